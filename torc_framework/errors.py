@@ -1,0 +1,112 @@
+"""Every error that a person may meet, split by who can act on it.
+
+::
+
+    TorcError                     expected: shown as a message, never as a traceback
+    ├── UserError                 the person at the keyboard can mend it
+    │   ├── SpecError             the workflow file is wrong; carries every finding
+    │   ├── ConfigError           a configuration file or environment variable is wrong
+    │   └── UnknownNameError      a name is not known; lists the known ones and the nearest
+    ├── OperatorError             the surroundings failed: server, node, cluster
+    │   ├── ServerUnreachableError  no answer from the server
+    │   ├── ApiError              the server said no; carries status and reason
+    │   ├── LaunchError           an executor could not start an attempt
+    │   └── AllocationError       an executor could not obtain compute nodes
+    └── PluginError               a plugin broke its contract or could not be imported
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Any
+
+
+class ExitStatus(IntEnum):
+    """Exit codes of the ``torc`` program."""
+
+    OK = 0
+    """Everything asked for was done."""
+    FAILED = 1
+    """The command ran, but a job failed or the answer is no."""
+    USAGE = 2
+    """The input (flags, spec, configuration) is wrong; nothing was changed."""
+    UNAVAILABLE = 3
+    """The server or another service did not answer."""
+    INTERRUPTED = 130
+    """Stopped by Ctrl-C or SIGTERM after a clean shutdown."""
+
+
+class TorcError(Exception):
+    """The root of all expected errors."""
+
+    exit_status: ExitStatus = ExitStatus.FAILED
+
+
+class UserError(TorcError):
+    """The input is wrong; the message says what to change."""
+
+    exit_status = ExitStatus.USAGE
+
+
+class ConfigError(UserError):
+    """A configuration file, environment variable or option value is wrong."""
+
+
+class UnknownNameError(UserError):
+    """A name is not known; the message lists the known ones and the nearest."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, sorted(known)
+        super().__init__(f"unknown {kind} {name!r}{suggestion(name, self.known)}")
+
+
+class OperatorError(TorcError):
+    """The surroundings failed: server, node or cluster."""
+
+
+class ServerUnreachableError(OperatorError):
+    """No server answers at the given URL."""
+
+    exit_status = ExitStatus.UNAVAILABLE
+
+
+class ApiError(OperatorError):
+    """The server refused a request.
+
+    Args:
+        status: HTTP status.
+        message: The server's reason.
+        body: The parsed error body, if there was one.
+    """
+
+    def __init__(self, status: int, message: str, body: Any = None) -> None:
+        self.status, self.body = status, body
+        super().__init__(message)
+
+
+class LaunchError(OperatorError):
+    """An executor could not start an attempt; the attempt never ran."""
+
+
+class AllocationError(OperatorError):
+    """An executor could not obtain the compute nodes asked for."""
+
+
+class PluginError(TorcError):
+    """A plugin broke its contract or could not be imported."""
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name most like ``name``, or None when none is close."""
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def suggestion(name: str, known: Sequence[str], limit: int = 12) -> str:
+    """Return the tail of a message about an unknown name: the nearest, or the known ones."""
+    if close := nearest(name, known):
+        return f"; did you mean {close!r}?"
+    if not known:
+        return "; none are defined"
+    listed = ", ".join(known[:limit]) + (", ..." if len(known) > limit else "")
+    return f"; known: {listed}"

@@ -1,0 +1,295 @@
+"""What an executor is: the base classes that executor plugins implement, and their options.
+
+An executor has up to two capabilities. One that *launches* runs single attempts and tells how
+they ended (`Launcher`). One that *allocates* obtains compute nodes on which a runner is then
+started (`Allocator`). Capabilities are data (`Executor.capabilities`): the core asks "can you?",
+never "are you Slurm?".
+
+Options are the fields of one attrs class (`Executor.Options`). CLI flags, configuration keys,
+environment variables, help and docs all come from it: declare a field with `option`.
+"""
+
+import abc
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from attrs import Attribute, Factory, define, field, fields, frozen
+
+from torc_framework.models.exits import ExitObservation
+from torc_framework.models.resources import Resources
+
+_META: Final = "torc_option"
+
+
+def option(default: Any, help: str, *, metavar: str | None = None) -> Any:  # noqa: A002 - the word a CLI author expects
+    """Declare one option of an executor as a field of its ``Options`` class.
+
+    The field's name gives the flag (``term_lead_s`` → ``--term-lead-s``), the configuration key
+    (``[executor.NAME] term_lead_s``) and the environment variable
+    (``TORC_EXECUTOR__NAME__TERM_LEAD_S``); its annotation (bool, int, float, str or one of these
+    with None) gives the type.
+    """
+    return field(default=default, kw_only=True, metadata={_META: (help, metavar)})
+
+
+@frozen
+class OptionFacts:
+    """One option, for whoever turns it into a flag, a key or a line of docs."""
+
+    name: str
+    flag: str
+    type: Any
+    default: Any
+    help: str
+    metavar: str | None
+
+
+def options_of(options: type[Any]) -> list[OptionFacts]:
+    """Return the options that an attrs class declares, in declaration order."""
+    return [_facts(attribute) for attribute in fields(options) if _META in attribute.metadata]
+
+
+def _facts(attribute: "Attribute[Any]") -> OptionFacts:
+    help_text, metavar = attribute.metadata[_META]
+    flag = "--" + attribute.name.replace("_", "-")
+    return OptionFacts(attribute.name, flag, attribute.type, attribute.default, help_text, metavar)
+
+
+@define
+class NoOptions:
+    """The options of an executor that has none."""
+
+
+@frozen
+class Capabilities:
+    """What an executor can do.
+
+    Attributes:
+        can_launch: It is a `Launcher`.
+        can_allocate: It is an `Allocator`.
+        survives_runner: Its attempts outlive a runner that is killed, and `Launcher.adopt` finds them again.
+    """
+
+    can_launch: bool = False
+    can_allocate: bool = False
+    survives_runner: bool = False
+
+
+@frozen(order=True)
+class AttemptKey:
+    """Names one attempt within a runner's workflow."""
+
+    job_id: int
+    attempt_id: int
+
+
+@frozen
+class Attempt:
+    """One attempt for a launcher to run.
+
+    Attributes:
+        key: Which job and attempt.
+        job_name: Name of the job.
+        command: Text for ``/bin/sh -c``, the invocation script already put in front.
+        environment: The ``TORC_*`` variables and what the runner adds, on top of the executor's own environment.
+        stdout_path: Absolute path of the file for standard output; its folder exists.
+        stderr_path: Absolute path of the file for standard error.
+        working_dir: Absolute path of the folder to run in.
+        resources: What the job asks for.
+        supports_termination: It wants SIGTERM first.
+    """
+
+    key: AttemptKey
+    job_name: str
+    command: str
+    environment: Mapping[str, str]
+    stdout_path: str
+    stderr_path: str
+    working_dir: str
+    resources: Resources = Factory(Resources)
+    supports_termination: bool = False
+
+
+@frozen
+class AttemptStarted:
+    """A launcher's news: the attempt runs since ``at``, seconds since the epoch, UTC."""
+
+    key: AttemptKey
+    at: float
+
+
+@frozen
+class AttemptEnded:
+    """A launcher's news: the attempt is over; ``observation`` says all that was seen."""
+
+    key: AttemptKey
+    observation: ExitObservation
+
+
+News = AttemptStarted | AttemptEnded
+
+
+@frozen
+class RunnerContext:
+    """What a runner tells its executors about itself.
+
+    Attributes:
+        workflow_id: The workflow it serves.
+        run_id: Its run.
+        output_dir: Absolute path of the output directory.
+        working_dir: Absolute path of the folder that jobs run in.
+        api_url: Base URL of the server, as jobs see it (``TORC_API_URL``).
+        hostname: Name of this machine.
+    """
+
+    workflow_id: int
+    run_id: int
+    output_dir: str
+    working_dir: str
+    api_url: str
+    hostname: str = Factory(lambda: os.uname().nodename)
+
+
+class Executor(abc.ABC):
+    """Base of all executors.
+
+    Subclasses set ``name`` (what ``--executor`` takes), ``description`` (one sentence),
+    ``capabilities`` and, if they have any, ``Options``.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str] = ""
+    capabilities: ClassVar[Capabilities]
+    Options: ClassVar[type[Any]] = NoOptions
+
+    def __init__(self, options: Any, context: RunnerContext) -> None:
+        self.options = options
+        self.context = context
+
+
+class Launcher(Executor):
+    """Runs attempts and tells how they ended.
+
+    A runner is one thread. It calls `start` and `stop`, which return at once, waits until
+    `wait_fd` is readable, and takes the news with `poll`. Every started attempt gives exactly one
+    `AttemptEnded`, sooner or later, whatever happens to it.
+    """
+
+    poll_interval_s: ClassVar[float] = 0.2
+    """How often a runner calls `poll` on a launcher without a `wait_fd`, seconds."""
+
+    @abc.abstractmethod
+    def start(self, attempts: Sequence[Attempt]) -> None:
+        """Begin these attempts; return at once.
+
+        An attempt that cannot be started is reported by `poll` as an `AttemptEnded` whose
+        observation carries ``launch_error``; this method does not raise for it.
+        """
+
+    @abc.abstractmethod
+    def poll(self) -> list[News]:
+        """Return what has happened since the last call, oldest first, without blocking."""
+
+    @abc.abstractmethod
+    def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
+        """Ask these attempts to end: SIGTERM, or SIGKILL with ``force``, to all their processes.
+
+        Unknown or ended attempts are ignored. The end arrives by `poll` as always.
+        """
+
+    def wait_fd(self) -> int | None:
+        """Return a file descriptor that is readable when `poll` has news, or None."""
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """Return what a later runner needs in order to `adopt` this one's attempts. JSON values only.
+
+        Stored with the runner's record on the server before the first attempt starts.
+        """
+        return {}
+
+    def adopt(self, state: Mapping[str, Any], keys: Sequence[AttemptKey]) -> "Adoption":
+        """Take over the attempts of a runner that is gone.
+
+        Attempts that ended or still run are this launcher's from now on: their `AttemptEnded`
+        arrives by `poll`. The default knows nothing of any of them.
+
+        Args:
+            state: What the dead runner's launcher returned from `state`.
+            keys: The attempts that the server believes it held.
+        """
+        return Adoption(unknown=tuple(keys))
+
+    def close(self) -> None:
+        """Let go of everything; called once, when no attempt is running."""
+
+
+@frozen
+class Adoption:
+    """What became of a dead runner's attempts.
+
+    Attributes:
+        adopted: Their end arrives, or has already arrived, by `Launcher.poll`.
+        never_started: They were never begun and may be handed out again as they are.
+        unknown: Begun, gone, and nobody saw the end.
+    """
+
+    adopted: tuple[AttemptKey, ...] = ()
+    never_started: tuple[AttemptKey, ...] = ()
+    unknown: tuple[AttemptKey, ...] = ()
+
+
+@frozen
+class Allocation:
+    """Compute nodes obtained from a batch system or cluster.
+
+    Attributes:
+        id: The name the batch system gave.
+        executor: Name of the executor that obtained it.
+        raw: Whatever else it said.
+    """
+
+    id: str
+    executor: str
+    raw: Mapping[str, Any] = field(factory=dict)
+
+
+@frozen
+class AllocationRequest:
+    """Asks for compute nodes.
+
+    Attributes:
+        scheduler: The workflow's scheduler record as JSON values.
+        count: Allocations wanted.
+        runner_command: Command line that starts a runner on an obtained node.
+        start_one_worker_per_node: Start it on each node instead of once.
+    """
+
+    scheduler: Mapping[str, Any]
+    runner_command: Sequence[str]
+    count: int = 1
+    start_one_worker_per_node: bool = False
+
+
+class Allocator(Executor):
+    """Obtains compute nodes on which runners are started."""
+
+    @abc.abstractmethod
+    def allocate(self, request: AllocationRequest) -> list[Allocation]:
+        """Submit the request.
+
+        Returns:
+            One entry per allocation that was accepted; each will start a runner or end by itself.
+
+        Raises:
+            AllocationError: nothing was submitted.
+        """
+
+    @abc.abstractmethod
+    def alive(self, allocations: Sequence[Allocation]) -> Mapping[str, bool]:
+        """Say for each allocation id whether it is queued or running, in one question to the system."""
+
+    @abc.abstractmethod
+    def release(self, allocations: Sequence[Allocation]) -> None:
+        """Give allocations back; unknown or ended ones are ignored."""

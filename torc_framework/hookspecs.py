@@ -1,0 +1,237 @@
+"""Everything that a plugin can extend: the whole contract, in the order of a job's life.
+
+A plugin is a module (or any object) with functions of these names, each marked with `hookimpl`;
+an implementation may take fewer arguments than its specification names. It is found through the
+entry-point group ``torc_framework`` of an installed distribution, or as ``torc_plugins/*.py``
+beside the spec.
+
+Order: plugins are asked in the order of their names, built-ins last. In hooks where the first
+answer wins, None means "no opinion, ask the next". What happens to a plugin that raises is said
+in each specification: it *passes* (logged by name, counts as no opinion) or *stops* the command.
+Never is one plugin's error the end of another plugin's turn.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pluggy
+
+from torc_framework.executors import Executor
+from torc_framework.models.exits import ExitObservation, ExitVerdict
+from torc_framework.models.failures import (
+    FailedJob,
+    Failure,
+    FailureRule,
+    PendingVerdict,
+    RecoveryDecision,
+    RuleSchema,
+)
+from torc_framework.models.sites import ActionType, HpcProfile, LogPattern
+
+PROJECT: Final = "torc_framework"
+"""Name of the pluggy project and of the entry-point group for hooks."""
+COMMANDS_GROUP: Final = "torc_framework.commands"
+"""Entry-point group for command groups: the entry's name is the command, its value a Typer app."""
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+# --- at the start of a command ------------------------------------------------------------------
+
+
+@hookspec
+def torc_executors() -> Sequence[type[Executor]]:
+    """Offer executors.
+
+    Asked when a command needs an executor by name, in the process of that command. All answers
+    count. Two executors of one name are an error that names both plugins.
+
+    A plugin that raises stops the command that asked for one of its executors; other executors
+    stay usable.
+
+    Returns:
+        Subclasses of `Launcher`, `Allocator` or both, each with its ``name``.
+
+    .. versionadded:: 0.1
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def torc_hpc_profiles() -> Sequence[HpcProfile]:
+    """Offer HPC profiles: clusters with their partitions and how to recognise them.
+
+    Asked when a command looks up a profile by name or detects the present one. All answers
+    count; the first profile of a name wins, so that a site can replace a built-in one.
+
+    A plugin that raises passes.
+
+    Returns:
+        The profiles; memory in MiB, walltimes in seconds.
+
+    .. versionadded:: 0.1
+    """
+    raise NotImplementedError
+
+
+# --- when a spec is checked -----------------------------------------------------------------------
+
+
+@hookspec
+def torc_failure_rule_keys() -> RuleSchema:
+    """Name the keys of failure rules that this plugin owns, with a JSON-schema fragment for each.
+
+    Asked before a spec with failure handlers is checked. All answers count. Two plugins that own
+    one key are an error that names both. ``recovery_script`` and ``max_retries`` belong to the core.
+
+    A plugin that raises stops the command: without its keys a valid spec would be refused.
+
+    Returns:
+        Key → JSON-schema fragment, such as ``{"exit_codes": {"type": "array", "items": {"type": "integer"}}}``.
+
+    .. versionadded:: 0.1
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def torc_action_types() -> Sequence[ActionType]:
+    """Offer action types: what a workflow's actions may do.
+
+    Asked when a spec with actions is checked, and by a runner before it claims an action: it
+    claims only what it can carry out. All answers count. Two types of one name are an error that
+    names both plugins.
+
+    A plugin that raises passes.
+
+    Returns:
+        The action types; ``execute`` is called in the process that claimed the action.
+
+    .. versionadded:: 0.1
+    """
+    raise NotImplementedError
+
+
+# --- when an attempt has ended --------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
+    """Name the way one job attempt ended.
+
+    Asked by the runner, on the compute node, once per attempt: after the observation is safe on
+    disk, before any failure rule or recovery policy. The answer is stored with the result.
+
+    The first answer wins. The built-in classifier is asked last and always answers. A plugin that
+    raises passes.
+
+    Answer from the observation alone: no I/O, no clock, no randomness. A stored observation can
+    then be classified again, years later, with the same outcome.
+
+    Args:
+        observation: What was seen, nothing inferred. Times in seconds since the epoch, memory in bytes.
+
+    Returns:
+        The verdict, or None for no opinion.
+
+    .. versionadded:: 0.1
+    """
+    raise NotImplementedError
+
+
+@hookspec(firstresult=True)
+def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | None:
+    """Say whether a rule of a failure handler covers this failure.
+
+    Asked by the runner for each rule of the job's failure handler, once per failed or terminated
+    attempt; never for a completed or canceled one. Answer only for rules that carry a key this
+    plugin owns (`torc_failure_rule_keys`).
+
+    The first answer wins. The built-in matcher is asked last; it speaks for ``exit_codes`` and
+    ``match_all_exit_codes``. A rule without any answer does not match. A plugin that raises passes.
+
+    Args:
+        rule: The rule as the spec has it.
+        failure: The attempt: what was seen and what it is called, paths of its logs.
+
+    Returns:
+        True or False, or None for no opinion.
+
+    .. versionadded:: 0.1
+    """
+    raise NotImplementedError
+
+
+# --- when a failed workflow is looked after -------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
+    """Decide about one failed job.
+
+    Asked by ``torc recover`` and ``torc watch --recover`` in their own process, once per failed
+    job and round. The first answer wins; without any the job stays as it is. A plugin that
+    raises passes.
+
+    Answer from the arguments alone. A policy must end: it may not answer retry for ever.
+
+    Args:
+        job: The failed job, its present requests (bytes, seconds) and the history of its attempts.
+
+    Returns:
+        Retry with adjusted requests, fail, defer to a person, or None for no opinion.
+
+    .. versionadded:: 0.1
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def torc_classify_pending(failures: Sequence[Failure]) -> Mapping[int, PendingVerdict]:
+    """Judge jobs that wait in ``pending_failed``.
+
+    Asked by recovery commands in their own process. All plugins are asked; for each job the
+    verdict of the first plugin that gives one counts. A plugin that raises passes.
+
+    Args:
+        failures: The waiting jobs' last attempts.
+
+    Returns:
+        Verdicts by job id; jobs left out are left to others.
+
+    .. versionadded:: 0.1
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def torc_log_patterns() -> Sequence[LogPattern]:
+    """Offer named patterns for lines of job and runner logs.
+
+    Asked when logs are analysed, in the process of that command. All answers count; on one line
+    the most specific pattern wins. A plugin that raises passes.
+
+    Returns:
+        The patterns.
+
+    .. versionadded:: 0.1
+    """
+    raise NotImplementedError
+
+
+# --- whenever something happened ------------------------------------------------------------------
+
+
+@hookspec
+def torc_on_event(event: Mapping[str, Any]) -> None:
+    """Hear of an event: for notifications, metrics and exports.
+
+    Asked in the runner's or command's process after the event is durable on the server, at least
+    once per event it caused. Return soon: the runner waits. A plugin that raises passes.
+
+    Args:
+        event: ``workflow_id``, ``timestamp`` (milliseconds since the epoch) and ``data`` with ``event_type``.
+
+    .. versionadded:: 0.1
+    """
+    raise NotImplementedError

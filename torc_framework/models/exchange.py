@@ -1,0 +1,157 @@
+"""The one conversation between a runner and the server.
+
+In a single call a runner says which attempts started and ended and which jobs it gives back, and
+is given new jobs; the server does all of it in one transaction. The call waits on the server when
+there is nothing to hand out (``wait_s``). Reports are idempotent: an attempt that the server has
+already recorded is accepted again and changes nothing. Times are seconds since the epoch, UTC.
+"""
+
+from typing import Any
+
+from attrs import Factory, define
+
+from torc_framework.models.resources import Resources
+
+
+@define
+class StartedReport:
+    """An attempt began."""
+
+    job_id: int
+    attempt_id: int
+    at: float
+
+
+@define
+class RetryRequest:
+    """Asks for another attempt instead of an end.
+
+    Attributes:
+        max_attempts: Attempts in all that the matching rule allows; granted while ``attempt_id < max_attempts``.
+        hold: Hand the new attempt straight back to this runner, which has a recovery script to run first.
+        reason: The rule that asked, for the event.
+    """
+
+    max_attempts: int
+    hold: bool = False
+    reason: str = ""
+
+
+@define
+class EndedReport:
+    """An attempt ended.
+
+    Attributes:
+        status: Label of the status the attempt ended in; the job takes it unless a retry is granted.
+        observation: The whole `ExitObservation` as JSON values, without its defaults.
+        file_mtimes: Modification times of the output files that exist, by file id.
+        retry: Another attempt is asked for.
+        lost: Nobody saw the end: the job is made ready again, at most ``retry.max_attempts`` attempts in all.
+    """
+
+    job_id: int
+    attempt_id: int
+    status: str
+    return_code: int
+    exec_time_s: float
+    ended_at: float
+    exit_code: int | None = None
+    signal: int | None = None
+    exit_class: str | None = None
+    reason: str | None = None
+    peak_memory_bytes: int | None = None
+    avg_memory_bytes: int | None = None
+    peak_cpu_percent: float | None = None
+    avg_cpu_percent: float | None = None
+    cpu_time_s: float | None = None
+    observation: dict[str, Any] | None = None
+    file_mtimes: dict[int, float] | None = None
+    retry: RetryRequest | None = None
+    lost: bool = False
+
+
+@define
+class ExchangeRequest:
+    """What a runner says and wants.
+
+    Attributes:
+        compute_node_id: The runner's own record.
+        run_id: Run that the runner serves; another run is refused with 422.
+        seq: Grows with each call of this runner; a newer call ends an older one that still waits.
+        released: Ids of jobs given back without being started.
+        holding: After a lost answer: ids of every job this runner has in hand. Jobs that the server
+            handed to this runner and that are not listed are handed out again in the answer.
+        slots: Jobs that may start right now, at most.
+        free: Resources not in use; None ignores resources (queue depth).
+        total: Resources of the whole runner: no job that exceeds them is handed out.
+        ahead: Jobs wanted beyond those that fit ``free``, to have at hand when others end.
+        wait_s: How long the server may wait for a job to hand out, seconds.
+        want_counts: Count the jobs by status for the answer.
+    """
+
+    compute_node_id: int
+    run_id: int
+    seq: int = 0
+    started: list[StartedReport] = Factory(list)
+    ended: list[EndedReport] = Factory(list)
+    released: list[int] = Factory(list)
+    holding: list[int] | None = None
+    slots: int = 0
+    free: Resources | None = None
+    total: Resources | None = None
+    ahead: int = 0
+    sort_method: str | None = None
+    scheduler_config_id: int | None = None
+    strict_scheduler_match: bool = False
+    wait_s: float = 0.0
+    want_counts: bool = False
+
+
+@define
+class OutputFile:
+    """A file that a job promises to write."""
+
+    id: int
+    path: str
+
+
+@define
+class ClaimedJob:
+    """One attempt for a runner to run.
+
+    Attributes:
+        resources: What the job asks for; ``runtime_s`` is None unless the job names its own requirements.
+        failure_rules: JSON text of its failure handler's rules.
+    """
+
+    id: int
+    name: str
+    command: str
+    attempt_id: int
+    resources: Resources
+    invocation_script: str | None = None
+    executor: str | None = None
+    supports_termination: bool = False
+    failure_rules: str | None = None
+    output_files: list[OutputFile] | None = None
+
+
+@define
+class ExchangeReply:
+    """What a runner is told.
+
+    Attributes:
+        jobs: Jobs now held by this runner.
+        held: Ids of jobs whose new attempt was granted with ``hold``; they are among ``jobs``.
+        is_complete: No job of the workflow is unfinished.
+        is_canceled: The workflow was canceled: stop everything.
+        unfit: Ready jobs that exceed ``total``, when nothing was handed out and nothing else is live.
+        counts: Jobs by status label, if wanted.
+    """
+
+    jobs: list[ClaimedJob] = Factory(list)
+    held: list[int] = Factory(list)
+    is_complete: bool = False
+    is_canceled: bool = False
+    unfit: int = 0
+    counts: dict[str, int] | None = None

@@ -1,0 +1,171 @@
+"""How an attempt ended: what was seen, what it is called, how it is rendered as a number.
+
+The three never mix. An `ExitObservation` is lossless and infers nothing; a classifier turns it
+into an `ExitVerdict`; numbers such as 137 are only a rendering (`render_return_code`).
+"""
+
+import signal
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from attrs import field, frozen
+
+
+class ExitClass(StrEnum):
+    """The names an ending can have."""
+
+    SUCCESS = "success"
+    USER_ERROR = "user_error"
+    SIGNALED = "signaled"
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    PREEMPTED = "preempted"
+    EVICTED = "evicted"
+    NODE_FAILURE = "node_failure"
+    LAUNCH_FAILURE = "launch_failure"
+    IMAGE_PULL = "image_pull"
+    PREFLIGHT = "preflight"
+    SERVICE_ERROR = "service_error"
+    INFRA_ERROR = "infra_error"
+    UPSTREAM_FAILED = "upstream_failed"
+    CANCELED = "canceled"
+    OUTPUT_MISSING = "output_missing"
+    ORPHANED = "orphaned"
+    UNKNOWN = "unknown"
+
+
+class StopReason(StrEnum):
+    """Why a runner stopped an attempt itself."""
+
+    CANCELED = "canceled"
+    """The workflow was canceled."""
+    RUNTIME_LIMIT = "runtime_limit"
+    """The attempt used up the run time its job asked for."""
+    MEMORY_LIMIT = "memory_limit"
+    """The attempt used more memory than its job asked for."""
+    SHUTDOWN = "shutdown"
+    """The runner itself had to end: its walltime, SIGTERM or Ctrl-C."""
+
+
+TIMEOUT_RETURN_CODE: Final = 152
+"""Rendering of an attempt stopped at a time limit: 128 + SIGXCPU, by Torc's convention."""
+OOM_RETURN_CODE: Final = 137
+"""Rendering of an attempt stopped by our memory monitor."""
+ORPHANED_RETURN_CODE: Final = -128
+"""Rendering of an attempt whose runner is gone and whose end nobody saw."""
+CANCELED_RETURN_CODE: Final = 143
+"""Rendering of an attempt stopped because its workflow was canceled, when no code was seen."""
+
+
+@frozen
+class ExitObservation:
+    """What was seen when one attempt ended; nothing is inferred.
+
+    Attributes:
+        executor: Name of the executor that ran it.
+        exit_code: Code the process ended with, 0 to 255; None if a signal ended it or nobody saw it.
+        signal: Number of the signal that ended it; None if it ended by itself.
+        core_dumped: The kernel wrote a core file.
+        started_at: Start, seconds since the epoch, UTC; None if it never started.
+        ended_at: End, seconds since the epoch, UTC.
+        stop_reason: Why the runner stopped it; None if the runner did not.
+        stop_forced: The runner had to send SIGKILL.
+        launch_error: Why it could not be started; None if it was.
+        lost: The runner that held it is gone and nobody saw its end.
+        missing_outputs: Paths of declared output files that were not there at the end.
+        scheduler_state: Word of the batch system or cluster for the ending, as it was spelled.
+        scheduler_reason: The reason that it gave, as it was spelled.
+        peak_memory_bytes: Largest resident set of any process of the attempt.
+        cpu_time_s: CPU seconds, user and system, of all processes that were waited for.
+        memory_limit_bytes: Memory the job asked for; None if it asked for nothing.
+        runtime_limit_s: Run time the job asked for, in seconds; None if it asked for nothing.
+        raw: Whatever else the executor saw, by its own names. JSON values only.
+    """
+
+    executor: str
+    exit_code: int | None = None
+    signal: int | None = None
+    core_dumped: bool = False
+    started_at: float | None = None
+    ended_at: float | None = None
+    stop_reason: StopReason | None = None
+    stop_forced: bool = False
+    launch_error: str | None = None
+    lost: bool = False
+    missing_outputs: tuple[str, ...] = ()
+    scheduler_state: str | None = None
+    scheduler_reason: str | None = None
+    peak_memory_bytes: int | None = None
+    cpu_time_s: float | None = None
+    memory_limit_bytes: int | None = None
+    runtime_limit_s: float | None = None
+    raw: Mapping[str, Any] = field(factory=dict)
+
+    @property
+    def is_own_exit(self) -> bool:
+        """The program ended by itself with a code of its own: nobody stopped or killed it."""
+        return (
+            self.exit_code is not None
+            and self.signal is None
+            and self.stop_reason is None
+            and self.launch_error is None
+            and self.scheduler_state is None
+            and not self.lost
+        )
+
+    @property
+    def runtime_s(self) -> float | None:
+        """Seconds between start and end, if both are known."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return max(0.0, self.ended_at - self.started_at)
+
+
+@frozen
+class ExitVerdict:
+    """What an ending is called, and why.
+
+    Attributes:
+        exit_class: The name.
+        reason: One sentence for people.
+        confidence: 0 to 1; 1 is proof.
+        evidence: Names of the observation's fields that it rests on.
+    """
+
+    exit_class: ExitClass
+    reason: str
+    confidence: float = 1.0
+    evidence: tuple[str, ...] = ()
+
+
+def signal_name(number: int) -> str:
+    """Return ``SIGKILL`` for 9, ``signal 99`` for an unknown number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def render_return_code(observation: ExitObservation) -> int:
+    """Return the one number that Torc's ``return_code`` has room for.
+
+    A rendering, never evidence: 128+n for signal n, 152 for a time limit, 137 for our memory
+    limit, -128 for an orphan, 1 for a clean exit with an output missing or a failed launch.
+    """
+    if observation.lost:
+        return ORPHANED_RETURN_CODE
+    if observation.launch_error is not None:
+        return observation.exit_code or 1
+    code = observation.exit_code if observation.signal is None else 128 + observation.signal
+    if observation.stop_reason is StopReason.MEMORY_LIMIT:
+        return OOM_RETURN_CODE
+    if observation.stop_reason is StopReason.RUNTIME_LIMIT and (observation.signal is not None or not code):
+        return TIMEOUT_RETURN_CODE
+    if observation.stop_reason is StopReason.SHUTDOWN and observation.signal is not None:
+        return TIMEOUT_RETURN_CODE
+    if observation.stop_reason is StopReason.CANCELED and observation.signal is not None:
+        return CANCELED_RETURN_CODE
+    if code is None:
+        return ORPHANED_RETURN_CODE
+    return 1 if code == 0 and observation.missing_outputs else code

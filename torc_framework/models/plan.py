@@ -1,0 +1,102 @@
+"""The resolved plan: what the spec pipeline makes of a file and the store makes rows of.
+
+Everything refers to everything else by position in the plan's own lists (0-based), so that a plan
+of 100,000 jobs is built, sent and stored without a look-up by name. It travels as JSON of exactly
+this shape.
+"""
+
+from typing import Any
+
+from attrs import Factory, define
+
+from torc_framework.models.records import (
+    FailureHandlerRecord,
+    FileRecord,
+    LocalSchedulerRecord,
+    ResourceRequirementsRecord,
+    SlurmSchedulerRecord,
+    UserDataRecord,
+    WorkflowRecord,
+)
+
+
+@define
+class PlannedJob:
+    """One job of a plan.
+
+    Attributes:
+        resource_requirements: Position in the plan's resource requirements; None is the default record.
+        failure_handler: Position in the plan's failure handlers.
+        scheduler: Position in the plan's Slurm schedulers.
+        executor: Executor that must run it.
+        input_files: Positions in the plan's files; likewise the other three.
+    """
+
+    name: str
+    command: str
+    invocation_script: str | None = None
+    resource_requirements: int | None = None
+    failure_handler: int | None = None
+    scheduler: int | None = None
+    executor: str | None = None
+    cancel_on_blocking_job_failure: bool = True
+    supports_termination: bool = False
+    input_files: list[int] | None = None
+    output_files: list[int] | None = None
+    input_user_data: list[int] | None = None
+    output_user_data: list[int] | None = None
+
+
+@define
+class Barrier:
+    """M jobs that each wait for all of the same N jobs: M + N rows instead of M x N.
+
+    Attributes:
+        upstream: Positions of the N jobs waited for.
+        downstream: Positions of the M jobs that wait.
+    """
+
+    upstream: list[int]
+    downstream: list[int]
+
+
+@define
+class PlannedAction:
+    """One action of a plan; ``jobs`` are positions, ``config`` is the record's ``action_config``.
+
+    Attributes:
+        scheduler: Position in the plan's Slurm schedulers that ``schedule_nodes`` names; the store
+            writes its id into the configuration as ``scheduler_id``.
+    """
+
+    trigger_type: str
+    action_type: str
+    config: dict[str, Any] = Factory(dict)
+    jobs: list[int] | None = None
+    scheduler: int | None = None
+    persistent: bool = False
+
+
+@define
+class Plan:
+    """A whole workflow, expanded and resolved.
+
+    The ``workflow_id`` of the records within is 0 until the store gives them one.
+
+    Attributes:
+        dependencies: Pairs (job, job it waits for), each once, none that a barrier already says.
+            They hold explicit dependencies and those implied by files and user data.
+        barriers: Shared dependencies, each for at least two waiting and two awaited jobs.
+    """
+
+    workflow: WorkflowRecord
+    jobs: list[PlannedJob]
+    dependencies: list[tuple[int, int]] = Factory(list)
+    barriers: list[Barrier] = Factory(list)
+    files: list[FileRecord] = Factory(list)
+    user_data: list[UserDataRecord] = Factory(list)
+    resource_requirements: list[ResourceRequirementsRecord] = Factory(list)
+    failure_handlers: list[FailureHandlerRecord] = Factory(list)
+    slurm_schedulers: list[SlurmSchedulerRecord] = Factory(list)
+    local_schedulers: list[LocalSchedulerRecord] = Factory(list)
+    actions: list[PlannedAction] = Factory(list)

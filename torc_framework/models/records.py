@@ -1,0 +1,295 @@
+"""The records of the HTTP contract, declared once.
+
+Each class below is one resource: its fields, types, defaults and who may write them. The server
+derives its JSON models from these declarations, the client reads answers into them, and a test
+holds the database tables equal to them. Field names and defaults are those of Torc's HTTP
+contract; fields marked ``ours`` are additions that Torc's clients ignore.
+
+A field that is None is absent. Integers are never booleans; ids are positive.
+"""
+
+from enum import StrEnum
+from typing import Any, Final
+
+from attrs import Attribute, define, field, fields
+
+
+class Access(StrEnum):
+    """Who sets a field."""
+
+    WRITE = "write"
+    """The client, on create and update."""
+    CREATE = "create"
+    """The client, on create only."""
+    SERVER = "server"
+    """The server; a sent value is ignored."""
+
+
+_META: Final = "torc"
+
+
+def _field(default: Any, doc: str, access: Access = Access.WRITE, *, ours: bool = False) -> Any:
+    return field(default=default, kw_only=True, metadata={_META: (doc, access, ours)})
+
+
+def _required(doc: str, access: Access = Access.WRITE, *, ours: bool = False) -> Any:
+    return field(kw_only=True, metadata={_META: (doc, access, ours)})
+
+
+def describe(attribute: "Attribute[Any]") -> tuple[str, Access, bool]:
+    """Return a record field's sentence, who sets it, and whether it is an addition of ours."""
+    doc, access, ours = attribute.metadata[_META]
+    return doc, access, ours
+
+
+def _id() -> Any:
+    return _field(None, "Set by the server.", Access.SERVER)
+
+
+def _workflow_id() -> Any:
+    return _required("The workflow it belongs to.", Access.CREATE)
+
+
+@define
+class WorkflowRecord:
+    """A workflow and its options."""
+
+    id: int | None = _id()
+    name: str = _required("Name; need not be unique.")
+    user: str = _required("Owner.")
+    description: str | None = _field(None, "Free text.")
+    timestamp: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", Access.SERVER)
+    compute_node_expiration_buffer_seconds: int = _field(60, "Runners stop this many seconds before their end time.")
+    compute_node_wait_for_new_jobs_seconds: int = _field(90, "An idle runner waits this long for new jobs.")
+    compute_node_ignore_workflow_completion: bool = _field(False, "Runners stay after the workflow is complete.")
+    compute_node_wait_for_healthy_database_minutes: int = _field(20, "Runners wait this long for a lost server.")
+    compute_node_min_time_for_new_jobs_seconds: int = _field(300, "No job starts with less walltime left than this.")
+    jobs_sort_method: str | None = _field("gpus_runtime_memory", "Order in which ready jobs are claimed.")
+    resource_monitor_config: str | None = _field(None, "JSON text of the resource monitor's settings.")
+    slurm_defaults: str | None = _field(None, "JSON text of sbatch options for every Slurm scheduler.")
+    use_pending_failed: bool = _field(False, "Unmatched failures wait for a verdict instead of failing.")
+    project: str | None = _field(None, "Project the workflow belongs to.")
+    metadata: str | None = _field(None, "JSON text of the owner's.")
+    status_id: int | None = _field(None, "Id of the status record; equal to the workflow's.", Access.SERVER)
+
+
+@define
+class WorkflowStatusRecord:
+    """The changing state of a workflow as a whole."""
+
+    id: int | None = _id()
+    run_id: int = _required("Grows by one at each initialize and reinitialize; 0 before the first.")
+    is_canceled: bool = _required("A person canceled it.")
+    is_archived: bool = _field(False, "Hidden from lists and closed to runs.")
+    has_detected_need_to_run_completion_script: bool = _field(False, "The completion script is due.")
+
+
+@define
+class JobRecord:
+    """One unit of work."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    name: str = _required("Name; unique within a spec.")
+    command: str = _required("Command line for /bin/sh.")
+    invocation_script: str | None = _field(None, "Program that the command is handed to.")
+    status: str | None = _field(None, "Name of the job's status.")
+    cancel_on_blocking_job_failure: bool = _field(True, "Cancel it when a dependency fails.")
+    supports_termination: bool = _field(False, "It wants SIGTERM and time to react before SIGKILL.")
+    depends_on_job_ids: list[int] | None = _field(None, "Jobs it waits for.")
+    input_file_ids: list[int] | None = _field(None, "Files it reads.", Access.CREATE)
+    output_file_ids: list[int] | None = _field(None, "Files it writes.", Access.CREATE)
+    input_user_data_ids: list[int] | None = _field(None, "User data it reads.", Access.CREATE)
+    output_user_data_ids: list[int] | None = _field(None, "User data it writes.", Access.CREATE)
+    resource_requirements_id: int | None = _field(None, "What it asks for.")
+    scheduler_id: int | None = _field(None, "Scheduler it is bound to.")
+    failure_handler_id: int | None = _field(None, "Rules for its failures.")
+    attempt_id: int = _field(1, "Number of its present attempt.", Access.SERVER)
+    executor: str | None = _field(None, "Executor that must run it; None is the runner's own.", ours=True)
+
+
+@define
+class FileRecord:
+    """A file that jobs read or write."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    name: str = _required("Name; unique within a workflow.")
+    path: str = _required("Path on the file system.")
+    st_mtime: float | None = _field(None, "Last known modification time, seconds since the epoch.")
+
+
+@define
+class UserDataRecord:
+    """A JSON value that jobs read or write."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    name: str = _required("Name; unique within a workflow.")
+    is_ephemeral: bool = _field(False, "Cleared at each initialize.")
+    data: Any = _field(None, "Any JSON value; null is absent.")
+
+
+@define
+class ResourceRequirementsRecord:
+    """What a job asks for."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    name: str = _required("Name; unique within a workflow.")
+    num_cpus: int = _field(1, "CPU cores per node.")
+    num_gpus: int = _field(0, "GPUs per node.")
+    num_nodes: int = _field(1, "Nodes.")
+    memory: str = _field("1m", "Memory per node, such as 512m or 16g.")
+    runtime: str = _field("P0DT1M", "Longest run time, ISO 8601 duration.")
+
+
+@define
+class FailureHandlerRecord:
+    """Rules that answer a job's failures."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    name: str = _required("Name; unique within a workflow.")
+    rules: str = _required("JSON text of a list of rules.")
+
+
+@define
+class SlurmSchedulerRecord:
+    """An sbatch request."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    name: str | None = _field(None, "Name; unique within a workflow.")
+    account: str = _required("Account to charge.")
+    gres: str | None = _field(None, "Generic resources, such as gpu:2.")
+    mem: str | None = _field(None, "Memory per node.")
+    nodes: int = _required("Nodes per allocation.")
+    ntasks_per_node: int | None = _field(None, "Tasks per node.")
+    partition: str | None = _field(None, "Partition.")
+    qos: str | None = _field("normal", "Quality of service.")
+    tmp: str | None = _field(None, "Temporary storage.")
+    walltime: str = _required("Time limit, such as 04:00:00.")
+    extra: str | None = _field(None, "Further sbatch options.")
+
+
+@define
+class LocalSchedulerRecord:
+    """A local machine as a scheduler."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    name: str | None = _field("default", "Name.")
+    memory: str | None = _field(None, "Memory it offers.")
+    num_cpus: int | None = _field(None, "CPUs it offers.")
+
+
+@define
+class WorkflowActionRecord:
+    """Something to do when a trigger fires."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    trigger_type: str = _required("What fires it.", Access.CREATE)
+    action_type: str = _required("What is done.", Access.CREATE)
+    action_config: Any = _required("Settings of the action type.", Access.CREATE)
+    job_ids: list[int] | None = _field(None, "Jobs that a job trigger watches.", Access.CREATE)
+    trigger_count: int = _field(0, "Triggers seen so far.", Access.SERVER)
+    required_triggers: int = _field(1, "Triggers needed.", Access.SERVER)
+    executed: bool = _field(False, "It was claimed.", Access.SERVER)
+    executed_at: str | None = _field(None, "When it was claimed, UTC, ISO 8601.", Access.SERVER)
+    executed_by: int | None = _field(None, "Compute node that claimed it.", Access.SERVER)
+    persistent: bool = _field(False, "Every worker may claim it.", Access.CREATE)
+    is_recovery: bool = _field(False, "Made by a recovery; deleted at the next initialize.", Access.CREATE)
+
+
+@define
+class ComputeNodeRecord:
+    """A runner on one machine, and what it offers."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    hostname: str = _required("Name of the machine.")
+    pid: int = _required("Process id of the runner.")
+    start_time: str = _required("Start of the runner, UTC, ISO 8601.")
+    duration_seconds: float | None = _field(None, "How long it ran.")
+    is_active: bool | None = _field(None, "It has not said that it ended.")
+    num_cpus: int = _required("CPU cores offered.")
+    memory_gb: float = _required("Memory offered, in GiB.")
+    num_gpus: int = _required("GPUs offered.")
+    num_nodes: int = _required("Nodes offered.")
+    time_limit: str | None = _field(None, "Walltime, ISO 8601 duration; None is unlimited.")
+    scheduler_config_id: int | None = _field(None, "Scheduler whose jobs it takes.")
+    compute_node_type: str = _required("Kind of allocation: local, slurm, remote.")
+    scheduler: Any = _field(None, "What the executor needs to know again, as a JSON object.")
+
+
+@define
+class ScheduledComputeNodeRecord:
+    """An allocation asked of a batch system."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    scheduler_id: int = _required("Id that the batch system gave.")
+    scheduler_config_id: int = _required("Scheduler it was made from.")
+    scheduler_type: str = _required("Executor that asked.")
+    status: str = _required("pending, active or complete.")
+
+
+@define
+class ResultRecord:
+    """How one attempt of a job ended."""
+
+    id: int | None = _id()
+    job_id: int = _required("The job.", Access.CREATE)
+    workflow_id: int = _workflow_id()
+    run_id: int = _required("Run of the workflow.", Access.CREATE)
+    attempt_id: int = _field(1, "Attempt of the job.", Access.CREATE)
+    compute_node_id: int = _required("Runner that held it.", Access.CREATE)
+    return_code: int = _required("Rendering of the ending as one number.")
+    exec_time_minutes: float = _required("Run time in minutes.")
+    completion_time: str = _required("End, UTC, ISO 8601.")
+    status: str = _required("Status the attempt ended in.")
+    peak_memory_bytes: int | None = _field(None, "Largest resident set.")
+    avg_memory_bytes: int | None = _field(None, "Mean resident set.")
+    peak_cpu_percent: float | None = _field(None, "Largest CPU use; 100 is one core.")
+    avg_cpu_percent: float | None = _field(None, "Mean CPU use; 100 is one core.")
+    exit_code: int | None = _field(None, "Code the process ended with; null after a signal.", ours=True)
+    signal: int | None = _field(None, "Signal that ended it.", ours=True)
+    exit_class: str | None = _field(None, "Name of the ending.", ours=True)
+    reason: str | None = _field(None, "Why it is called so.", ours=True)
+    cpu_time_s: float | None = _field(None, "CPU seconds used.", ours=True)
+    observation: Any = _field(None, "All that was seen, as a JSON object.", ours=True)
+
+
+@define
+class EventRecord:
+    """Something that happened."""
+
+    id: int | None = _id()
+    workflow_id: int = _workflow_id()
+    timestamp: int | None = _field(None, "Milliseconds since the epoch, UTC.", Access.SERVER)
+    data: Any = _required("A JSON object; event_type names it.")
+
+
+Record = (
+    WorkflowRecord
+    | WorkflowStatusRecord
+    | JobRecord
+    | FileRecord
+    | UserDataRecord
+    | ResourceRequirementsRecord
+    | FailureHandlerRecord
+    | SlurmSchedulerRecord
+    | LocalSchedulerRecord
+    | WorkflowActionRecord
+    | ComputeNodeRecord
+    | ScheduledComputeNodeRecord
+    | ResultRecord
+    | EventRecord
+)
+
+
+def field_names(record: type[Record]) -> list[str]:
+    """Return the names of a record's fields, in declaration order."""
+    return [attribute.name for attribute in fields(record)]
