@@ -1,0 +1,34 @@
+"""Runs the jobs of one workflow on one machine: claims, starts, watches, observes and reports."""
+
+from typing import TYPE_CHECKING
+
+from torc_framework.runner.settings import Progress, ProgressListener, RunnerSettings, RunOutcome
+
+if TYPE_CHECKING:
+    from torc_framework.plugins import PluginManager
+
+__all__ = ["Progress", "ProgressListener", "RunOutcome", "RunnerSettings", "run"]
+
+
+def run(settings: RunnerSettings, plugins: "PluginManager", progress: ProgressListener | None = None) -> RunOutcome:
+    """Work on a workflow until it is complete, canceled, out of work for this runner, or interrupted.
+
+    What an earlier runner of this machine left unsettled is settled first. Whatever this runner
+    observed is on disk before it is reported, so that no end is lost however the runner ends.
+
+    Args:
+        settings: What to run and what to offer.
+        plugins: Executors, classifiers and matchers.
+        progress: Hears of the workflow's state now and then.
+
+    Returns:
+        How it ended.
+
+    Raises:
+        ServerUnreachableError: the server stayed away longer than the workflow allows.
+        ApiError: the server refused what the runner reported or asked for.
+        UserError: an executor or one of its options is not known.
+    """
+    from torc_framework.runner.loop import Runner
+
+    return Runner(settings, plugins, progress).run()

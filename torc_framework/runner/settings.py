@@ -1,0 +1,105 @@
+"""What a runner is told when it begins, what it tells while it works, and what it says at the end."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import Factory, define, field, frozen
+
+DEFAULT_TERM_LEAD_S = 30.0
+"""Seconds between SIGTERM and SIGKILL (Torc, ``sigterm_lead_seconds``)."""
+
+
+@define(kw_only=True)
+class RunnerSettings:
+    """Everything that shapes one runner.
+
+    Attributes:
+        url: Base URL of the server, as `TorcClient` takes it.
+        workflow_id: The workflow to work on.
+        executor: Name of the executor for jobs that name none themselves.
+        executor_options: Values of executor options, by executor name and option name.
+        max_parallel_jobs: Queue depth: at most this many jobs at once, resources ignored. None packs by resources.
+        num_cpus: CPU cores offered; None is what this process may use.
+        memory_gb: Memory offered, in GiB; None is what the machine has.
+        num_gpus: GPUs offered; None is what the machine shows.
+        num_nodes: Nodes offered.
+        time_limit_s: Walltime of the runner in seconds; None is unlimited.
+        poll_interval_s: Accepted for Torc's sake; a runner is woken and never polls the server.
+        output_dir: Folder for logs.
+        working_dir: Folder that jobs run in; None is the present one.
+        scheduler_config_id: Scheduler whose jobs are taken.
+        strict_scheduler_match: Take no jobs of other schedulers, even when there are no others.
+        sort_method: Order in which ready jobs are claimed; None is the workflow's own.
+        term_lead_s: Seconds between SIGTERM and SIGKILL for a job that is being stopped.
+        wait_for_new_jobs_s: Leave after this long without work; None is the workflow's own setting.
+        compute_node_type: Kind of the runner's record: ``local``, ``slurm``, ``remote``.
+        log_level: Level of the runner's log file.
+        handle_signals: SIGTERM and SIGINT end the runner cleanly; only in a process's main thread.
+    """
+
+    url: str
+    workflow_id: int
+    executor: str = "local"
+    executor_options: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    max_parallel_jobs: int | None = None
+    num_cpus: int | None = None
+    memory_gb: float | None = None
+    num_gpus: int | None = None
+    num_nodes: int = 1
+    time_limit_s: float | None = None
+    poll_interval_s: float | None = None
+    output_dir: Path = Path("output")
+    working_dir: Path | None = None
+    scheduler_config_id: int | None = None
+    strict_scheduler_match: bool = False
+    sort_method: str | None = None
+    term_lead_s: float = DEFAULT_TERM_LEAD_S
+    wait_for_new_jobs_s: float | None = None
+    compute_node_type: str = "local"
+    log_level: str = "info"
+    handle_signals: bool = True
+
+
+@frozen
+class Progress:
+    """Where the workflow stands, as the runner sees it.
+
+    Attributes:
+        counts: Jobs of the workflow by status label.
+        running: Attempts of this runner that run now.
+    """
+
+    counts: Mapping[str, int]
+    running: int
+
+
+ProgressListener = Callable[[Progress], None]
+"""Called in the runner's thread, a few times a second at most; must return soon."""
+
+
+@define(kw_only=True)
+class RunOutcome:
+    """How a runner ended.
+
+    Attributes:
+        counts: Jobs of the workflow by status label, at the end.
+        is_complete: No job of the workflow is unfinished.
+        is_canceled: The workflow was canceled.
+        interrupted: SIGINT or SIGTERM ended the runner.
+        out_of_time: Its walltime was over.
+        unfit: Why the jobs that are left can never run here, with the amount that is lacking; None if they can.
+        attempts: Attempts that ended under this runner.
+        failed_attempts: Those among them that ended neither completed nor canceled.
+        duration_s: How long it worked, in seconds.
+    """
+
+    counts: dict[str, int] = Factory(dict)
+    is_complete: bool = False
+    is_canceled: bool = False
+    interrupted: bool = False
+    out_of_time: bool = False
+    unfit: str | None = None
+    attempts: int = 0
+    failed_attempts: int = 0
+    duration_s: float = 0.0
