@@ -5,7 +5,7 @@ into an `ExitVerdict`; numbers such as 137 are only a rendering (`render_return_
 """
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -147,25 +147,39 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+_STOPPED_CODES: Final[Mapping[StopReason, int]] = {
+    StopReason.MEMORY_LIMIT: OOM_RETURN_CODE,
+    StopReason.RUNTIME_LIMIT: TIMEOUT_RETURN_CODE,
+    StopReason.SHUTDOWN: TIMEOUT_RETURN_CODE,
+    StopReason.CANCELED: CANCELED_RETURN_CODE,
+}
+"""Renderings of attempts that the runner stopped and a signal ended."""
+
+
+def _stopped_code(seen: ExitObservation) -> int | None:
+    if seen.stop_reason is not None and (seen.signal is not None or seen.stop_reason is StopReason.MEMORY_LIMIT):
+        return _STOPPED_CODES[seen.stop_reason]
+    return None
+
+
+_RENDERINGS: Final[tuple[Callable[[ExitObservation], int | None], ...]] = (
+    lambda seen: ORPHANED_RETURN_CODE if seen.lost else None,
+    _stopped_code,
+    lambda seen: None if seen.signal is None else 128 + seen.signal,
+    lambda seen: seen.exit_code or None,
+    # A clean exit after the limit is a time-out all the same (exit codes of Spur, "limit signalled").
+    lambda seen: TIMEOUT_RETURN_CODE if seen.stop_reason is StopReason.RUNTIME_LIMIT else None,
+    lambda seen: 1 if seen.launch_error is not None or seen.missing_outputs else None,
+    lambda seen: seen.exit_code,
+    lambda seen: ORPHANED_RETURN_CODE,
+)
+
+
 def render_return_code(observation: ExitObservation) -> int:
     """Return the one number that Torc's ``return_code`` has room for.
 
     A rendering, never evidence: 128+n for signal n, 152 for a time limit, 137 for our memory
-    limit, -128 for an orphan, 1 for a clean exit with an output missing or a failed launch.
+    limit, -128 for an end that nobody saw, 1 for a clean exit with an output missing or a failed
+    launch. The first rule of the table that speaks decides.
     """
-    if observation.lost:
-        return ORPHANED_RETURN_CODE
-    if observation.launch_error is not None:
-        return observation.exit_code or 1
-    code = observation.exit_code if observation.signal is None else 128 + observation.signal
-    if observation.stop_reason is StopReason.MEMORY_LIMIT:
-        return OOM_RETURN_CODE
-    if observation.stop_reason is StopReason.RUNTIME_LIMIT and (observation.signal is not None or not code):
-        return TIMEOUT_RETURN_CODE
-    if observation.stop_reason is StopReason.SHUTDOWN and observation.signal is not None:
-        return TIMEOUT_RETURN_CODE
-    if observation.stop_reason is StopReason.CANCELED and observation.signal is not None:
-        return CANCELED_RETURN_CODE
-    if code is None:
-        return ORPHANED_RETURN_CODE
-    return 1 if code == 0 and observation.missing_outputs else code
+    return next(code for rule in _RENDERINGS if (code := rule(observation)) is not None)

@@ -10,7 +10,7 @@ from typing import Final
 
 from attrs import frozen
 
-_MEMORY: Final = re.compile(r"(\d+)([kmgtKMGT]?)")
+_MEMORY: Final = re.compile(r"([0-9]+)([kmgtKMGT]?)")
 _FACTORS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 # Seconds per unit: the fixed lengths that Torc's server uses for the two units that vary.
 _YEAR_S: Final = 31_557_600

@@ -1,0 +1,116 @@
+"""Who may import whom. The table below is the architecture; a new arrow is a change of this table."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CORE = ROOT / "torc_framework"
+
+# What a room may import of ours. A room is a folder or a module directly under torc_framework/.
+ROOMS: dict[str, set[str]] = {
+    "errors": set(),
+    "models": set(),
+    "executors": {"models"},
+    "hookspecs": {"executors", "models"},
+    "api": {"errors", "executors", "hookspecs", "models", "client"},
+    "plugins": {"errors", "executors", "hookspecs", "models", "builtin"},
+    "builtin": {"api"},
+    "graph": {"models"},
+    "spec": {"errors", "models", "graph"},
+    "config": {"errors", "models"},
+    "client": {"errors", "models"},
+    "store": {"errors", "models"},
+    "server": {"errors", "models", "store"},
+    "runner": {"client", "errors", "executors", "models", "plugins"},
+    "embedded": {"client", "errors", "server"},
+    "testing": {"api", "embedded"},
+    "cli": {
+        "client",
+        "config",
+        "embedded",
+        "errors",
+        "executors",
+        "graph",
+        "models",
+        "plugins",
+        "runner",
+        "server",
+        "spec",
+    },
+}
+
+# Arrows that a room has in one named module only.
+DOORS: dict[str, str] = {
+    "cli -> server": "cli/server_main.py",
+}
+
+# The built-in plugins are named in a table; the manager imports that table, not the plugins.
+PLUGIN_FACES = {"torc_framework.api", "torc_framework.testing"}
+
+
+def modules(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and full name of everything of ours that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: import by the full name"
+            module = node.module or ""
+            if module == "torc_framework":
+                yield from ((node.lineno, f"torc_framework.{alias.name}") for alias in node.names)
+            else:
+                yield node.lineno, module
+
+
+def room_of(path: Path) -> str:
+    relative = path.relative_to(CORE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+@pytest.mark.parametrize("path", modules(CORE), ids=lambda path: str(path.relative_to(ROOT)))
+def test_arrows_between_rooms(path: Path) -> None:
+    room = room_of(path)
+    if room == "__init__":
+        return
+    assert room in ROOMS, f"{room} is a new room: say in this table what it may import"
+    where = str(path.relative_to(CORE))
+    for line, name in imports(path):
+        if not name.startswith("torc_framework."):
+            assert not name.startswith("torc_"), f"{where}:{line}: the core imports a plugin: {name}"
+            continue
+        target = name.split(".")[1]
+        if target in {room, "__version__"}:
+            continue
+        assert target in ROOMS[room], f"{where}:{line}: {room} may not import {target}"
+        door = DOORS.get(f"{room} -> {target}")
+        assert door in (None, where), f"{where}:{line}: only {door} may import {target}"
+
+
+@pytest.mark.parametrize("path", modules(ROOT / "plugins"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_plugins_know_only_the_public_face(path: Path) -> None:
+    for line, name in imports(path):
+        if name.startswith("torc_framework"):
+            allowed = PLUGIN_FACES if "tests" in path.parts else {"torc_framework.api"}
+            assert name in allowed, f"{path.name}:{line}: a plugin imports {name}"
+
+
+def test_no_two_rooms_import_each_other() -> None:
+    for room, targets in ROOMS.items():
+        for target in targets:
+            assert room not in ROOMS[target], f"{room} and {target} import each other"
+
+
+def test_only_the_store_speaks_sql() -> None:
+    for path in modules(CORE):
+        if room_of(path) == "store":
+            continue
+        for line, name in imports(path):
+            top = name.split(".")[0]
+            assert top not in {"sqlalchemy", "sqlmodel", "sqlite3", "alembic"}, f"{path}:{line}: SQL outside the store"
