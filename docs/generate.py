@@ -1,0 +1,178 @@
+"""Write the reference pages that follow from the code, or with ``--check`` say which are stale.
+
+Each page is made by one function below; nothing in these pages is typed by hand.
+"""
+
+import argparse
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import fields
+
+from torc_framework import hookspecs
+from torc_framework.executors import options_of
+from torc_framework.models import records
+from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
+from torc_framework.models.statuses import FACTS, TRANSITIONS, JobStatus
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- Generated from the code by docs/generate.py; edit the code. -->\n\n"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; bars within cells are escaped."""
+    escaped = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    lines = [head, ["---"] * len(head), *escaped]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def type_name(kind: object) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+
+
+def hooks() -> str:
+    """Every hook with its signature and contract."""
+    marked = [
+        f for _, f in inspect.getmembers(hookspecs, inspect.isfunction) if hasattr(f, f"{hookspecs.PROJECT}_spec")
+    ]
+    text = ["# Hooks\n", inspect.cleandoc(hookspecs.__doc__ or ""), ""]
+    for function in sorted(marked, key=lambda f: f.__code__.co_firstlineno):
+        signature = (
+            str(inspect.signature(function)).replace("torc_framework.models.", "").replace("collections.abc.", "")
+        )
+        first = getattr(function, f"{hookspecs.PROJECT}_spec")["firstresult"]
+        kind = "The first answer wins." if first else "All answers count."
+        text += [f"## `{function.__name__}{signature}`\n", f"*{kind}*\n", inspect.cleandoc(function.__doc__ or ""), ""]
+    return "\n".join(text)
+
+
+def statuses() -> str:
+    """Job statuses and the transition table."""
+    mark = {True: "yes", False: ""}
+    rows = [
+        [
+            str(s.value),
+            f"`{s.label}`",
+            FACTS[s].description,
+            mark[FACTS[s].unblocks],
+            mark[FACTS[s].ends_attempt],
+            mark[FACTS[s].done],
+        ]
+        for s in JobStatus
+    ]
+    changes = [
+        [
+            f"`{name}`",
+            ", ".join(f"`{s.label}`" for s in sorted(t.sources)),
+            ", ".join(f"`{s.label}`" for s in sorted(t.targets)),
+            t.meaning,
+        ]
+        for name, t in TRANSITIONS.items()
+    ]
+    return (
+        "# Job statuses\n\nThe database keeps the number, JSON and the command line the name.\n\n"
+        + table(["n", "name", "meaning", "dependents go on", "may end an attempt", "counts as done"], rows)
+        + "\n## Transitions\n\nA job's status changes in no other way. "
+        "From any status not listed a transition does nothing.\n\n"
+        + table(["transition", "from", "to", "what happened"], changes)
+    )
+
+
+def exits() -> str:
+    """Names of endings, and what an observation holds."""
+
+    def attributes(owner: type) -> str:
+        section = inspect.cleandoc(owner.__doc__ or "").partition("Attributes:\n")[2]
+        pairs = [line.strip().partition(": ") for line in section.splitlines() if line.strip()]
+        return table(["field", "meaning"], [[f"`{name}`", meaning] for name, _, meaning in pairs])
+
+    names = "\n".join(f"- `{name.value}`" for name in ExitClass)
+    return (
+        f"# Endings of attempts\n\n## Classes\n\n{names}\n\n## `ExitObservation`\n\n{attributes(ExitObservation)}"
+        f"\n## `ExitVerdict`\n\n{attributes(ExitVerdict)}"
+    )
+
+
+def record_pages() -> str:
+    """Fields of all records of the HTTP API."""
+    parts = [
+        "# Records of the HTTP API\n",
+        "A field that is null is absent. Additions to Torc's contract are marked *ours*.\n",
+    ]
+    for owner in records.Record.__args__:
+        parts += [f"## {owner.__name__.removesuffix('Record')}\n", f"{inspect.cleandoc(owner.__doc__ or '')}\n"]
+        rows = []
+        for attribute in fields(owner):
+            doc, access, ours = records.describe(attribute)
+            default = "required" if attribute.default.__class__.__name__ == "_Nothing" else f"`{attribute.default!r}`"
+            rows.append(
+                [
+                    f"`{attribute.name}`",
+                    f"`{type_name(attribute.type)}`",
+                    default,
+                    access.value,
+                    doc + (" *ours*" if ours else ""),
+                ]
+            )
+        parts.append(table(["field", "type", "default", "set on", "meaning"], rows))
+    return "\n".join(parts)
+
+
+def executors() -> str:
+    """Installed executors of this project and their options."""
+    from torc_framework.plugins import PluginManager
+
+    parts = [
+        "# Executors\n",
+        "Each option is a flag of `torc run --executor NAME`, a configuration key and an environment variable.\n",
+    ]
+    for name, executor in sorted(PluginManager.load().executors().items()):
+        able = executor.capabilities
+        can = [word for word, has in (("launches", able.can_launch), ("allocates", able.can_allocate)) if has]
+        parts += [f"## {name}\n", f"{executor.description} It {' and '.join(can)}.\n"]
+        rows = [
+            [
+                f"`{o.flag}`",
+                f"`[executor.{name}] {o.name}`",
+                f"`TORC_EXECUTOR__{name.upper()}__{o.name.upper()}`",
+                f"`{o.default!r}`",
+                o.help,
+            ]
+            for o in options_of(executor.Options)
+        ]
+        parts.append(table(["flag", "key", "environment", "default", "meaning"], rows) if rows else "No options.\n")
+    return "\n".join(parts)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "hooks.md": hooks,
+    "statuses.md": statuses,
+    "endings.md": exits,
+    "records.md": record_pages,
+    "executors.md": executors,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
+    check = parser.parse_args().check
+    stale = []
+    for name, make in PAGES.items():
+        path, text = REFERENCE / name, NOTE + make().rstrip() + "\n"
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.write_text(text, encoding="utf-8")
+    if check and stale:
+        print(f"stale: {', '.join(stale)}: run python docs/generate.py", file=sys.stderr)
+        return 1
+    print(f"{len(PAGES)} pages, {len(stale)} {'stale' if check else 'written'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""Install what is missing into ``.venv`` and run everything that CI runs: format, lint, types, docs, tests.
+
+usage: python3 tests/all.py [pytest arguments]
+
+Any Python 3.11 or newer will do to start it; nothing outside the checkout is changed. With
+``CI=true`` a test that lacks a service fails instead of being skipped.
+"""
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+INSTALL = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[dev]", "-e", "plugins/local"]
+CHECKS = [
+    ["-m", "ruff", "format", "--check", "."],
+    ["-m", "ruff", "check", "."],
+    ["-m", "mypy"],
+    ["docs/generate.py", "--check"],
+]
+PYTEST = ["-m", "pytest", "-n", "auto", "--dist", "worksteal"]
+
+
+def step(arguments: list[str]) -> int:
+    """Run the environment's Python with these arguments and say so."""
+    print("+ python", *arguments, flush=True)
+    return subprocess.run([PYTHON, *arguments], cwd=ROOT, check=False).returncode
+
+
+def make_environment() -> None:
+    """Create ``.venv``; some systems ship Python without the files that put pip into it."""
+    try:
+        venv.create(VENV, with_pip=True, symlinks=True)
+    except subprocess.CalledProcessError:
+        venv.create(VENV, clear=True, symlinks=True)
+        subprocess.run([sys.executable, "-m", "pip", "--python", str(PYTHON), "install", "--quiet", "pip"], check=True)
+
+
+def main() -> int:
+    """Return 0 when every step passed, else the status of the first that did not."""
+    if not PYTHON.exists():
+        make_environment()
+    if status := step(INSTALL):
+        return status
+    # All steps run, so that one look at the output shows everything that is wrong.
+    statuses = [step(arguments) for arguments in [*CHECKS, [*PYTEST, *sys.argv[1:]]]]
+    return next((status for status in statuses if status), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
