@@ -69,11 +69,13 @@ class Capabilities:
         can_launch: It is a `Launcher`.
         can_allocate: It is an `Allocator`.
         survives_runner: Its attempts outlive a runner that is killed, and `Launcher.adopt` finds them again.
+        queues: It implements `Launcher.queue`.
     """
 
     can_launch: bool = False
     can_allocate: bool = False
     survives_runner: bool = False
+    queues: bool = False
 
 
 @frozen(order=True)
@@ -98,6 +100,7 @@ class Attempt:
         working_dir: Absolute path of the folder to run in.
         resources: What the job asks for.
         supports_termination: It wants SIGTERM first.
+        lane: Attempts of one lane occupy the same resources, so that one may take another's place.
     """
 
     key: AttemptKey
@@ -109,6 +112,7 @@ class Attempt:
     working_dir: str
     resources: Resources = Factory(Resources)
     supports_termination: bool = False
+    lane: int = 0
 
 
 @frozen
@@ -127,7 +131,14 @@ class AttemptEnded:
     observation: ExitObservation
 
 
-News = AttemptStarted | AttemptEnded
+@frozen
+class AttemptReturned:
+    """A launcher's news: the queued attempt was stopped before it began and will never begin."""
+
+    key: AttemptKey
+
+
+News = AttemptStarted | AttemptEnded | AttemptReturned
 
 
 @frozen
@@ -189,14 +200,26 @@ class Launcher(Executor):
 
     @abc.abstractmethod
     def poll(self) -> list[News]:
-        """Return what has happened since the last call, oldest first, without blocking."""
+        """Return what has happened since the last call, oldest first, without blocking.
+
+        An attempt whose end is told together with its start may give the end alone.
+        """
 
     @abc.abstractmethod
     def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
         """Ask these attempts to end: SIGTERM, or SIGKILL with ``force``, to all their processes.
 
-        Unknown or ended attempts are ignored. The end arrives by `poll` as always.
+        Unknown or ended attempts are ignored. The end arrives by `poll` as always; a queued
+        attempt that has not begun gives an `AttemptReturned` instead.
         """
+
+    def queue(self, attempts: Sequence[Attempt]) -> None:
+        """Begin each of these when a running attempt of its lane ends, in its place and in this order.
+
+        This spares the way to the runner and back between two short attempts. `start` of a queued
+        attempt begins it at once. Asked only of launchers whose capabilities say ``queues``.
+        """
+        raise NotImplementedError
 
     def wait_fd(self) -> int | None:
         """Return a file descriptor that is readable when `poll` has news, or None."""
