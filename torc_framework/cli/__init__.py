@@ -1,0 +1,1 @@
+"""The command line: `torc` and `torc-server`."""

@@ -1,0 +1,148 @@
+"""The server that a command or a test starts for itself: a child process on the loopback interface.
+
+It is a process and not a thread, so that its imports overlap with whatever the parent does
+meanwhile, and a session of its own, so that Ctrl-C does not reach it. It ends when its parent
+closes the pipe between them, which the kernel does for a parent that is killed.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Final
+
+from torc_framework.errors import ConfigError, OperatorError
+
+START_TIMEOUT_S: Final = 60.0
+"""How long a server may take until it listens; migrations and a cold disk included."""
+STOP_TIMEOUT_S: Final = 15.0
+"""How long a server may take to end before it is killed."""
+_PORT_LINE: Final = b"TORC_SERVER_PORT="
+
+
+class EmbeddedServer:
+    """A server of one's own on one database file. `start` returns at once; `url` waits until it listens.
+
+    Several may use one database at the same time.
+
+    Args:
+        database: Path of the database file; its folder is made if need be.
+        log_level: Level of what the server writes to standard error, shown only if it fails.
+    """
+
+    def __init__(self, database: Path, *, log_level: str = "warning") -> None:
+        self.database = database
+        self._log_level = log_level
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline: int | None = None
+        self._errors: IO[bytes] | None = None
+        self._url: str | None = None
+
+    def __enter__(self) -> "EmbeddedServer":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the server; None before `start` and after `close`."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start the process.
+
+        Raises:
+            ConfigError: the database's folder cannot be made.
+        """
+        try:
+            self.database.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot make the folder of the database {self.database}: {error.strerror}") from error
+        reader, self._lifeline = os.pipe()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        try:
+            self._process = subprocess.Popen(
+                self._command(reader),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                pass_fds=(reader,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(reader)
+
+    def _command(self, lifeline: int) -> list[str]:
+        # -P keeps a json.py or yaml.py of the user's project out of the server's imports.
+        return [
+            *(sys.executable, "-P", "-m", "torc_framework.cli.server_main", "run"),
+            *("--host", "127.0.0.1", "--port", "0", "--database", str(self.database)),
+            *("--log-level", self._log_level, "--parent-fd", str(lifeline)),
+        ]
+
+    @property
+    def url(self) -> str:
+        """Base URL of the server; waits until it listens.
+
+        Raises:
+            OperatorError: it ended or took too long; the message holds what it said.
+        """
+        if self._url is None:
+            self._url = f"http://127.0.0.1:{self._read_port()}/torc-service/v1"
+        return self._url
+
+    def _read_port(self) -> int:
+        assert self._process is not None, "start() comes first"
+        assert self._process.stdout is not None
+        stream, line, deadline = self._process.stdout.fileno(), b"", time.monotonic() + START_TIMEOUT_S
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise self._failure(f"did not listen within {START_TIMEOUT_S:.0f} s")
+            chunk = os.read(stream, 1)
+            if not chunk:
+                raise self._failure("ended at once")
+            line += chunk
+        if not line.startswith(_PORT_LINE):
+            raise self._failure(f"said {line!r} instead of its port")
+        return int(line[len(_PORT_LINE) :])
+
+    def _failure(self, what: str) -> OperatorError:
+        self.close()
+        said = self._said()
+        return OperatorError(f"the embedded server on {self.database} {what}{': ' + said if said else ''}")
+
+    def _said(self) -> str:
+        """Return the last line that the server wrote, which is the error."""
+        if self._errors is None:
+            return ""
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].removeprefix("Error: ") if lines else ""
+
+    def close(self) -> None:
+        """End the server and wait for its end; harmless when repeated."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_TIMEOUT_S)
+                break
+        if process.stdout is not None:
+            process.stdout.close()
