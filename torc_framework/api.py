@@ -4,7 +4,7 @@ Names here keep their meaning within a major version. A plugin that needs anythi
 framework needs a change of this module first.
 """
 
-from torc_framework.errors import AllocationError, LaunchError, TorcError
+from torc_framework.errors import AllocationError, ConfigError, LaunchError, TorcError
 from torc_framework.executors import (
     Adoption,
     Allocation,
@@ -64,6 +64,7 @@ __all__ = [
     "AttemptReturned",
     "AttemptStarted",
     "Capabilities",
+    "ConfigError",
     "Executor",
     "ExitClass",
     "ExitObservation",
