@@ -1,0 +1,10 @@
+"""The built-in plugins: registered, asked and listed like any other, only last."""
+
+from typing import Final
+
+PLUGINS: Final[tuple[tuple[str, str], ...]] = (
+    ("builtin_actions", "torc_framework.builtin.actions"),
+    ("builtin_exits", "torc_framework.builtin.exits"),
+    ("builtin_failures", "torc_framework.builtin.failures"),
+)
+"""Name and module of each built-in plugin."""
