@@ -1,0 +1,82 @@
+"""Follows attempts whose shepherd no longer talks to us: their runner was killed, or it was itself."""
+
+import os
+import select
+import time
+from collections.abc import Callable, Iterable
+
+from attrs import define, field
+
+from torc_local import shepherd
+from torc_local.journal import Entry, Journal, Key
+
+RECORD_PATIENCE_S = 0.01
+"""How long to wait for the record of a process that was just seen to end."""
+
+
+@define
+class Orphans:
+    """Attempts known from a journal only. A process's end wakes the epoll object that it is given.
+
+    Attributes:
+        epoll: Gets a descriptor of each followed process.
+        ended: Called with key and entry for each recorded end; with None as entry when nobody saw it.
+    """
+
+    epoll: select.epoll
+    ended: Callable[[Key, Entry | None], None]
+    _followed: dict[Key, tuple[Journal, int | None]] = field(factory=dict)
+
+    def follow(self, journal: Journal, key: Key) -> bool:
+        """Follow an attempt that the journal knows as begun; False if it is over and nobody saw how."""
+        entry = journal.entries[key]
+        if not entry.is_over() and entry.is_alive():
+            self._followed[key] = journal, self._watch(entry)
+        elif self._wait_for_record(journal, entry):
+            self.ended(key, entry)
+        else:
+            return False
+        return True
+
+    def _watch(self, entry: Entry) -> int | None:
+        try:
+            fd = os.pidfd_open(entry.pid or 0)
+        except OSError:  # gone this instant, or a kernel before 5.3: `poll` looks for itself
+            return None
+        self.epoll.register(fd, select.EPOLLIN)
+        return fd
+
+    def poll(self) -> None:
+        """Tell of those that have ended."""
+        ready = {fd for fd, _ in self.epoll.poll(0)} if self._followed else set()
+        for key, (journal, fd) in list(self._followed.items()):
+            if fd in ready or (fd is None and not journal.entries[key].is_alive()):
+                self._settle(key, journal)
+
+    def _settle(self, key: Key, journal: Journal) -> None:
+        entry = journal.entries[key]
+        seen = self._wait_for_record(journal, entry)
+        if not seen and journal.is_held():
+            return  # its shepherd is slow; the descriptor stays readable
+        _, fd = self._followed.pop(key)
+        if fd is not None:
+            self.epoll.unregister(fd)
+            os.close(fd)
+        self.ended(key, entry if seen or self._wait_for_record(journal, entry) else None)
+
+    @staticmethod
+    def _wait_for_record(journal: Journal, entry: Entry) -> bool:
+        deadline = time.monotonic() + RECORD_PATIENCE_S
+        while True:
+            held = journal.is_held()
+            journal.read()
+            if entry.is_over() or not held or time.monotonic() > deadline:
+                return entry.is_over()
+            time.sleep(0.001)
+
+    def stop(self, keys: Iterable[Key], number: int) -> None:
+        """Signal those among these attempts that are followed."""
+        entries = [self._followed[key][0].entries[key] for key in keys if key in self._followed]
+        leaders = {entry.pid for entry in entries if entry.pid is not None and entry.is_alive()}
+        if leaders:
+            shepherd.send_signal(leaders, number)

@@ -1,0 +1,386 @@
+"""The parent process of all jobs of one runner; runs as a script of its own.
+
+It outlives its runner: when the runner is gone it starts nothing more, stays until its running
+jobs have ended, writes their ends down and leaves. It is one thread, woken by its control socket
+and by SIGCHLD, and imports as little as it can: its memory shows up in every job's peak, since
+the kernel counts what a process had before its exec.
+
+Journal (append only, one record a line, times in seconds since the epoch)::
+
+    H <boot id>                              the lines below belong to this boot of the machine
+    I <job> <attempt>                        about to begin; written before the process exists
+    S <job> <attempt> <pid> <boottime> <at>  began, with the seconds since boot
+    E <job> <attempt> <status> <at> <began at> <peak KiB> <CPU s>   ended, with the raw wait status
+    L <job> <attempt> <at> <reason>          could not be started
+    O                                        the runner is gone: nothing will be begun any more
+
+Every end is in the journal before the runner is told. The journal's lock (flock) is held as long
+as this process lives.
+
+Messages in both directions are marshalled tuples behind four bytes of length.
+"""
+
+import marshal
+import os
+import select
+import signal
+from collections import deque
+from time import CLOCK_BOOTTIME, clock_gettime, monotonic, time
+
+CONTROL_FD = 3
+JOURNAL_FD = 4
+LINGER_S = 0.01
+"""How long news waits for more while attempts are queued; without any it is told at once."""
+LEFTOVER_CHECK_S = 0.05
+"""How often the rest of a group is looked at after its leader has ended on request."""
+CHUNK = 1 << 16
+SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+"""Given back their default action in every job."""
+LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+Key = tuple[int, int]
+"""Job id and attempt number."""
+Order = tuple[int, int, int, list[str], dict[bytes, bytes], str, str]
+"""Job id, attempt, lane, arguments, extra environment, stdout path, stderr path ("" is the same file)."""
+
+
+def frame(message: tuple) -> bytes:  # type: ignore[type-arg] # shapes differ by kind
+    """Return a message as it travels."""
+    body = marshal.dumps(message)
+    return len(body).to_bytes(4, "little") + body
+
+
+def unframe(buffer: bytearray) -> list[tuple]:  # type: ignore[type-arg]
+    """Take all whole messages out of ``buffer``."""
+    messages = []
+    at = 0
+    while len(buffer) - at >= 4:
+        end = at + 4 + int.from_bytes(buffer[at : at + 4], "little")
+        if len(buffer) < end:
+            break
+        messages.append(marshal.loads(bytes(buffer[at + 4 : end])))
+        at = end
+    del buffer[:at]
+    return messages
+
+
+def boot_id() -> str:
+    """Return the name of this boot of the machine."""
+    with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123 - pathlib is not loaded here
+        return file.read().strip()
+
+
+def send_signal(leaders: set[int], number: int) -> None:
+    """Signal the groups of these leaders and every other group of the sessions that they lead."""
+    groups = set(leaders)
+    for entry in os.listdir("/proc"):  # noqa: PTH208
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
+                continue  # it ended meanwhile
+            if int(fields[3]) in leaders:
+                groups.add(int(fields[2]))
+    for group in groups:
+        signal_group(group, number)
+
+
+def signal_group(leader: int, number: int) -> bool:
+    """Signal a process group, 0 to ask only; return whether it still has members."""
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+class Job:
+    """One begun attempt. ``stopping`` is the strongest signal sent to it, 0 if none."""
+
+    __slots__ = ("key", "lane", "leader", "news", "started_at", "stopping")
+
+    def __init__(self, key: Key, lane: int, leader: int, started_at: float) -> None:
+        self.key, self.lane, self.leader, self.started_at = key, lane, leader, started_at
+        self.stopping = 0
+        self.news: tuple = ()  # type: ignore[type-arg] # its end, once seen
+
+
+class Shepherd:
+    """Begins, stops and reaps jobs, and keeps the journal."""
+
+    def __init__(self) -> None:
+        self.environment = dict(os.environb)
+        self.live: dict[int, Job] = {}
+        self.leaders: dict[Key, int] = {}
+        self.leaving: dict[Key, Job] = {}
+        """Ended on request, but others of their group are still at it."""
+        self.due: list[Order] = []
+        self.queued: dict[int, deque[Order]] = {}
+        self.waiting: dict[Key, int] = {}
+        """Lane of each queued attempt."""
+        self.orphaned = False
+        self.unwritten = b""
+        self.started: dict[Key, float] = {}
+        self.news: list[tuple] = []  # type: ignore[type-arg]
+        self.news_since = 0.0
+        self.inbox, self.outbox = bytearray(), bytearray()
+        self.wakeup = self.watch_children()
+        self.poller = select.poll()
+        self.poller.register(self.wakeup, select.POLLIN)
+        self.poller.register(CONTROL_FD, select.POLLIN)
+
+    def watch_children(self) -> int:
+        """Return a descriptor that becomes readable when a child has ended."""
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        return reader
+
+    def run(self) -> None:
+        """Work until the runner is gone and no job is left."""
+        self.note(f"H {boot_id()}\n")
+        while self.live or self.leaving or not self.orphaned:
+            for fd, _ in self.poller.poll(self.patience_ms()):
+                if fd == CONTROL_FD:
+                    self.talk()
+                else:
+                    os.read(self.wakeup, CHUNK)
+            self.reap()
+            self.begin_due()
+            if self.leaving:
+                self.look_after_leaving()
+            self.tell()
+
+    def patience_ms(self) -> float | None:
+        """Return how long the next wait may take."""
+        if self.leaving or self.unwritten:
+            return LEFTOVER_CHECK_S * 1000
+        if (self.news or self.started) and not self.outbox:
+            return max(0.0, LINGER_S - (monotonic() - self.news_since)) * 1000
+        return None
+
+    # --- the runner's wishes ---------------------------------------------------------------------
+
+    def talk(self) -> None:
+        """Exchange bytes with the runner; notice when it is gone."""
+        try:
+            while chunk := os.read(CONTROL_FD, CHUNK):
+                self.inbox += chunk
+        except BlockingIOError:
+            for kind, *arguments in unframe(self.inbox):
+                getattr(self, kind)(*arguments)
+        except OSError:
+            self.orphan()
+        else:
+            self.orphan()
+
+    def orphan(self) -> None:
+        """The runner is gone: begin nothing more."""
+        self.orphaned = True
+        self.poller.unregister(CONTROL_FD)
+        os.close(CONTROL_FD)
+        self.due.clear()
+        self.queued.clear()
+        self.waiting.clear()
+        self.note("O\n")
+
+    def start(self, orders: list[Order]) -> None:
+        """Begin these attempts."""
+        self.due += orders
+
+    def queue(self, orders: list[Order]) -> None:
+        """Begin these when others of their lanes end."""
+        for order in orders:
+            self.queued.setdefault(order[2], deque()).append(order)
+            self.waiting[order[0], order[1]] = order[2]
+
+    def promote(self, keys: list[Key]) -> None:
+        """Begin these queued attempts now; those already begun are left alone."""
+        self.due += [order for key in keys if (order := self.take(key))]
+
+    def stop(self, keys: list[Key], number: int) -> None:
+        """Signal these attempts; hand back those that have not begun."""
+        leaders = set()
+        for key in keys:
+            if (leader := self.leaders.get(key)) is not None:
+                job = self.live.get(leader) or self.leaving[key]
+                job.stopping = number
+                leaders.add(leader)
+            elif self.take(key):
+                self.say(("R", *key))
+        self.due = self.hand_back(self.due, set(keys))
+        if leaders:
+            send_signal(leaders, number)
+
+    def take(self, key: Key) -> Order | None:
+        """Take one attempt out of its queue."""
+        lane = self.waiting.pop(key, None)
+        if lane is None:
+            return None
+        queue = self.queued[lane]
+        order = next(order for order in queue if order[0] == key[0] and order[1] == key[1])
+        queue.remove(order)
+        return order
+
+    def hand_back(self, orders: list[Order], keys: set[Key]) -> list[Order]:
+        """Tell the runner that those of ``orders`` named by ``keys`` never begin; return the others."""
+        kept = []
+        for order in orders:
+            if (order[0], order[1]) in keys:
+                self.say(("R", order[0], order[1]))
+            else:
+                kept.append(order)
+        return kept
+
+    # --- beginnings and ends ---------------------------------------------------------------------
+
+    def begin_due(self) -> None:
+        """Begin what is due; each intent is on disk before its process exists."""
+        lines = ""
+        while self.due:
+            orders, self.due = self.due, []
+            for order in orders:
+                self.note(f"{lines}I {order[0]} {order[1]}\n")
+                lines = self.begin(order)
+        self.note(lines)
+
+    def begin(self, order: Order) -> str:
+        """Begin one attempt; return the journal's line on how that went."""
+        job, attempt, lane, arguments, extra, out, err = order
+        boottime, at = clock_gettime(CLOCK_BOOTTIME), time()
+        actions: list[tuple] = [(os.POSIX_SPAWN_OPEN, 1, out or os.devnull, LOG_FLAGS, 0o666)]  # type: ignore[type-arg]
+        if err:
+            actions.append((os.POSIX_SPAWN_OPEN, 2, err, LOG_FLAGS, 0o666))
+        else:
+            actions.append((os.POSIX_SPAWN_DUP2, 1, 2))
+        try:
+            pid = os.posix_spawn(
+                arguments[0],
+                arguments,
+                self.environment | extra,
+                file_actions=actions,
+                setsid=True,
+                setsigmask=(),
+                setsigdef=SIGNALS,
+            )
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            self.say(("L", job, attempt, at, reason))
+            self.advance(lane)
+            return f"L {job} {attempt} {at:.6f} {reason}\n"
+        key = (job, attempt)
+        self.live[pid] = Job(key, lane, pid, at)
+        self.leaders[key] = pid
+        if not self.news and not self.started:
+            self.news_since = monotonic()
+        self.started[key] = at
+        return f"S {job} {attempt} {pid} {boottime:.6f} {at:.6f}\n"
+
+    def advance(self, lane: int) -> None:
+        """Let the next attempt of a lane begin."""
+        if queue := self.queued.get(lane):
+            order = queue.popleft()
+            del self.waiting[order[0], order[1]]
+            self.due.append(order)
+
+    def reap(self) -> None:
+        """Take in all children that have ended."""
+        lines = ""
+        while self.live:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            job = self.live.pop(pid, None)
+            if job is None:
+                continue  # a process that became ours when its parent died
+            at, cpu = time(), usage.ru_utime + usage.ru_stime
+            lines += f"E {job.key[0]} {job.key[1]} {status} {at:.6f} {job.started_at:.6f} {usage.ru_maxrss} {cpu:.6f}\n"
+            job.news = ("E", *job.key, status, at, job.started_at, usage.ru_maxrss, cpu)
+            self.leave(job)
+        if lines:
+            self.note(lines)
+
+    def leave(self, job: Job) -> None:
+        """Let an ended job go, unless it was asked to end and others of its group are not done."""
+        if job.stopping == signal.SIGKILL:
+            signal_group(job.leader, signal.SIGKILL)  # whoever was born while the first one was on its way
+        elif job.stopping and signal_group(job.leader, 0):
+            self.leaving[job.key] = job
+            return
+        del self.leaders[job.key]
+        self.say(job.news)
+        self.advance(job.lane)
+
+    def look_after_leaving(self) -> None:
+        """Let those go whose group has ended, or was killed."""
+        for job in list(self.leaving.values()):
+            if job.stopping == signal.SIGKILL or not signal_group(job.leader, 0):
+                del self.leaving[job.key]
+                self.leave(job)
+
+    # --- what is written and said ----------------------------------------------------------------
+
+    def note(self, lines: str) -> None:
+        """Append lines to the journal; what a full disk refuses is tried again with the next ones."""
+        if self.unwritten or lines:
+            self.unwritten += lines.encode()
+            try:
+                self.unwritten = self.unwritten[os.write(JOURNAL_FD, self.unwritten) :]
+            except OSError:
+                return
+
+    def say(self, news: tuple) -> None:  # type: ignore[type-arg]
+        """Remember something for the runner."""
+        if not self.news and not self.started:
+            self.news_since = monotonic()
+        if news[0] == "E":
+            self.started.pop((news[1], news[2]), None)
+        self.news.append(news)
+
+    def tell(self) -> None:
+        """Send the news, at once or after the linger."""
+        if self.unwritten:
+            self.note("")
+        if self.orphaned:
+            self.news.clear()
+            self.started.clear()
+            return
+        lingers = self.waiting and monotonic() - self.news_since < LINGER_S
+        if (self.news or self.started) and not self.outbox and not lingers:
+            begun = [("S", *key, at) for key, at in self.started.items()]
+            self.outbox += frame(("news", begun + self.news))
+            self.started.clear()
+            self.news.clear()
+        if self.outbox:
+            self.push()
+
+    def push(self) -> None:
+        """Write as much of the outgoing bytes as the socket takes."""
+        try:
+            del self.outbox[: os.write(CONTROL_FD, self.outbox)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.outbox.clear()  # the runner is gone; the next read says so
+        self.poller.modify(CONTROL_FD, select.POLLIN | (select.POLLOUT if self.outbox else 0))
+
+
+def main() -> None:
+    """Serve one runner."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_IGN)
+    os.set_blocking(CONTROL_FD, False)
+    for fd in (CONTROL_FD, JOURNAL_FD):
+        os.set_inheritable(fd, False)
+    os.closerange(JOURNAL_FD + 1, os.sysconf("SC_OPEN_MAX"))
+    Shepherd().run()
+
+
+if __name__ == "__main__":
+    main()
