@@ -5,7 +5,9 @@ of 100,000 jobs is built, sent and stored without a look-up by name. It travels 
 this shape.
 """
 
-from typing import Any
+import re
+from collections.abc import Mapping
+from typing import Any, Final
 
 from attrs import Factory, define
 
@@ -19,12 +21,19 @@ from torc_framework.models.records import (
     WorkflowRecord,
 )
 
+USER_DATA_REFERENCE: Final = re.compile(r"\$\{user_data\.(?:input|output)\.([^{}]+)\}")
+"""A reference to user data in a planned command or invocation script; group 1 is the name."""
+
 
 @define
 class PlannedJob:
     """One job of a plan.
 
     Attributes:
+        command: Command line; paths of files stand in it, but user data still as
+            ``${user_data.input.NAME}``, since a record's id is not known before it is stored. The
+            store writes the ids with `with_user_data_ids`; only jobs with user data need it.
+        invocation_script: Program that the command is handed to; references as in ``command``.
         resource_requirements: Position in the plan's resource requirements; None is the default record.
         failure_handler: Position in the plan's failure handlers.
         scheduler: Position in the plan's Slurm schedulers.
@@ -100,3 +109,13 @@ class Plan:
     slurm_schedulers: list[SlurmSchedulerRecord] = Factory(list)
     local_schedulers: list[LocalSchedulerRecord] = Factory(list)
     actions: list[PlannedAction] = Factory(list)
+
+
+def with_user_data_ids(text: str, ids: Mapping[str, int]) -> str:
+    """Return ``text`` with every reference to user data replaced by the record's id.
+
+    Args:
+        text: A planned command or invocation script.
+        ids: Id of each user data record of the plan, by name. A name that is not in it stays as it is.
+    """
+    return USER_DATA_REFERENCE.sub(lambda match: str(ids.get(match[1], match[0])), text)
