@@ -256,6 +256,11 @@ class PluginManager:
             ]
         raise UnknownNameError("executor", name, offers)
 
+    def executors_of(self, plugin: str) -> list[type[Executor]]:
+        """Return the executors that one plugin offers."""
+        offers, _ = self._executor_offers()
+        return [executor for found in offers.values() for owner, executor in found if owner == plugin]
+
     def _executor_offers(
         self,
     ) -> tuple[dict[str, list[tuple[str, type[Executor]]]], list[tuple[str, BaseException]]]:

@@ -165,10 +165,16 @@ class Transport:
         return content
 
     def _unreachable(self, error: Exception) -> ServerUnreachableError:
-        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
         return ServerUnreachableError(
             f"no Torc server answers at {self.url}: {reason}; check that it runs, and --url or TORC_API_URL"
         )
+
+
+def _reason(error: Exception) -> str:
+    """Return an error's text without the number that precedes those of the system."""
+    text = getattr(error, "strerror", None) or str(error)
+    return text or type(error).__name__
 
 
 def _is_stale(sock: socket.socket) -> bool:

@@ -1,0 +1,234 @@
+"""The tree of commands. A group's module is imported when one of its commands is called, never for help."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Annotated, Any, Final, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from torc_framework.errors import PluginError, nearest
+from torc_framework.hookspecs import COMMANDS_GROUP
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+BUILT_IN: Final = {
+    "run": ("torc_framework.cli.run", "Run a workflow on this machine: a spec file, or an existing workflow by id."),
+    "workflows": ("torc_framework.cli.workflows", "Create, inspect, run and delete workflows."),
+    "jobs": ("torc_framework.cli.jobs", "Jobs of a workflow."),
+    "results": ("torc_framework.cli.results", "How jobs ended."),
+    "files": ("torc_framework.cli.files", "Files that jobs read and write."),
+    "user-data": ("torc_framework.cli.user_data", "JSON values that jobs read and write."),
+    "resource-requirements": ("torc_framework.cli.resource_requirements", "What jobs ask for."),
+    "events": ("torc_framework.cli.events", "What happened to a workflow."),
+    "compute-nodes": ("torc_framework.cli.compute_nodes", "Runners that worked on a workflow."),
+    "plugins": ("torc_framework.cli.plugins", "Installed plugins: who provides what."),
+    "ping": ("torc_framework.cli.ping", "Ask whether the server is there."),
+}
+"""Commands of the core: module with an ``app``, and the line for help."""
+
+_EPILOG: Final = "Options of every command (-f/--format, --url, ...) are listed by 'torc --help'."
+
+
+# --- options that every command takes -------------------------------------------------------------
+
+
+def _note(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
+    """Note the value of a given option in the session."""
+    if value not in (None, False, [], ()):
+        ctx.find_root().obj.set_option(param.name, value)
+    return value
+
+
+def _option(*flags: str, hidden: bool, **facts: Any) -> Any:
+    return typer.Option(*flags, expose_value=False, is_eager=True, callback=_note, hidden=hidden, **facts)
+
+
+def options_of_function(function: Callable[..., Any]) -> list[Any]:
+    """Return the options that a function's annotations declare, for a command that is made otherwise."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(function)
+    return list(typer.main.get_command(app).params)
+
+
+@cache
+def global_options(*, hidden: bool) -> tuple[Any, ...]:
+    """Return the options that stand before or after any command."""
+    option = partial(_option, hidden=hidden)
+
+    def declared(
+        *,
+        format_: Annotated[str | None, option("-f", "--format", metavar="table|json", help="Output format.")] = None,
+        url: Annotated[
+            str | None, option("--url", metavar="URL", help="Server (else TORC_API_URL, else an embedded one).")
+        ] = None,
+        username: Annotated[
+            str | None, option("--username", metavar="NAME", help="User name for basic authentication.")
+        ] = None,
+        password: Annotated[
+            str | None, option("--password", metavar="TEXT", help="Password (else TORC_PASSWORD, else asked for).")
+        ] = None,
+        database: Annotated[
+            str | None, option("--database", metavar="PATH", help="Database of the embedded server.")
+        ] = None,
+        log_level: Annotated[
+            str | None, option("--log-level", metavar="LEVEL", help="error, warn, info, debug or trace.")
+        ] = None,
+        disable_plugin: Annotated[
+            list[str] | None, option("--disable-plugin", metavar="NAME", help="Leave a plugin out; may be repeated.")
+        ] = None,
+        debug: Annotated[bool, option("--debug", help="Show where an error came from.")] = False,
+    ) -> None: ...
+
+    return tuple(options_of_function(declared))
+
+
+def _with_global_options(params: Sequence[Any] | None) -> list[Any]:
+    own = list(params or [])
+    taken = {flag for param in own for flag in getattr(param, "opts", ())}
+    return own + [option for option in global_options(hidden=True) if not taken.intersection(option.opts)]
+
+
+class Command(TyperCommand):
+    """A command that also takes the options of the program."""
+
+    def __init__(self, name: str | None, *, params: list[Any] | None = None, **settings: Any) -> None:
+        settings["epilog"] = settings.get("epilog") or _EPILOG
+        super().__init__(name, params=_with_global_options(params), **settings)
+
+
+class Group(TyperGroup):
+    """A group of commands that also takes the options of the program."""
+
+    def __init__(self, *, params: list[Any] | None = None, **settings: Any) -> None:
+        settings["epilog"] = settings.get("epilog") or _EPILOG
+        super().__init__(params=_with_global_options(params), **settings)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Find a command; an unknown one is refused with the nearest name."""
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            refuse_command(ctx, args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+
+def refuse_command(ctx: Any, name: str, known: Sequence[str]) -> None:
+    """End with a usage error that names the nearest command."""
+    close = nearest(name, known)
+    hint = f"did you mean {close!r}?" if close else f"commands: {', '.join(known)}"
+    ctx.fail(f"no command {name!r}; {hint}")
+
+
+class App(typer.Typer):
+    """A group of commands in the house's style: plain help, no completion flags, help without arguments."""
+
+    def __init__(self, help: str) -> None:  # noqa: A002 - Typer's word
+        super().__init__(
+            cls=Group,
+            help=help,
+            no_args_is_help=True,
+            rich_markup_mode=None,
+            pretty_exceptions_enable=False,
+            add_completion=False,
+        )
+        self.callback()(_group)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[_F], _F]:
+        """Register a function as a command."""
+        settings.setdefault("cls", Command)
+        return super().command(name, **settings)
+
+
+def single(function: Callable[..., Any], cls: type[TyperCommand] = Command) -> typer.Typer:
+    """Return a command that stands alone, outside any group."""
+    app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+    app.command(cls=cls)(function)
+    return app
+
+
+def _group() -> None:
+    """Keep a group with a single command a group."""
+
+
+# --- the root -------------------------------------------------------------------------------------
+
+
+class Root(TyperGroup):
+    """The program itself: its commands are names until one of them is called."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "params": [*settings.get("params", []), *global_options(hidden=False)]})
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the core's commands, then those of plugins."""
+        return [*BUILT_IN, *sorted(set(plugin_commands()).difference(BUILT_IN))]
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """Return a stand-in with name and help: enough for the list of commands."""
+        if name in BUILT_IN:
+            return TyperCommand(name, help=BUILT_IN[name][1])
+        entries = plugin_commands().get(name)
+        return TyperCommand(name, help=f"Commands of {_owner(entries[0])}.") if entries else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Import the module of the command that is called."""
+        name = args[0]
+        if name in BUILT_IN:
+            command = typer.main.get_command(importlib.import_module(BUILT_IN[name][0]).app)
+        elif entries := plugin_commands().get(name):
+            command = _load_plugin_command(name, entries)
+        else:
+            refuse_command(ctx, name, self.list_commands(ctx))
+        command.name = name
+        return name, command, args[1:]
+
+
+def plugin_commands() -> dict[str, list[Any]]:
+    """Return the entry points of plugins' command groups by command; nothing of theirs is imported."""
+    import importlib_metadata
+
+    commands: dict[str, list[Any]] = {}
+    for entry in importlib_metadata.entry_points(group=COMMANDS_GROUP):
+        same = commands.setdefault(entry.name, [])
+        if all((other.value, _owner(other)) != (entry.value, _owner(entry)) for other in same):
+            same.append(entry)
+    return commands
+
+
+def _load_plugin_command(name: str, entries: Sequence[Any]) -> Any:
+    if len(entries) > 1:
+        owners = " and from ".join(_owner(entry) for entry in entries)
+        raise PluginError(f"command {name!r} comes from {owners}; uninstall all but one")
+    try:
+        return typer.main.get_command(entries[0].load())
+    except Exception as error:
+        raise PluginError(f"command {name!r} of {_owner(entries[0])} cannot be used: {error}") from error
+
+
+def _owner(entry: Any) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+
+
+def _version(ctx: typer.Context, value: bool) -> None:
+    if value:
+        from torc_framework import __version__
+
+        print(f"torc {__version__}")
+        ctx.exit()
+
+
+def root_command() -> Any:
+    """Return the program as a command."""
+    version = typer.Option(
+        "-V", "--version", is_eager=True, expose_value=False, callback=_version, help="Show the version."
+    )
+
+    def declared(*, version: Annotated[bool, version] = False) -> None: ...
+
+    return Root(
+        name="torc",
+        help="Workflows from one spec file: dependencies, durable state, executors as plugins.",
+        params=options_of_function(declared),
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )

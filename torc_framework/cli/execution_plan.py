@@ -1,0 +1,1 @@
+"""``torc workflows execution-plan``: in which stages jobs become ready."""

@@ -1,0 +1,94 @@
+"""Output for people and for scripts: tables with rounded boxes, name-value lists, JSON."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+RICH_ROWS: Final = 1000
+"""Longest table that is drawn with boxes; longer ones are plain columns, which cost almost nothing."""
+PIPE_WIDTH: Final = 10_000
+"""Width of a table that no terminal limits."""
+
+Column = tuple[str, str | Callable[[Any], Any]]
+"""Heading, and a field's name or a function of the record."""
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document: records as objects with all their fields."""
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(_plain(value)), indent=2).decode())
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON values; the fields of records keep the order of their declaration."""
+    if attrs.has(type(value)):
+        return {attribute.name: _plain(getattr(value, attribute.name)) for attribute in attrs.fields(type(value))}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def print_table(columns: Sequence[Column], records: Iterable[Any]) -> None:
+    """Print records as a table, one a line."""
+    rows = [[_cell(record, source) for _, source in columns] for record in records]
+    headings = [heading for heading, _ in columns]
+    if len(rows) > RICH_ROWS:
+        _print_plain(headings, rows)
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*headings, box=box.ROUNDED)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    Console(width=width, soft_wrap=False).print(table)
+
+
+def _print_plain(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(row[index]) for row in (headings, *rows)) for index in range(len(headings))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (headings, *rows))
+    sys.stdout.writelines(line.rstrip() + "\n" for line in lines)
+
+
+def _cell(record: Any, source: str | Callable[[Any], Any]) -> str:
+    value = getattr(record, source) if isinstance(source, str) else source(record)
+    return "" if value is None else str(value).replace("\n", " ")
+
+
+def print_pairs(title: str, pairs: Mapping[str, Any]) -> None:
+    """Print a title and the values below it, one a line; absent ones are left out."""
+    print(title)
+    for name, value in pairs.items():
+        if value is not None:
+            print(f"  {name}: {str(value).lower() if isinstance(value, bool) else value}")
+
+
+def memory_text(size_bytes: float | None) -> str | None:
+    """Return a size for people, such as ``73.8MB``: binary units, one decimal."""
+    if size_bytes is None:
+        return None
+    value = float(size_bytes)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1024:
+            return f"{value:.0f}{unit}" if unit == "B" else f"{value:.1f}{unit}"
+        value /= 1024
+    return f"{value:.1f}TB"
+
+
+def seconds_text(seconds: float | None) -> str | None:
+    """Return a duration for people, such as ``0.02s``, ``12.3s``, ``4m05s`` or ``2h03m``."""
+    if seconds is None:
+        return None
+    if seconds < 60:
+        return f"{seconds:.2f}s" if seconds < 10 else f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s"

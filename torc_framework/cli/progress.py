@@ -1,0 +1,68 @@
+"""Progress of a run on standard error: a bar that redraws itself on a terminal, a line now and then elsewhere."""
+
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from typing import Final, TextIO
+
+from torc_framework.models.statuses import DONE, JobStatus
+from torc_framework.runner import Progress
+
+LINE_INTERVAL_S: Final = 10.0
+"""Shortest time between two lines where there is no terminal."""
+BAR_INTERVAL_S: Final = 0.1
+"""Shortest time between two drawings of the bar."""
+TROUBLE: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
+"""Statuses that a summary names when any job has them."""
+_ENDED: Final = frozenset(status.label for status in DONE) | {JobStatus.PENDING_FAILED.label}
+
+
+def summary(counts: Mapping[str, int], running: int = 0) -> str:
+    """Return the counts in words: ``3/4 jobs done, 1 running, 1 failed``."""
+    total, done = sum(counts.values()), sum(count for label, count in counts.items() if label in _ENDED)
+    parts = [f"{done}/{total} jobs done"]
+    if running:
+        parts.append(f"{running} running")
+    parts += [f"{counts[status.label]} {status.label}" for status in TROUBLE if counts.get(status.label)]
+    return ", ".join(parts)
+
+
+class ProgressLine:
+    """Shows progress as it comes; `finish` leaves a clean line behind."""
+
+    def __init__(self, stream: TextIO = sys.stderr, *, enabled: bool = True) -> None:
+        self._stream = stream
+        self._enabled = enabled
+        self._draws = stream.isatty()
+        self._shown = ""
+        # The first line elsewhere waits for its interval too: a short run needs none.
+        self._next = 0.0 if self._draws else time.monotonic() + LINE_INTERVAL_S
+
+    def __call__(self, progress: Progress) -> None:
+        """Show a state, unless one was shown a moment ago."""
+        now = time.monotonic()
+        if not self._enabled or now < self._next:
+            return
+        self._next = now + (BAR_INTERVAL_S if self._draws else LINE_INTERVAL_S)
+        text = summary(progress.counts, progress.running)
+        if text == self._shown:
+            return
+        self._shown = text
+        if self._draws:
+            self._stream.write(f"\r\x1b[2K{self._bar(progress.counts)} {text}")
+        else:
+            self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+    def _bar(self, counts: Mapping[str, int]) -> str:
+        width = max(10, min(40, shutil.get_terminal_size().columns - 60))
+        total, done = sum(counts.values()), sum(count for label, count in counts.items() if label in _ENDED)
+        filled = width if total == 0 else width * done // total
+        return f"[{'━' * filled}{' ' * (width - filled)}]"
+
+    def finish(self) -> None:
+        """Wipe the bar."""
+        if self._draws and self._shown:
+            self._stream.write("\r\x1b[2K")
+            self._stream.flush()

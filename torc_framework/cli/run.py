@@ -1,0 +1,160 @@
+"""``torc run``: from a spec, or an existing workflow, to results."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from torc_framework.cli.app import single
+from torc_framework.cli.common import session_of
+from torc_framework.cli.executor_flags import DEFAULT_EXECUTOR, ExecutorCommand, executor_options
+from torc_framework.cli.session import Session
+from torc_framework.errors import ExitStatus, UserError
+
+if TYPE_CHECKING:
+    from torc_framework.runner import RunnerSettings
+
+MaxParallelJobs = Annotated[
+    int | None, typer.Option("--max-parallel-jobs", min=1, help="At most this many jobs at once; resources ignored.")
+]
+NumCpus = Annotated[int | None, typer.Option("--num-cpus", min=1, help="CPUs to offer (default: all).")]
+MemoryGb = Annotated[float | None, typer.Option("--memory-gb", min=0, help="Memory to offer, GiB (default: all).")]
+NumGpus = Annotated[int | None, typer.Option("--num-gpus", min=0, help="GPUs to offer (default: all).")]
+PollInterval = Annotated[
+    float | None, typer.Option("--poll-interval", "-p", min=0, help="Accepted; a runner is woken and never polls.")
+]
+OutputDir = Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder for logs (default: output).")]
+ExecutorName = Annotated[
+    str | None, typer.Option("--executor", metavar="NAME", help="Who runs the jobs (default: local).")
+]
+TimeLimit = Annotated[str | None, typer.Option("--time-limit", metavar="DURATION", help="Stop after, such as PT2H.")]
+TermLead = Annotated[
+    float | None, typer.Option("--term-lead-s", min=0, help="Seconds between SIGTERM and SIGKILL [default: 30].")
+]
+
+
+def run(
+    ctx: typer.Context,
+    workflow: Annotated[str, typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.")],
+    *,
+    max_parallel_jobs: MaxParallelJobs = None,
+    num_cpus: NumCpus = None,
+    memory_gb: MemoryGb = None,
+    num_gpus: NumGpus = None,
+    poll_interval: PollInterval = None,
+    output_dir: OutputDir = None,
+    executor: ExecutorName = None,
+    time_limit: TimeLimit = None,
+    term_lead_s: TermLead = None,
+    skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
+) -> None:
+    """Run a workflow on this machine: create it from a spec file, or go on with an existing one.
+
+    The options of an executor follow its name: 'torc run --executor local --help' lists them.
+    """
+    session = session_of(ctx)
+    given = {
+        "max_parallel_jobs": max_parallel_jobs,
+        "num_cpus": num_cpus,
+        "memory_gb": memory_gb,
+        "num_gpus": num_gpus,
+        "poll_interval_s": poll_interval,
+        "output_dir": output_dir,
+        "executor": executor,
+        "time_limit_s": _seconds(time_limit),
+        "term_lead_s": term_lead_s,
+    }
+    path = Path(workflow)
+    if path.is_file() or not workflow.isdecimal():
+        session.start_server()  # it boots while the spec is read
+        workflow_id = _create(session, path, skip_checks=skip_checks)
+        _execute(session, workflow_id, given)
+    else:
+        run_existing(session, int(workflow), given)
+
+
+app = single(run, ExecutorCommand)
+
+
+def run_existing(session: Session, workflow_id: int, given: dict[str, Any]) -> None:
+    """Go on with a workflow; initialize it first if that has never been done."""
+    from torc_framework.cli.initialize import begin_run
+
+    session.start_server()
+    session.plugins()
+    if session.client.is_uninitialized(workflow_id):
+        begin_run(session.client, workflow_id)
+    _execute(session, workflow_id, given)
+
+
+def _create(session: Session, path: Path, *, skip_checks: bool) -> int:
+    """Store the workflow of a spec, ready to run; return its id."""
+    import gc
+
+    from torc_framework.cli.specs import load_spec, refuse_missing_inputs, stamp_files
+
+    gc.disable()  # a large plan is all live objects: collecting finds nothing and costs half the time
+    try:
+        loaded = load_spec(session, path, skip_checks=skip_checks)
+        stamp_files(loaded.plan)
+        refuse_missing_inputs(loaded.plan)
+        created = session.client.create_from_plan(loaded.plan, initialize=True)
+    finally:
+        gc.enable()
+    for warning in loaded.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    if not session.wants_json:
+        print(f"Created workflow {created.id} ({loaded.plan.workflow.name}) with {len(loaded.plan.jobs)} jobs")
+    return created.id
+
+
+def _execute(session: Session, workflow_id: int, given: dict[str, Any]) -> None:
+    """Run what is ready, report, and end with the run's exit code."""
+    from torc_framework.cli.progress import ProgressLine
+    from torc_framework.cli.run_report import exit_status, report
+    from torc_framework.runner import run as run_workflow
+
+    settings = _settings(session, workflow_id, given)
+    progress = ProgressLine(enabled=not session.wants_json)
+    try:
+        outcome = run_workflow(settings, session.plugins(), progress)
+    finally:
+        progress.finish()
+    report(session, workflow_id, outcome)
+    if (status := exit_status(outcome)) is not ExitStatus.OK:
+        raise typer.Exit(int(status))
+
+
+def _settings(session: Session, workflow_id: int, given: dict[str, Any]) -> "RunnerSettings":
+    """Return the runner's settings: flags, else environment and files, else its defaults."""
+    from torc_framework.runner import RunnerSettings
+
+    kinds: dict[str, type[Any]] = {
+        "max_parallel_jobs": int,
+        "num_cpus": int,
+        "memory_gb": float,
+        "num_gpus": int,
+        "executor": str,
+        "output_dir": str,
+        "term_lead_s": float,
+    }
+    values = {name: session.config.get(f"client.run.{name}", kind) for name, kind in kinds.items()}
+    values.update({name: value for name, value in given.items() if value is not None})
+    chosen = {name: value for name, value in values.items() if value is not None}
+    chosen["output_dir"] = Path(chosen.get("output_dir", "output"))
+    plugins = session.plugins()
+    executor = str(chosen.get("executor", DEFAULT_EXECUTOR))
+    plugins.executor(executor)  # unknown or broken: said before anything is claimed
+    options = executor_options(session, plugins, executor)
+    return RunnerSettings(url=session.client.url, workflow_id=workflow_id, executor_options=options, **chosen)
+
+
+def _seconds(duration: str | None) -> float | None:
+    from torc_framework.models.resources import parse_duration
+
+    if duration is None:
+        return None
+    try:
+        return float(parse_duration(duration))
+    except ValueError as error:
+        raise UserError(f"--time-limit: {error}") from None

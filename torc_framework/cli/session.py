@@ -1,0 +1,175 @@
+"""What one call of ``torc`` knows: its options, its settings, its server, its plugins."""
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from torc_framework.errors import ConfigError, UserError
+
+if TYPE_CHECKING:
+    from torc_framework.client import TorcClient
+    from torc_framework.config import Config
+    from torc_framework.embedded import EmbeddedServer
+    from torc_framework.plugins import PluginManager
+
+FORMATS: Final = ("table", "json")
+LEVELS: Final = {
+    "error": "ERROR",
+    "warn": "WARNING",
+    "warning": "WARNING",
+    "info": "INFO",
+    "debug": "DEBUG",
+    "trace": "DEBUG",
+}
+"""Names of log levels that people may give, in Python's words."""
+
+
+class Session:
+    """Options of the call, and everything that is made from them when first asked for.
+
+    Use it as a context: the embedded server, if one was started, ends with it.
+    """
+
+    def __init__(self) -> None:
+        self._options: dict[str, Any] = {}
+        self._config: Config | None = None
+        self._client: TorcClient | None = None
+        self._server: EmbeddedServer | None = None
+        self._plugins: PluginManager | None = None
+        self.executor_options: dict[str, Any] = {}
+        """Values of the chosen executor's own flags, by option name."""
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            self._client.close()
+        if self._server is not None:
+            self._server.close()
+
+    # --- options ----------------------------------------------------------------------------------
+
+    def set_option(self, name: str, value: Any) -> None:
+        """Note an option of the program; the last one given wins.
+
+        Raises:
+            UserError: the value is none of those allowed.
+        """
+        if name == "format_":
+            _one_of("--format", value, FORMATS)
+        if name == "log_level":
+            _one_of("--log-level", value, LEVELS)
+        if name == "disable_plugin":
+            value = [*self._options.get(name, ()), *value]
+        self._options[name] = value
+
+    @property
+    def config(self) -> "Config":
+        """Settings of files and environment."""
+        if self._config is None:
+            from torc_framework.config import Config
+
+            self._config = Config.load()
+        return self._config
+
+    @property
+    def wants_json(self) -> bool:
+        """The output is to be one JSON document."""
+        if "format_" in self._options:
+            return bool(self._options["format_"] == "json")
+        try:
+            return self.config.get("client.format", str) == "json"
+        except ConfigError:
+            return False  # the error is reported by whoever needs the configuration for real
+
+    @property
+    def debug(self) -> bool:
+        """Errors show their traceback."""
+        return bool(self._options.get("debug"))
+
+    @property
+    def log_level(self) -> str:
+        """Name of the log level, in Python's words."""
+        given = self._options.get("log_level") or self.config.get("client.log_level", str) or "warn"
+        _one_of("client.log_level", given, LEVELS)
+        return LEVELS[given]
+
+    # --- the server -------------------------------------------------------------------------------
+
+    def start_server(self) -> None:
+        """Start the embedded server if none is configured; return without waiting for it.
+
+        Raises:
+            UserError: a URL and a database were given together.
+        """
+        if self._server is not None or self._client is not None:
+            return
+        database = self._options.get("database")
+        if self.url is not None:
+            if database is not None:
+                raise UserError(f"--database is for the embedded server, but a server is configured: {self.url}")
+            return
+        from torc_framework.config import default_database
+        from torc_framework.embedded import EmbeddedServer
+
+        self._server = EmbeddedServer(Path(database).expanduser() if database else default_database())
+        self._server.start()
+
+    @property
+    def url(self) -> str | None:
+        """URL of the configured server; None asks for an embedded one."""
+        return self._options.get("url") or self.config.get("client.api_url", str)
+
+    @property
+    def client(self) -> "TorcClient":
+        """The client of the configured or embedded server; waits until the latter listens."""
+        if self._client is None:
+            from torc_framework.client import TorcClient
+
+            self.start_server()
+            if self._server is not None:
+                self._client = TorcClient(self._server.url)
+            else:
+                username, password = self._credentials()
+                self._client = TorcClient(self.url or "", username=username, password=password)
+        return self._client
+
+    def _credentials(self) -> tuple[str | None, str | None]:
+        username = self._options.get("username") or self.config.get("client.username", str)
+        password = self._options.get("password") or os.environ.get("TORC_PASSWORD")
+        if username and password is None and sys.stdin.isatty():
+            import getpass
+
+            password = getpass.getpass(f"Password of {username}: ")
+        return username, password
+
+    # --- plugins ----------------------------------------------------------------------------------
+
+    def plugins(self, project_dir: Path | None = None) -> "PluginManager":
+        """Return the plugins, imported at the first call."""
+        if self._plugins is None:
+            import logging
+
+            from torc_framework.plugins import PluginManager
+
+            logging.basicConfig(level=self.log_level, format="%(levelname)s: %(message)s", stream=sys.stderr)
+            self._plugins = PluginManager.load(project_dir, disabled=self._options.get("disable_plugin", ()))
+        return self._plugins
+
+
+def _one_of(what: str, value: str, allowed: Iterable[str]) -> None:
+    if value not in allowed:
+        raise UserError(f"{what} is {value!r}; expected one of {', '.join(allowed)}")
+
+
+def current_user() -> str:
+    """Return the name of the person: ``USER``, ``USERNAME``, else what the system says."""
+    import getpass
+
+    return os.environ.get("USER") or os.environ.get("USERNAME") or getpass.getuser()

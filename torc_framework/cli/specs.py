@@ -1,0 +1,75 @@
+"""From a spec file to a stored workflow, as ``torc run`` and ``torc workflows create`` do it."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torc_framework.cli.session import Session, current_user
+from torc_framework.errors import UserError
+
+if TYPE_CHECKING:
+    from torc_framework.models.plan import Plan
+    from torc_framework.spec import LoadedSpec
+
+SHOWN_PATHS = 10
+"""Missing files that a message names."""
+
+
+def load_spec(
+    session: Session, path: Path, *, user: str | None = None, skip_checks: bool = False, monitor: bool = True
+) -> "LoadedSpec":
+    """Read, check and resolve a spec file.
+
+    Raises:
+        SpecError: it is wrong; holds every finding.
+    """
+    from torc_framework.spec import load_plan
+
+    plugins = session.plugins(path.parent)
+    loaded = load_plan(path, rule_keys=plugins.rule_keys(), user=user or current_user(), skip_checks=skip_checks)
+    if not monitor:
+        loaded.plan.workflow.resource_monitor_config = None
+    return loaded
+
+
+def stamp_files(plan: "Plan") -> None:
+    """Note the modification times of the plan's files that exist."""
+    for file in plan.files:
+        file.st_mtime = modified(file.path)
+
+
+def modified(path: str) -> float | None:
+    """Return the modification time of a file, or None if there is none."""
+    try:
+        return os.stat(path).st_mtime  # noqa: PTH116 - a hundred thousand files are not worth a Path each
+    except OSError:
+        return None
+
+
+def refuse_missing_inputs(plan: "Plan") -> None:
+    """Refuse a plan whose jobs read files or user data that neither exist nor are written by a job.
+
+    Raises:
+        UserError: something is missing.
+    """
+    made = {position for job in plan.jobs for position in job.output_files or ()}
+    read = {position for job in plan.jobs for position in job.input_files or ()}
+    missing = [plan.files[position].path for position in sorted(read - made) if plan.files[position].st_mtime is None]
+    made_data = {position for job in plan.jobs for position in job.output_user_data or ()}
+    read_data = {position for job in plan.jobs for position in job.input_user_data or ()}
+    empty = [plan.user_data[p].name for p in sorted(read_data - made_data) if plan.user_data[p].data is None]
+    refuse_missing(missing, empty)
+
+
+def refuse_missing(paths: list[str], user_data: list[str]) -> None:
+    """Refuse to start with these files and user data missing.
+
+    Raises:
+        UserError: either list holds something.
+    """
+    for what, names in (("input files", paths), ("user data without a value", user_data)):
+        if names:
+            shown = ", ".join(names[:SHOWN_PATHS]) + (
+                f" and {len(names) - SHOWN_PATHS} more" if len(names) > SHOWN_PATHS else ""
+            )
+            raise UserError(f"missing {what} that no job writes: {shown}")
