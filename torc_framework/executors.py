@@ -133,7 +133,7 @@ class AttemptEnded:
 
 @frozen
 class AttemptReturned:
-    """A launcher's news: the queued attempt was stopped before it began and will never begin."""
+    """A launcher's news: the queued attempt was stopped or withdrawn before it began."""
 
     key: AttemptKey
 
@@ -219,6 +219,10 @@ class Launcher(Executor):
         This spares the way to the runner and back between two short attempts. `start` of a queued
         attempt begins it at once. Asked only of launchers whose capabilities say ``queues``.
         """
+        raise NotImplementedError
+
+    def withdraw(self, keys: Iterable[AttemptKey]) -> None:
+        """Give queued attempts back, as `AttemptReturned`; those that have begun are left alone."""
         raise NotImplementedError
 
     def wait_fd(self) -> int | None:

@@ -185,6 +185,10 @@ class LocalLauncher(Launcher):
         if known := [key for key in wanted if key in self._orders]:
             self._send("stop", known, int(number))
 
+    def withdraw(self, keys: Iterable[AttemptKey]) -> None:
+        """Take queued attempts back."""
+        self._send("withdraw", [(key.job_id, key.attempt_id) for key in keys])
+
     def _send(self, *message: Any) -> None:
         """Send a message whole; a shepherd that is gone is noticed by the next `poll`."""
         self._control.setblocking(True)

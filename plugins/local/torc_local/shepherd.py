@@ -215,6 +215,12 @@ class Shepherd:
         if leaders:
             send_signal(leaders, number)
 
+    def withdraw(self, keys: list[Key]) -> None:
+        """Hand back those of these attempts that are queued."""
+        for key in keys:
+            if self.take(key):
+                self.say(("R", *key))
+
     def take(self, key: Key) -> Order | None:
         """Take one attempt out of its queue."""
         lane = self.waiting.pop(key, None)
