@@ -6,7 +6,7 @@ Each page is made by one function below; nothing in these pages is typed by hand
 import argparse
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attrs import fields
@@ -131,7 +131,7 @@ def executors() -> str:
     for name, executor in sorted(PluginManager.load().executors().items()):
         able = executor.capabilities
         can = [word for word, has in (("launches", able.can_launch), ("allocates", able.can_allocate)) if has]
-        parts += [f"## {name}\n", f"{executor.description} It {' and '.join(can)}.\n"]
+        parts += [f"## {name}\n", f"{executor.description.rstrip('.')}. It {' and '.join(can)}.\n"]
         rows = [
             [
                 f"`{o.flag}`",
@@ -146,12 +146,36 @@ def executors() -> str:
     return "\n".join(parts)
 
 
+def commands() -> str:
+    """The help of every command, as the program prints it at 100 columns."""
+    from typer import Context
+
+    from torc_framework.cli.app import BUILT_IN, root_command
+    from torc_framework.cli.session import Session
+
+    def pages(command: object, parent: Context | None, name: str) -> Iterator[str]:
+        context = Context(
+            command, parent=parent, info_name=name, terminal_width=100, max_content_width=100, obj=Session()
+        )
+        yield f"## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+        if parent is None:
+            children = {child: command.resolve_command(context, [child])[1] for child in BUILT_IN}
+        else:
+            children = getattr(command, "commands", {})
+        for child, found in children.items():
+            if not found.hidden:
+                yield from pages(found, context, child)
+
+    return "# Command line\n\n" + "\n".join(pages(root_command(), None, "torc"))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "hooks.md": hooks,
     "statuses.md": statuses,
     "endings.md": exits,
     "records.md": record_pages,
     "executors.md": executors,
+    "cli.md": commands,
 }
 
 
