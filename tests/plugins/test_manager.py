@@ -287,7 +287,12 @@ def test_every_listener_hears_an_event(write: Write, project: Path) -> None:
     write("a", "@hookimpl\ndef torc_on_event(event):\n    raise RuntimeError\n")
     write(
         "b",
-        "@hookimpl\ndef torc_on_event(event):\n    __import__('pathlib').Path('heard').write_text(event['data']['event_type'])\n",
+        """
+        from pathlib import Path
+        @hookimpl
+        def torc_on_event(event):
+            Path("heard").write_text(event["data"]["event_type"])
+        """,
     )
     PluginManager.load().emit({"workflow_id": 1, "timestamp": 0, "data": {"event_type": "job_started"}})
     assert (project / "heard").read_text() == "job_started"

@@ -1,7 +1,8 @@
 """The server's endpoints as methods that take and return the records of `torc_framework.models`."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Generic, TypeVar
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
 
 import msgspec
 from attrs import Factory, define, fields
@@ -134,8 +135,16 @@ class TorcClient:
         return self._transport.url
 
     def close(self) -> None:
-        """Close the calling thread's connection."""
+        """Close all connections; no other thread may be in a request."""
         self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     # --- any record -------------------------------------------------------------------------------
 

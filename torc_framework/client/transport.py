@@ -9,6 +9,7 @@ import json
 import select
 import socket
 import threading
+import weakref
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -63,6 +64,16 @@ class _Address:
         return cls(secure, host, port, parts.path, shown, username, password)
 
 
+class _Kept:
+    """The connection of one thread; it is closed when the thread ends."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
 class Transport:
     """Sends requests to one server and returns the bodies of its answers.
 
@@ -73,6 +84,7 @@ class Transport:
         self._address = _Address.parse(url)
         self._timeout = timeout
         self._local = threading.local()
+        self._all: weakref.WeakSet[_Kept] = weakref.WeakSet()
         self._headers = {"Accept": "application/json", "User-Agent": "torc-framework"}
         username = username if username is not None else self._address.username
         if username is not None:
@@ -114,28 +126,33 @@ class Transport:
             try:
                 return self._exchange(connection, method, target, body)
             except (OSError, http.client.HTTPException) as error:
-                self.close()
+                self._drop()
                 if is_last or fresh or method not in _IDEMPOTENT or isinstance(error, TimeoutError):
                     raise self._unreachable(error) from error
         raise AssertionError("unreachable")  # the second round always returns or raises
 
     def close(self) -> None:
-        """Close the calling thread's connection; the next request opens another."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
-            self._local.connection = None
-            connection.close()
+        """Close every connection; the next request opens another. No other thread may be in a request."""
+        for kept in list(self._all):
+            kept.connection.close()
+        self._local.kept = None
+
+    def _drop(self) -> None:
+        """Close the calling thread's connection."""
+        self._local.kept = None
 
     def _connection(self, timeout: float) -> tuple[http.client.HTTPConnection, bool]:
         """Return the thread's connection, and whether nothing was sent on it yet."""
-        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if connection is not None and connection.sock is not None and not _is_stale(connection.sock):
-            connection.sock.settimeout(timeout)
-            return connection, False
-        self.close()
-        connection = self._open(timeout)
-        self._local.connection = connection
-        return connection, True
+        kept: _Kept | None = getattr(self._local, "kept", None)
+        sock = kept.connection.sock if kept else None
+        if kept is not None and sock is not None and not _is_stale(sock):
+            sock.settimeout(timeout)
+            return kept.connection, False
+        self._drop()
+        kept = _Kept(self._open(timeout))
+        self._local.kept = kept
+        self._all.add(kept)
+        return kept.connection, True
 
     def _open(self, timeout: float) -> http.client.HTTPConnection:
         address = self._address

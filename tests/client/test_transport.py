@@ -1,0 +1,262 @@
+"""The HTTP transport against servers that misbehave in every way the network allows."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from torc_framework.client import TorcClient, make_url
+from torc_framework.client.transport import Transport
+from torc_framework.errors import ApiError, ConfigError, ServerUnreachableError
+
+OK = b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"status":"ok"}'
+Handler = Callable[[socket.socket, bytes], bool]
+
+
+@contextmanager
+def scripted(*handlers: Handler) -> Iterator[tuple[str, list[bytes]]]:
+    """Serve one request after the other by these handlers; one that returns False closes its connection.
+
+    Yields the base URL and the list of requests seen.
+    """
+    listener = socket.create_server(("127.0.0.1", 0))
+    seen: list[bytes] = []
+
+    def serve() -> None:
+        left = list(handlers)
+        while left:
+            connection, _ = listener.accept()
+            with connection:
+                keep = True
+                while keep and left and (request := _request(connection)):
+                    seen.append(request)
+                    keep = left.pop(0)(connection, request)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", seen
+    finally:
+        listener.close()
+
+
+def _request(connection: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        chunk = connection.recv(65536)
+        if not chunk:
+            return b""
+        data += chunk
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = next((int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0)
+    while len(body) < length:
+        body += connection.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def answer(content: bytes, *, then_close: bool = False) -> Handler:
+    def handle(connection: socket.socket, _: bytes) -> bool:
+        connection.sendall(content)
+        return not then_close
+
+    return handle
+
+
+def hang_up(_: socket.socket, __: bytes) -> bool:
+    return False
+
+
+def json_answer(status: int, body: bytes) -> bytes:
+    return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+
+
+@contextmanager
+def transport(url: str, timeout: float = 10.0) -> Iterator[Transport]:
+    client = Transport(url, timeout=timeout, username=None, password=None)
+    yield client
+    client.close()
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://host:8080",
+        "http://host:8080/",
+        "http://host:8080/torc-service/v1",
+        "http://host:8080/torc-service/v1/",
+    ],
+)
+def test_a_url_may_have_the_path_or_not(text: str) -> None:
+    """People paste either; TORC_API_URL holds the long form."""
+    assert make_url(text) == "http://host:8080/torc-service/v1"
+
+
+@pytest.mark.parametrize("text", ["", "host:8080", "ftp://host", "http://", "http://host:99999", "http://[::1"])
+def test_what_is_no_url_is_refused_with_an_example(text: str) -> None:
+    """The message shows what was given and what a URL looks like."""
+    with pytest.raises(ConfigError, match=r"write for example http://localhost:8080"):
+        make_url(text)
+
+
+def test_credentials_of_the_url_become_a_header_and_are_never_shown() -> None:
+    """Neither the client's URL, which jobs get, nor an error holds the password."""
+    with scripted(answer(OK)) as (url, seen), TorcClient(url.replace("//", "//ann:s%40crt@")) as client:
+        assert client.ping() == {"status": "ok"}
+        assert client.url == f"{url}/torc-service/v1"
+    assert b"Authorization: Basic YW5uOnNAY3J0" in seen[0]
+
+
+# --- connections ----------------------------------------------------------------------------------
+
+
+def test_a_connection_is_kept_and_reused() -> None:
+    """Two requests, one accept."""
+    with scripted(answer(OK), answer(OK)) as (url, seen), transport(url) as client:
+        client.request("GET", "/ping")
+        client.request("GET", "/ping")
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_connection_that_the_server_closed_is_replaced(method: str) -> None:
+    """Whatever the request: it was never sent on the dead connection."""
+    with scripted(answer(OK, then_close=True), answer(OK)) as (url, seen), transport(url) as client:
+        client.request("GET", "/ping")
+        _wait_until_closed(client)
+        assert client.request(method, "/x", body=b"{}" if method == "POST" else None) == b'{"status":"ok"}'
+    assert len(seen) == 2
+
+
+def test_a_request_without_harm_is_sent_again_once() -> None:
+    """The server took it on a kept connection and closed without an answer."""
+    with scripted(answer(OK), hang_up, answer(OK)) as (url, seen), transport(url) as client:
+        client.request("GET", "/ping")
+        assert client.request("GET", "/jobs") == b'{"status":"ok"}'
+    assert [request.split()[1] for request in seen[1:]] == [b"/torc-service/v1/jobs"] * 2
+
+
+def test_a_post_is_never_sent_twice() -> None:
+    """It may have been carried out."""
+    with scripted(answer(OK), hang_up, answer(OK)) as (url, seen), transport(url) as client:
+        client.request("GET", "/ping")
+        with pytest.raises(ServerUnreachableError):
+            client.request("POST", "/jobs", body=b"{}")
+    assert len(seen) == 2
+
+
+def test_nobody_listens() -> None:
+    """The message names the URL, the reason and what to look at."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with transport(f"http://127.0.0.1:{port}") as client, pytest.raises(ServerUnreachableError) as caught:
+        client.request("GET", "/ping")
+    assert str(caught.value) == (
+        f"no Torc server answers at http://127.0.0.1:{port}/torc-service/v1: Connection refused; "
+        "check that it runs, and --url or TORC_API_URL"
+    )
+
+
+def test_a_server_that_says_nothing_is_given_up() -> None:
+    """After the time-out, and not tried again: it may be at work on it."""
+    silence = threading.Event()
+
+    def wait(_: socket.socket, __: bytes) -> bool:
+        silence.wait(20)
+        return False
+
+    with scripted(wait) as (url, seen), transport(url, timeout=0.2) as client:
+        with pytest.raises(ServerUnreachableError, match="no answer in time"):
+            client.request("GET", "/ping")
+        silence.set()
+    assert len(seen) == 1
+
+
+def test_threads_do_not_share_a_connection() -> None:
+    """A long poll of one thread does not hold up a report of another."""
+    release = threading.Event()
+
+    def slow(connection: socket.socket, _: bytes) -> bool:
+        release.wait(20)
+        connection.sendall(OK)
+        return True
+
+    with scripted(slow) as (url, seen), transport(url) as client:
+        waiting = threading.Thread(target=client.request, args=("GET", "/slow"))
+        waiting.start()
+        connections: list[object] = []
+        reader = threading.Thread(target=lambda: connections.append(client._local.__dict__.get("kept")))
+        reader.start()
+        reader.join(20)
+        release.set()
+        waiting.join(20)
+    assert (connections, len(seen)) == ([None], 1)
+
+
+def _wait_until_closed(client: Transport) -> None:
+    """Wait for the server's end of file to arrive on the kept connection."""
+    import select
+
+    readable, _, _ = select.select([client._local.kept.connection.sock], [], [], 20)
+    assert readable
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"error": {"message": "Job not found with ID: 7"}}', "Job not found with ID: 7"),
+        (b'{"error": "NotFound", "code": 404}', "NotFound"),
+        (b'{"errorMessage": "no"}', "no"),
+        (b'{"detail": "nothing here"}', "nothing here"),
+        (b'{"detail": [{"loc": ["body"]}]}', '{"detail": [{"loc": ["body"]}]}'),
+        (b"[]", "[]"),
+        (b"Not Found\n", "Not Found"),
+        (b"", "HTTP 404 X"),
+        (b"\xff\xfe", "\ufffd\ufffd"),
+    ],
+)
+def test_the_servers_reason_is_found_in_any_shape(body: bytes, message: str) -> None:
+    """An error carries status and reason, whoever wrote the body."""
+    with (
+        scripted(answer(json_answer(404, body))) as (url, _),
+        transport(url) as client,
+        pytest.raises(ApiError) as caught,
+    ):
+        client.request("GET", "/jobs/7")
+    assert (caught.value.status, str(caught.value)) == (404, message)
+
+
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b"[1]", b'"text"', b"\xff"])
+def test_a_server_of_another_kind_is_recognised(body: bytes) -> None:
+    """Something answers, but no Torc server does: one message, no traceback of a parser."""
+    with (
+        scripted(answer(json_answer(200, body))) as (url, _),
+        TorcClient(url) as client,
+        pytest.raises(ApiError, match="did not answer as a Torc server does"),
+    ):
+        client.ping()
+
+
+def test_garbage_instead_of_http_is_an_unreachable_server() -> None:
+    """So is a connection that ends in the middle of an answer."""
+    for garbage in (b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"):
+        with (
+            scripted(answer(garbage, then_close=True)) as (url, _),
+            transport(url) as client,
+            pytest.raises(ServerUnreachableError),
+        ):
+            client.request("POST", "/x", body=b"")
+
+
+def test_query_values_are_spelled_for_http() -> None:
+    """Absent values are left out, truth is lower case, text is quoted."""
+    with scripted(answer(OK)) as (url, seen), transport(url) as client:
+        client.request("GET", "/x", query={"a": None, "b": True, "c": "x &y", "d": ["1", "2"], "e": 0})
+    assert seen[0].split()[1] == b"/torc-service/v1/x?b=true&c=x%20%26y&d=1&d=2&e=0"
