@@ -1,19 +1,108 @@
-"""The server process: listen, announce the port, end cleanly."""
+"""The server process: listen, announce the port, serve, end cleanly."""
 
+import asyncio
+import contextlib
+import os
+import signal
 import socket
+from collections.abc import Generator
+from typing import Any, Final
 
+from torc_framework.errors import ExitStatus, OperatorError
 from torc_framework.server.settings import ServerSettings
+
+GRACE_S: Final = 2
+"""Seconds that requests under way get at shutdown."""
+_BACKLOG: Final = 2048
+
+
+class ListenError(OperatorError):
+    """The address cannot be listened on."""
+
+    exit_status = ExitStatus.USAGE
 
 
 def serve(settings: ServerSettings) -> int:
-    """Serve until told to stop; return the exit code of the process."""
-    import uvicorn
+    """Serve until SIGTERM, SIGINT or the end of the parent; return the exit code of the process.
 
-    from torc_framework.server.app import create_app
+    The port is announced as soon as connections are accepted by the system; they are answered when
+    the rest is loaded.
 
-    listener = socket.create_server((settings.host, settings.port))
+    Raises:
+        DatabaseError: the database cannot be used.
+        ListenError: the address is in use or is not ours.
+    """
+    from torc_framework.store.probe import check_database
+
+    check_database(settings.database)
+    listener = _listen(settings)
     if settings.port == 0:
         print(f"TORC_SERVER_PORT={listener.getsockname()[1]}", flush=True)
-    server = uvicorn.Server(uvicorn.Config(create_app(settings), log_level=settings.log_level))
-    server.run(sockets=[listener])
-    return 0
+    from torc_framework.server.app import create_app
+    from torc_framework.server.logs import configure_logging
+
+    configure_logging(settings.log_level)
+    app = create_app(settings)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(app, listener, settings))
+    return int(ExitStatus.OK)
+
+
+def _listen(settings: ServerSettings) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ListenError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}") from error
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _loop_factory() -> Any:
+    """Return uvloop's, if it is there."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve(app: Any, listener: socket.socket, settings: ServerSettings) -> None:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """Leaves signals to us, so that a clean end is a clean exit code."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Generator[None, None, None]:
+            yield
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=settings.log_level == "debug",
+        timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=75,
+        server_header=False,
+        date_header=False,
+        lifespan="on",
+    )
+    server = Server(config)
+
+    def stop() -> None:
+        app.state.room.close()
+        server.force_exit = server.should_exit
+        server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    if settings.parent_fd is not None:
+        loop.add_reader(settings.parent_fd, _stop_at_end_of_file, loop, settings.parent_fd, stop)
+    await server.serve(sockets=[listener])
+
+
+def _stop_at_end_of_file(loop: asyncio.AbstractEventLoop, fd: int, stop: Any) -> None:
+    if not os.read(fd, 4096):
+        loop.remove_reader(fd)
+        stop()

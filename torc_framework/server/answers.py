@@ -1,0 +1,49 @@
+"""What every answer has in common: JSON, and errors as Torc's clients expect them."""
+
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from torc_framework.store.errors import ConflictError, DatabaseBusyError, NotFoundError, RuleError
+
+_encode: Final = msgspec.json.Encoder(enc_hook=str).encode
+
+STATUS_OF: Final[dict[type[Exception], int]] = {
+    NotFoundError: 404,
+    ConflictError: 409,
+    RuleError: 422,
+    DatabaseBusyError: 503,
+}
+"""HTTP statuses of what the store refuses."""
+
+
+class RequestError(Exception):
+    """The request itself is wrong: it does not parse, or does not fit."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return a JSON answer."""
+    return Response(_encode(content), status, headers, media_type="application/json")
+
+
+def error_answer(status: int, message: str, **more: Any) -> Response:
+    """Return an error with its reason, in the shape of Torc's error bodies."""
+    body = {"error": {"message": message, **more}, "errorNum": status, "errorMessage": message, "code": status}
+    return answer(body, status)
+
+
+def refused(_request: Request, error: Exception) -> Response:
+    """Answer what the store refused."""
+    status = next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))
+    return error_answer(status, str(error))
+
+
+def misunderstood(_request: Request, error: Exception) -> Response:
+    """Answer a request that is wrong in itself."""
+    return error_answer(getattr(error, "status", 400), str(error))

@@ -1,0 +1,142 @@
+"""The calls that carry the work: a plan in, an exchange with a runner.
+
+Plain ASGI routes: bodies go from JSON to the domain's own classes and back without a detour. A short
+change is made right in the event loop when the database is free; otherwise in a thread.
+"""
+
+import asyncio
+from typing import Any, Final, TypeVar
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
+from torc_framework.models.plan import Plan
+from torc_framework.server.answers import RequestError, answer
+from torc_framework.server.settings import API_PREFIX
+from torc_framework.server.waiting import Waiter, WaitingRoom
+from torc_framework.store import runs
+from torc_framework.store.database import Database
+from torc_framework.store.exchange import exchange, worth_asking
+from torc_framework.store.plans import create_plan
+from torc_framework.store.sql import Tx
+
+MAX_WAIT_S: Final = 300.0
+"""Longest wait, whatever was asked for: proxies and clients give up on silent connections."""
+
+_T = TypeVar("_T")
+_decode_exchange: Final = msgspec.json.Decoder(ExchangeRequest).decode
+_decode_plan: Final = msgspec.json.Decoder(Plan).decode
+
+
+async def decoded(request: Request, decode: Any, status: int) -> Any:
+    """Return the body as a value of the domain.
+
+    Raises:
+        RequestError: it is no JSON, or does not have the shape.
+    """
+    body = await request.body()
+    try:
+        return decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        wrong_shape = isinstance(error, msgspec.ValidationError)
+        raise RequestError(f"body: {error}", status if wrong_shape else 400) from error
+
+
+class Hot:
+    """The hot endpoints over one database."""
+
+    def __init__(self, database: Database, room: WaitingRoom) -> None:
+        self._database = database
+        self._room = room
+
+    def routes(self) -> list[Route]:
+        """Return the routes; they stand before all others, which have to be searched through."""
+        return [
+            Route(f"{API_PREFIX}/workflows/{{id:int}}/exchange", self.exchange, methods=["POST"]),
+            Route(f"{API_PREFIX}/workflows/from_plan", self.from_plan, methods=["POST"]),
+        ]
+
+    async def exchange(self, request: Request) -> Response:
+        """Take a runner's reports, hand out jobs; wait if there are none and the runner wants to."""
+        workflow_id = int(request.path_params["id"])
+        wanted: ExchangeRequest = await decoded(request, _decode_exchange, 422)
+        if wanted.wait_s <= 0:
+            return answer(await self._exchange(workflow_id, wanted))
+        deadline = asyncio.get_running_loop().time() + min(wanted.wait_s, MAX_WAIT_S)
+        with self._room.wait(workflow_id, wanted.compute_node_id, wanted.seq) as waiter:
+            reply = await self._exchange(workflow_id, wanted)
+            while not _tells(reply) and await self._woken(waiter, deadline):
+                if await request.is_disconnected():
+                    break  # nobody would hear of the jobs
+                if self._is_worth_asking(workflow_id):
+                    reply = await self._exchange(workflow_id, _poll(wanted))
+        return answer(reply)
+
+    async def _woken(self, waiter: Waiter, deadline: float) -> bool:
+        """Wait; say whether there may be news."""
+        left = deadline - asyncio.get_running_loop().time()
+        try:
+            await asyncio.wait_for(waiter.wake.wait(), max(0.0, left))
+        except TimeoutError:
+            return False
+        waiter.wake.clear()
+        return not waiter.is_over
+
+    def _is_worth_asking(self, workflow_id: int) -> bool:
+        with self._database.read() as tx:
+            return worth_asking(tx, workflow_id)
+
+    async def _exchange(self, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+        with self._database.write_if_free() as tx:
+            if tx is not None:
+                return exchange(tx, workflow_id, wanted)
+        return await run_in_threadpool(self._in_turn, workflow_id, wanted)
+
+    def _in_turn(self, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+        with self._database.write() as tx:
+            return exchange(tx, workflow_id, wanted)
+
+    async def from_plan(self, request: Request) -> Response:
+        """Store a whole plan in one transaction; with ``initialize=true`` begin its first run."""
+        flag = request.query_params.get("initialize", "false").lower()
+        if flag not in ("true", "false"):
+            raise RequestError(f"query 'initialize': {flag!r} is neither true nor false")
+        plan: Plan = await decoded(request, _decode_plan, 422)
+        return answer(await run_in_threadpool(self._store, plan, flag == "true"))
+
+    def _store(self, plan: Plan, initialize: bool) -> dict[str, int]:
+        with self._database.write() as tx:
+            stored = create_plan(tx, plan, initialized=initialize)
+            run_id = _first_run(tx, stored.id) if initialize else 0
+        return {"id": stored.id, "run_id": run_id, **stored.counts}
+
+
+def _first_run(tx: Tx, workflow_id: int) -> int:
+    runs.begin_planned_run(tx, workflow_id)
+    runs.announce_run(tx, workflow_id, run_id=1)
+    return 1
+
+
+def _poll(wanted: ExchangeRequest) -> ExchangeRequest:
+    """Return the same wish without the reports, which are recorded."""
+    return ExchangeRequest(
+        compute_node_id=wanted.compute_node_id,
+        run_id=wanted.run_id,
+        slots=wanted.slots,
+        free=wanted.free,
+        total=wanted.total,
+        ahead=wanted.ahead,
+        sort_method=wanted.sort_method,
+        scheduler_config_id=wanted.scheduler_config_id,
+        strict_scheduler_match=wanted.strict_scheduler_match,
+        want_counts=wanted.want_counts,
+    )
+
+
+def _tells(reply: ExchangeReply) -> bool:
+    """Say whether an answer is worth giving at once."""
+    return bool(reply.jobs) or reply.is_complete or reply.is_canceled

@@ -1,0 +1,298 @@
+"""What follows from jobs that ended: dependents, triggers, completion. Same transaction, no sweep.
+
+`settle` works level by level: all jobs that ended are one set, their dependents the next. Its cost
+is the number of dependency rows it touches, whatever the depth or shape of the graph.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import sqlalchemy as sa
+from attrs import Factory, define
+
+from torc_framework.models.statuses import UNBLOCKING, UNFINISHED, JobStatus
+from torc_framework.store import transitions
+from torc_framework.store.events import EventLog
+from torc_framework.store.sql import Statement, Tx, ids_param, number, numbers, param
+from torc_framework.store.tables import (
+    ACTION_JOB,
+    DEPENDENCY_GROUP,
+    GROUP_MEMBER,
+    GROUP_WAITER,
+    JOB,
+    JOB_DEPENDENCY,
+    WORKFLOW_ACTION,
+)
+
+_DEPENDENTS = Statement(
+    sa.select(JOB_DEPENDENCY.c.job_id, JOB_DEPENDENCY.c.depends_on_job_id).where(
+        JOB_DEPENDENCY.c.depends_on_job_id.in_(ids_param())
+    )
+)
+_GROUPS_OF = Statement(
+    sa.select(GROUP_MEMBER.c.group_id, GROUP_MEMBER.c.job_id).where(GROUP_MEMBER.c.job_id.in_(ids_param()))
+)
+_WAITERS_OF = Statement(
+    sa.select(GROUP_WAITER.c.job_id, GROUP_WAITER.c.group_id).where(GROUP_WAITER.c.group_id.in_(ids_param()))
+)
+_COUNT_GROUP = Statement(
+    sa.update(DEPENDENCY_GROUP)
+    .where(DEPENDENCY_GROUP.c.id == param("group"))
+    .values(remaining=DEPENDENCY_GROUP.c.remaining - param("ended"), failed=DEPENDENCY_GROUP.c.failed + param("badly")),
+    "ended",
+    "badly",
+    "group",
+)
+_FINISHED_GROUPS = Statement(
+    sa.select(DEPENDENCY_GROUP.c.id, DEPENDENCY_GROUP.c.failed).where(
+        DEPENDENCY_GROUP.c.id.in_(ids_param()), DEPENDENCY_GROUP.c.remaining == number(0)
+    )
+)
+_COUNT_JOB = Statement(
+    sa.update(JOB)
+    .where(JOB.c.id == param("job"))
+    .values(blockers=JOB.c.blockers - param("ended"), failed_blockers=JOB.c.failed_blockers + param("badly")),
+    "ended",
+    "badly",
+    "job",
+)
+_FREE = Statement(
+    sa.select(JOB.c.id, JOB.c.name, JOB.c.failed_blockers, JOB.c.cancel_on_blocking_job_failure).where(
+        JOB.c.id.in_(ids_param()), JOB.c.blockers == number(0), JOB.c.status == number(JobStatus.BLOCKED)
+    )
+)
+
+
+@define
+class Consequences:
+    """What `settle` did: jobs made ready, and jobs canceled."""
+
+    ready: list[int] = Factory(list)
+    canceled: list[int] = Factory(list)
+
+
+def settle(tx: Tx, events: EventLog, endings: Mapping[int, bool]) -> Consequences:
+    """Let the dependents of jobs that reached an unblocking status go on, or cancel them.
+
+    Args:
+        endings: Jobs that have just reached an unblocking status, and whether they ended badly.
+    """
+    done = Consequences()
+    while endings:
+        freed = count_down(tx, endings)
+        endings = {}
+        if not freed:
+            break
+        ready, canceled = [], []
+        for job_id, name, failed, cancel in sorted(tx.rows_for(_FREE, freed)):
+            if failed and cancel:
+                canceled.append(job_id)
+                events.job_ended(job_id, name, JobStatus.CANCELED, None, reason="a dependency failed")
+            else:
+                ready.append(job_id)
+        transitions.unblocked(tx, ready)
+        transitions.blocker_failed(tx, canceled)
+        done.ready += ready
+        done.canceled += canceled
+        endings = dict.fromkeys(canceled, True)
+    return done
+
+
+def count_down(tx: Tx, endings: Mapping[int, bool]) -> list[int]:
+    """Take ended jobs off the counters of those that wait for them; return the waiting jobs."""
+    ids = list(endings)
+    ended: Counter[int] = Counter()
+    badly: Counter[int] = Counter()
+    for job_id, dependency in tx.rows_for(_DEPENDENTS, ids):
+        ended[job_id] += 1
+        badly[job_id] += endings[dependency]
+    finished = _finished_groups(tx, endings)
+    if finished:
+        for job_id, group in tx.rows_for(_WAITERS_OF, list(finished)):
+            ended[job_id] += 1
+            badly[job_id] += finished[group]
+    tx.run_each(_COUNT_JOB, [(count, badly[job_id], job_id) for job_id, count in ended.items()])
+    return list(ended)
+
+
+def _finished_groups(tx: Tx, endings: Mapping[int, bool]) -> dict[int, bool]:
+    """Take ended jobs off their groups; return the groups that are over now, and whether badly."""
+    ended: Counter[int] = Counter()
+    badly: Counter[int] = Counter()
+    for group, job_id in tx.rows_for(_GROUPS_OF, list(endings)):
+        ended[group] += 1
+        badly[group] += endings[job_id]
+    if not ended:
+        return {}
+    tx.run_each(_COUNT_GROUP, [(count, badly[group], group) for group, count in ended.items()])
+    return {group: failed > 0 for group, failed in tx.rows_for(_FINISHED_GROUPS, list(ended))}
+
+
+# --- the same counters, from nothing ---------------------------------------------------------------
+
+_UPSTREAM: Final = JOB.alias("upstream")
+_OVER: Final = _UPSTREAM.c.status.in_(numbers(UNBLOCKING))
+_OVER_BADLY: Final = sa.and_(_OVER, _UPSTREAM.c.ended_badly == number(1))
+
+
+def _members(where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    return (
+        sa.select(sa.func.count())
+        .select_from(GROUP_MEMBER.join(_UPSTREAM, _UPSTREAM.c.id == GROUP_MEMBER.c.job_id))
+        .where(GROUP_MEMBER.c.group_id == DEPENDENCY_GROUP.c.id, where)
+        .correlate(DEPENDENCY_GROUP)
+        .scalar_subquery()
+    )
+
+
+def _dependencies(where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    return (
+        sa.select(sa.func.count())
+        .select_from(JOB_DEPENDENCY.join(_UPSTREAM, _UPSTREAM.c.id == JOB_DEPENDENCY.c.depends_on_job_id))
+        .where(JOB_DEPENDENCY.c.job_id == JOB.c.id, where)
+        .correlate(JOB)
+        .scalar_subquery()
+    )
+
+
+def _groups(where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    return (
+        sa.select(sa.func.count())
+        .select_from(GROUP_WAITER.join(DEPENDENCY_GROUP, DEPENDENCY_GROUP.c.id == GROUP_WAITER.c.group_id))
+        .where(GROUP_WAITER.c.job_id == JOB.c.id, where)
+        .correlate(JOB)
+        .scalar_subquery()
+    )
+
+
+_RECOUNT_GROUPS = Statement(
+    sa.update(DEPENDENCY_GROUP)
+    .where(DEPENDENCY_GROUP.c.workflow_id == param("workflow"))
+    .values(remaining=_members(sa.not_(_OVER)), failed=_members(_OVER_BADLY)),
+    "workflow",
+)
+_OPEN: Final = DEPENDENCY_GROUP.c.remaining > number(0)
+_RECOUNT_JOBS = Statement(
+    sa.update(JOB)
+    .where(JOB.c.workflow_id == param("workflow"))
+    .values(
+        blockers=_dependencies(sa.not_(_OVER)) + _groups(_OPEN),
+        failed_blockers=_dependencies(_OVER_BADLY)
+        + _groups(sa.and_(sa.not_(_OPEN), DEPENDENCY_GROUP.c.failed > number(0))),
+    ),
+    "workflow",
+)
+
+
+def recount(tx: Tx, workflow_id: int) -> None:
+    """Count all blockers of a workflow anew: after jobs *left* an unblocking status, or dependencies changed."""
+    tx.run(_RECOUNT_GROUPS, workflow_id)
+    tx.run(_RECOUNT_JOBS, workflow_id)
+
+
+# --- everything downstream -------------------------------------------------------------------------
+
+_STATUSES = Statement(sa.select(JOB.c.id, JOB.c.status).where(JOB.c.id.in_(ids_param())))
+
+
+def downstream(tx: Tx, job_ids: Iterable[int], through: Collection[JobStatus] = frozenset(JobStatus)) -> list[int]:
+    """Return every job that waits, directly or not, for one of ``job_ids``, nearest first.
+
+    Args:
+        through: Only jobs in these statuses are returned, and looked behind.
+    """
+    frontier: Sequence[int] = list(job_ids)
+    seen, seen_groups = set(frontier), set[int]()
+    found: list[int] = []
+    while frontier:
+        new = {job_id for job_id, _ in tx.rows_for(_DEPENDENTS, frontier)}
+        groups = {group for group, _ in tx.rows_for(_GROUPS_OF, frontier)} - seen_groups
+        seen_groups |= groups
+        new.update(job_id for job_id, _ in tx.rows_for(_WAITERS_OF, list(groups)))
+        new -= seen
+        seen |= new
+        frontier = sorted(job_id for job_id, status in tx.rows_for(_STATUSES, list(new)) if status in through)
+        found += frontier
+    return found
+
+
+# --- triggers and completion -----------------------------------------------------------------------
+
+_WATCHERS = Statement(
+    sa.select(ACTION_JOB.c.action_id, ACTION_JOB.c.job_id, WORKFLOW_ACTION.c.trigger_type)
+    .select_from(ACTION_JOB.join(WORKFLOW_ACTION, WORKFLOW_ACTION.c.id == ACTION_JOB.c.action_id))
+    .where(ACTION_JOB.c.job_id.in_(ids_param()), ACTION_JOB.c.counted == number(0))
+)
+_COUNTED = Statement(
+    sa.update(ACTION_JOB)
+    .where(ACTION_JOB.c.job_id == param("job"), ACTION_JOB.c.action_id == param("action"))
+    .values(counted=number(1)),
+    "job",
+    "action",
+)
+_TRIGGERED = Statement(
+    sa.update(WORKFLOW_ACTION)
+    .where(WORKFLOW_ACTION.c.id == param("action"))
+    .values(trigger_count=WORKFLOW_ACTION.c.trigger_count + param("count")),
+    "count",
+    "action",
+)
+_COMPLETE_TRIGGER = Statement(
+    sa.update(WORKFLOW_ACTION)
+    .where(
+        WORKFLOW_ACTION.c.workflow_id == param("workflow"),
+        WORKFLOW_ACTION.c.trigger_type == sa.literal_column("'on_workflow_complete'"),
+    )
+    .values(trigger_count=WORKFLOW_ACTION.c.trigger_count + number(1)),
+    "workflow",
+)
+_UNFINISHED = Statement(
+    sa.select(sa.exists().where(JOB.c.workflow_id == param("workflow"), JOB.c.status.in_(numbers(UNFINISHED)))),
+    "workflow",
+)
+
+
+def count_triggers(tx: Tx, ready: Collection[int], over: Collection[int]) -> None:
+    """Count jobs for the actions that watch them, each once.
+
+    Args:
+        ready: Jobs that became ready.
+        over: Jobs that reached an unblocking status; they count as ready, too.
+    """
+    counts = {"on_jobs_ready": {*ready, *over}, "on_jobs_complete": set(over)}
+    watchers = tx.rows_for(_WATCHERS, sorted(counts["on_jobs_ready"]))
+    hits = [(job_id, action) for action, job_id, trigger in watchers if job_id in counts.get(trigger, ())]
+    tx.run_each(_COUNTED, hits)
+    tx.run_each(_TRIGGERED, [(count, action) for action, count in Counter(action for _, action in hits).items()])
+
+
+def is_finished(tx: Tx, workflow_id: int) -> bool:
+    """Say whether no job of the workflow is unfinished."""
+    return not tx.value(_UNFINISHED, workflow_id)
+
+
+def follow(
+    tx: Tx, events: EventLog, endings: Mapping[int, bool], ready: Iterable[int] = (), *, has_actions: bool = True
+) -> bool:
+    """Do everything that follows from jobs that were just given a status.
+
+    Args:
+        endings: Jobs that reached an unblocking status, and whether they ended badly.
+        ready: Jobs that became ready otherwise, such as by a retry.
+
+    Returns:
+        Whether the workflow is finished by this.
+    """
+    done = settle(tx, events, endings)
+    now_ready = [*ready, *done.ready]
+    if now_ready:
+        tx.touched.add(events.workflow_id)
+    if has_actions:
+        count_triggers(tx, now_ready, [*endings, *done.canceled])
+    if not endings or not is_finished(tx, events.workflow_id):
+        return False
+    tx.touched.add(events.workflow_id)
+    tx.run(_COMPLETE_TRIGGER, events.workflow_id)
+    events.add("workflow_completed")
+    return True

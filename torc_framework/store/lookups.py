@@ -1,0 +1,90 @@
+"""Questions about a workflow that concern several tables."""
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store import tables as t
+from torc_framework.store.sql import Tx
+
+
+def job_ids(tx: Tx, workflow_id: int) -> list[int]:
+    """Return the ids of all jobs, in order."""
+    query = sa.select(t.JOB.c.id).where(t.JOB.c.workflow_id == workflow_id).order_by(t.JOB.c.id)
+    return list(tx.connection.execute(query).scalars())
+
+
+def required_existing_files(tx: Tx, workflow_id: int) -> list[int]:
+    """Return the files that must be there: inputs that no job writes, and outputs of completed jobs."""
+    query = _needed(t.FILE, t.JOB_INPUT_FILE, t.JOB_OUTPUT_FILE, "file_id", workflow_id)
+    return list(tx.connection.execute(query).scalars())
+
+
+def missing_user_data(tx: Tx, workflow_id: int) -> list[int]:
+    """Return the user data that must have a value and has none; which must is as for files."""
+    query = _needed(t.USER_DATA, t.JOB_INPUT_USER_DATA, t.JOB_OUTPUT_USER_DATA, "user_data_id", workflow_id)
+    return list(tx.connection.execute(query.where(t.USER_DATA.c.data.is_(None))).scalars())
+
+
+def _needed(table: sa.Table, inputs: sa.Table, outputs: sa.Table, key: str, workflow_id: int) -> sa.Select[Any]:
+    read = sa.exists().where(inputs.c[key] == table.c.id)
+    written = sa.exists().where(outputs.c[key] == table.c.id)
+    written_already = sa.exists().where(
+        outputs.c[key] == table.c.id, outputs.c.job_id == t.JOB.c.id, t.JOB.c.status == JobStatus.COMPLETED
+    )
+    return (
+        sa.select(table.c.id)
+        .where(table.c.workflow_id == workflow_id, sa.or_(sa.and_(read, ~written), written_already))
+        .order_by(table.c.id)
+    )
+
+
+def latest_event_timestamp(tx: Tx, workflow_id: int) -> int | None:
+    """Return the time of the last event, milliseconds since the epoch."""
+    query = sa.select(sa.func.max(t.EVENT.c.timestamp)).where(t.EVENT.c.workflow_id == workflow_id)
+    found: int | None = tx.connection.execute(query).scalar()
+    return found
+
+
+_WAITS: Final = t.JOB.alias("waits")
+_FOR: Final = t.JOB.alias("waited_for")
+_PAIRS: Final = sa.union_all(
+    sa.select(t.JOB_DEPENDENCY.c.job_id, t.JOB_DEPENDENCY.c.depends_on_job_id),
+    sa.select(t.GROUP_WAITER.c.job_id, t.GROUP_MEMBER.c.job_id).where(
+        t.GROUP_MEMBER.c.group_id == t.GROUP_WAITER.c.group_id
+    ),
+).subquery("pair")
+
+
+def job_dependencies(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
+    """Return one page of the pairs of jobs of which one waits for the other, and how many there are.
+
+    Groups are shown as the pairs that they stand for.
+    """
+    mine = sa.select(_PAIRS).join(_WAITS, _WAITS.c.id == _PAIRS.c.job_id).where(_WAITS.c.workflow_id == workflow_id)
+    query = (
+        mine.add_columns(_WAITS.c.name.label("job_name"), _FOR.c.name.label("depends_on_job_name"))
+        .join(_FOR, _FOR.c.id == _PAIRS.c.depends_on_job_id)
+        .order_by(_PAIRS.c.job_id, _PAIRS.c.depends_on_job_id)
+        .limit(limit)
+        .offset(offset)
+    )
+    rows = [{**row, "workflow_id": workflow_id} for row in tx.connection.execute(query).mappings()]
+    return rows, _count_pairs(tx, workflow_id)
+
+
+def _count_pairs(tx: Tx, workflow_id: int) -> int:
+    """Count pairs without making them: a group of N members and M waiters has N x M."""
+    execute = tx.connection.execute
+    direct = sa.select(sa.func.count()).where(
+        t.JOB_DEPENDENCY.c.job_id == t.JOB.c.id, t.JOB.c.workflow_id == workflow_id
+    )
+    members, waiters = (
+        sa.select(sa.func.count()).where(table.c.group_id == t.DEPENDENCY_GROUP.c.id).scalar_subquery()
+        for table in (t.GROUP_MEMBER, t.GROUP_WAITER)
+    )
+    grouped = sa.select(sa.func.coalesce(sa.func.sum(members * waiters), 0)).where(
+        t.DEPENDENCY_GROUP.c.workflow_id == workflow_id
+    )
+    return int(execute(direct).scalar_one()) + int(execute(grouped).scalar_one())

@@ -1,0 +1,119 @@
+"""Does a plan hang together? Cheap checks of what the rows will rely on.
+
+The spec pipeline has told the author everything long before; these guard the store against any
+other sender.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from torc_framework.models.plan import Plan
+from torc_framework.store.errors import RuleError
+
+
+def check_plan(plan: Plan) -> None:
+    """Raise `RuleError` unless names are unique, positions exist and nothing waits for itself."""
+    if not plan.workflow.name:
+        raise RuleError("the workflow has no name")
+    _check_names("job", (job.name for job in plan.jobs), len(plan.jobs))
+    for kind, records in (
+        ("file", plan.files),
+        ("user data", plan.user_data),
+        ("resource requirements", plan.resource_requirements),
+        ("failure handler", plan.failure_handlers),
+    ):
+        _check_names(kind, (record.name for record in records), len(records))
+    if any(record.name == "default" for record in plan.resource_requirements):
+        raise RuleError("resource requirements must not be named 'default': every workflow has its own")
+    _check_positions(plan)
+    _check_order(plan)
+
+
+def _check_names(kind: str, names: Iterable[str], count: int) -> None:
+    seen = set(names)
+    if "" in seen:
+        raise RuleError(f"a {kind} has no name")
+    if len(seen) != count:
+        raise RuleError(f"{count - len(seen)} {kind} name(s) occur more than once")
+
+
+def _check_positions(plan: Plan) -> None:
+    jobs = plan.jobs
+    lists = {name: [p for job in jobs if (p := getattr(job, name))] for name in _LISTS}
+    used: list[tuple[str, Iterable[int], Sequence[object]]] = [
+        ("dependencies", chain.from_iterable(plan.dependencies), jobs),
+        ("barriers", chain.from_iterable([*b.upstream, *b.downstream] for b in plan.barriers), jobs),
+        ("actions", chain.from_iterable(action.jobs or () for action in plan.actions), jobs),
+        ("actions", (a.scheduler for a in plan.actions if a.scheduler is not None), plan.slurm_schedulers),
+        *((name, chain.from_iterable(lists[name]), getattr(plan, target)) for name, target in _LISTS.items()),
+        *(
+            (name, [p for job in jobs if (p := getattr(job, name)) is not None], getattr(plan, target))
+            for name, target in _SINGLES.items()
+        ),
+    ]
+    for name, positions, target in used:
+        distinct = set(positions)
+        if distinct and not (min(distinct) >= 0 and max(distinct) < len(target)):
+            wrong = min(distinct) if min(distinct) < 0 else max(distinct)
+            raise RuleError(f"{name}: position {wrong} is not among the {len(target)} there are")
+    for name, several in lists.items():
+        if any(len(set(positions)) != len(positions) for positions in several):
+            raise RuleError(f"{name}: a job lists one twice")
+
+
+_LISTS = {
+    "input_files": "files",
+    "output_files": "files",
+    "input_user_data": "user_data",
+    "output_user_data": "user_data",
+}
+_SINGLES = {
+    "resource_requirements": "resource_requirements",
+    "failure_handler": "failure_handlers",
+    "scheduler": "slurm_schedulers",
+}
+
+
+def _check_order(plan: Plan) -> None:
+    """Refuse repeated dependencies and cycles."""
+    if len(set(plan.dependencies)) != len(plan.dependencies):
+        raise RuleError("dependencies: a pair occurs twice")
+    for barrier in plan.barriers:
+        if not barrier.upstream or not barrier.downstream:
+            raise RuleError("barriers: one has no jobs on one side")
+        if any(len(set(side)) != len(side) for side in (barrier.upstream, barrier.downstream)):
+            raise RuleError("barriers: one lists a job twice")
+    if all(job > on for job, on in plan.dependencies) and all(
+        max(barrier.upstream) < min(barrier.downstream) for barrier in plan.barriers
+    ):
+        return  # everything waits only for what stands before it
+    barrier_edges = [
+        edge
+        for node, barrier in enumerate(plan.barriers, len(plan.jobs))
+        for edge in (*((node, job) for job in barrier.upstream), *((job, node) for job in barrier.downstream))
+    ]
+    stuck = unordered(len(plan.jobs) + len(plan.barriers), chain(plan.dependencies, barrier_edges))
+    names = [plan.jobs[node].name for node in stuck if node < len(plan.jobs)]
+    if names:
+        raise RuleError(f"the dependencies have a cycle; among its jobs or waiting for it: {', '.join(names[:10])}")
+
+
+def unordered(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the nodes that cannot be put in order: those of cycles, and whatever waits for them.
+
+    Args:
+        count: Nodes are 0 to ``count - 1``.
+        edges: Pairs (node, node that it waits for).
+    """
+    waits = [0] * count
+    dependents: list[list[int]] = [[] for _ in range(count)]
+    for node, on in edges:
+        waits[node] += 1
+        dependents[on].append(node)
+    free = [node for node in range(count) if not waits[node]]
+    for node in free:
+        for dependent in dependents[node]:
+            waits[dependent] -= 1
+            if not waits[dependent]:
+                free.append(dependent)
+    return [node for node in range(count) if waits[node]]

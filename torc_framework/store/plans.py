@@ -1,0 +1,312 @@
+"""Storing a whole plan in one transaction.
+
+Ids are given here, counting on from the largest in use, so that rows can refer to each other before
+they exist. A plan of 100,000 jobs is a handful of ``executemany`` calls.
+"""
+
+import gc
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, cast
+
+import msgspec
+import sqlalchemy as sa
+from attrs import fields, frozen
+
+from torc_framework.models.plan import Plan
+from torc_framework.models.records import ResourceRequirementsRecord, WorkflowRecord
+from torc_framework.models.resources import parse_duration, parse_memory
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store import tables as t
+from torc_framework.store.errors import RuleError
+from torc_framework.store.events import utc_text
+from torc_framework.store.plan_checks import check_plan
+from torc_framework.store.sql import Row, Statement, Tx, insertion
+
+DEFAULT_REQUIREMENTS: Final = "default"
+"""Name of the requirements that every workflow has, for jobs that name none."""
+_USER_DATA_REFERENCE: Final = re.compile(r"\$\{user_data\.(?:input|output)\.([^{}]+)\}")
+_USER_DATA_MARK: Final = "${user_data."
+
+
+@frozen
+class StoredPlan:
+    """What became of a plan.
+
+    Attributes:
+        id: The workflow.
+        counts: How many of each kind were stored: ``job_count``, ``file_count``, ...
+    """
+
+    id: int
+    counts: dict[str, int]
+
+
+def _columns(table: sa.Table, *leave_out: str) -> tuple[str, ...]:
+    return tuple(name for name in table.columns.keys() if name not in leave_out)  # noqa: SIM118 - not a dict
+
+
+def _record_insertion(table: sa.Table) -> tuple[Statement, tuple[str, ...]]:
+    names = _columns(table)
+    return insertion(table, *names), names
+
+
+_WORKFLOW_COLUMNS: Final = _columns(t.WORKFLOW)
+_INSERT_JOBS: Final = insertion(
+    t.JOB,
+    "id",
+    "workflow_id",
+    "name",
+    "command",
+    "invocation_script",
+    "status",
+    "cancel_on_blocking_job_failure",
+    "supports_termination",
+    "resource_requirements_id",
+    "scheduler_id",
+    "failure_handler_id",
+    "executor",
+    "blockers",
+    "dependencies_resolved",
+)
+_INSERT_DEPENDENCIES: Final = insertion(t.JOB_DEPENDENCY, "job_id", "depends_on_job_id")
+_INSERT_GROUPS: Final = insertion(t.DEPENDENCY_GROUP, "id", "workflow_id", "remaining")
+_INSERT_MEMBERS: Final = insertion(t.GROUP_MEMBER, "group_id", "job_id")
+_INSERT_WAITERS: Final = insertion(t.GROUP_WAITER, "group_id", "job_id")
+_INSERT_ACTION_JOBS: Final = insertion(t.ACTION_JOB, "action_id", "job_id")
+_JOB_RELATIONS: Final = {
+    "input_files": (insertion(t.JOB_INPUT_FILE, "job_id", "file_id"), "files"),
+    "output_files": (insertion(t.JOB_OUTPUT_FILE, "job_id", "file_id"), "files"),
+    "input_user_data": (insertion(t.JOB_INPUT_USER_DATA, "job_id", "user_data_id"), "user_data"),
+    "output_user_data": (insertion(t.JOB_OUTPUT_USER_DATA, "job_id", "user_data_id"), "user_data"),
+}
+_RECORD_TABLES: Final = {
+    "files": t.FILE,
+    "user_data": t.USER_DATA,
+    "resource_requirements": t.RESOURCE_REQUIREMENTS,
+    "failure_handlers": t.FAILURE_HANDLER,
+    "slurm_schedulers": t.SLURM_SCHEDULER,
+    "local_schedulers": t.LOCAL_SCHEDULER,
+}
+_RECORD_INSERTIONS: Final = {part: _record_insertion(table) for part, table in _RECORD_TABLES.items()}
+_COUNTS: Final = {
+    "job_count": "jobs",
+    "file_count": "files",
+    "user_data_count": "user_data",
+    "resource_requirements_count": "resource_requirements",
+    "failure_handler_count": "failure_handlers",
+    "slurm_scheduler_count": "slurm_schedulers",
+    "local_scheduler_count": "local_schedulers",
+    "action_count": "actions",
+    "dependency_count": "dependencies",
+    "barrier_count": "barriers",
+}
+_encode: Final = msgspec.json.encode
+
+
+def next_id(tx: Tx, table: sa.Table) -> int:
+    """Return the id after the largest in use; it stays free until the transaction ends."""
+    return int(tx.connection.execute(sa.select(sa.func.coalesce(sa.func.max(table.c.id), 0))).scalar_one()) + 1
+
+
+def parsed_requirements(record: ResourceRequirementsRecord) -> dict[str, int]:
+    """Return the columns that hold a record's texts as numbers.
+
+    Raises:
+        RuleError: a text is no memory size or no duration, or an amount is negative.
+    """
+    for name in ("num_cpus", "num_gpus", "num_nodes"):
+        if getattr(record, name) < 0:
+            raise RuleError(f"resource requirements {record.name!r}: {name} must not be negative")
+    try:
+        return {"memory_bytes": parse_memory(record.memory), "runtime_s": parse_duration(record.runtime)}
+    except ValueError as error:
+        raise RuleError(f"resource requirements {record.name!r}: {error}") from error
+
+
+def create_workflow(tx: Tx, record: WorkflowRecord) -> int:
+    """Store a workflow with its status and its default requirements; return its id."""
+    values = {name: getattr(record, name) for name in _WORKFLOW_COLUMNS if name not in ("id", "timestamp", "status_id")}
+    made = tx.connection.execute(sa.insert(t.WORKFLOW).values(**values, timestamp=utc_text()))
+    workflow_id: int = cast("Any", made.inserted_primary_key)[0]
+    tx.connection.execute(sa.update(t.WORKFLOW).where(t.WORKFLOW.c.id == workflow_id).values(status_id=workflow_id))
+    tx.connection.execute(sa.insert(t.WORKFLOW_STATUS).values(id=workflow_id, run_id=0, is_canceled=False))
+    default = ResourceRequirementsRecord(workflow_id=workflow_id, name=DEFAULT_REQUIREMENTS)
+    _insert_records(tx, "resource_requirements", [default], workflow_id)
+    return workflow_id
+
+
+def default_requirements(tx: Tx, workflow_id: int) -> int:
+    """Return the id of the workflow's default requirements."""
+    table = t.RESOURCE_REQUIREMENTS
+    found = tx.connection.execute(
+        sa.select(table.c.id).where(table.c.workflow_id == workflow_id, table.c.name == DEFAULT_REQUIREMENTS)
+    )
+    return int(found.scalar_one())
+
+
+def create_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> StoredPlan:
+    """Store a plan.
+
+    Args:
+        initialized: Make the jobs blocked or ready at once; else they are uninitialized.
+
+    Raises:
+        RuleError: the plan contradicts itself; the caller's transaction must be rolled back.
+    """
+    check_plan(plan)
+    with _no_garbage_collection():
+        return _create_plan(tx, plan, initialized)
+
+
+def _create_plan(tx: Tx, plan: Plan, initialized: bool) -> StoredPlan:
+    workflow_id = create_workflow(tx, plan.workflow)
+    first = {part: _insert_records(tx, part, getattr(plan, part), workflow_id) for part in _RECORD_TABLES}
+    first_job = next_id(tx, t.JOB)
+    first["default"] = default_requirements(tx, workflow_id)
+    status = _status_of_new_jobs(initialized=initialized)
+    tx.run_each(_INSERT_JOBS, list(_job_rows(plan, workflow_id, first_job, first, status)))
+    tx.run_each(_INSERT_DEPENDENCIES, [(first_job + job, first_job + on) for job, on in plan.dependencies])
+    _insert_barriers(tx, plan, workflow_id, first_job)
+    for relation, (statement, part) in _JOB_RELATIONS.items():
+        tx.run_each(statement, list(_relation_rows(plan, relation, first_job, first[part])))
+    _insert_actions(tx, plan, workflow_id, first_job, first["slurm_schedulers"])
+    return StoredPlan(workflow_id, {name: len(getattr(plan, part)) for name, part in _COUNTS.items()})
+
+
+def _insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) -> int:
+    """Insert the plan's records of one kind; return the id of the first."""
+    start = next_id(tx, _RECORD_TABLES[part])
+    if not records:
+        return start
+    statement, columns = _RECORD_INSERTIONS[part]
+    known = {attribute.name for attribute in fields(type(records[0]))}
+    get = [name for name in columns if name in known and name not in ("id", "workflow_id")]
+    extra: Callable[[Any], dict[str, Any]] = parsed_requirements if part == "resource_requirements" else lambda _: {}
+    encode = "data" in get
+    rows = []
+    for record_id, record in enumerate(records, start):
+        values = {name: getattr(record, name) for name in get} | extra(record)
+        if encode:
+            values["data"] = None if record.data is None else _encode(record.data).decode()
+        values.update(id=record_id, workflow_id=workflow_id)
+        rows.append(tuple(values[name] for name in columns))
+    tx.run_each(statement, rows)
+    return start
+
+
+def _blockers(plan: Plan) -> list[int]:
+    """Count what each job waits for."""
+    blockers = [0] * len(plan.jobs)
+    for job, _ in plan.dependencies:
+        blockers[job] += 1
+    for barrier in plan.barriers:
+        for job in barrier.downstream:
+            blockers[job] += 1
+    return blockers
+
+
+def _status_of_new_jobs(*, initialized: bool) -> tuple[int, int]:
+    """Return the status of a job that waits for nothing, and of one that waits."""
+    new = JobStatus.UNINITIALIZED
+    free, waiting = (JobStatus.READY, JobStatus.BLOCKED) if initialized else (new, new)
+    return int(free), int(waiting)
+
+
+def _job_rows(
+    plan: Plan, workflow_id: int, first_job: int, first: dict[str, int], status: tuple[int, int]
+) -> Iterator[Row]:
+    default, (free, waiting) = first["default"], status
+    requirements, handlers = first["resource_requirements"], first["failure_handlers"]
+    schedulers = first["slurm_schedulers"]
+    insert_ids = _user_data_ids(plan, first["user_data"])
+    for job_id, (job, waits_for) in enumerate(zip(plan.jobs, _blockers(plan), strict=True), first_job):
+        command, script = job.command, job.invocation_script
+        yield (
+            job_id,
+            workflow_id,
+            job.name,
+            insert_ids(command) if _USER_DATA_MARK in command else command,
+            insert_ids(script) if script is not None and _USER_DATA_MARK in script else script,
+            waiting if waits_for else free,
+            job.cancel_on_blocking_job_failure,
+            job.supports_termination,
+            default if job.resource_requirements is None else requirements + job.resource_requirements,
+            None if job.scheduler is None else schedulers + job.scheduler,
+            None if job.failure_handler is None else handlers + job.failure_handler,
+            job.executor,
+            waits_for,
+            1,
+        )
+
+
+def _user_data_ids(plan: Plan, first: int) -> Callable[[str], str]:
+    """Return a function that puts ids where a command names user data."""
+    ids = {record.name: record_id for record_id, record in enumerate(plan.user_data, first)}
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1] not in ids:
+            raise RuleError(f"{match[0]!r} names user data that the plan does not have")
+        return str(ids[match[1]])
+
+    return lambda text: _USER_DATA_REFERENCE.sub(replace, text)
+
+
+def _relation_rows(plan: Plan, relation: str, first_job: int, first: int) -> Iterator[Row]:
+    for job_id, job in enumerate(plan.jobs, first_job):
+        positions: Iterable[int] | None = getattr(job, relation)
+        if positions:
+            for position in positions:
+                yield job_id, first + position
+
+
+def _insert_barriers(tx: Tx, plan: Plan, workflow_id: int, first_job: int) -> None:
+    if not plan.barriers:
+        return
+    groups = list(enumerate(plan.barriers, next_id(tx, t.DEPENDENCY_GROUP)))
+    tx.run_each(_INSERT_GROUPS, [(group, workflow_id, len(barrier.upstream)) for group, barrier in groups])
+    tx.run_each(_INSERT_MEMBERS, [(group, first_job + job) for group, b in groups for job in b.upstream])
+    tx.run_each(_INSERT_WAITERS, [(group, first_job + job) for group, b in groups for job in b.downstream])
+
+
+def _insert_actions(tx: Tx, plan: Plan, workflow_id: int, first_job: int, first_scheduler: int) -> None:
+    if not plan.actions:
+        return
+    numbered = list(enumerate(plan.actions, next_id(tx, t.WORKFLOW_ACTION)))
+    rows = []
+    for action_id, action in numbered:
+        config = dict(action.config)
+        if action.scheduler is not None:
+            config["scheduler_id"] = first_scheduler + action.scheduler
+        rows.append(
+            {
+                "id": action_id,
+                "workflow_id": workflow_id,
+                "trigger_type": action.trigger_type,
+                "action_type": action.action_type,
+                "action_config": config,
+                "required_triggers": required_triggers(action.trigger_type, action.jobs),
+                "persistent": action.persistent,
+            }
+        )
+    tx.connection.execute(sa.insert(t.WORKFLOW_ACTION), rows)
+    watched = [(action_id, first_job + job) for action_id, action in numbered for job in action.jobs or ()]
+    tx.run_each(_INSERT_ACTION_JOBS, watched)
+
+
+def required_triggers(trigger_type: str, jobs: Sequence[int] | None) -> int:
+    """Return how many triggers an action waits for: its jobs, or the one that it names."""
+    return len(jobs or ()) if trigger_type in ("on_jobs_ready", "on_jobs_complete") else 1
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Make a million tuples without being searched for cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

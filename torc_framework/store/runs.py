@@ -1,0 +1,351 @@
+"""The life of a workflow as a whole: begin a run, reset, cancel, complete."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+from attrs import frozen
+
+from torc_framework.models.records import WorkflowStatusRecord
+from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
+from torc_framework.store import tables as t
+from torc_framework.store import transitions
+from torc_framework.store.consequences import count_down, downstream, is_finished, recount
+from torc_framework.store.errors import NotFoundError, RuleError
+from torc_framework.store.events import EventLog
+from torc_framework.store.implied import add_implied_dependencies
+from torc_framework.store.sql import Statement, Tx, number, numbers, param
+
+_STATUS = Statement(
+    sa.select(
+        t.WORKFLOW_STATUS.c.run_id,
+        t.WORKFLOW_STATUS.c.is_canceled,
+        t.WORKFLOW_STATUS.c.is_archived,
+        t.WORKFLOW_STATUS.c.has_detected_need_to_run_completion_script,
+    ).where(t.WORKFLOW_STATUS.c.id == param("workflow")),
+    "workflow",
+)
+_THIS = t.WORKFLOW_STATUS.c.id == param("workflow")
+_NEXT_RUN = Statement(
+    sa.update(t.WORKFLOW_STATUS).where(_THIS).values(run_id=t.WORKFLOW_STATUS.c.run_id + number(1)), "workflow"
+)
+_CLEAR = Statement(
+    sa.update(t.WORKFLOW_STATUS)
+    .where(_THIS)
+    .values(
+        is_canceled=number(0),
+        is_archived=number(0),
+        has_detected_need_to_run_completion_script=number(0),
+    ),
+    "workflow",
+)
+_CANCEL = Statement(sa.update(t.WORKFLOW_STATUS).where(_THIS).values(is_canceled=number(1)), "workflow")
+_PUT = Statement(
+    sa.update(t.WORKFLOW_STATUS)
+    .where(_THIS)
+    .values(
+        run_id=param("run"),
+        is_canceled=param("canceled"),
+        is_archived=param("archived"),
+        has_detected_need_to_run_completion_script=param("script"),
+    ),
+    "run",
+    "canceled",
+    "archived",
+    "script",
+    "workflow",
+)
+_HELD = Statement(
+    sa.select(sa.func.count())
+    .select_from(t.JOB.join(t.COMPUTE_NODE, t.COMPUTE_NODE.c.id == t.JOB.c.active_compute_node_id))
+    .where(
+        t.JOB.c.workflow_id == param("workflow"),
+        t.JOB.c.status.in_(numbers(LIVE)),
+        t.COMPUTE_NODE.c.is_active == number(1),
+    ),
+    "workflow",
+)
+_COUNTS = Statement(
+    sa.select(t.JOB.c.status, sa.func.count()).where(t.JOB.c.workflow_id == param("workflow")).group_by(t.JOB.c.status),
+    "workflow",
+)
+_IN: Final = {
+    name: Statement(
+        sa.select(t.JOB.c.id).where(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status.in_(numbers(statuses))),
+        "workflow",
+    )
+    for name, statuses in {
+        "uninitialized": {JobStatus.UNINITIALIZED},
+        "live": LIVE,
+        "spoiled": {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED},
+        "to_run": (frozenset(JobStatus) - UNBLOCKING) | {JobStatus.TERMINATED},
+    }.items()
+}
+_MTIME = Statement(
+    sa.update(t.FILE)
+    .where(t.FILE.c.id == param("file"), t.FILE.c.workflow_id == param("workflow"))
+    .values(st_mtime=param("mtime")),
+    "mtime",
+    "file",
+    "workflow",
+)
+_FORGET_RESULTS = Statement(
+    sa.update(t.JOB)
+    .where(
+        t.JOB.c.workflow_id == param("workflow"),
+        t.JOB.c.status.in_(numbers(UNFINISHED)),
+        t.JOB.c.result_id.is_not(None),
+    )
+    .values(result_id=sa.null()),
+    "workflow",
+)
+_CLEAR_EPHEMERAL = Statement(
+    sa.update(t.USER_DATA)
+    .where(t.USER_DATA.c.workflow_id == param("workflow"), t.USER_DATA.c.is_ephemeral == number(1))
+    .values(data=sa.null()),
+    "workflow",
+)
+
+
+@frozen
+class Outcome:
+    """Is the workflow over?"""
+
+    is_complete: bool
+    is_canceled: bool
+    needs_to_run_completion_script: bool
+
+
+def status(tx: Tx, workflow_id: int) -> WorkflowStatusRecord:
+    """Return the workflow's status.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    row = tx.row(_STATUS, workflow_id)
+    if row is None:
+        raise NotFoundError("Workflow", workflow_id)
+    run_id, *flags = row
+    return WorkflowStatusRecord(
+        id=workflow_id,
+        run_id=run_id,
+        is_canceled=bool(flags[0]),
+        is_archived=bool(flags[1]),
+        has_detected_need_to_run_completion_script=bool(flags[2]),
+    )
+
+
+def put_status(tx: Tx, wanted: WorkflowStatusRecord) -> WorkflowStatusRecord:
+    """Overwrite a workflow's status; return it.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    assert wanted.id is not None
+    status(tx, wanted.id)
+    tx.run(
+        _PUT,
+        wanted.run_id,
+        wanted.is_canceled,
+        wanted.is_archived,
+        wanted.has_detected_need_to_run_completion_script,
+        wanted.id,
+    )
+    tx.touched.add(wanted.id)
+    return wanted
+
+
+def job_counts(tx: Tx, workflow_id: int) -> dict[str, int]:
+    """Return the number of jobs by status label; statuses without jobs are left out."""
+    return {JobStatus(number_).label: count for number_, count in tx.rows(_COUNTS, workflow_id)}
+
+
+def outcome(tx: Tx, workflow_id: int) -> Outcome:
+    """Say whether the workflow is over: canceled, or without an unfinished job."""
+    now = status(tx, workflow_id)
+    return Outcome(
+        now.is_canceled or is_finished(tx, workflow_id),
+        now.is_canceled,
+        now.has_detected_need_to_run_completion_script,
+    )
+
+
+def is_uninitialized(tx: Tx, workflow_id: int) -> bool:
+    """Say whether every job is uninitialized or disabled."""
+    status(tx, workflow_id)
+    return set(job_counts(tx, workflow_id)) <= {JobStatus.UNINITIALIZED.label, JobStatus.DISABLED.label}
+
+
+def begin_run(
+    tx: Tx,
+    workflow_id: int,
+    file_mtimes: Mapping[int, float | None] | None = None,
+    *,
+    only_uninitialized: bool = False,
+    force: bool = False,
+) -> WorkflowStatusRecord:
+    """Start the next run: reset the jobs, count the run, find out which jobs are ready.
+
+    Args:
+        file_mtimes: Present modification times of files, by file id.
+        only_uninitialized: Keep what jobs have done; look again at uninitialized ones and what follows them.
+        force: Take jobs even from runners that are active.
+
+    Raises:
+        RuleError: the workflow is archived, or an active runner holds jobs of it.
+    """
+    if status(tx, workflow_id).is_archived:
+        raise RuleError("Cannot begin a run of an archived workflow. Unarchive it first.")
+    held = tx.value(_HELD, workflow_id)
+    if held and not force:
+        raise RuleError(f"Cannot begin a run: {held} job(s) are held by active compute nodes. Use force to take them.")
+    if not only_uninitialized:
+        transitions.all_reset(tx, workflow_id)
+    begin_planned_run(tx, workflow_id)
+    tx.run_each(_MTIME, [(mtime, file_id, workflow_id) for file_id, mtime in (file_mtimes or {}).items()])
+    initialize_jobs(tx, workflow_id, only_uninitialized=only_uninitialized)
+    return status(tx, workflow_id)
+
+
+def begin_planned_run(tx: Tx, workflow_id: int) -> None:
+    """Count a run of a workflow; clear what the last one left in its status."""
+    tx.run(_CLEAR, workflow_id)
+    tx.run(_NEXT_RUN, workflow_id)
+
+
+def initialize_jobs(
+    tx: Tx, workflow_id: int, *, only_uninitialized: bool = False, clear_ephemeral_user_data: bool = True
+) -> None:
+    """Find out which jobs are blocked and which are ready.
+
+    Without ``only_uninitialized``, jobs that had finished are blocked, too, if something that they
+    wait for has to run. Jobs that a runner holds are left alone.
+
+    Raises:
+        RuleError: the dependencies, with those implied by files and user data, have a cycle.
+    """
+    now = status(tx, workflow_id)
+    add_implied_dependencies(tx, workflow_id)
+    if only_uninitialized:
+        new = [job_id for (job_id,) in tx.rows(_IN["uninitialized"], workflow_id)]
+        transitions.reset(tx, downstream(tx, new))
+    else:
+        to_run = [job_id for (job_id,) in tx.rows(_IN["to_run"], workflow_id)]
+        transitions.found_blocked(tx, downstream(tx, to_run))
+    recount(tx, workflow_id)
+    transitions.all_found_blocked(tx, workflow_id)
+    transitions.found_ready(tx, workflow_id)
+    tx.run(_FORGET_RESULTS, workflow_id)
+    if clear_ephemeral_user_data:
+        tx.run(_CLEAR_EPHEMERAL, workflow_id)
+    announce_run(tx, workflow_id, now.run_id, again=only_uninitialized)
+
+
+def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) -> None:
+    """Set the workflow's actions to the present state, and tell that a run began."""
+    rearm_actions(tx, workflow_id)
+    events = EventLog(workflow_id)
+    events.add("workflow_reinitialized" if again else "workflow_started", run_id=run_id)
+    events.write(tx)
+    tx.touched.add(workflow_id)
+
+
+_RAISED_AT_START: Final = ("on_workflow_start", "on_worker_start", "on_worker_complete")
+_WATCHED: Final = {
+    "on_jobs_ready": UNBLOCKING | LIVE | {JobStatus.READY, JobStatus.PENDING_FAILED},
+    "on_jobs_complete": UNBLOCKING,
+}
+
+
+def rearm_actions(tx: Tx, workflow_id: int) -> None:
+    """Forget that actions were executed, drop those of recoveries, count their triggers anew."""
+    action, watched = t.WORKFLOW_ACTION, t.ACTION_JOB
+    execute = tx.connection.execute
+    mine = action.c.workflow_id == workflow_id
+    if execute(sa.select(action.c.id).where(mine).limit(1)).first() is None:
+        return
+    execute(sa.delete(action).where(mine, action.c.is_recovery))
+    execute(
+        sa.update(action)
+        .where(mine)
+        .values(
+            executed=False,
+            executed_at=None,
+            executed_by=None,
+            trigger_count=sa.case((action.c.trigger_type.in_(_RAISED_AT_START), 1), else_=0),
+        )
+    )
+    for trigger, statuses in _WATCHED.items():
+        mine_of_kind = sa.select(action.c.id).where(mine, action.c.trigger_type == trigger)
+        reached = sa.select(t.JOB.c.id).where(t.JOB.c.workflow_id == workflow_id, t.JOB.c.status.in_(list(statuses)))
+        execute(
+            sa.update(watched)
+            .where(watched.c.action_id.in_(mine_of_kind))
+            .values(counted=sa.case((watched.c.job_id.in_(reached), True), else_=False))
+        )
+        counted = sa.select(sa.func.count()).where(watched.c.action_id == action.c.id, watched.c.counted)
+        execute(
+            sa.update(action)
+            .where(mine, action.c.trigger_type == trigger)
+            .values(trigger_count=counted.scalar_subquery())
+        )
+
+
+def cancel(tx: Tx, workflow_id: int) -> None:
+    """Cancel the workflow: what runners hold ends, and nothing more is handed out."""
+    status(tx, workflow_id)
+    held = [job_id for (job_id,) in tx.rows(_IN["live"], workflow_id)]
+    tx.run(_CANCEL, workflow_id)
+    transitions.canceled(tx, workflow_id)
+    count_down(tx, dict.fromkeys(held, True))
+    events = EventLog(workflow_id)
+    events.add("workflow_canceled", canceled_jobs=len(held))
+    events.write(tx)
+    tx.touched.add(workflow_id)
+
+
+def reset_status(tx: Tx, workflow_id: int, *, force: bool = False, user: str | None = None) -> None:
+    """Clear the workflow's canceled, archived and completion-script flags.
+
+    Raises:
+        RuleError: it is archived; or, without ``force``, jobs or allocations of it are under way.
+    """
+    if status(tx, workflow_id).is_archived:
+        raise RuleError("Cannot reset archived workflow status. Unarchive the workflow first.")
+    if not force:
+        _refuse_if_under_way(tx, workflow_id)
+    tx.run(_CLEAR, workflow_id)
+    _user_action(tx, workflow_id, "reset_workflow_status", user)
+
+
+def _refuse_if_under_way(tx: Tx, workflow_id: int) -> None:
+    if held := tx.rows(_IN["live"], workflow_id):
+        raise RuleError(f"Cannot reset workflow status: {len(held)} job(s) are pending or running. Use force to reset.")
+    node = t.SCHEDULED_COMPUTE_NODE
+    asked = tx.connection.execute(
+        sa.select(sa.func.count()).where(node.c.workflow_id == workflow_id, node.c.status.in_(("pending", "active")))
+    ).scalar_one()
+    if asked:
+        raise RuleError(
+            f"Cannot reset workflow status: {asked} scheduled compute node(s) are pending or active. "
+            "Use force to reset."
+        )
+
+
+def reset_job_status(tx: Tx, workflow_id: int, *, failed_only: bool = False, user: str | None = None) -> int:
+    """Make jobs uninitialized: all, or failed ones and everything downstream of them; return how many."""
+    status(tx, workflow_id)
+    if failed_only:
+        spoiled = [job_id for (job_id,) in tx.rows(_IN["spoiled"], workflow_id)]
+        count = transitions.reset(tx, [*spoiled, *downstream(tx, spoiled)])
+    else:
+        count = transitions.all_reset(tx, workflow_id)
+    recount(tx, workflow_id)
+    _user_action(tx, workflow_id, "reset_job_status", user)
+    return count
+
+
+def _user_action(tx: Tx, workflow_id: int, action: str, user: str | None, **data: Any) -> None:
+    events = EventLog(workflow_id)
+    events.add("user_action", action=action, user=user or "unknown", **data)
+    events.write(tx)

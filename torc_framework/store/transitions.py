@@ -1,0 +1,170 @@
+"""Every change of a job's status: one function per row of `TRANSITIONS`, named by it.
+
+Nothing else writes ``job.status``. Each change is one set-based statement guarded by the legal
+old statuses of the table; jobs in any other status are left alone. What follows from a change
+(dependents, triggers, events) is the business of ``consequences``, in the same transaction.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.statuses import TRANSITIONS, JobStatus
+from torc_framework.store.sql import Statement, Tx, ids_param, number, numbers, param
+from torc_framework.store.tables import JOB
+
+NO_NODE: Final = {"active_compute_node_id": sa.null()}
+_FRESH: Final = {**NO_NODE, "attempt_id": number(1), "ended_badly": number(0), "result_id": sa.null()}
+_NEXT_ATTEMPT: Final = {"attempt_id": JOB.c.attempt_id + number(1), "ended_badly": number(0), "result_id": sa.null()}
+
+
+def _change(name: str, *where: sa.ColumnElement[bool], status: Any = None, **values: Any) -> sa.Update:
+    """Return the guarded update of one transition."""
+    transition = TRANSITIONS[name]
+    target = number(transition.target) if status is None else status
+    guard = JOB.c.status.in_(numbers(transition.sources))
+    return sa.update(JOB).where(*where, guard).values(status=target, **values)
+
+
+_THIS: Final = JOB.c.id == param("job")
+_THESE: Final = JOB.c.id.in_(ids_param())
+_ALL: Final = JOB.c.workflow_id == param("workflow")
+
+_FOUND_BLOCKED = Statement(_change("found_blocked", _THESE, **_FRESH))
+_FOUND_READY = Statement(
+    _change(
+        "found_ready",
+        _ALL,
+        JOB.c.blockers == number(0),
+        JOB.c.status != number(JobStatus.READY),
+        **NO_NODE,
+        ended_badly=number(0),
+        result_id=sa.null(),
+    ),
+    "workflow",
+)
+_ALL_FOUND_BLOCKED = Statement(
+    _change("found_blocked", _ALL, JOB.c.blockers > number(0), JOB.c.status == number(JobStatus.UNINITIALIZED)),
+    "workflow",
+)
+_UNBLOCKED = Statement(_change("unblocked", _THESE))
+_BLOCKER_FAILED = Statement(_change("blocker_failed", _THESE, ended_badly=number(1)))
+_CLAIMED = Statement(_change("claimed", _THIS, active_compute_node_id=param("node")), "node", "job")
+_RELEASED = Statement(_change("released", _THIS, **NO_NODE), "job")
+_STARTED = Statement(_change("attempt_started", _THIS, active_compute_node_id=param("node")), "node", "job")
+_ENDED = Statement(
+    _change(
+        "attempt_ended",
+        _THIS,
+        status=param("target"),
+        ended_badly=param("badly"),
+        result_id=param("result"),
+        **NO_NODE,
+    ),
+    "target",
+    "badly",
+    "result",
+    "job",
+)
+_RETRIED = Statement(_change("attempt_retried", _THIS, **NO_NODE, **_NEXT_ATTEMPT), "job")
+_LOST = Statement(_change("attempt_lost", _THIS, **NO_NODE, **_NEXT_ATTEMPT), "job")
+_CANCELED = Statement(_change("canceled", _ALL, **NO_NODE, ended_badly=number(1)), "workflow")
+_ALL_RESET = Statement(_change("reset", _ALL, **_FRESH), "workflow")
+_RESET = Statement(_change("reset", _THESE, **_FRESH))
+_VERDICTS: Final[Mapping[JobStatus, Mapping[str, Any]]] = {
+    JobStatus.FAILED: {"ended_badly": number(1)},
+    JobStatus.READY: _NEXT_ATTEMPT,
+    JobStatus.UNINITIALIZED: {name: value for name, value in _FRESH.items() if name not in NO_NODE},
+}
+_JUDGED = {
+    target: Statement(_change("judged", _THIS, status=number(target), **NO_NODE, **values), "job")
+    for target, values in _VERDICTS.items()
+}
+_DISABLED = Statement(_change("disabled", _THIS), "job")
+_ENABLED = Statement(_change("enabled", _THIS), "job")
+
+
+def found_blocked(tx: Tx, job_ids: Sequence[int]) -> int:
+    """These jobs wait for jobs that are to run again: what they have done no longer counts."""
+    return tx.run_for(_FOUND_BLOCKED, job_ids)
+
+
+def all_found_blocked(tx: Tx, workflow_id: int) -> int:
+    """`found_blocked` for every uninitialized job that has blockers."""
+    return tx.run(_ALL_FOUND_BLOCKED, workflow_id)
+
+
+def found_ready(tx: Tx, workflow_id: int) -> int:
+    """Every job of the workflow without blockers may run."""
+    return tx.run(_FOUND_READY, workflow_id)
+
+
+def unblocked(tx: Tx, job_ids: Sequence[int]) -> int:
+    """The last dependency of these jobs finished."""
+    return tx.run_for(_UNBLOCKED, job_ids)
+
+
+def blocker_failed(tx: Tx, job_ids: Sequence[int]) -> int:
+    """A dependency of these jobs failed, and they ask to be canceled then."""
+    return tx.run_for(_BLOCKER_FAILED, job_ids)
+
+
+def claimed(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
+    """A runner took these jobs."""
+    return tx.run_each(_CLAIMED, [(node_id, job_id) for job_id in job_ids])
+
+
+def released(tx: Tx, job_ids: Iterable[int]) -> int:
+    """A runner gave these jobs back without starting them."""
+    return tx.run_each(_RELEASED, [(job_id,) for job_id in job_ids])
+
+
+def attempt_started(tx: Tx, node_id: int, job_ids: Iterable[int]) -> int:
+    """Attempts of these jobs began on a runner."""
+    return tx.run_each(_STARTED, [(node_id, job_id) for job_id in job_ids])
+
+
+def attempt_ended(tx: Tx, endings: Sequence[tuple[int, int, int | None, int]]) -> int:
+    """Attempts ended; each is (status, whether it ended badly, id of its result, job)."""
+    return tx.run_each(_ENDED, endings)
+
+
+def attempt_retried(tx: Tx, job_ids: Iterable[int]) -> int:
+    """The failed attempts of these jobs are followed by another."""
+    return tx.run_each(_RETRIED, [(job_id,) for job_id in job_ids])
+
+
+def attempt_lost(tx: Tx, job_ids: Iterable[int]) -> int:
+    """Nobody knows how the attempts of these jobs ended; they run again."""
+    return tx.run_each(_LOST, [(job_id,) for job_id in job_ids])
+
+
+def canceled(tx: Tx, workflow_id: int) -> int:
+    """The workflow was canceled: whatever a runner holds ends here."""
+    return tx.run(_CANCELED, workflow_id)
+
+
+def reset(tx: Tx, job_ids: Sequence[int]) -> int:
+    """These jobs are to run again, from their first attempt."""
+    return tx.run_for(_RESET, job_ids)
+
+
+def all_reset(tx: Tx, workflow_id: int) -> int:
+    """`reset` for every job of the workflow."""
+    return tx.run(_ALL_RESET, workflow_id)
+
+
+def judged(tx: Tx, job_id: int, target: JobStatus) -> int:
+    """A verdict was given on a job that waited for one; made ready, it gets another attempt."""
+    return tx.run(_JUDGED[target], job_id)
+
+
+def disabled(tx: Tx, job_id: int) -> int:
+    """A person took the job out."""
+    return tx.run(_DISABLED, job_id)
+
+
+def enabled(tx: Tx, job_id: int) -> int:
+    """A person put the job back."""
+    return tx.run(_ENABLED, job_id)
