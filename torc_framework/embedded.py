@@ -42,6 +42,7 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: int | None = None
         self._errors: IO[bytes] | None = None
+        self._last_words = ""
         self._url: str | None = None
 
     def __enter__(self) -> "EmbeddedServer":
@@ -119,16 +120,8 @@ class EmbeddedServer:
 
     def _failure(self, what: str) -> OperatorError:
         self.close()
-        said = self._said()
+        said = self._last_words
         return OperatorError(f"the embedded server on {self.database} {what}{': ' + said if said else ''}")
-
-    def _said(self) -> str:
-        """Return the last line that the server wrote, which is the error."""
-        if self._errors is None:
-            return ""
-        self._errors.seek(0)
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        return lines[-1].removeprefix("Error: ") if lines else ""
 
     def close(self) -> None:
         """End the server and wait for its end; harmless when repeated."""
@@ -146,3 +139,14 @@ class EmbeddedServer:
                 break
         if process.stdout is not None:
             process.stdout.close()
+        self._read_last_words()
+
+    def _read_last_words(self) -> None:
+        """Keep the last line that the server wrote: the error, if it failed."""
+        if self._errors is None:
+            return
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        self._last_words = lines[-1].removeprefix("Error: ") if lines else ""
+        self._errors.close()
+        self._errors = None

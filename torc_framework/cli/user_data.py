@@ -64,7 +64,7 @@ def list_(
     workflow_id: WorkflowId = None,
     *,
     name: Annotated[str | None, typer.Option(help="Only names that contain this.")] = None,
-    is_ephemeral: Annotated[bool | None, typer.Option(" /", "--is-ephemeral", hidden=True)] = None,
+    is_ephemeral: Annotated[str | None, typer.Option(metavar="true|false", help="Only of this kind.")] = None,
     consumer_job_id: Annotated[int | None, typer.Option(help="Only what this job reads.")] = None,
     producer_job_id: Annotated[int | None, typer.Option(help="Only what this job writes.")] = None,
     limit: Limit = 10_000,
@@ -79,7 +79,7 @@ def list_(
         UserDataRecord,
         workflow_id=chosen,
         name=name,
-        is_ephemeral=is_ephemeral,
+        is_ephemeral=_truth(is_ephemeral, "--is-ephemeral"),
         consumer_job_id=consumer_job_id,
         producer_job_id=producer_job_id,
         limit=limit,
@@ -111,7 +111,7 @@ def update(
     if data is not None:
         wanted["data"] = _parse(data)
     if ephemeral is not None:
-        wanted["is_ephemeral"] = _truth(wanted.pop("ephemeral"))
+        wanted["is_ephemeral"] = _truth(wanted.pop("ephemeral"), "--ephemeral")
     show_one(session, f"User data {id_}", session.client.update(UserDataRecord, id_, wanted))
 
 
@@ -133,11 +133,12 @@ def list_missing(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
         print("\n".join(str(item) for item in found) if found else "No user data is missing.")
 
 
-def _truth(text: str) -> bool:
+def _truth(text: str | None, flag: str) -> bool | None:
+    """Return the truth value that a text names."""
     try:
-        return {"true": True, "false": False}[text.lower()]
+        return None if text is None else {"true": True, "false": False}[text.lower()]
     except KeyError:
-        raise UserError(f"--ephemeral is {text!r}; expected true or false") from None
+        raise UserError(f"{flag} is {text!r}; expected true or false") from None
 
 
 def _parse(text: str | None) -> Any:

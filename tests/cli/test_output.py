@@ -1,0 +1,85 @@
+"""What people and scripts get to see."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from attrs import define
+
+from torc_framework.cli.output import RICH_ROWS, memory_text, print_json, print_table, seconds_text
+from torc_framework.cli.progress import ProgressLine, summary
+from torc_framework.models.records import JobRecord
+from torc_framework.runner import Progress
+
+Captured = pytest.CaptureFixture[str]
+
+
+@define
+class Row:
+    name: str
+    value: object
+
+
+COLUMNS: list[tuple[str, str | Callable[[Row], object]]] = [("Name", "name"), ("Twice", lambda row: row.value)]
+
+
+def test_a_table_has_rounded_boxes_and_whole_cells(capsys: Captured) -> None:
+    """Where no terminal limits the width, nothing is cut or wrapped; markup is text."""
+    print_table(COLUMNS, [Row("a" * 200, None), Row("[red]x[/red]", "two\nlines")])
+    out = capsys.readouterr().out
+    assert out.startswith("╭")
+    assert "a" * 200 in out
+    assert "[red]x[/red]" in out
+    assert "two lines" in out
+    assert len(out.splitlines()) == 6
+
+
+def test_a_long_table_is_plain_columns(capsys: Captured) -> None:
+    """Boxes around ten thousand rows cost seconds and help nobody."""
+    print_table(COLUMNS, [Row(f"job{number}", number) for number in range(RICH_ROWS + 1)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Name     Twice"
+    assert lines[1] == "job0     0"
+    assert len(lines) == RICH_ROWS + 2
+
+
+def test_json_keeps_the_order_of_fields_and_every_field(capsys: Captured) -> None:
+    """Absent values are null, so that a script finds the key."""
+    print_json({"jobs": [JobRecord(workflow_id=1, name="é", command="true")]})
+    (job,) = json.loads(capsys.readouterr().out)["jobs"]
+    assert list(job)[:4] == ["id", "workflow_id", "name", "command"]
+    assert job["status"] is None
+    assert job["name"] == "é"
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(None, None), (0, "0B"), (1023, "1023B"), (1536, "1.5KB"), (77_385_000, "73.8MB"), (2**41, "2.0TB")],
+)
+def test_sizes_for_people(size: int | None, text: str | None) -> None:
+    assert memory_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, None), (0, "0.00s"), (1.234, "1.23s"), (59.96, "60.0s"), (245, "4m05s"), (7380, "2h03m")],
+)
+def test_durations_for_people(seconds: float | None, text: str | None) -> None:
+    assert seconds_text(seconds) == text
+
+
+def test_a_summary_counts_what_ended_and_names_trouble() -> None:
+    """Waiting verdicts have ended; skipped kinds of trouble are not mentioned."""
+    counts = {"completed": 5, "failed": 1, "pending_failed": 2, "running": 1, "blocked": 1}
+    assert summary(counts, 1) == "8/10 jobs done, 1 running, 1 failed, 2 pending_failed"
+    assert summary({}) == "0/0 jobs done"
+
+
+def test_a_short_run_without_a_terminal_prints_no_progress(capsys: Captured) -> None:
+    """Lines are for those who wait."""
+    import sys
+
+    line = ProgressLine(sys.stderr)
+    line(Progress({"completed": 1}, 0))
+    line.finish()
+    assert capsys.readouterr().err == ""

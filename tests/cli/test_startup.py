@@ -1,0 +1,53 @@
+"""Start-up is a feature: what the program imports before it knows what it is asked."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {
+    "alembic",
+    "fastapi",
+    "http",
+    "httpx",
+    "jsonschema",
+    "msgspec",
+    "pydantic",
+    "rich",
+    "sqlalchemy",
+    "sqlmodel",
+    "starlette",
+    "torc_local",
+    "uvicorn",
+    "yaml",
+}
+ROOMS = {"builtin", "client", "embedded", "plugins", "runner", "server", "spec", "store"}
+
+
+def imported(*arguments: str) -> set[str]:
+    """Return the modules that a call of the program imports."""
+    code = "import sys; from torc_framework.cli.main import main; main(sys.argv[1:])"
+    call = [sys.executable, "-X", "importtime", "-c", code, *arguments]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+
+
+def test_help_imports_no_plugin_server_or_database() -> None:
+    """The list of commands needs the names of commands and nothing else."""
+    modules = imported("--help")
+    assert HEAVY & {name.partition(".")[0] for name in modules} == set()
+    assert ROOMS & {name.split(".")[1] for name in modules if name.startswith("torc_framework.")} == set()
+
+
+def test_the_version_imports_hardly_anything() -> None:
+    """It is answered before even the command line library is there."""
+    ours = {name for name in imported("--version") if name.startswith(("torc_", "typer"))}
+    assert ours == {"torc_framework", "torc_framework.cli", "torc_framework.cli.main", "torc_framework.errors"}
+
+
+@pytest.mark.parametrize("group", ["run", "workflows", "jobs", "results", "plugins"])
+def test_the_help_of_a_group_imports_no_server_and_no_plugin(group: str) -> None:
+    """Neither does the help of a command that will need them when it is called."""
+    modules = imported(group, "--help")
+    tops = {name.partition(".")[0] for name in modules}
+    assert {"fastapi", "sqlalchemy", "sqlmodel", "uvicorn", "yaml", "jsonschema", "torc_local"} & tops == set()
