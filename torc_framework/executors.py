@@ -249,7 +249,10 @@ class Launcher(Executor):
         return Adoption(unknown=tuple(keys))
 
     def close(self) -> None:
-        """Let go of everything; called once, when no attempt is running."""
+        """Let go of everything; called once, when no attempt is running and every end was reported."""
+
+    def abandon(self) -> None:
+        """Let go, but keep what a later runner needs in order to `adopt`; called instead of `close`."""
 
 
 @frozen

@@ -309,12 +309,17 @@ class LocalLauncher(Launcher):
             observation = ExitObservation(self.name, launch_error=entry.failure, ended_at=entry.at)
         self._news.append(AttemptEnded(_attempt_key(key), observation))
 
+    def abandon(self) -> None:
+        """Let the shepherd see its jobs to their ends alone."""
+        self._control.close()
+        self._orphans.close()
+        self._epoll.close()
+
     def close(self) -> None:
         """Let the shepherd go and remove the journals."""
-        self._control.close()
+        self.abandon()
         with suppress(ChildProcessError):
             os.waitpid(self._shepherd, 0)
-        self._epoll.close()
         for journal in self._journals:
             journal.path.unlink(missing_ok=True)
         with suppress(OSError):

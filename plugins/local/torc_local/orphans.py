@@ -80,3 +80,10 @@ class Orphans:
         leaders = {entry.pid for entry in entries if entry.pid is not None and entry.is_alive()}
         if leaders:
             shepherd.send_signal(leaders, number)
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        for _, fd in self._followed.values():
+            if fd is not None:
+                os.close(fd)
+        self._followed.clear()

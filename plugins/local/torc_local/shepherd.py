@@ -30,7 +30,7 @@ from time import CLOCK_BOOTTIME, clock_gettime, monotonic, time
 CONTROL_FD = 3
 JOURNAL_FD = 4
 LINGER_S = 0.01
-"""How long news waits for more while attempts are queued; without any it is told at once."""
+"""How long news waits for more while attempts are queued; an end is told at once when none is."""
 LEFTOVER_CHECK_S = 0.05
 """How often the rest of a group is looked at after its leader has ended on request."""
 CHUNK = 1 << 16
@@ -357,7 +357,7 @@ class Shepherd:
             self.news.clear()
             self.started.clear()
             return
-        lingers = self.waiting and monotonic() - self.news_since < LINGER_S
+        lingers = (self.waiting or not self.news) and monotonic() - self.news_since < LINGER_S
         if (self.news or self.started) and not self.outbox and not lingers:
             begun = [("S", *key, at) for key, at in self.started.items()]
             self.outbox += frame(("news", begun + self.news))

@@ -1,0 +1,286 @@
+"""Carries reports to the server and jobs back, in threads of its own.
+
+Two calls can be under way: one that reports, and one that only waits on the server for work. A
+report never waits behind the waiting call; it ends it, since the server answers an older call of
+a runner when a newer one arrives.
+
+An answer that did not arrive may have handed out jobs. The next call therefore names every job in
+hand (``holding``), and is made only when no other call is under way: the server then hands out
+again what got lost, and nothing twice.
+"""
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Final, Protocol
+
+from attrs import Factory, define
+
+from torc_framework.errors import ApiError, ServerUnreachableError
+from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, StartedReport
+from torc_framework.models.resources import Resources
+
+LINGER_S: Final = 0.02
+"""How long reports wait for company while there is enough to do."""
+BATCH: Final = 100
+"""Reports that are sent without lingering."""
+MAX_BATCH: Final = 5000
+"""Reports in one call, at most."""
+QUIET_S: Final = 0.05
+"""How long nothing was said before a waiting call is made."""
+WAIT_S: Final = 20.0
+"""How long the server may keep a waiting call."""
+FIRST_RETRY_S: Final = 0.1
+LAST_RETRY_S: Final = 5.0
+"""The pause between two tries doubles from the first to the last."""
+_PASSING: Final = frozenset({408, 425, 429})
+"""Statuses below 500 that say: try again."""
+
+
+class Exchanger(Protocol):
+    """The server, as `TorcClient` shows it."""
+
+    def exchange(self, workflow_id: int, request: ExchangeRequest) -> ExchangeReply:
+        """Hand in a request."""
+
+
+@define
+class Wishes:
+    """What the runner wants at this moment.
+
+    Attributes:
+        slots: Attempts that could start now.
+        free: Resources not in use.
+        total: Resources of the whole runner.
+        ahead: Jobs wanted beyond those.
+        starving: Nothing is at hand although there is room: reports must not linger.
+        may_wait: A waiting call makes sense.
+        flush: Send now whatever there is, and end the waiting call.
+        counts: Ask for counts.
+    """
+
+    slots: int = 0
+    free: Resources | None = None
+    total: Resources | None = None
+    ahead: int = 0
+    starving: bool = False
+    may_wait: bool = True
+    flush: bool = False
+    counts: bool = False
+
+
+@define
+class Answer:
+    """What came of one call: a reply or an error."""
+
+    request: ExchangeRequest
+    reply: ExchangeReply | None = None
+    error: Exception | None = None
+
+
+class Caller:
+    """One thread that makes one call at a time and wakes the runner when it is done."""
+
+    def __init__(self, call: Callable[[ExchangeRequest], ExchangeReply], wake: Callable[[], None], name: str) -> None:
+        self._call, self._wake, self._name = call, wake, name
+        self._requests: SimpleQueue[ExchangeRequest] = SimpleQueue()
+        self._answers: SimpleQueue[Answer] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self.current: ExchangeRequest | None = None
+
+    def send(self, request: ExchangeRequest) -> None:
+        """Make a call; the caller must not be busy."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        self.current = request
+        self._requests.put(request)
+
+    def take(self) -> Answer | None:
+        """Return the answer to the current call, if it is there."""
+        if self.current is None or self._answers.empty():
+            return None
+        self.current = None
+        return self._answers.get()
+
+    def _work(self) -> None:
+        while True:
+            answer = Answer(self._requests.get())
+            try:
+                answer.reply = self._call(answer.request)
+            except Exception as error:  # raised again in the runner's own thread
+                answer.error = error
+            self._answers.put(answer)
+            self._wake()
+
+
+@define
+class Outbox:
+    """Reports not yet acknowledged."""
+
+    started: dict[tuple[int, int], StartedReport] = Factory(dict)
+    ended: list[EndedReport] = Factory(list)
+    released: list[int] = Factory(list)
+    since: float = 0.0
+    """When the oldest of them was added."""
+
+    def __len__(self) -> int:
+        return len(self.started) + len(self.ended) + len(self.released)
+
+
+class Courier:
+    """The runner's conversation with the server.
+
+    Args:
+        server: Where to.
+        base: Fields that all requests share: workflow's run, compute node, sort method, scheduler.
+        workflow_id: The workflow.
+        wake: Called, in another thread, when an answer is there.
+        patience_s: How long the server may be away before it counts as gone.
+    """
+
+    def __init__(
+        self,
+        server: Exchanger,
+        base: Callable[[], ExchangeRequest],
+        workflow_id: int,
+        wake: Callable[[], None],
+        patience_s: float,
+    ) -> None:
+        def call(request: ExchangeRequest) -> ExchangeReply:
+            return server.exchange(workflow_id, request)
+
+        self._base, self.patience_s = base, patience_s
+        self._reporter = Caller(call, wake, "torc-report")
+        self._waiter = Caller(call, wake, "torc-wait")
+        self.outbox = Outbox()
+        self._seq = 0
+        self._last_word = float("-inf")
+        self._answer_lost = False
+        self._failing_since: float | None = None
+        self._retry_at = 0.0
+        self._pause = FIRST_RETRY_S
+
+    # --- what is to be said ----------------------------------------------------------------------
+
+    def report_started(self, report: StartedReport, now: float) -> None:
+        """Say that an attempt began."""
+        self._note(now)
+        self.outbox.started[report.job_id, report.attempt_id] = report
+
+    def report_ended(self, report: EndedReport, now: float) -> None:
+        """Say that an attempt ended; that it began goes without saying then."""
+        self._note(now)
+        self.outbox.started.pop((report.job_id, report.attempt_id), None)
+        self.outbox.ended.append(report)
+
+    def release(self, job_ids: list[int], now: float) -> None:
+        """Give jobs back."""
+        if job_ids:
+            self._note(now)
+            self.outbox.released += job_ids
+
+    def _note(self, now: float) -> None:
+        if not self.outbox:
+            self.outbox.since = now
+
+    def is_idle(self) -> bool:
+        """Say whether nothing is under way or waiting to be said."""
+        return not self.outbox and self._reporter.current is None and self._waiter.current is None
+
+    @property
+    def is_failing(self) -> bool:
+        """The server did not answer the last call."""
+        return self._failing_since is not None
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def pump(self, now: float, wishes: Wishes, holding: Callable[[], list[int]]) -> None:
+        """Make the calls that are due."""
+        if now < self._retry_at or self._reporter.current is not None:
+            return
+        if self._answer_lost:
+            if self._waiter.current is None:
+                self._reporter.send(self._request(wishes, holding()))
+        elif self._is_due(now, wishes):
+            self._reporter.send(self._request(wishes))
+        elif self._may_wait(now, wishes):
+            request = self._request(wishes)
+            request.wait_s = WAIT_S
+            self._waiter.send(request)
+
+    def _is_due(self, now: float, wishes: Wishes) -> bool:
+        if not self.outbox:
+            waiting = self._waiter.current
+            return wishes.flush and waiting is not None and waiting.seq == self._seq
+        has_room = wishes.starving and bool(self.outbox.ended or self.outbox.released)
+        hurry = has_room or wishes.flush or len(self.outbox) >= BATCH
+        return hurry or now - self.outbox.since >= LINGER_S
+
+    def _may_wait(self, now: float, wishes: Wishes) -> bool:
+        quiet = not self.outbox and now - self._last_word >= QUIET_S
+        return wishes.may_wait and not wishes.flush and quiet and self._waiter.current is None
+
+    def _request(self, wishes: Wishes, holding: list[int] | None = None) -> ExchangeRequest:
+        request = self._base()
+        self._seq += 1
+        request.seq = self._seq
+        box = self.outbox
+        request.started, request.released = list(box.started.values()), box.released
+        request.ended, rest = box.ended[:MAX_BATCH], box.ended[MAX_BATCH:]
+        self.outbox = Outbox(ended=rest, since=box.since)
+        request.holding = holding
+        request.slots, request.free, request.total = wishes.slots, wishes.free, wishes.total
+        request.ahead, request.want_counts = wishes.ahead, wishes.counts
+        return request
+
+    def answers(self, now: float) -> list[Answer]:
+        """Return the replies that have arrived.
+
+        Raises:
+            ApiError: the server refused a call.
+            ServerUnreachableError: it has been away for longer than the patience.
+        """
+        arrived = [answer for caller in (self._reporter, self._waiter) if (answer := caller.take())]
+        for answer in arrived:
+            if answer.error is not None:
+                self._failed(answer.request, answer.error, now)
+            else:
+                self._succeeded(answer.request, now)
+        return [answer for answer in arrived if answer.reply is not None]
+
+    def _succeeded(self, request: ExchangeRequest, now: float) -> None:
+        self._last_word = now
+        self._failing_since, self._pause, self._retry_at = None, FIRST_RETRY_S, 0.0
+        if request.holding is not None:
+            self._answer_lost = False
+
+    def _failed(self, request: ExchangeRequest, error: Exception, now: float) -> None:
+        """Put the reports back and try again later, unless the server said no."""
+        box = self.outbox
+        started = {(report.job_id, report.attempt_id): report for report in request.started}
+        over = {(report.job_id, report.attempt_id) for report in box.ended}
+        box.started = {key: report for key, report in (started | box.started).items() if key not in over}
+        box.ended = request.ended + box.ended
+        box.released = request.released + box.released
+        passing = isinstance(error, ServerUnreachableError) or (
+            isinstance(error, ApiError) and (error.status >= 500 or error.status in _PASSING)
+        )
+        if self._failing_since is None:
+            self._failing_since = now
+        if not passing or now - self._failing_since > self.patience_s:
+            raise error
+        self._answer_lost = True
+        self._retry_at = now + self._pause
+        self._pause = min(2 * self._pause, LAST_RETRY_S)
+
+    def next_due(self, now: float, wishes: Wishes) -> float | None:
+        """Return when `pump` should be asked again at the latest; None if only an answer can change anything."""
+        waits = self._waiter.current is not None
+        if self._reporter.current is not None or (self._answer_lost and waits):
+            return None
+        if self._answer_lost or now < self._retry_at:
+            return self._retry_at
+        if self.outbox:
+            return self.outbox.since + LINGER_S
+        return self._last_word + QUIET_S if wishes.may_wait and not waits else None

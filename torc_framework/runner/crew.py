@@ -1,0 +1,79 @@
+"""The launchers of one runner, made when they are first needed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import fields
+
+from torc_framework.errors import ConfigError, UserError, suggestion
+from torc_framework.executors import Executor, Launcher, News, RunnerContext
+
+
+class Crew:
+    """Finds, makes and asks launchers.
+
+    Args:
+        find: Returns the executor class of a name.
+        options: Values of options, by executor name and option name.
+        context: The runner.
+        on_new: Called with each new launcher before it is used.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], type[Executor]],
+        options: Mapping[str, Mapping[str, Any]],
+        context: RunnerContext,
+        on_new: Callable[[Launcher], None],
+    ) -> None:
+        self._find, self._options, self._context, self._on_new = find, options, context, on_new
+        self.launchers: dict[str, Launcher] = {}
+
+    def get(self, name: str) -> Launcher:
+        """Return the launcher of that name.
+
+        Raises:
+            UserError: it is not known, cannot launch, or has no such options.
+            LaunchError: it cannot work here.
+        """
+        if name not in self.launchers:
+            self.launchers[name] = self._make(name)
+            try:
+                self._on_new(self.launchers[name])
+            except BaseException:
+                self.launchers.pop(name).close()
+                raise
+        return self.launchers[name]
+
+    def _make(self, name: str) -> Launcher:
+        executor = self._find(name)
+        if not issubclass(executor, Launcher):
+            raise UserError(f"executor {name!r} obtains nodes but does not run jobs; a runner needs one that does")
+        values = self._options.get(name, {})
+        known = [attribute.name for attribute in fields(executor.Options)]
+        for option in values:
+            if option not in known:
+                raise ConfigError(f"executor {name!r} has no option {option!r}{suggestion(option, known)}")
+        return executor(executor.Options(**values), self._context)
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """Return what a later runner needs to take over, by executor name."""
+        return {name: launcher.state() for name, launcher in self.launchers.items()}
+
+    def poll(self) -> list[News]:
+        """Return everybody's news."""
+        return [news for launcher in self.launchers.values() for news in launcher.poll()]
+
+    def poll_interval_s(self) -> float | None:
+        """Return how often `poll` must be called without being woken; None if everybody wakes us."""
+        return min((each.poll_interval_s for each in self.launchers.values() if each.wait_fd() is None), default=None)
+
+    def close(self) -> None:
+        """Close all launchers: every end was reported."""
+        while self.launchers:
+            self.launchers.popitem()[1].close()
+
+    def abandon(self) -> None:
+        """Leave what still runs to a later runner."""
+        while self.launchers:
+            self.launchers.popitem()[1].abandon()

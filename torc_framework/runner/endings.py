@@ -1,0 +1,162 @@
+"""What follows from the end of an attempt: what it is called, the job's status, whether it runs again."""
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from attrs import evolve, fields, frozen
+
+from torc_framework.models.exchange import EndedReport, RetryRequest
+from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict, StopReason, render_return_code
+from torc_framework.models.failures import DEFAULT_MAX_RETRIES, Failure, FailureRule
+from torc_framework.models.statuses import JobStatus
+from torc_framework.runner.hand import AttemptMaker, JobInHand
+
+LOST_ATTEMPTS: Final = 3
+"""Attempts in all that a job gets when nobody sees their ends."""
+
+_BY_CLASS: Final[Mapping[ExitClass, JobStatus]] = {
+    ExitClass.SUCCESS: JobStatus.COMPLETED,
+    ExitClass.TIMEOUT: JobStatus.TERMINATED,
+    ExitClass.PREEMPTED: JobStatus.TERMINATED,
+    ExitClass.EVICTED: JobStatus.TERMINATED,
+}
+"""Statuses by class; every other class is a failure."""
+_STOPPED_BY_SYSTEM: Final = frozenset({StopReason.RUNTIME_LIMIT, StopReason.SHUTDOWN})
+_ENDED_BY_RUNNER: Final = frozenset({StopReason.CANCELED, StopReason.SHUTDOWN})
+"""Not the job's failure: no rule is asked."""
+_HANDLED: Final = frozenset({JobStatus.FAILED.label, JobStatus.TERMINATED.label})
+"""Endings that failure rules may answer."""
+
+
+class Judges(Protocol):
+    """Those who are asked about an ending: the plugin manager."""
+
+    def classify(self, observation: ExitObservation) -> ExitVerdict:
+        """Name it."""
+
+    def match_failure(self, rule: FailureRule, failure: Failure) -> bool:
+        """Say whether a rule covers it."""
+
+
+@frozen
+class Ending:
+    """An ended attempt, ready to be reported; with the recovery script to run if a retry is granted."""
+
+    report: EndedReport
+    observation: ExitObservation
+    script: str | None = None
+
+
+def status_of(verdict: ExitVerdict, stop_reason: StopReason | None) -> JobStatus:
+    """Return the status in which an attempt leaves its job."""
+    if stop_reason is StopReason.CANCELED:
+        return JobStatus.CANCELED
+    status = _BY_CLASS.get(verdict.exit_class, JobStatus.FAILED)
+    if status is JobStatus.FAILED and stop_reason in _STOPPED_BY_SYSTEM:
+        return JobStatus.TERMINATED
+    return status
+
+
+def rules_in_order(rules: list[FailureRule], return_code: int) -> list[FailureRule]:
+    """Return rules in the order in which they are asked: as written, catch-alls after those that are specific."""
+    return sorted(
+        rules,
+        key=lambda rule: bool(rule.get("match_all_exit_codes")) and return_code not in (rule.get("exit_codes") or ()),
+    )
+
+
+class Coroner:
+    """Examines ended attempts.
+
+    Args:
+        judges: Classifiers and matchers.
+        maker: Knows the attempts' paths.
+        workflow_id: The workflow.
+        use_pending_failed: Failures that no rule covers wait for a verdict.
+    """
+
+    def __init__(self, judges: Judges, maker: AttemptMaker, workflow_id: int, *, use_pending_failed: bool) -> None:
+        self._judges, self._maker = judges, maker
+        self._workflow_id, self._use_pending_failed = workflow_id, use_pending_failed
+
+    def examine(self, item: JobInHand, seen: ExitObservation) -> Ending:
+        """Return what is reported of an ended attempt.
+
+        Declared outputs are looked for only after a clean exit: a failed attempt is expected to lack some.
+        """
+        job = item.job
+        mtimes, missing = self._maker.modification_times(job) if job.output_files and not seen.lost else ({}, [])
+        has_limits = job.resources.runtime_s is not None  # else the job asked for nothing itself
+        seen = evolve(
+            seen,
+            stop_reason=item.stop_reason,
+            stop_forced=item.stop_forced,
+            missing_outputs=tuple(missing) if seen.exit_code == 0 else (),
+            memory_limit_bytes=job.resources.memory_bytes if has_limits else None,
+            runtime_limit_s=job.resources.runtime_s,
+        )
+        verdict = self._judges.classify(seen)
+        report = EndedReport(
+            job_id=item.key.job_id,
+            attempt_id=item.key.attempt_id,
+            status=status_of(verdict, item.stop_reason).label,
+            return_code=render_return_code(seen),
+            exec_time_s=seen.runtime_s or 0.0,
+            ended_at=seen.ended_at or time.time(),
+            exit_code=seen.exit_code,
+            signal=seen.signal,
+            exit_class=verdict.exit_class.value,
+            reason=verdict.reason,
+            peak_memory_bytes=seen.peak_memory_bytes,
+            cpu_time_s=seen.cpu_time_s,
+            observation=without_defaults(seen),
+            file_mtimes=dict(mtimes) or None,
+        )
+        return Ending(report, seen, self._decide(item, seen, verdict, report))
+
+    def _decide(self, item: JobInHand, seen: ExitObservation, verdict: ExitVerdict, report: EndedReport) -> str | None:
+        """Ask for another attempt, or for a verdict, where the job's rules or the workflow say so."""
+        if seen.lost:
+            report.lost, report.retry = True, RetryRequest(LOST_ATTEMPTS, reason=verdict.reason)
+            return None
+        if report.status not in _HANDLED or item.stop_reason in _ENDED_BY_RUNNER:
+            return None
+        rule = self._matching_rule(item, seen, verdict, report.return_code)
+        if rule is None:
+            if self._use_pending_failed:
+                report.status = JobStatus.PENDING_FAILED.label
+            return None
+        script: str | None = rule.get("recovery_script")
+        limit = int(rule.get("max_retries", DEFAULT_MAX_RETRIES))
+        report.retry = RetryRequest(limit, hold=script is not None, reason=f"failure rule {json.dumps(rule)}")
+        return script
+
+    def _matching_rule(
+        self, item: JobInHand, seen: ExitObservation, verdict: ExitVerdict, return_code: int
+    ) -> FailureRule | None:
+        if not item.job.failure_rules:
+            return None
+        failure = Failure(
+            workflow_id=self._workflow_id,
+            job_id=item.job.id,
+            job_name=item.job.name,
+            attempt_id=item.key.attempt_id,
+            return_code=return_code,
+            observation=seen,
+            verdict=verdict,
+            stdout_path=self._maker.log_path(item.key, ".o"),
+            stderr_path=self._maker.log_path(item.key, ".e"),
+        )
+        rules = rules_in_order(json.loads(item.job.failure_rules), return_code)
+        return next((rule for rule in rules if self._judges.match_failure(rule, failure)), None)
+
+
+_UNSEEN: Final = ExitObservation("")
+_FIELDS: Final = tuple(attribute.name for attribute in fields(ExitObservation))
+
+
+def without_defaults(observation: ExitObservation) -> dict[str, Any]:
+    """Return an observation as JSON values, fields at their default left out."""
+    return {name: value for name in _FIELDS if (value := getattr(observation, name)) != getattr(_UNSEEN, name)}

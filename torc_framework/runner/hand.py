@@ -1,0 +1,111 @@
+"""The jobs in a runner's hand, and the attempts it makes of them."""
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from pathlib import Path
+
+from attrs import define
+
+from torc_framework.executors import Attempt, AttemptKey, RunnerContext
+from torc_framework.models.exchange import ClaimedJob
+from torc_framework.models.exits import StopReason
+
+STDIO_DIR = "job_stdio"
+"""Folder of the jobs' logs, within the output directory."""
+
+
+class Stage(Enum):
+    """How far a job in hand has come."""
+
+    WAITING = auto()
+    """Nothing was done with it yet."""
+    RECOVERING = auto()
+    """Its recovery script runs first."""
+    QUEUED = auto()
+    """Its launcher begins it when another one ends."""
+    RUNNING = auto()
+    """Its launcher was told to begin it, or has."""
+    DROPPED = auto()
+    """It is not in the runner's hand any more."""
+
+
+@define(eq=False)
+class JobInHand:
+    """One job that this runner holds, with its present attempt.
+
+    Attributes:
+        executor: Name of the executor that runs it.
+        lane: See `Attempt.lane`; None if nothing can take its place.
+        gpus: Names of the GPUs it was given.
+        started_at: When it began, once that is known.
+        stop_reason: Why the runner stops it.
+        stop_forced: SIGKILL was sent.
+    """
+
+    job: ClaimedJob
+    executor: str
+    key: AttemptKey
+    stage: Stage = Stage.WAITING
+    lane: int | None = None
+    gpus: tuple[str, ...] = ()
+    started_at: float | None = None
+    stop_reason: StopReason | None = None
+    stop_forced: bool = False
+
+
+class AttemptMaker:
+    """Turns jobs into attempts: paths, environment, command."""
+
+    def __init__(self, context: RunnerContext) -> None:
+        self._context = context
+        self._stem = f"{context.output_dir}/{STDIO_DIR}/job_wf{context.workflow_id}_j"
+        self._run = f"_r{context.run_id}_a"
+        self._shared = {
+            "TORC_WORKFLOW_ID": str(context.workflow_id),
+            "TORC_RUN_ID": str(context.run_id),
+            "TORC_OUTPUT_DIR": context.output_dir,
+            "TORC_API_URL": context.api_url,
+        }
+
+    def log_path(self, key: AttemptKey, suffix: str) -> str:
+        """Return the path of one of an attempt's log files."""
+        return f"{self._stem}{key.job_id}{self._run}{key.attempt_id}{suffix}"
+
+    def environment(self, item: JobInHand) -> dict[str, str]:
+        """Return the variables that are the job's own (Torc, "Environment Variables")."""
+        variables = {
+            **self._shared,
+            "TORC_JOB_ID": str(item.key.job_id),
+            "TORC_JOB_NAME": item.job.name,
+            "TORC_ATTEMPT_ID": str(item.key.attempt_id),
+        }
+        if item.gpus:
+            variables["CUDA_VISIBLE_DEVICES"] = ",".join(item.gpus)
+        return variables
+
+    def make(self, item: JobInHand) -> Attempt:
+        """Return the attempt for a launcher."""
+        job = item.job
+        return Attempt(
+            key=item.key,
+            job_name=job.name,
+            command=f"{job.invocation_script} {job.command}" if job.invocation_script else job.command,
+            environment=self.environment(item),
+            stdout_path=self.log_path(item.key, ".o"),
+            stderr_path=self.log_path(item.key, ".e"),
+            working_dir=self._context.working_dir,
+            resources=job.resources,
+            supports_termination=job.supports_termination,
+            lane=item.lane or 0,
+        )
+
+    def modification_times(self, job: ClaimedJob) -> tuple[Mapping[int, float], list[str]]:
+        """Return the modification times of a job's output files by id, and the paths of those that are missing."""
+        times: dict[int, float] = {}
+        missing = []
+        for file in job.output_files or ():
+            try:
+                times[file.id] = Path(self._context.working_dir, file.path).stat().st_mtime
+            except OSError:
+                missing.append(file.path)
+        return times, missing

@@ -1,0 +1,481 @@
+"""The runner itself: one thread that waits for whatever happens next and answers it."""
+
+import selectors
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from attrs import evolve
+
+from torc_framework.client import TorcClient
+from torc_framework.errors import ServerUnreachableError, TorcError
+from torc_framework.executors import AttemptEnded, AttemptKey, AttemptReturned, AttemptStarted, Launcher, News
+from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeReply, ExchangeRequest, StartedReport
+from torc_framework.models.exits import ExitObservation, StopReason
+from torc_framework.models.resources import Resources
+from torc_framework.models.statuses import JobStatus
+from torc_framework.runner import machine
+from torc_framework.runner.courier import Answer, Courier, Wishes
+from torc_framework.runner.crew import Crew
+from torc_framework.runner.endings import Coroner
+from torc_framework.runner.hand import AttemptMaker, JobInHand, Stage
+from torc_framework.runner.interrupts import Interrupts, Waker
+from torc_framework.runner.log import RunnerLog
+from torc_framework.runner.news import EventSender
+from torc_framework.runner.pool import Pool
+from torc_framework.runner.registration import Registration
+from torc_framework.runner.scripts import RecoveryScripts, ScriptOrder
+from torc_framework.runner.settings import Progress, ProgressListener, RunnerSettings, RunOutcome
+from torc_framework.runner.settle import Legacy, Settler
+from torc_framework.runner.spool import Spool
+from torc_framework.runner.stops import Stops
+from torc_framework.runner.unfit import explain
+from torc_framework.runner.workload import Pace, Workload
+
+if TYPE_CHECKING:
+    from torc_framework.plugins import PluginManager
+
+_T = TypeVar("_T")
+
+LONGEST_SLEEP_S: Final = 1.0
+"""The runner looks around at least this often, whatever wakes it."""
+COUNTS_S: Final = 0.5
+"""How often the progress listener hears news, at most."""
+LAST_PATIENCE_S: Final = 10.0
+"""How long an interrupted runner waits for a lost server."""
+WELL: Final = frozenset({JobStatus.COMPLETED.label, JobStatus.CANCELED.label})
+
+
+class Runner:
+    """Works on one workflow; see `torc_framework.runner.run`."""
+
+    def __init__(self, settings: RunnerSettings, plugins: "PluginManager", progress: ProgressListener | None) -> None:
+        self._settings, self._progress = settings, progress
+        self._client = TorcClient(settings.url)
+        self._waker = Waker()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._waker.read_fd, selectors.EVENT_READ)
+        self._interrupts = Interrupts(self._waker, wanted=settings.handle_signals)
+        self._outcome = RunOutcome()
+        self._registration = Registration(settings, self._client)
+        self._log = RunnerLog(self._registration.log_path, settings.log_level)
+        context = self._registration.context
+        self._crew = Crew(plugins.executor, settings.executor_options, context, self._watch_launcher)
+        try:
+            self._register(plugins)
+        except BaseException:
+            self._registration.identity.close()
+            self._dispose()
+            raise
+
+    def _register(self, plugins: "PluginManager") -> None:
+        """Make everything that the runner is composed of, and its record on the server."""
+        settings, registration = self._settings, self._registration
+        context, workflow = registration.context, registration.workflow
+        self._crew.get(settings.executor)
+        gpu_names = machine.gpu_names(settings.num_gpus)
+        offer = machine.offered(settings, gpu_names)
+        registration.register(offer, self._crew.states())
+        now = time.monotonic()
+        self._began = self._last_busy = now
+        self._pool = Pool(offer, gpu_names, settings.max_parallel_jobs)
+        self._maker = AttemptMaker(context)
+        self._workload = Workload(self._pool, self._crew, self._maker)
+        self._pace = Pace(now)
+        self._coroner = Coroner(
+            plugins, self._maker, context.workflow_id, use_pending_failed=workflow.use_pending_failed
+        )
+        patience_s = workflow.compute_node_wait_for_healthy_database_minutes * 60.0
+        self._courier = Courier(self._client, self._blank_request, context.workflow_id, self._waker.wake, patience_s)
+        self._stops = Stops(self._workload.stop, settings.term_lead_s)
+        self._scripts = RecoveryScripts(context.working_dir, self._watch, self._unwatch)
+        self._script_orders: dict[int, ScriptOrder] = {}
+        self._spool = Spool(registration.identity.spool_path)
+        self._settler = Settler(self._client, self._crew, self._log, self._report_lost)
+        self._legacies: list[Legacy] = []
+        self._events = EventSender(plugins, context.workflow_id, registration.run_id)
+        self._stopping: StopReason | None = None
+        self._obeyed = 0
+        self._fatal: TorcError | None = None
+        self._newest_reply = 0
+        self._last_counts = 0.0
+        self._log.info("runner_started", compute_node_id=registration.node_id, executor=settings.executor)
+
+    def _watch(self, fd: int) -> None:
+        self._selector.register(fd, selectors.EVENT_READ)
+
+    def _unwatch(self, fd: int) -> None:
+        self._selector.unregister(fd)
+
+    def _watch_launcher(self, launcher: Launcher) -> None:
+        if (fd := launcher.wait_fd()) is not None:
+            self._watch(fd)
+        self._registration.update(self._crew.states())
+
+    def _blank_request(self) -> ExchangeRequest:
+        return ExchangeRequest(
+            self._registration.node_id,
+            self._registration.run_id,
+            sort_method=self._settings.sort_method,
+            scheduler_config_id=self._settings.scheduler_config_id,
+            strict_scheduler_match=self._settings.strict_scheduler_match,
+        )
+
+    # --- the whole ------------------------------------------------------------------------------
+
+    def run(self) -> RunOutcome:
+        """Work until there is a reason to end."""
+        try:
+            with self._interrupts:
+                self._take_over()
+                while not self._is_over(time.monotonic()):
+                    self._turn()
+                if self._fatal is None:
+                    self._leave()
+        except BaseException as error:
+            self._log.warning("runner_failed", reason=f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            self._dispose()
+        if self._fatal is not None:
+            raise self._fatal
+        return self._outcome
+
+    def _dispose(self) -> None:
+        """Give back what this process holds; what is not settled stays for the next runner."""
+        self._crew.abandon()
+        self._registration.identity.release()
+        self._log.close()
+        self._selector.close()
+        self._waker.close()
+
+    def _take_over(self) -> None:
+        """Settle what dead runners of this machine left."""
+        context = self._registration.context
+        settlement = self._settler.settle(context.workflow_id, context.run_id, context.hostname)
+        for job, executor in settlement.adopted:
+            self._workload.add(job, executor, Stage.RUNNING)
+        self._legacies = settlement.legacies
+        self._dismiss_settled()
+
+    def _turn(self) -> None:
+        """Take in all that happened, answer it, and wait for more."""
+        now = time.monotonic()
+        self._obey(now)
+        self._listen(now)
+        self._read_answers(now)
+        self._end_scripts(now)
+        for item in self._stops.run(now):
+            self._log.info("job_stopped", job_id=item.key.job_id, reason=item.stop_reason, forced=item.stop_forced)
+        if self._stopping is None:
+            self._workload.fill()
+            self._give_back_surplus(now)
+        else:
+            self._release(self._workload.at(Stage.WAITING), now)
+        wishes = self._wishes(now)
+        if self._fatal is None:
+            self._courier.pump(now, wishes, lambda: list(self._workload.items))
+        if not self._is_over(now):
+            self._sleep(now, wishes)
+
+    def _sleep(self, now: float, wishes: Wishes) -> None:
+        """Wait until something happens or is due."""
+        due = [now + LONGEST_SLEEP_S]
+        due += [when for when in (self._courier.next_due(now, wishes), self._stops.next_due()) if when is not None]
+        if (interval := self._crew.poll_interval_s()) is not None:
+            due.append(now + interval)
+        for key, _ in self._selector.select(max(0.0, min(due) - now)):
+            if key.fd == self._waker.read_fd:
+                self._waker.drain()
+
+    def _is_over(self, now: float) -> bool:
+        if self._fatal is not None:
+            return all(self._survives(item.executor) for item in self._workload.items.values())
+        return self._may_leave(now) and self._courier.is_idle()
+
+    def _may_leave(self, now: float) -> bool:
+        """Say whether nothing is in hand and there is a reason to go."""
+        if self._workload.items:
+            return False
+        outcome = self._outcome
+        ignores = self._registration.workflow.compute_node_ignore_workflow_completion
+        return (
+            self._stopping is not None
+            or (outcome.is_complete and not ignores)
+            or outcome.unfit is not None
+            or not self._has_time(now)
+            or (not self._courier.is_failing and now - self._last_busy >= self._idle_limit_s())
+        )
+
+    def _idle_limit_s(self) -> float:
+        asked = self._settings.wait_for_new_jobs_s
+        return self._registration.workflow.compute_node_wait_for_new_jobs_seconds if asked is None else asked
+
+    def _leave(self) -> None:
+        """Say goodbye: everything that was observed is on the server."""
+        outcome, context = self._outcome, self._registration.context
+        outcome.duration_s = time.monotonic() - self._began
+        self._dismiss_settled()
+        outcome.counts = _insist(lambda: self._client.job_counts(context.workflow_id)).counts
+        _insist(self._registration.leave)
+        if outcome.is_complete:
+            self._events.workflow_completed()
+        self._crew.close()
+        self._spool.close()
+        self._registration.identity.close()
+        self._log.info("runner_ended", attempts=outcome.attempts, complete=outcome.is_complete, unfit=outcome.unfit)
+
+    # --- time and signals ------------------------------------------------------------------------
+
+    def _time_left_s(self, now: float) -> float | None:
+        """Return the walltime left, less the time kept for a clean end: the workflow's, half of the limit at most."""
+        limit = self._settings.time_limit_s
+        if limit is None:
+            return None
+        buffer = min(self._registration.workflow.compute_node_expiration_buffer_seconds, limit / 2)
+        return self._began + limit - buffer - now
+
+    def _has_time(self, now: float) -> bool:
+        """Say whether new jobs may still be begun."""
+        left, limit = self._time_left_s(now), self._settings.time_limit_s
+        if left is None or limit is None:
+            return True
+        return left > 0 and left >= min(
+            self._registration.workflow.compute_node_min_time_for_new_jobs_seconds, limit / 4
+        )
+
+    def _obey(self, now: float) -> None:
+        """Answer signals and the end of the walltime."""
+        left = self._time_left_s(now)
+        if left is not None and left <= 0 and not self._outcome.out_of_time:
+            self._outcome.out_of_time = True
+            self._log.info("walltime_over")
+            self._stop_all(StopReason.SHUTDOWN, now)
+        if self._interrupts.count > self._obeyed:
+            self._obeyed = self._interrupts.count
+            self._outcome.interrupted = True
+            self._courier.patience_s = min(self._courier.patience_s, LAST_PATIENCE_S)
+            self._log.info("interrupted", signal=self._interrupts.last, times=self._obeyed)
+            self._stop_all(StopReason.SHUTDOWN, now, force=self._obeyed > 1)
+
+    def _stop_all(self, reason: StopReason, now: float, *, force: bool = False) -> None:
+        """Begin nothing more, give back what has not begun, stop what runs."""
+        self._stopping = self._stopping or reason
+        self._workload.withdraw(self._workload.at(Stage.QUEUED))
+        self._stops.stop(self._workload.at(Stage.RUNNING), self._stopping, now, force=force)
+        self._scripts.kill()
+
+    # --- what launchers tell ---------------------------------------------------------------------
+
+    def _listen(self, now: float) -> None:
+        ends = 0
+        for news in self._crew.poll():
+            ends += isinstance(news, AttemptEnded)
+            self._hear(news, now)
+        if ends:
+            self._pace.ended(ends, now)
+
+    def _hear(self, news: News, now: float) -> None:
+        item = self._workload.find(news.key)
+        if item is None:
+            return
+        match news:
+            case AttemptStarted():
+                self._started(item, news.at, now)
+            case AttemptEnded():
+                self._conclude(item, news.observation, now)
+            case AttemptReturned():
+                self._release([item], now)
+
+    def _started(self, item: JobInHand, at: float, now: float) -> None:
+        item.started_at = at
+        if item.stage is Stage.QUEUED:
+            self._workload.move(item, Stage.RUNNING)
+        self._stops.limit(item, now, time.time() - at)
+        self._courier.report_started(StartedReport(item.key.job_id, item.key.attempt_id, at), now)
+        self._log.detail("job_started", job_id=item.key.job_id, attempt_id=item.key.attempt_id)
+        if self._stopping is not None:
+            self._stops.stop([item], self._stopping, now)
+
+    def _conclude(self, item: JobInHand, observation: ExitObservation, now: float) -> None:
+        """Examine an ended attempt and report it."""
+        ending = self._coroner.examine(item, observation)
+        report = ending.report
+        if not self._survives(item.executor):
+            self._spool.add(report)
+        self._workload.drop(item)
+        self._last_busy = now
+        self._outcome.attempts += 1
+        self._outcome.failed_attempts += report.status not in WELL
+        if ending.script is not None:
+            self._script_orders[item.key.job_id] = ScriptOrder(
+                ending.script,
+                {**self._maker.environment(item), "TORC_RETURN_CODE": str(report.return_code)},
+                self._maker.log_path(item.key, "_recovery.log"),
+            )
+        self._courier.report_ended(report, now)
+        self._log.detail(
+            "job_ended", job_id=report.job_id, attempt_id=report.attempt_id, status=report.status, reason=report.reason
+        )
+
+    def _survives(self, executor: str) -> bool:
+        launcher = self._crew.launchers.get(executor)
+        return launcher is not None and launcher.capabilities.survives_runner
+
+    def _report_lost(self, job: ClaimedJob, executor: str) -> EndedReport:
+        item = JobInHand(job, executor, AttemptKey(job.id, job.attempt_id))
+        return self._coroner.examine(item, ExitObservation(executor, lost=True)).report
+
+    # --- what the server tells -------------------------------------------------------------------
+
+    def _read_answers(self, now: float) -> None:
+        try:
+            answers = self._courier.answers(now)
+        except TorcError as error:
+            self._give_up(error, now)
+            return
+        for answer in answers:
+            if answer.reply is not None:
+                self._acknowledged(answer)
+                self._take_reply(answer, answer.reply, now)
+
+    def _give_up(self, error: TorcError, now: float) -> None:
+        """The server said no, or is gone for good. Attempts that survive a runner are left to the next one."""
+        self._fatal = error
+        self._log.warning("giving_up", reason=str(error))
+        self._stopping = self._stopping or StopReason.SHUTDOWN
+        items = self._workload.at(Stage.RUNNING)
+        if isinstance(error, ServerUnreachableError):
+            items = [item for item in items if not self._survives(item.executor)]
+        self._workload.withdraw(self._workload.at(Stage.QUEUED))
+        self._stops.stop(items, self._stopping, now)
+        self._scripts.kill()
+
+    def _acknowledged(self, answer: Answer) -> None:
+        """The server has these reports: nothing of them needs to be kept."""
+        request = answer.request
+        self._spool.acknowledge(request.ended)
+        self._events.acknowledged(request)
+        if self._legacies:
+            known = {AttemptKey(report.job_id, report.attempt_id) for report in request.ended}
+            for legacy in self._legacies:
+                legacy.open -= known
+            self._dismiss_settled()
+
+    def _dismiss_settled(self) -> None:
+        """Dead runners of whom nothing is open any more are over."""
+        for legacy in [each for each in self._legacies if not each.open]:
+            try:
+                self._settler.dismiss(legacy)
+            except ServerUnreachableError:
+                return  # tried again at the end
+            self._legacies.remove(legacy)
+
+    def _take_reply(self, answer: Answer, reply: ExchangeReply, now: float) -> None:
+        for job in reply.jobs:
+            self._accept(job, now)
+        given = {job.id for job in reply.jobs}
+        for report in answer.request.ended:
+            if report.job_id not in given:
+                self._script_orders.pop(report.job_id, None)
+        if reply.counts is not None and self._progress is not None:
+            self._last_counts = now
+            self._progress(Progress(reply.counts, self._workload.count(Stage.RUNNING)))
+        if answer.request.seq < self._newest_reply:
+            return
+        self._newest_reply = answer.request.seq
+        self._outcome.is_complete = reply.is_complete
+        if reply.is_canceled and not self._outcome.is_canceled:
+            self._outcome.is_canceled = True
+            self._log.info("workflow_canceled")
+            self._stop_all(StopReason.CANCELED, now, force=True)
+        if reply.unfit and not self._workload.items and self._stopping is None:
+            self._outcome.unfit = self._why_unfit(reply.unfit, now)
+
+    def _why_unfit(self, number: int, now: float) -> str:
+        try:
+            return explain(self._client, self._settings.workflow_id, self._total(now), number)
+        except TorcError:  # only the explanation is lost
+            return f"{number} ready jobs do not fit this runner"
+
+    def _accept(self, job: ClaimedJob, now: float) -> None:
+        """Take a job into the hand; what this runner cannot run at all ends here."""
+        if job.id in self._workload.items:
+            return
+        self._last_busy = now
+        executor = job.executor or self._settings.executor
+        try:
+            self._crew.get(executor)
+        except ServerUnreachableError:
+            self._courier.release([job.id], now)
+            return
+        except TorcError as error:
+            item = self._workload.add(job, executor)
+            self._conclude(item, ExitObservation(executor, launch_error=str(error), ended_at=time.time()), now)
+            return
+        order = self._script_orders.pop(job.id, None)
+        item = self._workload.add(job, executor, Stage.WAITING if order is None else Stage.RECOVERING)
+        if order is not None and self._stopping is None:
+            problem = self._scripts.start(item, order)
+            if problem is not None:
+                self._log.warning("recovery_script_not_started", job_id=job.id, reason=problem)
+                self._workload.move(item, Stage.WAITING)
+        elif order is not None:
+            self._workload.move(item, Stage.WAITING)
+
+    def _end_scripts(self, now: float) -> None:
+        """Recovery scripts that ended let their jobs run, also when they failed."""
+        for item, code in self._scripts.finished():
+            if code:
+                self._log.warning("recovery_script_failed", job_id=item.key.job_id, return_code=code)
+            self._last_busy = now
+            self._workload.move(item, Stage.WAITING)
+
+    # --- what the runner wants -------------------------------------------------------------------
+
+    def _total(self, now: float) -> Resources:
+        left = self._time_left_s(now)
+        return self._pool.total if left is None else evolve(self._pool.total, runtime_s=max(0.0, left))
+
+    def _wishes(self, now: float) -> Wishes:
+        if self._stopping is not None or self._may_leave(now) or not self._has_time(now):
+            done = not self._workload.items
+            return Wishes(may_wait=not done and self._stopping is None, flush=done)
+        at_hand = self._workload.count(Stage.WAITING, Stage.QUEUED)
+        room = max(0, self._pool.room() - self._workload.count(Stage.RECOVERING))
+        return Wishes(
+            slots=room,
+            free=self._pool.free(),
+            total=self._total(now),
+            ahead=max(0, self._pace.ahead(now) - at_hand),
+            starving=room > 0 and at_hand == 0,
+            counts=self._progress is not None and now - self._last_counts >= COUNTS_S,
+        )
+
+    def _give_back_surplus(self, now: float) -> None:
+        """Let others have jobs that were claimed ahead when ends came faster than they do now."""
+        at_hand = self._workload.count(Stage.WAITING, Stage.QUEUED)
+        surplus = at_hand - max(self._pace.ahead(now), self._pool.room())
+        if surplus > 0 and self._pace.is_slow(now):
+            waiting = self._workload.at(Stage.WAITING)[-surplus:]
+            self._release(waiting, now)
+            queued = self._workload.at(Stage.QUEUED)[-surplus:]
+            self._workload.withdraw(queued[len(waiting) :])
+
+    def _release(self, items: list[JobInHand], now: float) -> None:
+        """Give jobs back that have not begun."""
+        for item in items:
+            self._workload.drop(item)
+        self._courier.release([item.key.job_id for item in items], now)
+
+
+def _insist(call: Callable[[], _T]) -> _T:
+    """Return what a call returns, trying again for a while if the server does not answer."""
+    deadline = time.monotonic() + LAST_PATIENCE_S
+    while True:
+        try:
+            return call()
+        except ServerUnreachableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)

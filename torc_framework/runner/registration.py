@@ -1,0 +1,89 @@
+"""A runner's record on the server, from the first word to the last."""
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from torc_framework.client import TorcClient
+from torc_framework.errors import UserError
+from torc_framework.executors import RunnerContext
+from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
+from torc_framework.models.resources import Resources, format_duration
+from torc_framework.runner.hand import STDIO_DIR
+from torc_framework.runner.identity import Identity
+from torc_framework.runner.settings import RunnerSettings
+
+
+class Registration:
+    """Knows the workflow, and keeps the runner's record.
+
+    Raises:
+        UserError: the output directory cannot be used.
+        ApiError: there is no such workflow.
+    """
+
+    def __init__(self, settings: RunnerSettings, client: TorcClient) -> None:
+        self._settings, self._client = settings, client
+        self._began = time.monotonic()
+        self.workflow = client.get(WorkflowRecord, settings.workflow_id)
+        self.run_id = client.workflow_status(settings.workflow_id).run_id
+        output_dir = _usable(settings.output_dir)
+        self.context = RunnerContext(
+            workflow_id=settings.workflow_id,
+            run_id=self.run_id,
+            output_dir=str(output_dir),
+            working_dir=str((settings.working_dir or Path.cwd()).absolute()),
+            api_url=client.url,
+        )
+        self.identity = Identity(output_dir)
+        self.node_id = 0
+        self._scheduler: dict[str, Any] = {"type": settings.executor, **self.identity.describe()}
+
+    @property
+    def log_path(self) -> Path:
+        """Path of the runner's log (Torc's naming)."""
+        name = f"job_runner_{self.context.hostname}_wf{self.context.workflow_id}_r{self.run_id}.log"
+        return Path(self.context.output_dir, name)
+
+    def register(self, offer: Resources, states: dict[str, dict[str, Any]]) -> None:
+        """Create the record."""
+        limit = self._settings.time_limit_s
+        record = ComputeNodeRecord(
+            workflow_id=self.context.workflow_id,
+            hostname=self.context.hostname,
+            pid=os.getpid(),
+            start_time=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            is_active=True,
+            num_cpus=offer.num_cpus,
+            memory_gb=offer.memory_bytes / 1024**3,
+            num_gpus=offer.num_gpus,
+            num_nodes=offer.num_nodes,
+            time_limit=None if limit is None else format_duration(int(limit)),
+            scheduler_config_id=self._settings.scheduler_config_id,
+            compute_node_type=self._settings.compute_node_type,
+            scheduler={**self._scheduler, "state": states},
+        )
+        self.node_id = self._client.create(record).id or 0
+
+    def update(self, states: dict[str, dict[str, Any]]) -> None:
+        """Store what a later runner needs to take over; nothing before the record exists."""
+        if self.node_id:
+            changes = {"scheduler": {**self._scheduler, "state": states}}
+            self._client.update(ComputeNodeRecord, self.node_id, changes)
+
+    def leave(self) -> None:
+        """Say that the runner has ended."""
+        changes = {"is_active": False, "duration_seconds": round(time.monotonic() - self._began, 3)}
+        self._client.update(ComputeNodeRecord, self.node_id, changes)
+
+
+def _usable(folder: Path) -> Path:
+    """Return the absolute path of an output directory, with its folder for logs."""
+    path = folder.absolute()
+    try:
+        (path / STDIO_DIR).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"output directory {folder} cannot be used: {error}; name another with --output-dir") from error
+    return path

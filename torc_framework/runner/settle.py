@@ -1,0 +1,133 @@
+"""Settles what dead runners of this machine left behind, before anything new is begun.
+
+What a dead runner held is asked of the server; what became of it is asked of its launchers and of
+its spool. An attempt that ended is reported with its true end, one that still runs is taken over,
+one that never began is given back, and one whose end nobody saw is run again.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import Factory, define
+
+from torc_framework.client import TorcClient
+from torc_framework.errors import ServerUnreachableError, TorcError
+from torc_framework.executors import AttemptKey
+from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequest
+from torc_framework.models.records import ComputeNodeRecord
+from torc_framework.runner.crew import Crew
+from torc_framework.runner.identity import is_gone
+from torc_framework.runner.log import RunnerLog
+from torc_framework.runner.spool import read_spool
+
+LostReport = Callable[[ClaimedJob, str], EndedReport]
+"""Makes the report on an attempt of an executor whose end nobody saw."""
+
+
+@define
+class Legacy:
+    """What one dead runner left that is not over yet.
+
+    Attributes:
+        node_id: Its record.
+        open: Attempts whose end is not on the server yet; its record stays active so long.
+        files: What it left behind on disk for its own use.
+    """
+
+    node_id: int
+    open: set[AttemptKey] = Factory(set)
+    files: list[Path] = Factory(list)
+
+
+@define
+class Settlement:
+    """Everything that was left behind.
+
+    Attributes:
+        legacies: The dead runners with attempts that still run, or that ended.
+        adopted: Their jobs, with the executors that run them.
+    """
+
+    legacies: list[Legacy] = Factory(list)
+    adopted: list[tuple[ClaimedJob, str]] = Factory(list)
+
+
+class Settler:
+    """Settles the dead runners of this machine in one run of a workflow.
+
+    Args:
+        client: The server.
+        crew: Launchers of this runner, which take over.
+        log: The runner's log.
+        lost: Makes reports on lost attempts.
+    """
+
+    def __init__(self, client: TorcClient, crew: Crew, log: RunnerLog, lost: LostReport) -> None:
+        self._client, self._crew, self._log, self._lost = client, crew, log, lost
+
+    def settle(self, workflow_id: int, run_id: int, hostname: str) -> Settlement:
+        """Settle every dead runner; one that cannot be settled stays as it is."""
+        settlement = Settlement()
+        for node in self._client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True):
+            described = node.scheduler if isinstance(node.scheduler, dict) else {}
+            if not node.is_active or node.hostname != hostname or not is_gone(described):
+                continue
+            self._log.warning("dead_runner", compute_node_id=node.id, pid=node.pid)
+            try:
+                self._settle_one(node, run_id, described, settlement)
+            except ServerUnreachableError:
+                raise
+            except TorcError as error:
+                self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
+        return settlement
+
+    def dismiss(self, legacy: Legacy) -> None:
+        """Mark a dead runner as no longer active: the server has all that it observed."""
+        self._client.update(ComputeNodeRecord, legacy.node_id, {"is_active": False})
+        for path in legacy.files:
+            path.unlink(missing_ok=True)
+
+    def _settle_one(
+        self, node: ComputeNodeRecord, run_id: int, described: Mapping[str, Any], settlement: Settlement
+    ) -> None:
+        def exchange(**fields: Any) -> list[ClaimedJob]:
+            request = ExchangeRequest(node.id or 0, run_id, **fields)
+            return self._client.exchange(node.workflow_id, request).jobs
+
+        spooled = read_spool(Path(str(described.get("spool"))))
+        held = exchange(ended=_without_scripts(spooled), holding=[])
+        adopted, lost, released = self._ask_launchers(held, described)
+        exchange(ended=lost, released=released)
+        self._log.info("settled", compute_node_id=node.id, adopted=len(adopted), lost=len(lost), released=len(released))
+        keys = {AttemptKey(job.id, job.attempt_id) for job, _ in adopted}
+        settlement.adopted += adopted
+        files = [Path(described[name]) for name in ("spool", "lock") if described.get(name)]
+        settlement.legacies.append(Legacy(node.id or 0, keys, files))
+
+    def _ask_launchers(
+        self, held: list[ClaimedJob], described: Mapping[str, Any]
+    ) -> tuple[list[tuple[ClaimedJob, str]], list[EndedReport], list[int]]:
+        """Return the jobs that a launcher took over, reports on those lost, and ids of those never begun."""
+        states: Mapping[str, Any] = described.get("state") or {}
+        adopted: list[tuple[ClaimedJob, str]] = []
+        lost: list[EndedReport] = []
+        released: list[int] = []
+        by_executor: dict[str, dict[AttemptKey, ClaimedJob]] = {}
+        for job in held:
+            executor = job.executor or str(described.get("type"))
+            by_executor.setdefault(executor, {})[AttemptKey(job.id, job.attempt_id)] = job
+        for executor, jobs in by_executor.items():
+            adoption = self._crew.get(executor).adopt(states.get(executor, {}), list(jobs))
+            adopted += [(jobs[key], executor) for key in adoption.adopted]
+            lost += [self._lost(jobs[key], executor) for key in adoption.unknown]
+            released += [key.job_id for key in adoption.never_started]
+        return adopted, lost, released
+
+
+def _without_scripts(reports: list[EndedReport]) -> list[EndedReport]:
+    """Return reports that ask for no recovery script: the runner that would have run it is gone."""
+    for report in reports:
+        if report.retry is not None:
+            report.retry.hold = False
+    return reports
