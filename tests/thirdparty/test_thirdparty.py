@@ -1,0 +1,94 @@
+"""A plugin written by somebody else, installed as somebody else would: by pip, into a fresh environment."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = Path(__file__).parent / "torc-sample"
+SPEC = """
+name: sample
+failure_handlers:
+  - name: once_more
+    rules:
+      - answer: "42"
+        max_retries: 2
+jobs:
+  - name: preempted
+    command: test "$SAMPLE_GREETING" = "good day" && test "$TORC_ATTEMPT_ID" = 2 && exit 0; exit 42
+    failure_handler: once_more
+  - name: hopeless
+    command: exit 42
+  - name: plain
+    command: exit 7
+"""
+
+pytestmark = [pytest.mark.network, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the programs of a fresh environment with framework, executor and sample."""
+    folder = tmp_path_factory.mktemp("fresh")
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+    programs = folder / "venv" / "bin"
+    packages = [str(ROOT), str(ROOT / "plugins" / "local"), str(SAMPLE)]
+    call = [str(programs / "pip"), "install", "--quiet", "--disable-pip-version-check", *packages]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode != 0 and os.environ.get("CI") != "true" and "No matching distribution" in done.stderr:
+        pytest.skip(f"the package registry cannot be reached: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    return programs
+
+
+@pytest.fixture
+def call(installed: Path, tmp_path: Path, torc_env: dict[str, str]):  # type: ignore[no-untyped-def]
+    """Run the fresh environment's ``torc`` in an empty folder."""
+
+    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        environment = {**torc_env, "PATH": f"{installed}{os.pathsep}{os.environ['PATH']}"}
+        command = [str(installed / "torc"), *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    return run
+
+
+def test_the_sample_is_found(call) -> None:  # type: ignore[no-untyped-def]
+    """With its distribution, version and hooks."""
+    plugins = {plugin["name"]: plugin for plugin in json.loads(call("plugins", "list", "-f", "json").stdout)["plugins"]}
+    sample = plugins["sample"]
+    assert (sample["distribution"], sample["version"], sample["error"]) == ("torc-sample", "1.2.3", None)
+    assert set(sample["hooks"]) == {
+        "torc_executors",
+        "torc_classify_exit",
+        "torc_failure_rule_keys",
+        "torc_match_failure",
+    }
+
+
+def test_its_commands_are_commands_of_torc(call) -> None:  # type: ignore[no-untyped-def]
+    """Named in the help, imported when called."""
+    assert "sample" in call("--help").stdout
+    assert call("sample", "hello").stdout == "hello from the sample\n"
+
+
+def test_its_option_is_a_flag(call) -> None:  # type: ignore[no-untyped-def]
+    """Generated from the executor's options."""
+    assert "--greeting TEXT" in call("run", "--executor", "sample", "--help").stdout
+
+
+def test_a_workflow_runs_by_it(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """Its executor runs the jobs, its classifier names their ends, its rule grants another attempt."""
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    done = call("run", "spec.yaml", "--executor", "sample", "--greeting", "good day", "-f", "json")
+    assert done.returncode == 1, done.stderr
+    jobs = {job["name"]: job for job in json.loads(done.stdout)["jobs"]}
+    assert (jobs["preempted"]["status"], jobs["preempted"]["attempt_id"]) == ("completed", 2)
+    assert (jobs["hopeless"]["exit_class"], jobs["hopeless"]["reason"]) == ("preempted", "the sample says so")
+    assert (jobs["plain"]["exit_class"], jobs["plain"]["return_code"]) == ("user_error", 7)
