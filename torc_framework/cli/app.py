@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from torc_framework.cli.coercion import lighten
 from torc_framework.errors import PluginError, nearest
 from torc_framework.hookspecs import COMMANDS_GROUP
 
@@ -90,7 +91,17 @@ def _with_global_options(params: Sequence[Any] | None) -> list[Any]:
     return own + [option for option in global_options(hidden=True) if not taken.intersection(option.opts)]
 
 
-class Command(TyperCommand):
+class _Light:
+    """Makes the parameters of a command cheap to read."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return all parameters, the one for help included."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        lighten(params)
+        return params
+
+
+class Command(_Light, TyperCommand):
     """A command that also takes the options of the program."""
 
     def __init__(self, name: str | None, *, params: list[Any] | None = None, **settings: Any) -> None:
@@ -98,7 +109,7 @@ class Command(TyperCommand):
         super().__init__(name, params=_with_global_options(params), **settings)
 
 
-class Group(TyperGroup):
+class Group(_Light, TyperGroup):
     """A group of commands that also takes the options of the program."""
 
     def __init__(self, *, params: list[Any] | None = None, **settings: Any) -> None:
@@ -153,7 +164,7 @@ def _group() -> None:
 # --- the root -------------------------------------------------------------------------------------
 
 
-class Root(TyperGroup):
+class Root(_Light, TyperGroup):
     """The program itself: its commands are names until one of them is called."""
 
     def __init__(self, **settings: Any) -> None:
