@@ -5,9 +5,11 @@ server's own imports is one of `torc run`.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from torc_framework import __version__
 from torc_framework.errors import ExitStatus, TorcError
@@ -60,7 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from torc_framework.server.run import serve
 
-        return serve(_settings(arguments))
+        code = serve(_settings(arguments))
+        if arguments.parent_fd is not None:
+            _leave(code)
+        return code
     except TorcError as error:
         print(f"Error: {error}", file=sys.stderr)
         return error.exit_status
@@ -69,6 +74,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitStatus.USAGE
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process without tearing its modules down: a `torc` command waits for it to be gone."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
