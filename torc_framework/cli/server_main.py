@@ -63,9 +63,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         from torc_framework.server.run import serve
 
         code = serve(_settings(arguments))
-        if arguments.parent_fd is not None:
-            _leave(code)
-        return code
     except TorcError as error:
         print(f"Error: {error}", file=sys.stderr)
         return error.exit_status
@@ -74,6 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitStatus.USAGE
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
+    if arguments.parent_fd is not None:
+        _leave(code)
+    return code
 
 
 def _leave(code: int) -> NoReturn:
