@@ -20,6 +20,7 @@ class Entry:
     """What the journal says of one attempt.
 
     Attributes:
+        shepherd: Which of the journal's shepherds began it, from 1; no other can see its end.
         pid: Its process; None while there is only the intent.
         boottime: When that process was begun, in seconds since the boot.
         at: The same, in seconds since the epoch.
@@ -28,6 +29,7 @@ class Entry:
     """
 
     boot: str
+    shepherd: int
     pid: int | None = None
     boottime: float = 0.0
     at: float = 0.0
@@ -76,7 +78,7 @@ class Journal:
     def _take(self, words: list[str]) -> None:
         match words:
             case ["I", job, attempt]:
-                self.entries[int(job), int(attempt)] = Entry(self._boot)
+                self.entries[int(job), int(attempt)] = Entry(self._boot, self.shepherds)
             case ["S", job, attempt, pid, boottime, at]:
                 entry = self.entries[int(job), int(attempt)]
                 entry.pid, entry.boottime, entry.at = int(pid), float(boottime), float(at)
@@ -93,6 +95,10 @@ class Journal:
                 self.orphaned = True
             case _:
                 pass  # the last words of a shepherd that failed
+
+    def may_yet_tell(self, entry: Entry) -> bool:
+        """Say whether the shepherd that began an attempt is alive, so that its end may still be recorded."""
+        return self.is_held() and entry.shepherd == self.shepherds
 
     def is_held(self) -> bool:
         """Say whether the shepherd that writes it is alive."""

@@ -18,6 +18,10 @@ Every end is in the journal before the runner is told. The journal's lock (flock
 as this process lives.
 
 Messages in both directions are marshalled tuples behind four bytes of length.
+
+Log files. Creating a file costs as much as half a process on some file systems, renaming one next to
+nothing. So the empty log of a job that has ended, with nobody left in its process group, becomes the
+log of the next job. A job that printed nothing may thus have no log file.
 """
 
 import marshal
@@ -86,6 +90,14 @@ def send_signal(leaders: set[int], number: int) -> None:
         signal_group(group, number)
 
 
+def is_empty(path: str) -> bool:
+    """Say whether a file is there and holds nothing."""
+    try:
+        return os.stat(path).st_size == 0  # noqa: PTH116
+    except OSError:
+        return False
+
+
 def signal_group(leader: int, number: int) -> bool:
     """Signal a process group, 0 to ask only; return whether it still has members."""
     try:
@@ -100,10 +112,10 @@ def signal_group(leader: int, number: int) -> bool:
 class Job:
     """One begun attempt. ``stopping`` is the strongest signal sent to it, 0 if none."""
 
-    __slots__ = ("key", "lane", "leader", "news", "started_at", "stopping")
+    __slots__ = ("key", "lane", "leader", "logs", "news", "started_at", "stopping")
 
-    def __init__(self, key: Key, lane: int, leader: int, started_at: float) -> None:
-        self.key, self.lane, self.leader, self.started_at = key, lane, leader, started_at
+    def __init__(self, key: Key, lane: int, leader: int, started_at: float, logs: tuple[str, str]) -> None:
+        self.key, self.lane, self.leader, self.started_at, self.logs = key, lane, leader, started_at, logs
         self.stopping = 0
         self.news: tuple = ()  # type: ignore[type-arg] # its end, once seen
 
@@ -123,6 +135,8 @@ class Shepherd:
         """Lane of each queued attempt."""
         self.orphaned = False
         self.unwritten = b""
+        self.spare_logs: list[str] = []
+        """Empty logs that nobody writes to any more."""
         self.started: dict[Key, float] = {}
         self.news: list[tuple] = []  # type: ignore[type-arg]
         self.news_since = 0.0
@@ -256,6 +270,7 @@ class Shepherd:
     def begin(self, order: Order) -> str:
         """Begin one attempt; return the journal's line on how that went."""
         job, attempt, lane, arguments, extra, out, err = order
+        self.reuse_logs(out, err)
         boottime, at = clock_gettime(CLOCK_BOOTTIME), time()
         actions: list[tuple] = [(os.POSIX_SPAWN_OPEN, 1, out or os.devnull, LOG_FLAGS, 0o666)]  # type: ignore[type-arg]
         if err:
@@ -278,12 +293,27 @@ class Shepherd:
             self.advance(lane)
             return f"L {job} {attempt} {at:.6f} {reason}\n"
         key = (job, attempt)
-        self.live[pid] = Job(key, lane, pid, at)
+        self.live[pid] = Job(key, lane, pid, at, (out, err))
         self.leaders[key] = pid
         if not self.news and not self.started:
             self.news_since = monotonic()
         self.started[key] = at
         return f"S {job} {attempt} {pid} {boottime:.6f} {at:.6f}\n"
+
+    def reuse_logs(self, *paths: str) -> None:
+        """Move spare logs to where these are wanted."""
+        for path in paths:
+            if path and self.spare_logs:
+                try:
+                    os.rename(self.spare_logs.pop(), path)  # noqa: PTH104
+                except OSError:
+                    continue  # somebody took it away, or the folder is gone: the job makes its own
+
+    def spare(self, job: Job) -> None:
+        """Keep the logs of an ended job for others, if it left them empty and nobody can write to them."""
+        empty = [path for path in job.logs if path and is_empty(path)]
+        if empty and not signal_group(job.leader, 0):
+            self.spare_logs += empty
 
     def advance(self, lane: int) -> None:
         """Let the next attempt of a lane begin."""
@@ -320,6 +350,7 @@ class Shepherd:
             self.leaving[job.key] = job
             return
         del self.leaders[job.key]
+        self.spare(job)
         self.say(job.news)
         self.advance(job.lane)
 
