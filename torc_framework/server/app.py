@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from torc_framework import __version__
 from torc_framework.server.answers import STATUS_OF, RequestError, error_answer, misunderstood, refused
+from torc_framework.server.crud import record_router
 from torc_framework.server.hot import Hot
 from torc_framework.server.middleware import Envelope
 from torc_framework.server.settings import API_PREFIX, ServerSettings
@@ -48,6 +49,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     app.router.routes[:0] = Hot(database, room).routes()
     router = APIRouter(prefix=API_PREFIX)
     router.include_router(workflow_router(database))
+    router.include_router(record_router(database))
 
     @router.get("/ping")
     async def ping() -> dict[str, str]:

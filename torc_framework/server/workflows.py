@@ -4,17 +4,18 @@ from typing import Annotated, Any
 
 import msgspec
 from attrs import Factory, define
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from torc_framework.models.records import WorkflowStatusRecord
 from torc_framework.server.answers import RequestError, answer
+from torc_framework.server.bodies import JsonBody, parse_record, warning
 from torc_framework.server.paging import MAX_LIMIT, Limit, Offset, page
-from torc_framework.store import lookups, runs
+from torc_framework.store import actions, lookups, runs
 from torc_framework.store.database import Database
+from torc_framework.store.records import create
 
-Anything = Annotated[Any, Body()]
-"""A body that is accepted and not looked at: Torc's clients send ``{}``."""
+Triggers = Annotated[list[str] | None, Query()]
 
 
 @define
@@ -24,6 +25,13 @@ class BeginRun:
     file_mtimes: dict[int, float | None] = Factory(dict)
     only_uninitialized: bool = False
     force: bool = False
+
+
+@define
+class ActionClaim:
+    """Body of an action's ``claim``."""
+
+    compute_node_id: int | None = None
 
 
 @define
@@ -53,12 +61,13 @@ def workflow_router(database: Database) -> APIRouter:
     router = APIRouter(prefix="/workflows/{id}", tags=["workflows"])
     _add_runs(router, database)
     _add_questions(router, database)
+    _add_actions(router, database)
     return router
 
 
 def _add_runs(router: APIRouter, database: Database) -> None:
     @router.post("/begin_run")
-    def begin_run(id: int, body: Anything = None) -> Response:  # noqa: A002 - the name in the path
+    def begin_run(id: int, body: JsonBody) -> Response:  # noqa: A002 - the name in the path
         asked: BeginRun = shaped(body, BeginRun)
         with database.write() as tx:
             return answer(
@@ -73,7 +82,7 @@ def _add_runs(router: APIRouter, database: Database) -> None:
             return answer(runs.status(tx, id))
 
     @router.put("/status")
-    def put_status(id: int, body: Anything) -> Response:  # noqa: A002
+    def put_status(id: int, body: JsonBody) -> Response:  # noqa: A002
         wanted: StatusChange = shaped(body, StatusChange)
         with database.write() as tx:
             return answer(
@@ -90,7 +99,7 @@ def _add_runs(router: APIRouter, database: Database) -> None:
             )
 
     @router.put("/cancel")
-    def cancel(id: int, body: Anything = None) -> Response:  # noqa: A002
+    def cancel(id: int) -> Response:  # noqa: A002
         with database.write() as tx:
             runs.cancel(tx, id)
         return answer({"message": f"Workflow {id} canceled"})
@@ -100,7 +109,6 @@ def _add_runs(router: APIRouter, database: Database) -> None:
         id: int,  # noqa: A002
         only_uninitialized: bool = False,
         clear_ephemeral_user_data: bool = True,
-        body: Anything = None,
     ) -> Response:
         with database.write() as tx:
             runs.initialize_jobs(
@@ -109,13 +117,13 @@ def _add_runs(router: APIRouter, database: Database) -> None:
         return answer({"message": f"Initialized jobs of workflow {id}"})
 
     @router.post("/reset_status")
-    def reset_status(id: int, force: bool = False, body: Anything = None) -> Response:  # noqa: A002
+    def reset_status(id: int, force: bool = False) -> Response:  # noqa: A002
         with database.write() as tx:
             runs.reset_status(tx, id, force=force)
         return answer({"message": f"Reset status of workflow {id}"})
 
     @router.post("/reset_job_status")
-    def reset_job_status(id: int, failed_only: bool = False, body: Anything = None) -> Response:  # noqa: A002
+    def reset_job_status(id: int, failed_only: bool = False) -> Response:  # noqa: A002
         with database.write() as tx:
             count = runs.reset_job_status(tx, id, failed_only=failed_only)
         more = {"reset_type": "failed_only"} if failed_only else {}
@@ -171,3 +179,30 @@ def _add_questions(router: APIRouter, database: Database) -> None:
             runs.status(tx, id)
             pairs, total = lookups.job_dependencies(tx, id, offset, min(limit, MAX_LIMIT))
         return answer(page(pairs, offset, total))
+
+
+def _add_actions(router: APIRouter, database: Database) -> None:
+    @router.post("/actions")
+    def create_action(id: int, body: JsonBody) -> Response:  # noqa: A002
+        if isinstance(body, dict):
+            body = {**body, "workflow_id": id}
+        sent, unknown = parse_record(actions.ACTIONS.record, body, complete=True)
+        with database.write() as tx:
+            return answer(create(tx, actions.ACTIONS, sent), headers=warning(unknown))
+
+    @router.get("/actions")
+    def list_actions(id: int) -> Response:  # noqa: A002
+        with database.read() as tx:
+            return answer(actions.all_actions(tx, id))
+
+    @router.get("/actions/pending")
+    def list_pending_actions(id: int, trigger_type: Triggers = None) -> Response:  # noqa: A002
+        with database.read() as tx:
+            return answer(actions.due_actions(tx, id, trigger_type or ()))
+
+    @router.post("/actions/{action_id}/claim")
+    def claim_action(id: int, action_id: int, body: JsonBody) -> Response:  # noqa: A002
+        claim: ActionClaim = shaped(body, ActionClaim)
+        with database.write() as tx:
+            actions.claim_action(tx, id, action_id, claim.compute_node_id)
+        return answer({"action_id": action_id, "success": True, "claimed": True})

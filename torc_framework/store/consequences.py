@@ -80,23 +80,25 @@ def settle(tx: Tx, events: EventLog, endings: Mapping[int, bool]) -> Consequence
     """
     done = Consequences()
     while endings:
-        freed = count_down(tx, endings)
-        endings = {}
-        if not freed:
-            break
-        ready, canceled = [], []
-        for job_id, name, failed, cancel in sorted(tx.rows_for(_FREE, freed)):
-            if failed and cancel:
-                canceled.append(job_id)
-                events.job_ended(job_id, name, JobStatus.CANCELED, None, reason="a dependency failed")
-            else:
-                ready.append(job_id)
-        transitions.unblocked(tx, ready)
-        transitions.blocker_failed(tx, canceled)
-        done.ready += ready
-        done.canceled += canceled
+        canceled = _let_go(tx, events, count_down(tx, endings), done)
         endings = dict.fromkeys(canceled, True)
     return done
+
+
+def _let_go(tx: Tx, events: EventLog, job_ids: Sequence[int], done: Consequences) -> list[int]:
+    """Make those of the jobs ready, or cancel them, that wait for nothing any more; return the canceled ones."""
+    ready, canceled = [], []
+    for job_id, name, failed, cancel in sorted(tx.rows_for(_FREE, job_ids)):
+        if failed and cancel:
+            canceled.append(job_id)
+            events.job_ended(job_id, name, JobStatus.CANCELED, None, reason="a dependency failed")
+        else:
+            ready.append(job_id)
+    transitions.unblocked(tx, ready)
+    transitions.blocker_failed(tx, canceled)
+    done.ready += ready
+    done.canceled += canceled
+    return canceled
 
 
 def count_down(tx: Tx, endings: Mapping[int, bool]) -> list[int]:
@@ -166,29 +168,60 @@ def _groups(where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     )
 
 
-_RECOUNT_GROUPS = Statement(
-    sa.update(DEPENDENCY_GROUP)
-    .where(DEPENDENCY_GROUP.c.workflow_id == param("workflow"))
-    .values(remaining=_members(sa.not_(_OVER)), failed=_members(_OVER_BADLY)),
-    "workflow",
-)
 _OPEN: Final = DEPENDENCY_GROUP.c.remaining > number(0)
-_RECOUNT_JOBS = Statement(
-    sa.update(JOB)
-    .where(JOB.c.workflow_id == param("workflow"))
-    .values(
-        blockers=_dependencies(sa.not_(_OVER)) + _groups(_OPEN),
-        failed_blockers=_dependencies(_OVER_BADLY)
-        + _groups(sa.and_(sa.not_(_OPEN), DEPENDENCY_GROUP.c.failed > number(0))),
-    ),
+_GROUP_COUNTS: Final = {"remaining": _members(sa.not_(_OVER)), "failed": _members(_OVER_BADLY)}
+_JOB_COUNTS: Final = {
+    "blockers": _dependencies(sa.not_(_OVER)) + _groups(_OPEN),
+    "failed_blockers": _dependencies(_OVER_BADLY)
+    + _groups(sa.and_(sa.not_(_OPEN), DEPENDENCY_GROUP.c.failed > number(0))),
+}
+_RECOUNT_ALL_GROUPS = Statement(
+    sa.update(DEPENDENCY_GROUP).where(DEPENDENCY_GROUP.c.workflow_id == param("workflow")).values(_GROUP_COUNTS),
     "workflow",
 )
+_RECOUNT_ALL_JOBS = Statement(
+    sa.update(JOB).where(JOB.c.workflow_id == param("workflow")).values(_JOB_COUNTS), "workflow"
+)
+_RECOUNT_GROUPS = Statement(
+    sa.update(DEPENDENCY_GROUP).where(DEPENDENCY_GROUP.c.id.in_(ids_param())).values(_GROUP_COUNTS)
+)
+_RECOUNT_JOBS = Statement(sa.update(JOB).where(JOB.c.id.in_(ids_param())).values(_JOB_COUNTS))
 
 
 def recount(tx: Tx, workflow_id: int) -> None:
     """Count all blockers of a workflow anew: after jobs *left* an unblocking status, or dependencies changed."""
-    tx.run(_RECOUNT_GROUPS, workflow_id)
-    tx.run(_RECOUNT_JOBS, workflow_id)
+    tx.run(_RECOUNT_ALL_GROUPS, workflow_id)
+    tx.run(_RECOUNT_ALL_JOBS, workflow_id)
+
+
+def recount_jobs(tx: Tx, job_ids: Sequence[int]) -> None:
+    """Count the blockers of these jobs anew; their groups' counters are right."""
+    tx.run_for(_RECOUNT_JOBS, job_ids)
+
+
+@define
+class Waiting:
+    """Who waits for certain jobs: taken down before the jobs are deleted, used after."""
+
+    groups: list[int]
+    job_ids: list[int]
+
+
+def waiting_for(tx: Tx, job_ids: Sequence[int]) -> Waiting:
+    """Return the groups of these jobs, and the jobs that wait for them."""
+    groups = sorted({group for group, _ in tx.rows_for(_GROUPS_OF, job_ids)})
+    waiting = {row[0] for row in (*tx.rows_for(_DEPENDENTS, job_ids), *tx.rows_for(_WAITERS_OF, groups))}
+    return Waiting(groups, sorted(waiting - set(job_ids)))
+
+
+def forget_deleted(tx: Tx, events: EventLog, waiting: Waiting) -> Consequences:
+    """Let those go on that waited for jobs that were deleted."""
+    tx.run_for(_RECOUNT_GROUPS, waiting.groups)
+    recount_jobs(tx, waiting.job_ids)
+    done = Consequences()
+    canceled = _let_go(tx, events, waiting.job_ids, done)
+    further = settle(tx, events, dict.fromkeys(canceled, True))
+    return Consequences([*done.ready, *further.ready], [*done.canceled, *further.canceled])
 
 
 # --- everything downstream -------------------------------------------------------------------------

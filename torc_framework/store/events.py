@@ -50,3 +50,10 @@ class EventLog:
         """Store what was noted."""
         tx.run_each(_INSERT, self._rows)
         self._rows = []
+
+
+def user_action(tx: Tx, workflow_id: int, action: str, user: str | None = None, **data: Any) -> None:
+    """Tell that a person did something."""
+    events = EventLog(workflow_id)
+    events.add("user_action", action=action, user=user or "unknown", **data)
+    events.write(tx)

@@ -1,7 +1,7 @@
 """The life of a workflow as a whole: begin a run, reset, cancel, complete."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 from attrs import frozen
@@ -12,7 +12,7 @@ from torc_framework.store import tables as t
 from torc_framework.store import transitions
 from torc_framework.store.consequences import count_down, downstream, is_finished, recount
 from torc_framework.store.errors import NotFoundError, RuleError
-from torc_framework.store.events import EventLog
+from torc_framework.store.events import EventLog, user_action
 from torc_framework.store.implied import add_implied_dependencies
 from torc_framework.store.sql import Statement, Tx, number, numbers, param
 
@@ -315,7 +315,7 @@ def reset_status(tx: Tx, workflow_id: int, *, force: bool = False, user: str | N
     if not force:
         _refuse_if_under_way(tx, workflow_id)
     tx.run(_CLEAR, workflow_id)
-    _user_action(tx, workflow_id, "reset_workflow_status", user)
+    user_action(tx, workflow_id, "reset_workflow_status", user)
 
 
 def _refuse_if_under_way(tx: Tx, workflow_id: int) -> None:
@@ -341,11 +341,5 @@ def reset_job_status(tx: Tx, workflow_id: int, *, failed_only: bool = False, use
     else:
         count = transitions.all_reset(tx, workflow_id)
     recount(tx, workflow_id)
-    _user_action(tx, workflow_id, "reset_job_status", user)
+    user_action(tx, workflow_id, "reset_job_status", user)
     return count
-
-
-def _user_action(tx: Tx, workflow_id: int, action: str, user: str | None, **data: Any) -> None:
-    events = EventLog(workflow_id)
-    events.add("user_action", action=action, user=user or "unknown", **data)
-    events.write(tx)

@@ -1,0 +1,116 @@
+"""Actions: what is due, and who does it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.records import WorkflowActionRecord
+from torc_framework.store import tables as t
+from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
+from torc_framework.store.events import utc_text
+from torc_framework.store.jobs import JOBS
+from torc_framework.store.plans import required_triggers
+from torc_framework.store.records import Page, Relation, Resource, Values, find, get
+from torc_framework.store.runs import status
+from torc_framework.store.sql import Tx
+
+TRIGGERS: Final = (
+    "on_workflow_start",
+    "on_workflow_complete",
+    "on_worker_start",
+    "on_worker_complete",
+    "on_jobs_ready",
+    "on_jobs_complete",
+)
+"""What can fire an action."""
+_CONFIG_KEYS: Final[Mapping[str, Mapping[str, type[Any]]]] = {
+    "run_commands": {"commands": list},
+    "schedule_nodes": {
+        "scheduler_id": int,
+        "scheduler_type": str,
+        "num_allocations": int,
+        "start_one_worker_per_node": bool,
+        "max_parallel_jobs": int,
+    },
+}
+"""Keys of the configurations that Torc's own action types take; those of other types are stored as they are."""
+
+
+def _check_config(action_type: str, config: Any) -> None:
+    keys = _CONFIG_KEYS.get(action_type)
+    if keys is None:
+        return
+    if not isinstance(config, dict):
+        raise RuleError(f"Invalid action_config: {action_type} takes an object")
+    for name, value in config.items():
+        if name not in keys:
+            raise RuleError(f"Invalid action_config: unknown key {name!r}; known: {', '.join(keys)}")
+        if value is not None and type(value) is not keys[name]:
+            raise RuleError(f"Invalid action_config: {name} must be of type {keys[name].__name__}, not {value!r}")
+    commands = config.get("commands")
+    if action_type == "run_commands" and not (commands and all(isinstance(command, str) for command in commands)):
+        raise RuleError("Invalid action_config: commands must be a list of at least one string")
+
+
+def _new_action(tx: Tx, values: Values) -> Values:
+    trigger = values["trigger_type"]
+    if trigger not in TRIGGERS:
+        raise RuleError(f"unknown trigger_type {trigger!r}; known: {', '.join(TRIGGERS)}")
+    _check_config(values["action_type"], values["action_config"])
+    jobs = values.get("job_ids") or []
+    for job_id in jobs:
+        if get(tx, JOBS, job_id)["workflow_id"] != values["workflow_id"]:
+            raise RuleError(f"Job {job_id} is not in workflow {values['workflow_id']}")
+    return {**values, "required_triggers": required_triggers(trigger, jobs)}
+
+
+ACTIONS: Final = Resource(
+    path="actions",
+    kind="Action",
+    record=WorkflowActionRecord,
+    table=t.WORKFLOW_ACTION,
+    relations={"job_ids": Relation(t.ACTION_JOB, "action_id", "job_id")},
+    before_create=_new_action,
+)
+
+
+def all_actions(tx: Tx, workflow_id: int) -> list[Values]:
+    """Return a workflow's actions."""
+    status(tx, workflow_id)
+    return find(tx, ACTIONS, [t.WORKFLOW_ACTION.c.workflow_id == workflow_id], Page(limit=-1), relations=True)[0]
+
+
+def due_actions(tx: Tx, workflow_id: int, triggers: Sequence[str] = ()) -> list[Values]:
+    """Return the actions that have been triggered and not been done, perhaps only of some triggers."""
+    status(tx, workflow_id)
+    action = t.WORKFLOW_ACTION.c
+    due = [
+        action.workflow_id == workflow_id,
+        action.trigger_count >= action.required_triggers,
+        sa.not_(action.executed),
+    ]
+    if triggers:
+        due.append(action.trigger_type.in_(triggers))
+    return find(tx, ACTIONS, due, Page(limit=-1), relations=True)[0]
+
+
+def claim_action(tx: Tx, workflow_id: int, action_id: int, compute_node_id: int | None) -> None:
+    """Take an action for a runner; a persistent one can be taken again and again.
+
+    Raises:
+        NotFoundError: the workflow has no such action.
+        ConflictError: another runner has it.
+    """
+    action = get(tx, ACTIONS, action_id)
+    if action["workflow_id"] != workflow_id:
+        raise NotFoundError(ACTIONS.kind, action_id)
+    if action["persistent"]:
+        return
+    if action["executed"]:
+        raise ConflictError(f"Action {action_id} has been claimed by compute node {action.get('executed_by')}")
+    tx.connection.execute(
+        sa.update(t.WORKFLOW_ACTION)
+        .where(t.WORKFLOW_ACTION.c.id == action_id)
+        .values(executed=True, executed_at=utc_text(), executed_by=compute_node_id)
+    )

@@ -1,0 +1,236 @@
+"""What is special about job records: their relations, and what may be changed when."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.records import JobRecord
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store import tables as t
+from torc_framework.store import transitions
+from torc_framework.store.consequences import (
+    count_triggers,
+    forget_deleted,
+    is_finished,
+    recount_jobs,
+    waiting_for,
+)
+from torc_framework.store.errors import RuleError
+from torc_framework.store.events import EventLog
+from torc_framework.store.plans import default_requirements, next_id
+from torc_framework.store.records import (
+    Filter,
+    Relation,
+    Resource,
+    Values,
+    differs,
+    get,
+    present,
+    require_workflow,
+)
+from torc_framework.store.sql import Statement, Tx, ids_param, insertion
+
+MAX_BATCH: Final = 10_000
+"""Most jobs of one bulk create."""
+
+_DEPENDS_ON: Final = sa.union_all(
+    sa.select(t.JOB_DEPENDENCY.c.job_id, t.JOB_DEPENDENCY.c.depends_on_job_id),
+    sa.select(t.GROUP_WAITER.c.job_id, t.GROUP_MEMBER.c.job_id).where(
+        t.GROUP_MEMBER.c.group_id == t.GROUP_WAITER.c.group_id
+    ),
+).subquery("depends_on")
+
+
+class _Dependencies(Relation):
+    """What a job waits for, directly or in a group; written directly."""
+
+    def query(self) -> Statement:
+        """Return the selection of (job, job it waits for) for a list of jobs."""
+        direct = sa.select(t.JOB_DEPENDENCY.c.job_id, t.JOB_DEPENDENCY.c.depends_on_job_id).where(
+            t.JOB_DEPENDENCY.c.job_id.in_(ids_param())
+        )
+        grouped = sa.select(t.GROUP_WAITER.c.job_id, t.GROUP_MEMBER.c.job_id).where(
+            t.GROUP_WAITER.c.job_id.in_(ids_param()), t.GROUP_MEMBER.c.group_id == t.GROUP_WAITER.c.group_id
+        )
+        return Statement(sa.union_all(direct, grouped))
+
+
+_RELATIONS: Final = {
+    "depends_on_job_ids": _Dependencies(t.JOB_DEPENDENCY, "job_id", "depends_on_job_id"),
+    "input_file_ids": Relation(t.JOB_INPUT_FILE, "job_id", "file_id"),
+    "output_file_ids": Relation(t.JOB_OUTPUT_FILE, "job_id", "file_id"),
+    "input_user_data_ids": Relation(t.JOB_INPUT_USER_DATA, "job_id", "user_data_id"),
+    "output_user_data_ids": Relation(t.JOB_OUTPUT_USER_DATA, "job_id", "user_data_id"),
+}
+_REFERENCES: Final = {
+    "depends_on_job_ids": t.JOB,
+    "input_file_ids": t.FILE,
+    "output_file_ids": t.FILE,
+    "input_user_data_ids": t.USER_DATA,
+    "output_user_data_ids": t.USER_DATA,
+    "resource_requirements_id": t.RESOURCE_REQUIREMENTS,
+    "failure_handler_id": t.FAILURE_HANDLER,
+}
+"""Fields that name other records of the same workflow."""
+_FIXED_LATER: Final[tuple[str, ...]] = ("name", "command", "depends_on_job_ids")
+"""Fields that can be changed only while the job is uninitialized."""
+_COLUMNS: Final = tuple(
+    name
+    for name in (
+        "id",
+        "workflow_id",
+        "name",
+        "command",
+        "invocation_script",
+        "cancel_on_blocking_job_failure",
+        "supports_termination",
+        "resource_requirements_id",
+        "scheduler_id",
+        "failure_handler_id",
+        "executor",
+    )
+)
+_DEFAULTS: Final = {"cancel_on_blocking_job_failure": True, "supports_termination": False}
+_INSERT: Final = insertion(t.JOB, *_COLUMNS)
+_INSERT_RELATION: Final = {
+    name: insertion(relation.table, relation.owner, relation.other) for name, relation in _RELATIONS.items()
+}
+
+
+def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
+    """Store new jobs of one workflow, uninitialized; return them in order.
+
+    Raises:
+        NotFoundError: the workflow does not exist.
+        RuleError: there are too many, they belong to several workflows, or they name what is not there.
+    """
+    if not sent:
+        return []
+    if len(sent) > MAX_BATCH:
+        raise RuleError(f"a batch holds at most {MAX_BATCH} jobs, this one has {len(sent)}")
+    workflows = {job["workflow_id"] for job in sent}
+    if len(workflows) > 1:
+        raise RuleError(f"All jobs in a batch must have the same workflow_id; found {sorted(workflows)}")
+    (workflow_id,) = workflows
+    require_workflow(tx, workflow_id)
+    _require_references(tx, workflow_id, sent)
+    default = default_requirements(tx, workflow_id)
+    jobs = [{**_DEFAULTS, **present(job), "id": job_id} for job_id, job in enumerate(sent, next_id(tx, t.JOB))]
+    for job in jobs:
+        job.setdefault("resource_requirements_id", default)
+    tx.run_each(_INSERT, [tuple(job.get(name) for name in _COLUMNS) for job in jobs])
+    for name, statement in _INSERT_RELATION.items():
+        tx.run_each(statement, [(job["id"], other) for job in jobs for other in dict.fromkeys(job.get(name) or ())])
+    recount_jobs(tx, [job["id"] for job in jobs if job.get("depends_on_job_ids")])
+    shown = set(JOBS.names)
+    new = {"status": JobStatus.UNINITIALIZED.label, "attempt_id": 1}
+    return [{k: v for k, v in {**job, **new}.items() if k in shown and v != []} for job in jobs]
+
+
+def _require_references(tx: Tx, workflow_id: int, jobs: Sequence[Mapping[str, Any]]) -> None:
+    for name, table in _REFERENCES.items():
+        named: set[int] = set()
+        for job in jobs:
+            value = job.get(name)
+            named.update(value if isinstance(value, list) else () if value is None else (value,))
+        if not named:
+            continue
+        exists = Statement(sa.select(table.c.id, table.c.workflow_id).where(table.c.id.in_(ids_param())))
+        found = {row[0] for row in tx.rows_for(exists, sorted(named)) if row[1] == workflow_id}
+        if unknown := sorted(named - found):
+            listed = ", ".join(map(str, unknown[:10]))
+            raise RuleError(f"{name}: workflow {workflow_id} has no such record(s): {listed}")
+
+
+def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
+    given = present(changes)
+    job_id, status = before["id"], JobStatus.from_label(before["status"])
+    wanted = given.pop("status", None)
+    changed: list[str] = [name for name in _FIXED_LATER if name in given and differs(given[name], before.get(name))]
+    if wanted is not None and wanted != before["status"] and not _switch(tx, job_id, status, wanted):
+        changed.append("status")
+    if changed and (status is not JobStatus.UNINITIALIZED or "status" in changed):
+        raise RuleError(
+            f"Job {job_id} is {status.label}: cannot change {', '.join(changed)}. Once initialized, a job takes "
+            "changes of scheduler_id, resource_requirements_id, failure_handler_id, invocation_script, executor, "
+            "cancel_on_blocking_job_failure and supports_termination; status can be set to disabled before."
+        )
+    _require_references(tx, before["workflow_id"], [given])
+    if "depends_on_job_ids" in changed:
+        _set_dependencies(tx, job_id, given["depends_on_job_ids"])
+    given.pop("depends_on_job_ids", None)
+    return given
+
+
+def _switch(tx: Tx, job_id: int, status: JobStatus, wanted: str) -> bool:
+    """Take a job out of the workflow or put it back; False if that is not what is wanted."""
+    switches = {
+        (JobStatus.UNINITIALIZED, "disabled"): transitions.disabled,
+        (JobStatus.DISABLED, "uninitialized"): transitions.enabled,
+    }
+    switch = switches.get((status, wanted))
+    return switch is not None and switch(tx, job_id) == 1
+
+
+def _set_dependencies(tx: Tx, job_id: int, others: Sequence[int]) -> None:
+    """Replace what a job waits for; whether that makes a cycle is seen at the next initialize."""
+    if job_id in others:
+        raise RuleError(f"Job {job_id} cannot wait for itself")
+    execute = tx.connection.execute
+    execute(sa.delete(t.JOB_DEPENDENCY).where(t.JOB_DEPENDENCY.c.job_id == job_id))
+    execute(sa.delete(t.GROUP_WAITER).where(t.GROUP_WAITER.c.job_id == job_id))
+    tx.run_each(_INSERT_RELATION["depends_on_job_ids"], [(job_id, other) for other in dict.fromkeys(others)])
+    execute(sa.update(t.JOB).where(t.JOB.c.id == job_id).values(dependencies_resolved=False))
+    recount_jobs(tx, [job_id])
+
+
+def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> int:
+    """Delete jobs; those that waited for them alone may go on."""
+    waiting = waiting_for(tx, job_ids)
+    delete = Statement(sa.delete(t.JOB).where(t.JOB.c.id.in_(ids_param())))
+    count = tx.run_for(delete, job_ids)
+    events = EventLog(workflow_id)
+    done = forget_deleted(tx, events, waiting)
+    count_triggers(tx, done.ready, done.canceled)
+    events.write(tx)
+    if done.ready or is_finished(tx, workflow_id):
+        tx.touched.add(workflow_id)
+    return count
+
+
+def delete_job(tx: Tx, job_id: int) -> Values:
+    """Delete one job; return it as it was."""
+    job = get(tx, JOBS, job_id)
+    delete_jobs(tx, job["workflow_id"], [job_id])
+    return job
+
+
+def _needs(table: sa.Table, column: str, value: int) -> sa.ColumnElement[bool]:
+    return t.JOB.c.id.in_(sa.select(table.c.job_id).where(table.c[column] == value))
+
+
+JOBS: Final = Resource(
+    path="jobs",
+    kind="Job",
+    record=JobRecord,
+    table=t.JOB,
+    filters={
+        "status": Filter(str, lambda label: t.JOB.c.status == _status(label)),
+        "needs_file_id": Filter(int, lambda value: _needs(t.JOB_INPUT_FILE, "file_id", value)),
+        "upstream_job_id": Filter(
+            int, lambda value: t.JOB.c.id.in_(sa.select(_DEPENDS_ON.c.job_id).where(_DEPENDS_ON.c[1] == value))
+        ),
+        "active_compute_node_id": Filter(int, lambda value: t.JOB.c.active_compute_node_id == value),
+        "name": Filter(str, lambda value: t.JOB.c.name == value),
+    },
+    relations=_RELATIONS,
+    before_update=_before_update,
+)
+
+
+def _status(label: str) -> JobStatus:
+    try:
+        return JobStatus.from_label(label)
+    except ValueError as error:
+        raise RuleError(str(error)) from error

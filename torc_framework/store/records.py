@@ -1,0 +1,298 @@
+"""One set of functions for the records of every kind: get, find, create, update, delete.
+
+What is special about a kind is said in its `Resource`; see ``resources`` for the list of them.
+Values are plain dictionaries by field name, as JSON has them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import sqlalchemy as sa
+from attrs import Factory, fields, frozen
+
+from torc_framework.models.records import Access, Record, describe
+from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
+from torc_framework.store.sql import Statement, Tx, ids_param
+from torc_framework.store.tables import WORKFLOW
+
+Values = dict[str, Any]
+Condition = Callable[[Any], sa.ColumnElement[bool]]
+
+
+@frozen
+class Filter:
+    """One query parameter of a list.
+
+    Attributes:
+        kind: Type of its value.
+        condition: What rows must satisfy, given the value.
+    """
+
+    kind: type[Any]
+    condition: Condition
+
+
+@frozen
+class Relation:
+    """A list of ids that lives in a table of its own: ``owner`` and ``other`` are its columns."""
+
+    table: sa.Table
+    owner: str
+    other: str
+
+    def query(self) -> Statement:
+        """Return the selection of (owner, other) for a list of owners."""
+        owner, other = self.table.c[self.owner], self.table.c[self.other]
+        return Statement(sa.select(owner, other).where(owner.in_(ids_param())).order_by(owner, other))
+
+
+def _unchanged(_tx: Tx, values: Values) -> Values:
+    return values
+
+
+def _nothing(_tx: Tx, _record: Values) -> None:
+    return None
+
+
+def present_changes(_tx: Tx, _record: Values, changes: Values) -> Values:
+    """Leave fields alone that were sent without a value."""
+    return present(changes)
+
+
+def _no_consequence(_tx: Tx, _before: Values, _after: Values) -> None:
+    return None
+
+
+@frozen
+class Resource:
+    """One kind of record: where it lives and what is special about it.
+
+    Attributes:
+        path: Its place in the API, such as ``files``.
+        kind: Its name in messages, such as ``File``.
+        filters: Query parameters of its list.
+        relations: Its fields that are lists of ids.
+        before_create: May complete or refuse the values of a new record.
+        after_create: Is told of a new record.
+        before_update: May complete or refuse changes; gets the record as it is.
+        after_update: Is told of a changed record, as it was and as it is.
+        before_delete: May refuse, or mend what refers to the record.
+        kept: Records that a delete of all leaves.
+        counted_as: Key of the count in the answer to a delete of all.
+    """
+
+    path: str
+    kind: str
+    record: type[Record]
+    table: sa.Table
+    filters: Mapping[str, Filter] = Factory(dict)
+    relations: Mapping[str, Relation] = Factory(dict)
+    before_create: Callable[[Tx, Values], Values] = _unchanged
+    after_create: Callable[[Tx, Values], None] = _nothing
+    before_update: Callable[[Tx, Values, Values], Values] = present_changes
+    after_update: Callable[[Tx, Values, Values], None] = _no_consequence
+    before_delete: Callable[[Tx, Values], None] = _nothing
+    kept: sa.ColumnElement[bool] | None = None
+    counted_as: str = "count"
+
+    @property
+    def columns(self) -> list[sa.Column[Any]]:
+        """The columns of the record's own fields."""
+        return [self.table.c[name] for name in self.names if name not in self.relations]
+
+    @property
+    def names(self) -> list[str]:
+        """The record's fields."""
+        return [attribute.name for attribute in fields(self.record)]
+
+    def names_with(self, access: Access) -> set[str]:
+        """Return the fields that are set so."""
+        return {attribute.name for attribute in fields(self.record) if describe(attribute)[1] is access}
+
+
+@frozen
+class Page:
+    """Which part of a list is wanted, and in which order; a negative limit is none."""
+
+    offset: int = 0
+    limit: int = 10_000
+    sort_by: str | None = None
+    reverse: bool = False
+
+
+def present(row: Mapping[Any, Any]) -> Values:
+    """Return a row without its empty fields."""
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def get(tx: Tx, resource: Resource, record_id: int) -> Values:
+    """Return one record with its relations.
+
+    Raises:
+        NotFoundError: there is none of this id.
+    """
+    query = sa.select(*resource.columns).where(resource.table.c.id == record_id)
+    row = tx.connection.execute(query).mappings().first()
+    if row is None:
+        raise NotFoundError(resource.kind, record_id)
+    record = present(row)
+    add_relations(tx, resource, [record])
+    return record
+
+
+def find(
+    tx: Tx,
+    resource: Resource,
+    conditions: Sequence[sa.ColumnElement[bool]],
+    wanted: Page,
+    *,
+    relations: bool = False,
+) -> tuple[list[Values], int]:
+    """Return one page of the records that satisfy all conditions, and how many there are in all.
+
+    Raises:
+        RuleError: the list cannot be sorted so.
+    """
+    id_column = resource.table.c.id
+    order: sa.Column[Any] = id_column
+    if wanted.sort_by is not None:
+        if wanted.sort_by not in (sortable := [column.name for column in resource.columns]):
+            raise RuleError(f"cannot sort {resource.path} by {wanted.sort_by!r}; known: {', '.join(sortable)}")
+        order = resource.table.c[wanted.sort_by]
+    direction = sa.desc if wanted.reverse else sa.asc
+    query = (
+        sa.select(*resource.columns)
+        .where(*conditions)
+        .order_by(direction(order), direction(id_column))
+        .offset(wanted.offset)
+    )
+    if wanted.limit >= 0:
+        query = query.limit(wanted.limit)
+    records = [present(row) for row in tx.connection.execute(query).mappings()]
+    if relations:
+        add_relations(tx, resource, records)
+    if (wanted.limit < 0 or len(records) < wanted.limit) and (records or not wanted.offset):
+        return records, wanted.offset + len(records)
+    count = sa.select(sa.func.count()).select_from(resource.table).where(*conditions)
+    return records, int(tx.connection.execute(count).scalar_one())
+
+
+_RELATION_QUERIES: Final[dict[tuple[str, str], Statement]] = {}
+
+
+def add_relations(tx: Tx, resource: Resource, records: Sequence[Values]) -> None:
+    """Put the ids of their relations into records; empty ones are left out."""
+    by_id = {record["id"]: record for record in records}
+    for name, relation in resource.relations.items():
+        key = resource.path, name
+        if key not in _RELATION_QUERIES:
+            _RELATION_QUERIES[key] = relation.query()
+        for owner, other in tx.rows_for(_RELATION_QUERIES[key], list(by_id)):
+            by_id[owner].setdefault(name, []).append(other)
+
+
+def require_workflow(tx: Tx, workflow_id: int) -> None:
+    """Raise `NotFoundError` unless there is such a workflow."""
+    if tx.connection.execute(sa.select(WORKFLOW.c.id).where(WORKFLOW.c.id == workflow_id)).first() is None:
+        raise NotFoundError("Workflow", workflow_id)
+
+
+def create(tx: Tx, resource: Resource, sent: Mapping[str, Any]) -> Values:
+    """Store a new record; return it as stored.
+
+    Raises:
+        NotFoundError: its workflow does not exist.
+        ConflictError: another record has its name.
+        RuleError: the kind's rules refuse it.
+    """
+    if "workflow_id" in sent:
+        require_workflow(tx, sent["workflow_id"])
+    allowed = set(resource.names) - resource.names_with(Access.SERVER)
+    values = resource.before_create(tx, {name: value for name, value in sent.items() if name in allowed})
+    own = {name: value for name, value in values.items() if name not in resource.relations}
+    with translated(resource, values):
+        made = tx.connection.execute(sa.insert(resource.table).values(own))
+    record_id = int((made.inserted_primary_key or (0,))[0])
+    for name, relation in resource.relations.items():
+        if others := values.get(name):
+            rows = [{relation.owner: record_id, relation.other: other} for other in others]
+            tx.connection.execute(sa.insert(relation.table), rows)
+    record = get(tx, resource, record_id)
+    resource.after_create(tx, record)
+    return record
+
+
+def update(tx: Tx, resource: Resource, record_id: int, sent: Mapping[str, Any]) -> Values:
+    """Change the fields that were sent with a value; return the record as it is now.
+
+    Raises:
+        NotFoundError: there is none of this id.
+        ConflictError: another record has its new name.
+        RuleError: a field cannot be changed, or the kind's rules refuse it.
+    """
+    before = get(tx, resource, record_id)
+    frozen_names = resource.names_with(Access.CREATE)
+    given = {name: value for name, value in sent.items() if value is not None}
+    changed = [name for name in given if name in frozen_names and differs(given[name], before.get(name))]
+    if changed:
+        raise RuleError(f"{resource.kind} {record_id}: cannot change {', '.join(sorted(changed))}")
+    allowed = set(resource.names) - resource.names_with(Access.SERVER) - frozen_names
+    changes = resource.before_update(tx, before, {name: value for name, value in sent.items() if name in allowed})
+    own = {name: value for name, value in changes.items() if name not in resource.relations}
+    if own:
+        with translated(resource, {**before, **own}):
+            tx.connection.execute(sa.update(resource.table).where(resource.table.c.id == record_id).values(own))
+    after = get(tx, resource, record_id)
+    resource.after_update(tx, before, after)
+    return after
+
+
+def differs(sent: Any, stored: Any) -> bool:
+    """Say whether a sent value is another; an empty list is the same as none."""
+    if isinstance(sent, list):
+        return sorted(sent) != sorted(stored or [])
+    return bool(sent != stored)
+
+
+def delete(tx: Tx, resource: Resource, record_id: int) -> Values:
+    """Delete a record with all that belongs to it; return it as it was.
+
+    Raises:
+        NotFoundError: there is none of this id.
+        RuleError: the kind's rules refuse it.
+    """
+    record = get(tx, resource, record_id)
+    resource.before_delete(tx, record)
+    tx.connection.execute(sa.delete(resource.table).where(resource.table.c.id == record_id))
+    return record
+
+
+def delete_all(tx: Tx, resource: Resource, workflow_id: int) -> int:
+    """Delete all records of one kind in a workflow; return how many."""
+    require_workflow(tx, workflow_id)
+    mine = [resource.table.c.workflow_id == workflow_id]
+    if resource.kept is not None:
+        mine.append(sa.not_(resource.kept))
+    if resource.before_delete is not _nothing:
+        records, _ = find(tx, resource, mine, Page(limit=-1))
+        for record in records:
+            resource.before_delete(tx, record)
+    return int(tx.connection.execute(sa.delete(resource.table).where(*mine)).rowcount)
+
+
+@contextmanager
+def translated(resource: Resource, values: Mapping[str, Any]) -> Iterator[None]:
+    """Tell a broken constraint in words.
+
+    Raises:
+        ConflictError: there is such a record already.
+        RuleError: the database refuses it otherwise.
+    """
+    try:
+        yield
+    except sa.exc.IntegrityError as error:
+        what = f"{resource.kind} {values['name']!r}" if values.get("name") else resource.kind
+        if "unique" in str(error.orig).lower():
+            raise ConflictError(f"{what} exists already in workflow {values.get('workflow_id')}") from error
+        raise RuleError(f"{what}: {error.orig}") from error

@@ -1,0 +1,375 @@
+"""Every kind of record, and what is special about each."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from torc_framework.models import records as r
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store import tables as t
+from torc_framework.store.errors import RuleError
+from torc_framework.store.events import EventLog, now_ms, user_action
+from torc_framework.store.jobs import JOBS
+from torc_framework.store.plans import (
+    DEFAULT_REQUIREMENTS,
+    create_workflow,
+    default_requirements,
+    parsed_requirements,
+)
+from torc_framework.store.records import Filter, Resource, Values, get, present
+from torc_framework.store.sql import Tx
+
+
+def _equals(table: sa.Table, **kinds: type[Any]) -> dict[str, Filter]:
+    """Return filters that compare columns with their value."""
+
+    def equal(column: sa.Column[Any]) -> Filter:
+        return Filter(kinds[column.name], lambda value: column == value)
+
+    return {name: equal(table.c[name]) for name in kinds}
+
+
+def _linked(record: sa.Table, table: sa.Table, other: str) -> Filter:
+    """Return a filter by a job that a relation links to the record."""
+    return Filter(int, lambda job_id: record.c.id.in_(sa.select(table.c[other]).where(table.c.job_id == job_id)))
+
+
+# --- workflows -------------------------------------------------------------------------------------
+
+_ARCHIVED: Final = sa.select(t.WORKFLOW_STATUS.c.id).where(t.WORKFLOW_STATUS.c.is_archived)
+
+WORKFLOWS: Final = Resource(
+    path="workflows",
+    kind="Workflow",
+    record=r.WorkflowRecord,
+    table=t.WORKFLOW,
+    filters={
+        **_equals(t.WORKFLOW, name=str, user=str),
+        "description": Filter(str, lambda text: t.WORKFLOW.c.description.contains(text, autoescape=True)),
+        "is_archived": Filter(
+            bool, lambda yes: t.WORKFLOW.c.id.in_(_ARCHIVED) if yes else t.WORKFLOW.c.id.not_in(_ARCHIVED)
+        ),
+    },
+)
+
+
+def new_workflow(tx: Tx, sent: Mapping[str, Any]) -> Values:
+    """Store a new workflow with its status and default requirements; return it."""
+    settable = WORKFLOWS.names_with(r.Access.WRITE)
+    record = r.WorkflowRecord(**{name: value for name, value in present(sent).items() if name in settable})
+    return get(tx, WORKFLOWS, create_workflow(tx, record))
+
+
+# --- files and user data ---------------------------------------------------------------------------
+
+
+def _file_changes(_tx: Tx, _record: Values, changes: Values) -> Values:
+    return {**present(changes), "st_mtime": changes.get("st_mtime")}
+
+
+_WRITTEN: Final = sa.select(t.JOB_OUTPUT_FILE.c.file_id)
+
+FILES: Final = Resource(
+    path="files",
+    kind="File",
+    record=r.FileRecord,
+    table=t.FILE,
+    filters={
+        **_equals(t.FILE, name=str, path=str),
+        "produced_by_job_id": _linked(t.FILE, t.JOB_OUTPUT_FILE, "file_id"),
+        "is_output": Filter(bool, lambda yes: t.FILE.c.id.in_(_WRITTEN) if yes else t.FILE.c.id.not_in(_WRITTEN)),
+    },
+    before_update=_file_changes,
+    counted_as="deleted_count",
+)
+USER_DATA: Final = Resource(
+    path="user_data",
+    kind="User data",
+    record=r.UserDataRecord,
+    table=t.USER_DATA,
+    filters={
+        **_equals(t.USER_DATA, is_ephemeral=bool),
+        "name": Filter(str, lambda text: t.USER_DATA.c.name.contains(text, autoescape=True)),
+        "consumer_job_id": _linked(t.USER_DATA, t.JOB_INPUT_USER_DATA, "user_data_id"),
+        "producer_job_id": _linked(t.USER_DATA, t.JOB_OUTPUT_USER_DATA, "user_data_id"),
+    },
+    counted_as="deleted_count",
+)
+
+
+def link_user_data(tx: Tx, user_data: Values, consumer_job_id: int | None, producer_job_id: int | None) -> None:
+    """Say which jobs read and write a user data record."""
+    links = ((t.JOB_INPUT_USER_DATA, consumer_job_id), (t.JOB_OUTPUT_USER_DATA, producer_job_id))
+    for table, job_id in links:
+        if job_id is None:
+            continue
+        job = get(tx, JOBS, job_id)
+        if job["workflow_id"] != user_data["workflow_id"]:
+            raise RuleError(f"Job {job_id} is not in workflow {user_data['workflow_id']}")
+        tx.connection.execute(sa.insert(table).values(job_id=job_id, user_data_id=user_data["id"]))
+        tx.connection.execute(sa.update(t.JOB).where(t.JOB.c.id == job_id).values(dependencies_resolved=False))
+
+
+# --- what jobs ask for -----------------------------------------------------------------------------
+
+
+def _new_requirements(_tx: Tx, values: Values) -> Values:
+    if values["name"] == DEFAULT_REQUIREMENTS:
+        raise RuleError("Resource requirements cannot be named 'default': every workflow has its own")
+    record = r.ResourceRequirementsRecord(**values)
+    return {**values, **parsed_requirements(record)}
+
+
+def _requirements_changes(_tx: Tx, before: Values, changes: Values) -> Values:
+    given = present(changes)
+    renamed = given.get("name", before["name"]) != before["name"]
+    if renamed and DEFAULT_REQUIREMENTS in (before["name"], given["name"]):
+        raise RuleError("Resource requirements cannot be renamed to or from 'default'")
+    return {**given, **parsed_requirements(r.ResourceRequirementsRecord(**{**before, **given}))}
+
+
+def _requirements_changed(tx: Tx, before: Values, after: Values) -> None:
+    changes = {name: value for name, value in after.items() if value != before.get(name)}
+    user_action(
+        tx,
+        after["workflow_id"],
+        "update_resource_requirements",
+        resource_requirements_id=after["id"],
+        name=after["name"],
+        changes=changes,
+    )
+
+
+def _free_requirements(tx: Tx, record: Values) -> None:
+    if record["name"] == DEFAULT_REQUIREMENTS:
+        raise RuleError("The default resource requirements of a workflow cannot be deleted")
+    mine = sa.and_(t.JOB.c.workflow_id == record["workflow_id"], t.JOB.c.resource_requirements_id == record["id"])
+    default = default_requirements(tx, record["workflow_id"])
+    tx.connection.execute(sa.update(t.JOB).where(mine).values(resource_requirements_id=default))
+
+
+RESOURCE_REQUIREMENTS: Final = Resource(
+    path="resource_requirements",
+    kind="Resource requirements",
+    record=r.ResourceRequirementsRecord,
+    table=t.RESOURCE_REQUIREMENTS,
+    filters={
+        **_equals(
+            t.RESOURCE_REQUIREMENTS, name=str, memory=str, num_cpus=int, num_gpus=int, num_nodes=int, runtime=str
+        ),
+        "job_id": Filter(
+            int,
+            lambda job_id: t.RESOURCE_REQUIREMENTS.c.id.in_(
+                sa.select(t.JOB.c.resource_requirements_id).where(t.JOB.c.id == job_id)
+            ),
+        ),
+    },
+    before_create=_new_requirements,
+    before_update=_requirements_changes,
+    after_update=_requirements_changed,
+    before_delete=_free_requirements,
+    kept=t.RESOURCE_REQUIREMENTS.c.name == DEFAULT_REQUIREMENTS,
+)
+
+
+def _checked_rules(_tx: Tx, values: Values) -> Values:
+    if "rules" in values:
+        try:
+            rules = json.loads(values["rules"])
+        except (ValueError, RecursionError) as error:
+            raise RuleError(f"rules: not JSON: {error}") from error
+        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+            raise RuleError("rules: expected the JSON text of a list of objects")
+    return values
+
+
+def _free_handler(tx: Tx, record: Values) -> None:
+    mine = sa.and_(t.JOB.c.workflow_id == record["workflow_id"], t.JOB.c.failure_handler_id == record["id"])
+    tx.connection.execute(sa.update(t.JOB).where(mine).values(failure_handler_id=None))
+
+
+FAILURE_HANDLERS: Final = Resource(
+    path="failure_handlers",
+    kind="Failure handler",
+    record=r.FailureHandlerRecord,
+    table=t.FAILURE_HANDLER,
+    filters=_equals(t.FAILURE_HANDLER, name=str),
+    before_create=_checked_rules,
+    before_update=lambda tx, _record, changes: _checked_rules(tx, present(changes)),
+    before_delete=_free_handler,
+)
+SLURM_SCHEDULERS: Final = Resource(
+    path="slurm_schedulers",
+    kind="Slurm scheduler",
+    record=r.SlurmSchedulerRecord,
+    table=t.SLURM_SCHEDULER,
+    filters=_equals(
+        t.SLURM_SCHEDULER,
+        name=str,
+        account=str,
+        gres=str,
+        mem=str,
+        nodes=int,
+        partition=str,
+        qos=str,
+        tmp=str,
+        walltime=str,
+    ),
+)
+LOCAL_SCHEDULERS: Final = Resource(
+    path="local_schedulers",
+    kind="Local scheduler",
+    record=r.LocalSchedulerRecord,
+    table=t.LOCAL_SCHEDULER,
+    filters=_equals(t.LOCAL_SCHEDULER, memory=str, num_cpus=int),
+)
+
+
+# --- runners and allocations -----------------------------------------------------------------------
+
+
+def _tell_node(tx: Tx, node: Values, event_type: str) -> None:
+    events = EventLog(node["workflow_id"])
+    events.add(
+        event_type,
+        compute_node_id=node["id"],
+        hostname=node["hostname"],
+        compute_node_type=node["compute_node_type"],
+    )
+    events.write(tx)
+
+
+def _node_changed(tx: Tx, before: Values, after: Values) -> None:
+    if before.get("is_active") and not after.get("is_active"):
+        _tell_node(tx, after, "compute_node_stopped")
+
+
+COMPUTE_NODES: Final = Resource(
+    path="compute_nodes",
+    kind="Compute node",
+    record=r.ComputeNodeRecord,
+    table=t.COMPUTE_NODE,
+    filters={
+        **_equals(t.COMPUTE_NODE, hostname=str),
+        "is_active": Filter(
+            bool,
+            lambda yes: t.COMPUTE_NODE.c.is_active if yes else sa.func.coalesce(t.COMPUTE_NODE.c.is_active, False) == 0,
+        ),
+        "scheduled_compute_node_id": Filter(
+            int, lambda value: t.COMPUTE_NODE.c.scheduler["scheduler_id"].as_integer() == value
+        ),
+    },
+    after_create=lambda tx, node: _tell_node(tx, node, "compute_node_started"),
+    after_update=_node_changed,
+)
+
+
+def _tell_scheduled(tx: Tx, node: Values) -> None:
+    events = EventLog(node["workflow_id"])
+    events.add(
+        "scheduler_node_created",
+        scheduled_compute_node_id=node["id"],
+        scheduler_id=node["scheduler_id"],
+        scheduler_type=node["scheduler_type"],
+    )
+    events.write(tx)
+
+
+SCHEDULED_COMPUTE_NODES: Final = Resource(
+    path="scheduled_compute_nodes",
+    kind="Scheduled compute node",
+    record=r.ScheduledComputeNodeRecord,
+    table=t.SCHEDULED_COMPUTE_NODE,
+    filters=_equals(t.SCHEDULED_COMPUTE_NODE, scheduler_id=int, scheduler_config_id=int, status=str),
+    after_create=_tell_scheduled,
+)
+
+
+# --- results and events ----------------------------------------------------------------------------
+
+
+def status_number(label: str) -> JobStatus:
+    """Return the status of that name.
+
+    Raises:
+        RuleError: there is none.
+    """
+    try:
+        return JobStatus.from_label(label)
+    except ValueError as error:
+        raise RuleError(str(error)) from error
+
+
+def _new_result(tx: Tx, values: Values) -> Values:
+    job = get(tx, JOBS, values["job_id"])
+    if job["workflow_id"] != values["workflow_id"]:
+        raise RuleError(f"Job {job['id']} is not in workflow {values['workflow_id']}")
+    status_number(values["status"])
+    return values
+
+
+def _result_changes(_tx: Tx, _record: Values, changes: Values) -> Values:
+    if changes.get("status") is not None:
+        status_number(changes["status"])
+    return present(changes)
+
+
+def _forget_result(tx: Tx, record: Values) -> None:
+    current = sa.and_(t.JOB.c.id == record["job_id"], t.JOB.c.result_id == record["id"])
+    tx.connection.execute(sa.update(t.JOB).where(current).values(result_id=None))
+
+
+CURRENT_RESULT: Final = sa.exists().where(t.JOB.c.id == t.RESULT.c.job_id, t.JOB.c.result_id == t.RESULT.c.id)
+"""The result is the current one of its job."""
+
+RESULTS: Final = Resource(
+    path="results",
+    kind="Result",
+    record=r.ResultRecord,
+    table=t.RESULT,
+    filters={
+        **_equals(t.RESULT, job_id=int, run_id=int, return_code=int, compute_node_id=int),
+        "status": Filter(str, lambda label: t.RESULT.c.status == status_number(label)),
+    },
+    before_create=_new_result,
+    before_update=_result_changes,
+    before_delete=_forget_result,
+)
+
+
+def _new_event(_tx: Tx, values: Values) -> Values:
+    return {**values, "timestamp": now_ms()}
+
+
+_CATEGORY: Final = t.EVENT.c.data["category"].as_string()
+_EVENT_TYPE: Final = t.EVENT.c.data["event_type"].as_string()
+
+EVENTS: Final = Resource(
+    path="events",
+    kind="Event",
+    record=r.EventRecord,
+    table=t.EVENT,
+    filters={
+        "category": Filter(str, lambda value: sa.or_(value == _CATEGORY, value == _EVENT_TYPE)),
+        "after_timestamp": Filter(int, lambda value: t.EVENT.c.timestamp > value),
+    },
+    before_create=_new_event,
+)
+
+
+IN_WORKFLOWS: Final = (
+    JOBS,
+    FILES,
+    USER_DATA,
+    RESOURCE_REQUIREMENTS,
+    FAILURE_HANDLERS,
+    SLURM_SCHEDULERS,
+    LOCAL_SCHEDULERS,
+    COMPUTE_NODES,
+    SCHEDULED_COMPUTE_NODES,
+    RESULTS,
+    EVENTS,
+)
+"""Kinds of records that belong to a workflow and have a path of their own."""
