@@ -20,7 +20,7 @@ from torc_framework.cli.common import (
     show_many,
     show_one,
 )
-from torc_framework.cli.output import Column, print_json
+from torc_framework.cli.output import Column
 from torc_framework.models.records import FileRecord
 
 app = App("Files that jobs read and write.")
@@ -101,8 +101,7 @@ def delete(ctx: typer.Context, id_: RecordId) -> None:
 def list_required_existing(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
     """List the files that must exist before the workflow runs."""
     session = session_of(ctx)
-    found = session.client.required_existing_files(pick_workflow(session, workflow_id))
-    if session.wants_json:
-        print_json({"files": found})
-    else:
-        print("\n".join(found) if found else "No file has to exist.")
+    chosen = pick_workflow(session, workflow_id)
+    wanted = set(session.client.required_existing_files(chosen))
+    found = [file for file in session.client.iterate(FileRecord, workflow_id=chosen) if file.id in wanted]
+    show_many(session, "files", f"required files of workflow {chosen}", COLUMNS, found)

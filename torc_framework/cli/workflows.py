@@ -213,13 +213,12 @@ def initialize(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is missing.")] = False,
 ) -> None:
     """Begin a new run: every job is reset, those without unfinished dependencies become ready."""
-    from torc_framework.cli.initialize import begin_run, missing
-    from torc_framework.cli.specs import refuse_missing
+    from torc_framework.cli.initialize import begin_run, refuse_if_missing
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     if dry_run:
-        refuse_missing(*missing(session.client, chosen))
+        refuse_if_missing(session.client, chosen)
         _say(session, f"Workflow {chosen} can be initialized", workflow_id=chosen, dry_run=True)
         return
     if not session.client.is_uninitialized(chosen):

@@ -309,10 +309,10 @@ class TorcClient:
         """Return every pair of jobs of which one waits for the other."""
         return self._pages(JobDependency, f"/workflows/{workflow_id}/job_dependencies")
 
-    def required_existing_files(self, workflow_id: int) -> list[str]:
-        """Return the files that must exist before a run, as the server names them."""
+    def required_existing_files(self, workflow_id: int) -> list[int]:
+        """Return the ids of files that must be there: inputs that no job writes, outputs of completed jobs."""
         answer = self._call(_JSON_OBJECT, "GET", f"/workflows/{workflow_id}/required_existing_files")
-        return [str(item) for item in answer["files"]]
+        return [int(item) for item in answer["files"]]
 
     def missing_user_data(self, workflow_id: int) -> list[int]:
         """Return the ids of user data that must have a value before a run."""

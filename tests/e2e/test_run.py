@@ -1,0 +1,240 @@
+"""``torc run`` as a newcomer meets it: an empty home, no server, one command."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+DEADLINE_S = 60.0
+HELLO = "name: hello\njobs:\n  - {name: one, command: echo one}\n  - {name: two, command: echo two}\n"
+FAILING = "name: bad\njobs:\n  - {name: good, command: 'true'}\n  - {name: bad, command: exit 3}\n"
+SLEEPERS = (
+    "name: sleepers\njobs:\n"
+    "  - {name: 'sleep{i}', command: 'touch started{i}; exec sleep 300', parameters: {i: '1:2'}}\n"
+    "  - {name: later, command: 'true', depends_on_regexes: ['sleep.*']}\n"
+)
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    """Wait until something holds; fail when the deadline is over."""
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not happen within {DEADLINE_S} s"
+        time.sleep(0.02)
+
+
+def servers(database: Path) -> list[psutil.Process]:
+    """Return the live servers on a database."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if str(database) in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+def statuses(torc: Any, workflow_id: int, **settings: Any) -> dict[str, str]:
+    """Return the status of each job."""
+    done = torc("jobs", "list", workflow_id, "-f", "json", **settings)
+    assert done.returncode == 0, done.stderr
+    return {job["name"]: job["status"] for job in json.loads(done.stdout)["jobs"]}
+
+
+@contextmanager
+def started(torc_env: dict[str, str], work: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """Start ``torc run`` on the sleepers, and wait until both sleep."""
+    (work / "spec.yaml").write_text(SLEEPERS)
+    process = subprocess.Popen(
+        ["torc", "run", "spec.yaml", "--num-cpus", "2", *arguments],
+        cwd=work,
+        env=torc_env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for(lambda: all((work / f"started{i}").exists() for i in (1, 2)), "the start of the jobs")
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """Where the embedded server keeps its database by default."""
+    return tmp_path / "home" / ".local" / "share" / "torc" / "torc.db"
+
+
+def test_the_first_command_a_newcomer_types(torc: Any, work: Path, database: Path) -> None:
+    """It runs the jobs, keeps their output, shows a table and a summary, and leaves no server behind."""
+    (work / "hello.yaml").write_text(HELLO)
+    done = torc("run", "hello.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "Created workflow 1 (hello) with 2 jobs" in done.stdout
+    assert "│ one │ completed │" in done.stdout
+    assert "Workflow 1 completed: 2/2 jobs done" in done.stdout
+    logs = {path.read_text() for path in (work / "output" / "job_stdio").glob("*.o")}
+    assert {"one\n", "two\n"} <= logs
+    assert database.exists()
+    assert servers(database) == []
+
+
+def test_a_failed_job_is_exit_code_1_and_comes_first(torc: Any, work: Path) -> None:
+    """With its code and the reason, above those that went well."""
+    (work / "spec.yaml").write_text(FAILING)
+    done = torc("run", "spec.yaml")
+    assert done.returncode == 1
+    rows = [line for line in done.stdout.splitlines() if line.startswith("│") and ("bad" in line or "good" in line)]
+    assert "failed" in rows[0]
+    assert " 3 " in rows[0]
+    assert "Workflow 1 failed: 2/2 jobs done, 1 failed" in done.stdout
+
+
+def test_json_is_one_document_and_nothing_else(torc: Any, work: Path) -> None:
+    """Scripts read standard output as it is."""
+    (work / "spec.yaml").write_text(FAILING)
+    done = torc("-f", "json", "run", "spec.yaml")
+    document = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert document["exit_status"] == 1
+    assert document["status"] == "failed"
+    assert document["counts"] == {"completed": 1, "failed": 1}
+    bad = document["jobs"][0]
+    assert (bad["name"], bad["return_code"], bad["exit_class"]) == ("bad", 3, "user_error")
+
+
+def test_long_lists_are_shortened(torc: Any, work: Path) -> None:
+    """A thousand rows at the end of a run help nobody."""
+    (work / "spec.yaml").write_text("name: many\njobs:\n  - {name: 'j{i}', command: 'true', parameters: {i: '1:40'}}\n")
+    done = torc("run", "spec.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "... and 20 more: torc results list 1" in done.stdout
+
+
+def test_an_existing_workflow_is_gone_on_with(torc: Any, work: Path) -> None:
+    """Created, run by id, run again: the second time there is nothing left to do."""
+    (work / "hello.yaml").write_text(HELLO)
+    assert json.loads(torc("workflows", "create", "hello.yaml", "-f", "json").stdout)["id"] == 1
+    assert torc("run", "1").returncode == 0
+    again = torc("run", "1", "-f", "json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["attempts"] == 0
+    results = json.loads(torc("results", "list", "1", "--all-runs", "-f", "json").stdout)["results"]
+    assert len(results) == 2
+
+
+def test_missing_input_files_are_named_before_anything_is_created(torc: Any, work: Path) -> None:
+    """Exit code 2, and no workflow; with the file there it runs."""
+    spec = (
+        "name: x\nfiles:\n  - {name: data, path: data.txt}\njobs:\n  - {name: a, command: 'cat ${files.input.data}'}\n"
+    )
+    (work / "spec.yaml").write_text(spec)
+    done = torc("run", "spec.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "Error: missing input files that no job writes: data.txt\n"
+    assert json.loads(torc("workflows", "list", "-f", "json").stdout) == []
+    (work / "data.txt").write_text("here")
+    assert torc("run", "spec.yaml").returncode == 0
+
+
+def test_a_server_of_ones_own_is_used_where_one_is_configured(
+    torc: Any, work: Path, server: str, database: Path
+) -> None:
+    """By flag, by variable or by file; no embedded server is started."""
+    (work / "hello.yaml").write_text(HELLO)
+    by_flag = torc("run", "hello.yaml", "--url", server, "-f", "json")
+    by_variable = torc("run", "hello.yaml", "-f", "json", env={"TORC_API_URL": server})
+    (work / "torc.toml").write_text(f'[client]\napi_url = "{server}"\n')
+    by_file = torc("run", "hello.yaml", "-f", "json")
+    ids = [json.loads(done.stdout)["workflow_id"] for done in (by_flag, by_variable, by_file)]
+    assert len(set(ids)) == 3
+    assert not database.exists()
+
+
+def test_jobs_find_the_server(torc: Any, work: Path) -> None:
+    """A job may call torc itself, also where the server is embedded."""
+    (work / "spec.yaml").write_text(
+        "name: talk\nuser_data: [{name: answer}]\njobs:\n"
+        "  - {name: write, command: 'torc user-data update 1 --data 42', output_user_data: [answer]}\n"
+    )
+    done = torc("run", "spec.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(torc("user-data", "get", "1").stdout)["data"] == 42
+
+
+# --- the end comes from outside -------------------------------------------------------------------
+
+
+def test_ctrl_c_ends_jobs_cleanly(torc: Any, torc_env: dict[str, str], work: Path, database: Path) -> None:
+    """Exit code 130, jobs terminated, nothing left running, the rest can go on."""
+    with started(torc_env, work) as process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=DEADLINE_S)
+        assert process.returncode == 130, out + err
+    assert "Traceback" not in err
+    assert "Workflow 1 interrupted" in out
+    assert servers(database) == []
+    found = statuses(torc, 1)
+    assert {found["sleep1"], found["sleep2"]} == {"terminated"}
+
+
+def test_ctrl_c_twice_ends_at_once(torc: Any, torc_env: dict[str, str], work: Path, database: Path) -> None:
+    """Jobs that ignore SIGTERM are killed; their statuses are right all the same."""
+    with started(torc_env, work, "--term-lead-s", "600") as process:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # two signals of one kind that arrive together are one
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=DEADLINE_S)
+        assert process.returncode == 130, out + err
+    assert servers(database) == []
+    assert "running" not in statuses(torc, 1).values()
+
+
+def test_a_killed_run_leaves_no_server_behind(torc: Any, torc_env: dict[str, str], work: Path, database: Path) -> None:
+    """The kernel closes the pipe, the server ends; the next run settles what was running."""
+    with started(torc_env, work) as process:
+        assert len(servers(database)) == 1
+        process.send_signal(signal.SIGKILL)
+        process.wait(DEADLINE_S)
+    wait_for(lambda: servers(database) == [], "the end of the server")
+    for sleeper in psutil.process_iter():
+        try:
+            if sleeper.cwd() == str(work) and sleeper.cmdline()[:1] == ["sleep"]:
+                sleeper.kill()
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    done = torc("run", "1", "-f", "json")
+    assert set(statuses(torc, 1).values()) <= {"completed", "failed", "canceled"}, done.stderr
+    assert json.loads(done.stdout)["is_complete"]
+
+
+def test_a_closed_pipe_is_quiet(torc_env: dict[str, str], work: Path) -> None:
+    """``torc ... | head -1`` prints no error."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        ["torc", "plugins", "list"],
+        cwd=work,
+        env=torc_env,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert done.stderr == ""
