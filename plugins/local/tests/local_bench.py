@@ -1,0 +1,124 @@
+"""A launcher in a folder of its own, and a way to wait for what it tells."""
+
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+from torc_local.launcher import LocalLauncher, LocalOptions
+
+from torc_framework.api import (
+    Attempt,
+    AttemptEnded,
+    AttemptKey,
+    AttemptReturned,
+    AttemptStarted,
+    ExitObservation,
+    RunnerContext,
+)
+
+DEADLINE_S = 30.0
+
+
+@define
+class Bench:
+    """A launcher under test: gives orders and collects news."""
+
+    folder: Path
+    launcher: LocalLauncher
+    started: dict[AttemptKey, float] = field(factory=dict)
+    ended: dict[AttemptKey, ExitObservation] = field(factory=dict)
+    returned: set[AttemptKey] = field(factory=set)
+    order: list[AttemptKey] = field(factory=list)
+
+    def attempt(self, command: str, job_id: int = 1, **changes: object) -> Attempt:
+        """Return an attempt of a command; its logs are ``<job>.o`` and ``<job>.e``."""
+        values: dict[str, object] = {
+            "key": AttemptKey(job_id, 1),
+            "job_name": f"job{job_id}",
+            "command": command,
+            "environment": {"TORC_JOB_ID": str(job_id)},
+            "stdout_path": str(self.folder / f"{job_id}.o"),
+            "stderr_path": str(self.folder / f"{job_id}.e"),
+            "working_dir": str(Path.cwd()),
+        }
+        return Attempt(**(values | changes))  # type: ignore[arg-type]
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Take news until a condition holds."""
+        poller = select.poll()
+        poller.register(self.launcher.wait_fd(), select.POLLIN)
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            assert time.monotonic() < deadline, f"nothing but {self.order} {self.started}"
+            poller.poll(50)
+            for news in self.launcher.poll():
+                match news:
+                    case AttemptStarted():
+                        self.started[news.key] = news.at
+                    case AttemptEnded():
+                        assert news.key not in self.ended, "an end was told twice"
+                        self.ended[news.key] = news.observation
+                        self.order.append(news.key)
+                    case AttemptReturned():
+                        self.returned.add(news.key)
+
+    def run(self, *attempts: Attempt) -> list[ExitObservation]:
+        """Start attempts and return how they ended, in the order given."""
+        self.launcher.start(attempts)
+        keys = [attempt.key for attempt in attempts]
+        self.until(lambda: all(key in self.ended for key in keys))
+        return [self.ended[key] for key in keys]
+
+    def text(self, name: str) -> str:
+        """Return what a file in the folder holds."""
+        return (self.folder / name).read_text()
+
+    def wait_for_file(self, name: str) -> str:
+        """Wait until a file in the folder has a line, and return it."""
+        path = self.folder / name
+        self.until(lambda: path.exists() and path.read_text().endswith("\n"))
+        return path.read_text().strip()
+
+
+def context(folder: Path) -> RunnerContext:
+    """Return the context of a runner whose output goes to ``folder``."""
+    return RunnerContext(1, 1, str(folder), str(Path.cwd()), "http://127.0.0.1:1/torc-service/v1")
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+    """Return a maker of benches; their launchers are closed at the end, their attempts killed."""
+    benches: list[Bench] = []
+
+    def make(**options: str) -> Bench:
+        bench = Bench(tmp_path, LocalLauncher(LocalOptions(**options), context(tmp_path)))
+        benches.append(bench)
+        return bench
+
+    yield make
+    for bench in benches:
+        bench.launcher.stop(bench.started.keys() - bench.ended.keys(), force=True)
+        bench.launcher.close()
+
+
+@pytest.fixture
+def bench(make_bench: Callable[..., Bench]) -> Bench:
+    """Return a launcher with the default options."""
+    return make_bench()
+
+
+def python(code: str) -> str:
+    """Return the shell command that runs Python code."""
+    return f"exec {sys.executable} -c '{code}'"
+
+
+def is_gone(pid: int) -> bool:
+    """Say whether a process has ended; a zombie has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
