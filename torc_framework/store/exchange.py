@@ -116,7 +116,7 @@ _HANDED_OUT = Statement(
     sa.select(JOB.c.id).where(
         JOB.c.active_compute_node_id == param("node"),
         JOB.c.workflow_id == param("workflow"),
-        JOB.c.status == number(JobStatus.PENDING),
+        JOB.c.status.in_(numbers(LIVE)),
     ),
     "node",
     "workflow",
@@ -425,7 +425,7 @@ def _offer(request: ExchangeRequest, sort_method: str | None) -> claims.Offer:
 
 
 def _missing(now: _Exchange, holding: Sequence[int] | None, fresh: set[int]) -> list[int]:
-    """Return jobs that were handed to this runner in an answer that it never got."""
+    """Return jobs that this runner has but does not name: their answer got lost, or it is gone and another asks."""
     if holding is None:
         return []
     known = fresh | set(holding)
