@@ -1,0 +1,191 @@
+"""The dependency graph of a workflow: order, levels, components, critical path.
+
+Jobs are positions from 0. A barrier is kept as a node of its own between the jobs waited for and the
+waiting ones, so that everything here takes time and memory in proportion to jobs + pairs + the sizes
+of barriers, and never to M x N.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from torc_framework.models.plan import Barrier, Plan
+
+
+class Graph:
+    """Who waits for whom.
+
+    Args:
+        count: Number of jobs.
+        pairs: (job, job it waits for).
+        barriers: Shared dependencies.
+    """
+
+    def __init__(self, count: int, pairs: Sequence[tuple[int, int]], barriers: Sequence[Barrier] = ()) -> None:
+        self.count = count
+        self.barriers = barriers
+        nodes = count + len(barriers)
+        self._after: list[list[int] | None] = [None] * nodes
+        self._waits = [0] * nodes
+        for job, on in pairs:
+            self._edge(on, job)
+        for node, barrier in enumerate(barriers, count):
+            for on in barrier.upstream:
+                self._edge(on, node)
+            for job in barrier.downstream:
+                self._edge(node, job)
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> "Graph":
+        """Return the graph of a plan."""
+        return cls(len(plan.jobs), plan.dependencies, plan.barriers)
+
+    def _edge(self, before: int, after: int) -> None:
+        edges = self._after[before]
+        if edges is None:
+            self._after[before] = [after]
+        else:
+            edges.append(after)
+        self._waits[after] += 1
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """All nodes that can be put in order, each after what it waits for."""
+        waits = self._waits.copy()
+        ordered = [node for node, count in enumerate(waits) if not count]
+        for node in ordered:
+            for after in self._after[node] or ():
+                waits[after] -= 1
+                if not waits[after]:
+                    ordered.append(after)
+        return ordered
+
+    @property
+    def is_acyclic(self) -> bool:
+        """No job waits for itself, directly or through others."""
+        return len(self._order) == len(self._waits)
+
+    def cycles(self, limit: int = 10) -> list[list[int]]:
+        """Return cycles that have no job in common, at most ``limit``; each job waits for the next one.
+
+        At least one is returned of every set of jobs that wait for one another, up to the limit.
+        """
+        stuck = set(range(len(self._waits))).difference(self._order)
+        before: dict[int, list[int]] = {node: [] for node in stuck}
+        for node in stuck:
+            for after in self._after[node] or ():
+                before[after].append(node)
+        found: list[list[int]] = []
+        while stuck and len(found) < limit:
+            stuck = _without_loose_ends(stuck, before)
+            if not stuck:
+                break
+            cycle = _shortest_cycle(min(stuck), stuck, before)
+            stuck -= set(cycle)
+            found.append([node for node in cycle if node < self.count])
+        return found
+
+    @cached_property
+    def levels(self) -> list[int]:
+        """For each job the length of the longest chain of jobs before it: 0 for those that wait for none.
+
+        Only for acyclic graphs.
+        """
+        level = [0] * len(self._waits)
+        for node in self._order:
+            below = level[node] + (node < self.count)
+            for after in self._after[node] or ():
+                level[after] = max(level[after], below)
+        return level[: self.count]
+
+    @cached_property
+    def components(self) -> list[list[int]]:
+        """The sets of jobs that have nothing to do with one another, each in order of position."""
+        root = list(range(len(self._waits)))
+
+        def find(node: int) -> int:
+            while root[node] != node:
+                root[node] = root[root[node]]
+                node = root[node]
+            return node
+
+        for node, edges in enumerate(self._after):
+            for after in edges or ():
+                root[find(after)] = find(node)
+        members: dict[int, list[int]] = {}
+        for job in range(self.count):
+            members.setdefault(find(job), []).append(job)
+        return list(members.values())
+
+    def critical_path(self, weights: Sequence[float] | None = None) -> list[int]:
+        """Return the chain of jobs that takes longest, first job first.
+
+        Args:
+            weights: How long each job takes; every job the same unless given.
+        """
+        total = [0.0] * len(self._waits)
+        came_from = [-1] * len(self._waits)
+        end, longest = -1, -1.0
+        for node in self._order:
+            if node < self.count:
+                total[node] += 1.0 if weights is None else weights[node]
+            if node < self.count and total[node] > longest:
+                end, longest = node, total[node]
+            for after in self._after[node] or ():
+                if came_from[after] < 0 or total[node] > total[after]:
+                    total[after], came_from[after] = total[node], node
+        path: list[int] = []
+        while end >= 0:
+            path += [end] if end < self.count else []
+            end = came_from[end]
+        return path[::-1]
+
+
+def _without_loose_ends(nodes: set[int], before: dict[int, list[int]]) -> set[int]:
+    """Return the nodes that have one of ``nodes`` before them, again and again, until all have."""
+    nodes = set(nodes)
+    after: dict[int, list[int]] = {node: [] for node in nodes}
+    waits = {}
+    for node in nodes:
+        inside = [on for on in before[node] if on in nodes]
+        waits[node] = len(inside)
+        for on in inside:
+            after[on].append(node)
+    loose = [node for node, count in waits.items() if not count]
+    for node in loose:
+        nodes.discard(node)
+        for next_node in after[node]:
+            waits[next_node] -= 1
+            if not waits[next_node]:
+                loose.append(next_node)
+    return nodes
+
+
+def _shortest_cycle(start: int, nodes: set[int], before: dict[int, list[int]]) -> list[int]:
+    """Return a cycle among ``nodes``, all of which have one of them before them.
+
+    Walking back from ``start`` must come to a node for the second time. From there the shortest way
+    round is taken, which makes the best message.
+    """
+    seen: set[int] = set()
+    node = start
+    while node not in seen:
+        seen.add(node)
+        node = min(on for on in before[node] if on in nodes)
+    return _way_round(node, nodes, before)
+
+
+def _way_round(node: int, nodes: set[int], before: dict[int, list[int]]) -> list[int]:
+    """Return the shortest cycle through ``node``, breadth first."""
+    came_from: dict[int, int] = {}
+    queue = [node]
+    for current in queue:
+        for on in before[current]:
+            if on == node:
+                path = [current]
+                while path[-1] != node:
+                    path.append(came_from[path[-1]])
+                return path[::-1]
+            if on in nodes and on not in came_from:
+                came_from[on] = current
+                queue.append(on)
+    raise AssertionError("the node is on a cycle")

@@ -1,0 +1,77 @@
+"""Workflow files: read, checked, expanded and resolved to a `Plan`.
+
+Importing this costs nothing; the libraries for formats and schemas are imported by the first load.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torc_framework.spec.errors import Finding, SpecError
+from torc_framework.spec.options import LoadOptions
+
+if TYPE_CHECKING:
+    from torc_framework.spec.model import WorkflowSpec
+    from torc_framework.spec.pipeline import Inspection, LoadedSpec
+
+__all__ = ["Finding", "LoadOptions", "SpecError", "dry_run", "dump_spec", "inspect", "load_plan", "load_spec"]
+
+_DEFAULT = LoadOptions()
+
+
+def load_plan(path: Path | str, *, options: LoadOptions = _DEFAULT) -> "LoadedSpec":
+    """Return the plan of a workflow file, its warnings and its summary.
+
+    Raises:
+        SpecError: something is wrong with the file; carries all findings.
+    """
+    from torc_framework.spec import pipeline
+
+    return pipeline.load_plan(Path(path), options)
+
+
+def inspect(path: Path | str, *, options: LoadOptions = _DEFAULT) -> "Inspection":
+    """Return everything that can be said about a workflow file, right or wrong."""
+    from torc_framework.spec import pipeline
+
+    return pipeline.inspect(Path(path), options)
+
+
+def dry_run(path: Path | str, *, options: LoadOptions = _DEFAULT) -> tuple[dict[str, Any], str]:
+    """Return what a dry run says of a workflow file: as JSON values, and as text for people.
+
+    The values are ``valid``, ``errors``, ``warnings`` and ``summary``.
+    """
+    from torc_framework.spec.summary import dry_run_text
+
+    seen = inspect(path, options=options)
+    errors = [str(finding) for finding in seen.findings]
+    values = {
+        "valid": not errors,
+        "errors": errors,
+        "warnings": seen.warnings,
+        "summary": seen.summary.as_dict(),
+    }
+    return values, dry_run_text(seen.summary, errors, seen.warnings)
+
+
+def load_spec(path: Path | str, *, options: LoadOptions = _DEFAULT) -> "WorkflowSpec":
+    """Return a workflow file's spec as it is written, unexpanded and unresolved.
+
+    Raises:
+        SpecError: the file cannot be read, or does not have the shape of a workflow.
+    """
+    from torc_framework.spec import pipeline
+
+    return pipeline.load_spec(Path(path), options)
+
+
+def dump_spec(spec: "WorkflowSpec", format: str) -> str:  # noqa: A002 - what it is
+    """Return a spec as the text of a file.
+
+    Args:
+        spec: The spec.
+        format: ``yaml``, ``json``, ``json5`` or ``kdl``.
+    """
+    from torc_framework.spec.write import write
+
+    return write(spec, format)

@@ -1,0 +1,101 @@
+"""Which job waits for which: explicit, by files and by user data, in as few rows as possible.
+
+Jobs that wait for the same several jobs share a *group*: the matches of one pattern, the producers of
+one file, one and the same list. A group with enough waiting jobs becomes a barrier. Groups of one job
+are made disjoint, so that no dependency is said twice. Nothing here is ever multiplied out: time and
+memory go with jobs + entries, not with pairs.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from attrs import define, field
+
+from torc_framework.models.plan import Barrier
+
+
+@define
+class DependencyBuilder:
+    """Collects what jobs wait for and tells it as pairs and barriers."""
+
+    _groups: list[tuple[int, ...]] = field(factory=list)
+    _group_ids: dict[tuple[int, ...], int] = field(factory=dict)
+    _sets: dict[int, frozenset[int]] = field(factory=dict)
+    _disjoint: dict[tuple[int, ...], tuple[int, ...]] = field(factory=dict)
+    _waiting: dict[int, list[int]] = field(factory=dict)
+    _pairs: list[tuple[int, int]] = field(factory=list)
+    _own: dict[int, int] = field(factory=dict)
+
+    def add(self, job: int, upstream: Iterable[Sequence[int]]) -> None:
+        """Let ``job`` wait for all jobs of all the sequences; itself among them does not count."""
+        singles: list[int] = []
+        groups: list[int] = []
+        for positions in upstream:
+            if len(positions) == 1:
+                singles.append(positions[0])
+            elif positions:
+                groups.append(self._group(tuple(positions)))
+        if not groups:
+            self._pairs += [(job, on) for on in dict.fromkeys(singles) if on != job]
+            return
+        covered: list[frozenset[int]] = []
+        for group in self._parts(tuple(dict.fromkeys(groups))):
+            members = self._set(group)
+            covered.append(members)
+            if job in members:
+                self._add_own_group(job, group)
+            else:
+                self._waiting.setdefault(group, []).append(job)
+        rest = [on for on in dict.fromkeys(singles) if on != job and not any(on in members for members in covered)]
+        self._pairs += [(job, on) for on in rest]
+
+    def result(self) -> tuple[list[tuple[int, int]], list[Barrier]]:
+        """Return the pairs (job, job it waits for) and the barriers."""
+        pairs, barriers = self._pairs, []
+        for group, jobs in self._waiting.items():
+            members = self._groups[group]
+            if len(members) * len(jobs) > len(members) + len(jobs):
+                barriers.append(Barrier(list(members), jobs))
+            else:
+                pairs += [(job, on) for job in jobs for on in members]
+        return pairs, barriers
+
+    def _group(self, positions: tuple[int, ...]) -> int:
+        found = self._group_ids.get(positions)
+        if found is None:
+            found = self._group_ids[positions] = len(self._groups)
+            self._groups.append(positions)
+        return found
+
+    def _set(self, group: int) -> frozenset[int]:
+        found = self._sets.get(group)
+        if found is None:
+            found = self._sets[group] = frozenset(self._groups[group])
+        return found
+
+    def _parts(self, groups: tuple[int, ...]) -> tuple[int, ...]:
+        """Return groups of the same jobs that have none in common; the largest stays whole."""
+        if len(groups) == 1:
+            return groups
+        if groups not in self._disjoint:
+            parts: list[int] = []
+            taken: list[frozenset[int]] = []
+            for group in sorted(groups, key=lambda one: -len(self._groups[one])):
+                positions = self._groups[group]
+                left = tuple([on for on in positions if not any(on in members for members in taken)])
+                if left:
+                    part = group if len(left) == len(positions) else self._group(left)
+                    parts.append(part)
+                    taken.append(self._set(part))
+            self._disjoint[groups] = tuple(parts)
+        return self._disjoint[groups]
+
+    def _add_own_group(self, job: int, group: int) -> None:
+        """A job that is in the group it waits for waits for the others.
+
+        Of several such jobs each waits for the other, which is refused as a cycle; two are enough to
+        show it.
+        """
+        self._own[group] = self._own.get(group, 0) + 1
+        if self._own[group] <= 2:
+            others = tuple([on for on in self._groups[group] if on != job])
+            self._waiting.setdefault(self._group(others), []).append(job)

@@ -1,0 +1,126 @@
+"""The pipeline: read → check → structure → expand → resolve."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from attrs import Factory, define
+
+from torc_framework.models.plan import Plan
+from torc_framework.spec.check import check, check_text
+from torc_framework.spec.errors import Finding, Problems, SpecError
+from torc_framework.spec.expand import expand
+from torc_framework.spec.model import WorkflowSpec
+from torc_framework.spec.options import LoadOptions
+from torc_framework.spec.read import Document, read
+from torc_framework.spec.resolve import resolve
+from torc_framework.spec.salvage import salvage
+from torc_framework.spec.schema import Schema, workflow_schema
+from torc_framework.spec.structure import structure
+from torc_framework.spec.summary import Summary, summarize
+
+
+@define
+class LoadedSpec:
+    """A workflow file, understood.
+
+    Attributes:
+        plan: What is to be stored.
+        warnings: What is legal and may not be meant.
+        summary: Counts and names for people and scripts, as JSON values.
+    """
+
+    plan: Plan
+    warnings: list[str]
+    summary: dict[str, Any]
+
+
+@define
+class Inspection:
+    """All that can be said about a workflow file, right or wrong.
+
+    Attributes:
+        plan: The plan, if nothing is wrong.
+        findings: What is wrong.
+    """
+
+    plan: Plan | None
+    findings: list[Finding]
+    warnings: list[str] = Factory(list)
+    summary: Summary = Factory(Summary)
+
+
+def load_plan(path: Path, options: LoadOptions) -> LoadedSpec:
+    """Return the plan of a workflow file.
+
+    Raises:
+        SpecError: something is wrong with it; carries all findings.
+    """
+    inspection = inspect(path, options)
+    if inspection.plan is None:
+        raise SpecError(inspection.findings)
+    return LoadedSpec(inspection.plan, inspection.warnings, inspection.summary.as_dict())
+
+
+def load_spec(path: Path, options: LoadOptions) -> WorkflowSpec:
+    """Return a workflow file's spec as it is written: parameters unexpanded, names unresolved.
+
+    Raises:
+        SpecError: it cannot be read, or does not have the shape of a workflow.
+    """
+    with _without_collector():
+        schema = workflow_schema(options)
+        document = read(path, schema)
+        problems = _checked(document, schema)
+        if problems:
+            raise SpecError(document.placed(problems.findings()))
+        return structure(document.data)
+
+
+def inspect(path: Path, options: LoadOptions) -> Inspection:
+    """Return everything that can be said about a workflow file; never raises `SpecError`."""
+    with _without_collector():
+        try:
+            return _inspect(path, options)
+        except SpecError as error:
+            return Inspection(None, error.findings)
+        except RecursionError:
+            return Inspection(None, [Finding("the document is nested too deeply", file=str(path))])
+
+
+def _inspect(path: Path, options: LoadOptions) -> Inspection:
+    schema = workflow_schema(options)
+    document = read(path, schema)
+    problems = _checked(document, schema)
+    data, doubtful = document.data, set[str]()
+    if problems:
+        data, doubtful = salvage(data, schema, problems.findings())
+    spec = structure(data)
+    expanded = expand(spec, problems)
+    plan = resolve(spec, expanded, options, problems, doubtful)
+    summary = summarize(spec, plan)
+    findings = document.placed(problems.findings())
+    return Inspection(None if findings else plan, findings, problems.warnings, summary)
+
+
+def _checked(document: Document, schema: Schema) -> Problems:
+    problems = Problems()
+    for finding in document.findings:
+        problems.add(finding)
+    check_text(document.text, document.data, problems)
+    check(document.data, schema, problems)
+    return problems
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Switch the garbage collector off: it would walk a growing document again and again for nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,160 @@
+"""Writes a spec as the text of a file; read again, it is the same spec."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from attrs import NOTHING, fields, has
+
+from torc_framework.errors import UnknownNameError
+from torc_framework.spec.model import ActionSpec, WorkflowSpec
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
+_NODE_NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+
+
+def write(spec: WorkflowSpec, format: str) -> str:  # noqa: A002 - what it is
+    """Return ``spec`` as a document; what has its default is left out.
+
+    Raises:
+        UnknownNameError: the format is not known.
+    """
+    if format not in _WRITERS:
+        raise UnknownNameError("format", format, _WRITERS)
+    return _WRITERS[format](as_data(spec))
+
+
+def as_data(spec: Any) -> dict[str, Any]:
+    """Return a spec class as plain data, without what has its default."""
+    data: dict[str, Any] = {}
+    for attribute in fields(type(spec)):
+        value = getattr(spec, attribute.name)
+        default = attribute.default.factory() if hasattr(attribute.default, "factory") else attribute.default
+        if value is None or (default is not NOTHING and value == default and type(value) is type(default)):
+            continue
+        if isinstance(spec, ActionSpec) and attribute.name == "settings":
+            data.update(value)
+        else:
+            data[attribute.name] = _plain(value)
+    return data
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return as_data(value) if has(type(value)) else value
+
+
+def _yaml(data: dict[str, Any]) -> str:
+    import yaml
+
+    class Dumper(yaml.CSafeDumper):
+        """Quotes every text that a reader of any version of YAML might take for something else."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    def text(dumper: Any, value: str) -> Any:
+        plain = _NODE_NAME.fullmatch(value) and value.lower() not in _YAML_WORDS
+        style = None if plain else "|" if "\n" in value and _fits_block(value) else '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    Dumper.add_representer(float, lambda dumper, value: dumper.represent_scalar(_FLOAT_TAG, _float(value)))
+    return yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10**6)
+
+
+_YAML_WORDS: Final = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"}
+_FLOAT_TAG: Final = "tag:yaml.org,2002:float"
+
+
+def _float(value: float) -> str:
+    """Return a number that YAML 1.1 and 1.2 both take for a float."""
+    text = repr(value)
+    return text if "." in text else text.replace("e", ".0e")
+
+
+def _fits_block(text: str) -> bool:
+    """Say whether a literal block keeps the text as it is."""
+    return text.isprintable() or (all(c == "\n" or c.isprintable() for c in text) and not text[0].isspace())
+
+
+def _json(data: dict[str, Any]) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _json5(data: dict[str, Any]) -> str:
+    return _json5_value(data, "") + "\n"
+
+
+def _json5_value(value: Any, indent: str) -> str:
+    """Return a value in the style that people write: bare keys, trailing commas."""
+    deeper = indent + "  "
+    if isinstance(value, dict) and value:
+        members = (
+            f"{deeper}{key if _IDENTIFIER.fullmatch(key) else _text(key)}: {_json5_value(item, deeper)},\n"
+            for key, item in value.items()
+        )
+        return "{\n" + "".join(members) + indent + "}"
+    if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        return "[\n" + "".join(f"{deeper}{_json5_value(item, deeper)},\n" for item in value) + indent + "]"
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+_KDL_ITEMS: Final[Mapping[str, str]] = {
+    "jobs": "job",
+    "files": "file",
+    "user_data": "user_data",
+    "resource_requirements": "resource_requirements",
+    "failure_handlers": "failure_handler",
+    "slurm_schedulers": "slurm_scheduler",
+    "actions": "action",
+    "rules": "rule",
+}
+"""Lists of objects, and the nodes that their entries are."""
+_KDL_JSON: Final = frozenset({"data", "metadata"})
+
+
+def _kdl(data: dict[str, Any]) -> str:
+    import ckdl
+
+    return str(ckdl.Document(*_kdl_nodes(data)))
+
+
+def _kdl_nodes(data: Mapping[str, Any]) -> list[Any]:
+    import ckdl
+
+    nodes = []
+    for key, value in data.items():
+        if key in _KDL_JSON:
+            nodes.append(ckdl.Node(None, key, json.dumps(value)))
+        elif isinstance(value, dict):
+            nodes.append(ckdl.Node(None, key, children=_kdl_nodes(value)))
+        elif key in _KDL_ITEMS and isinstance(value, list):
+            nodes += [_kdl_item(_KDL_ITEMS[key], item) for item in value]
+        elif isinstance(value, list):
+            nodes.append(ckdl.Node(None, key, *value))
+        else:
+            nodes.append(ckdl.Node(None, key, value))
+    return nodes
+
+
+def _kdl_item(name: str, item: Mapping[str, Any]) -> Any:
+    import ckdl
+
+    arguments = [item["name"]] if "name" in item else []
+    rest = {key: value for key, value in item.items() if key != "name"}
+    return ckdl.Node(None, name, *arguments, children=_kdl_nodes(rest))
+
+
+_WRITERS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
+    "yaml": _yaml,
+    "json": _json,
+    "json5": _json5,
+    "kdl": _kdl,
+}
