@@ -91,11 +91,12 @@ def _create(session: Session, path: Path, *, skip_checks: bool) -> int:
     """Store the workflow of a spec, ready to run; return its id."""
     import gc
 
-    from torc_framework.cli.specs import load_spec, refuse_missing_inputs, stamp_files
+    from torc_framework.cli.specs import load_options, refuse_missing_inputs, stamp_files
+    from torc_framework.spec import load_plan
 
     gc.disable()  # a large plan is all live objects: collecting finds nothing and costs half the time
     try:
-        loaded = load_spec(session, path, skip_checks=skip_checks)
+        loaded = load_plan(path, options=load_options(session, path, skip_checks=skip_checks, to_run=True))
         stamp_files(loaded.plan)
         refuse_missing_inputs(loaded.plan)
         created = session.client.create_from_plan(loaded.plan, initialize=True)

@@ -154,13 +154,22 @@ class Session:
     def plugins(self, project_dir: Path | None = None) -> "PluginManager":
         """Return the plugins, imported at the first call."""
         if self._plugins is None:
-            import logging
-
             from torc_framework.plugins import PluginManager
 
-            logging.basicConfig(level=self.log_level, format="%(levelname)s: %(message)s", stream=sys.stderr)
+            self._show_log()
             self._plugins = PluginManager.load(project_dir, disabled=self._options.get("disable_plugin", ()))
         return self._plugins
+
+    def _show_log(self) -> None:
+        """Send the log's important lines to standard error."""
+        import logging
+
+        handler = logging.StreamHandler()
+        handler.setLevel(self.log_level)  # not the logger's: a runner's log file has a level of its own
+        handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+        logger = logging.getLogger("torc_framework")
+        logger.handlers = [handler]
+        logger.setLevel(min(logger.getEffectiveLevel(), handler.level))
 
 
 def _one_of(what: str, value: str, allowed: Iterable[str]) -> None:

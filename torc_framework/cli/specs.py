@@ -9,27 +9,30 @@ from torc_framework.errors import UserError
 
 if TYPE_CHECKING:
     from torc_framework.models.plan import Plan
-    from torc_framework.spec import LoadedSpec
+    from torc_framework.spec import LoadOptions
 
 SHOWN_PATHS = 10
 """Missing files that a message names."""
 
 
-def load_spec(
-    session: Session, path: Path, *, user: str | None = None, skip_checks: bool = False, monitor: bool = True
-) -> "LoadedSpec":
-    """Read, check and resolve a spec file.
+def load_options(
+    session: Session, path: Path, *, user: str | None = None, skip_checks: bool = False, to_run: bool = False
+) -> "LoadOptions":
+    """Return the settings of a reading: what plugins bring, and what the person asked for.
 
-    Raises:
-        SpecError: it is wrong; holds every finding.
+    Args:
+        to_run: The jobs will run here, so the executors that they name must be here.
     """
-    from torc_framework.spec import load_plan
+    from torc_framework.spec import LoadOptions
 
     plugins = session.plugins(path.parent)
-    loaded = load_plan(path, rule_keys=plugins.rule_keys(), user=user or current_user(), skip_checks=skip_checks)
-    if not monitor:
-        loaded.plan.workflow.resource_monitor_config = None
-    return loaded
+    return LoadOptions(
+        user=user or current_user(),
+        rule_keys=plugins.rule_keys(),
+        action_types={name: action_type.schema for name, action_type in plugins.action_types().items()},
+        executors=set(plugins.executors()) if to_run else None,
+        skip_checks=skip_checks,
+    )
 
 
 def stamp_files(plan: "Plan") -> None:

@@ -52,17 +52,22 @@ def create(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would be created.")] = False,
 ) -> None:
     """Create a workflow from a spec file."""
+    from torc_framework import spec
     from torc_framework.cli import specs
-    from torc_framework.cli.dry_run import dry_run as check_only
 
     session = session_of(ctx)
-    options: dict[str, Any] = {"user": user, "skip_checks": skip_checks, "monitor": not no_resource_monitoring}
+    if not dry_run:
+        session.start_server()  # it boots while the spec is read
+    options = specs.load_options(session, file, user=user, skip_checks=skip_checks)
     if dry_run:
-        if not check_only(session, file, options):
+        values, text = spec.dry_run(file, options=options)
+        print_json(values) if session.wants_json else print(text)
+        if not values["valid"]:
             raise typer.Exit(int(ExitStatus.FAILED))
         return
-    session.start_server()
-    loaded = specs.load_spec(session, file, **options)
+    loaded = spec.load_plan(file, options=options)
+    if no_resource_monitoring:
+        loaded.plan.workflow.resource_monitor_config = None
     specs.stamp_files(loaded.plan)
     stored = session.client.create_from_plan(loaded.plan)
     for warning in loaded.warnings:
