@@ -68,8 +68,8 @@ class ActionPlanner:
             hint = "name jobs, or give job_name_regexes"
             self.problems.add(Finding(f"trigger {spec.trigger_type} watches no job", hint=hint, path=path))
             return None
-        exact = self.jobs.exact(spec.jobs or [], (*path, "jobs"), "", literal=True)
-        matched = self.jobs.patterns(spec.job_name_regexes or [], (*path, "job_name_regexes"), "")
+        exact = self.jobs.exact(spec.jobs or [], (*path, "jobs"), literal=True)
+        matched = self.jobs.patterns(spec.job_name_regexes or [], (*path, "job_name_regexes"))
         return sorted(set(chain(exact, *matched)))
 
     def _scheduler(self, spec: ActionSpec, path: SpecPath) -> int | None:

@@ -82,14 +82,11 @@ def _check_items(items: list[Any], schema: Schema, key: str, problems: Problems)
     passes = compile_gate(plain)
     for position, item in enumerate(items):
         chosen = variant_of(schema, item) if has_variants else schema
-        if chosen is not schema:
-            passes_variant = gates.get(id(chosen)) or gates.setdefault(id(chosen), compile_gate(chosen))
-            if not passes_variant(item):
-                _explain(item, chosen, (key, position), problems)
-        elif not passes(item):
-            _explain(item, plain, (key, position), problems)
-        if problems.full:
-            return
+        if chosen is schema:
+            if not passes(item):
+                _explain(item, plain, (key, position), problems)
+        elif not (gates.get(id(chosen)) or gates.setdefault(id(chosen), compile_gate(chosen)))(item):
+            _explain(item, chosen, (key, position), problems)
 
 
 def _check_value(value: Any, schema: Schema, path: SpecPath, problems: Problems) -> None:
@@ -98,7 +95,9 @@ def _check_value(value: Any, schema: Schema, path: SpecPath, problems: Problems)
 
 
 def _explain(value: Any, schema: Schema, path: SpecPath, problems: Problems) -> None:
-    """Add a finding for each way in which ``value`` does not fit."""
+    """Add a finding for each way in which ``value`` does not fit; none once enough are known."""
+    if problems.full:
+        return
     missing: set[tuple[Any, ...]] = set()
     for error in _validator(schema).iter_errors(value):
         here = (*path, *error.absolute_path)
@@ -108,8 +107,6 @@ def _explain(value: Any, schema: Schema, path: SpecPath, problems: Problems) -> 
             missing.add(here)
         for finding in _findings(error, here):
             problems.add(finding)
-        if problems.full:
-            return
 
 
 def _validator(schema: Schema) -> Any:

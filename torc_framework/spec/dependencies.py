@@ -6,7 +6,7 @@ are made disjoint, so that no dependency is said twice. Nothing here is ever mul
 memory go with jobs + entries, not with pairs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from attrs import define, field
 
@@ -25,8 +25,11 @@ class DependencyBuilder:
     _pairs: list[tuple[int, int]] = field(factory=list)
     _own: dict[int, int] = field(factory=dict)
 
-    def add(self, job: int, upstream: Iterable[Sequence[int]]) -> None:
+    def add(self, job: int, upstream: Sequence[Sequence[int]]) -> None:
         """Let ``job`` wait for all jobs of all the sequences; itself among them does not count."""
+        if len(upstream) == 1 and len(upstream[0]) == 1:
+            self._pairs += [(job, on) for on in upstream[0] if on != job]
+            return
         singles: list[int] = []
         groups: list[int] = []
         for positions in upstream:

@@ -36,21 +36,21 @@ class Table:
     def __attrs_post_init__(self) -> None:
         self.positions = {name: position for position, name in enumerate(self.names)}
 
-    def position(self, name: str, path: SpecPath, of: str = "") -> int | None:
+    def position(self, name: str, path: SpecPath, of: str | None = None) -> int | None:
         """Return the position of ``name``; None and a finding when it is not known.
 
         Args:
             path: Where it is named.
-            of: Whose entry this is, such as ``job 'a'``, for the message.
+            of: Name of the job whose entry this is, for the message.
         """
         found = self.positions.get(name)
         if found is None and not self.doubtful:
             hint = suggestion(name, self._candidates(name)).removeprefix("; ")
-            whose = f" in {of}" if of else ""
+            whose = f" in job {of!r}" if of else ""
             self.problems.add(Finding(f"unknown {self.kind} {name!r}{whose}", hint=hint, path=path), "unknown")
         return found
 
-    def matching(self, pattern: str, path: SpecPath, of: str = "") -> tuple[int, ...]:
+    def matching(self, pattern: str, path: SpecPath, of: str | None = None) -> tuple[int, ...]:
         """Return the positions of all names in which ``pattern`` is found anywhere, in order.
 
         A bad pattern and one that matches nothing are findings. The same pattern gives the same object.
@@ -63,7 +63,7 @@ class Table:
             self.problems.add(Finding(found, hint=hint, path=path), "bad pattern")
             return ()
         if not found and not self.doubtful:
-            whose = f" (in {of})" if of else ""
+            whose = f" (in job {of!r})" if of else ""
             known = f"among them: {', '.join(self.names[:5])}" if self.names else "none are defined"
             text = f"pattern {pattern!r} matches none of the {len(self.names)} {self.kind} names{whose}"
             self.problems.add(Finding(text, hint=known, path=path), "no match")

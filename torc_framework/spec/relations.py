@@ -63,10 +63,9 @@ class RelationFinder:
         for position, (names, patterns, kind) in enumerate(RELATIONS):
             exact, regexes = getattr(job, names), getattr(job, patterns)
             if exact or regexes:
-                of = f"job {job.name!r}"
-                parts = self.finders[kind].patterns(regexes or [], (*at, patterns), of)
+                parts = self.finders[kind].patterns(regexes or [], (*at, patterns), job.name)
                 if exact:
-                    parts.insert(0, self.finders[kind].exact(exact, (*at, names), of, literal))
+                    parts.insert(0, self.finders[kind].exact(exact, (*at, names), job.name, literal=literal))
                 lists[position] = parts[0] if len(parts) == 1 else tuple(dict.fromkeys(chain.from_iterable(parts)))
         command = self._filled(job, "command", at, lists) if "${" in job.command else job.command
         script = job.invocation_script
@@ -84,7 +83,7 @@ class RelationFinder:
                 hint = suggestion(direction, _DIRECTIONS).removeprefix("; ")
                 self.problems.add(Finding(f"unknown reference {match[0]!r}", "input or output", hint, path), match[0])
                 return match[0]
-            position = self.finders[kind].table.position(target, path, f"{match[0]} of job {job.name!r}")
+            position = self.finders[kind].table.position(target, path, job.name)
             if position is None:
                 return match[0]
             index = _LISTS[kind, direction]
@@ -122,17 +121,19 @@ class ListFinder:
     table: Table
     _known: dict[int, tuple[list[str], tuple[int, ...]]] = field(factory=dict)
 
-    def exact(self, names: list[str], path: SpecPath, of: str, literal: bool) -> tuple[int, ...]:
+    def exact(self, names: list[str], path: SpecPath, of: str | None = None, *, literal: bool) -> tuple[int, ...]:
         """Return the positions of ``names``, each once; an unknown name is a finding.
 
         Args:
             path: Path of the list.
-            of: Whose list it is, for the message.
+            of: Name of the job whose list it is, for the message.
             literal: The list stands in the file as it is.
         """
+        get = self.table.positions.get
+        if len(names) == 1 and (only := get(names[0])) is not None:
+            return (only,)
         if len(names) >= _LONG and (known := self._known.get(id(names))) is not None:
             return known[1]
-        get = self.table.positions.get
         found: dict[int, None] = {}
         for entry, name in enumerate(names):
             if (position := get(name)) is None:
@@ -144,6 +145,6 @@ class ListFinder:
             self._known[id(names)] = (names, positions)  # holding the list keeps its id from being used again
         return positions
 
-    def patterns(self, patterns: list[str], path: SpecPath, of: str) -> list[tuple[int, ...]]:
+    def patterns(self, patterns: list[str], path: SpecPath, of: str | None = None) -> list[tuple[int, ...]]:
         """Return the positions that each pattern matches; the same pattern gives the same object."""
         return [self.table.matching(pattern, (*path, entry), of) for entry, pattern in enumerate(patterns)]

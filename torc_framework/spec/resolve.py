@@ -1,6 +1,6 @@
 """Fifth stage: names → positions. Makes the plan, and finds whatever does not fit together."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from torc_framework.errors import suggestion
@@ -16,7 +16,7 @@ from torc_framework.spec.expand import Expanded
 from torc_framework.spec.model import JobSpec, WorkflowSpec
 from torc_framework.spec.names import Table, report_duplicates
 from torc_framework.spec.options import LoadOptions
-from torc_framework.spec.relations import JobRelations, ListFinder, RelationFinder
+from torc_framework.spec.relations import NONE, JobRelations, ListFinder, RelationFinder
 from torc_framework.spec.schedulers import check_nodes, warn_of_mixture
 from torc_framework.spec.schema import rule_schema
 
@@ -118,8 +118,7 @@ class _Resolver:
 
     def _bind(self, planned: PlannedJob, job: JobSpec, origin: int) -> None:
         """Set what a job names besides jobs and files."""
-        of = f"job {job.name!r}"
-        at = ("jobs", origin)
+        of, at = job.name, ("jobs", origin)
         if job.resource_requirements:
             path = (*at, "resource_requirements")
             planned.resource_requirements = self.requirements.position(job.resource_requirements, path, of)
@@ -133,7 +132,7 @@ class _Resolver:
             self.problems.add(Finding(text, hint="keep one of them", path=(*at, "slurm_scheduler")), "two")
         known = self.options.executors
         if job.executor and known is not None and job.executor not in known:
-            text = f"unknown executor {job.executor!r} in {of}"
+            text = f"unknown executor {job.executor!r} in job {of!r}"
             hint = suggestion(job.executor, sorted(known)).removeprefix("; ")
             self.problems.add(Finding(text, hint=hint, path=(*at, "executor")), "unknown")
         planned.executor = job.executor
@@ -157,13 +156,13 @@ class _Resolver:
 
     def _explicit(self, job: JobSpec, position: int, origin: int, *, literal: bool) -> list[tuple[int, ...]]:
         """Return what a job says itself that it waits for: one sequence for its list, one for each pattern."""
-        of = f"job {job.name!r}"
         path = ("jobs", origin, "depends_on")
-        found = [self.jobs.exact(job.depends_on, path, of, literal)] if job.depends_on else []
+        found = [self.jobs.exact(job.depends_on, path, job.name, literal=literal)] if job.depends_on else []
         if found and position in found[0]:
-            self.problems.add(Finding(f"{of} waits for itself", hint="take it out of its own list", path=path), "own")
+            text = f"job {job.name!r} waits for itself"
+            self.problems.add(Finding(text, hint="take it out of its own list", path=path), "own")
         if job.depends_on_regexes:
-            found += self.jobs.patterns(job.depends_on_regexes, ("jobs", origin, "depends_on_regexes"), of)
+            found += self.jobs.patterns(job.depends_on_regexes, ("jobs", origin, "depends_on_regexes"), job.name)
         return found
 
     def _producers(self, outputs: int) -> dict[int, list[int]]:
@@ -201,7 +200,7 @@ class _Resolver:
 
 
 def _implied(
-    inputs: Sequence[int], producers: dict[int, list[int]], chunks: dict[tuple[int, ...], tuple[int, ...]]
+    inputs: Sequence[int], producers: Mapping[int, Sequence[int]], chunks: dict[tuple[int, ...], tuple[int, ...]]
 ) -> list[Sequence[int]]:
     """Return what a job waits for because of what it reads.
 
@@ -211,10 +210,10 @@ def _implied(
     if not inputs or not producers:
         return []
     if len(inputs) == 1:
-        return [producers.get(inputs[0], ())]
-    shared: list[Sequence[int]] = [known for read in inputs if len(known := producers.get(read, ())) > 1]
+        return [producers.get(inputs[0], NONE)]
+    writers = [producers.get(read, NONE) for read in inputs]
+    shared = [known for known in writers if len(known) > 1]
     key = tuple(inputs)
     if key not in chunks:
-        singles = (known[0] for read in inputs if len(known := producers.get(read, ())) == 1)
-        chunks[key] = tuple(dict.fromkeys(singles))
+        chunks[key] = tuple(dict.fromkeys(known[0] for known in writers if len(known) == 1))
     return [*shared, chunks[key]]
