@@ -1,22 +1,27 @@
 """The ASGI application: every endpoint under one prefix."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
-from fastapi import APIRouter, FastAPI
-from fastapi.exceptions import RequestValidationError
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from torc_framework import __version__
 from torc_framework.server.answers import STATUS_OF, RequestError, error_answer, misunderstood, refused
-from torc_framework.server.crud import record_router
+from torc_framework.server.crud import record_endpoints
+from torc_framework.server.endpoints import mount
 from torc_framework.server.hot import Hot
 from torc_framework.server.middleware import Envelope
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 from torc_framework.server.waiting import WaitingRoom
-from torc_framework.server.workflows import workflow_router
+from torc_framework.server.workflows import WORKFLOW_ENDPOINTS
 from torc_framework.store.database import Database
+
+_log = logging.getLogger("torc.server")
 
 
 def create_app(settings: ServerSettings, database: Database | None = None) -> FastAPI:
@@ -47,33 +52,40 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     )
     app.state.room = room
     app.router.routes[:0] = Hot(database, room).routes()
-    router = APIRouter(prefix=API_PREFIX)
-    router.include_router(workflow_router(database))
-    router.include_router(record_router(database))
-
-    @router.get("/ping")
-    async def ping() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @router.get("/version")
-    async def version() -> str:
-        return __version__
-
-    app.include_router(router)
-    _answer_errors(app)
+    app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)
+    app.add_api_route(f"{API_PREFIX}/version", _version, include_in_schema=False)
+    endpoints = [*WORKFLOW_ENDPOINTS, *record_endpoints()]
+    mount(app, database, endpoints)
+    app.openapi = lambda: _document(endpoints)  # type: ignore[method-assign]
+    for kind in STATUS_OF:
+        app.add_exception_handler(kind, refused)
+    app.add_exception_handler(RequestError, misunderstood)
+    app.add_exception_handler(HTTPException, _no_such_path)
+    app.add_exception_handler(Exception, _failed)
     app.add_middleware(Envelope)
     return app
 
 
-def _answer_errors(app: FastAPI) -> None:
-    for kind in STATUS_OF:
-        app.add_exception_handler(kind, refused)
-    app.add_exception_handler(RequestError, misunderstood)
-    app.add_exception_handler(RequestValidationError, _invalid)
+async def _ping() -> dict[str, str]:
+    return {"status": "ok"}
 
 
-def _invalid(_request: Request, error: Exception) -> Response:
-    """Answer a path, query or body that does not parse: 400, every finding named."""
-    assert isinstance(error, RequestValidationError)
-    findings = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors()]
-    return error_answer(400, "; ".join(findings))
+async def _version() -> str:
+    return __version__
+
+
+def _document(endpoints: list[Any]) -> dict[str, Any]:
+    from torc_framework.server.openapi import document
+
+    return document(endpoints)
+
+
+def _no_such_path(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return error_answer(error.status_code, str(error.detail))
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    """Answer a fault of ours."""
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return error_answer(500, "An internal error occurred")

@@ -1,40 +1,74 @@
-"""Request bodies: JSON, and the shape of each record, derived from its declaration."""
+"""Request bodies: from JSON to values of the classes that say how they must look.
 
-from collections.abc import Mapping
+Records are checked strictly and completely by models made from their declarations: an integer is no
+text, a boolean is no integer, and every misfit is named at once.
+"""
+
+from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Annotated, Any, Final, cast, get_args, get_origin
 
 import msgspec
 from attrs import NOTHING, fields
-from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from starlette.requests import Request
 
-from torc_framework.models.records import Access, describe
+from torc_framework.models.records import Access, Record, describe
 from torc_framework.server.answers import RequestError
 
 _INTEGER: Final = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 """What a column can hold."""
 
 
-async def json_body(request: Request) -> Any:
-    """Return the body as JSON values; None if there is none.
+def parse_json(body: bytes) -> Any:
+    """Return the values of a JSON text; None for an empty one.
 
     Raises:
         RequestError: it is not JSON.
     """
-    body = await request.body()
     try:
         return msgspec.json.decode(body) if body.strip() else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RequestError(f"body: {error}") from error
 
 
-JsonBody = Annotated[Any, Depends(json_body)]
+def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list[str]]:
+    """Return a body's values, and the names of unknown fields.
+
+    For a record these are the fields that were sent, by name; for any other class an instance.
+
+    Args:
+        complete: Every required field must be there.
+
+    Raises:
+        RequestError: the body does not fit.
+    """
+    if kind in get_args(Record):
+        return _parse_record(kind, sent, complete=complete)
+    try:
+        value = msgspec.convert({} if sent is None else sent, kind, str_keys=True)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise RequestError(f"body: {error}") from error
+    return value, []
+
+
+def _parse_record(record: type[Any], sent: Any, *, complete: bool) -> tuple[dict[str, Any], list[str]]:
+    if not isinstance(sent, Mapping):
+        raise RequestError("body: expected a JSON object")
+    try:
+        model = _model(cast("Hashable", record)).model_validate(sent)
+    except ValidationError as error:
+        findings = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors()]
+        raise RequestError(f"body: {'; '.join(findings)}") from error
+    unknown = sorted(model.model_extra or ())
+    values = {name: getattr(model, name) for name in model.model_fields_set if name not in unknown}
+    missing = [name for name in _required(cast("Hashable", record)) if values.get(name) is None]
+    if complete and missing:
+        raise RequestError(f"body: missing {', '.join(missing)}")
+    return values, unknown
 
 
 @cache
-def body_model(record: type[Any]) -> type[BaseModel]:
+def _model(record: Any) -> type[BaseModel]:
     """Return the model of a record's body: strict types, every field optional, unknown ones kept apart."""
     optional: dict[str, Any] = {
         attribute.name: (_bounded(attribute.type) | None, None)
@@ -61,42 +95,10 @@ def _bounded(kind: Any) -> Any:
 
 
 @cache
-def required_names(record: type[Any]) -> tuple[str, ...]:
-    """Return the fields that a new record must have."""
+def _required(record: Any) -> tuple[str, ...]:
+    """Return the fields that a new record must have; JSON values may be null."""
     return tuple(
         attribute.name
         for attribute in fields(record)
-        if attribute.default is NOTHING and describe(attribute)[1] is not Access.SERVER
+        if attribute.default is NOTHING and describe(attribute)[1] is not Access.SERVER and attribute.type is not Any
     )
-
-
-def parse_record(record: type[Any], body: Any, *, complete: bool) -> tuple[dict[str, Any], list[str]]:
-    """Return the fields that were sent, and the names of unknown ones.
-
-    Args:
-        complete: Every required field must be there.
-
-    Raises:
-        RequestError: the body does not fit the record; every misfit is named.
-    """
-    if not isinstance(body, Mapping):
-        raise RequestError("body: expected a JSON object")
-    try:
-        model = body_model(record).model_validate(body)
-    except ValidationError as error:
-        findings = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors()]
-        raise RequestError(f"body: {'; '.join(findings)}") from error
-    unknown = sorted(model.model_extra or ())
-    sent = {name: getattr(model, name) for name in model.model_fields_set if name not in unknown}
-    missing = [name for name in required_names(record) if sent.get(name) is None and name != "data"]
-    if complete and missing:
-        raise RequestError(f"body: missing {', '.join(missing)}")
-    return sent, unknown
-
-
-def warning(unknown: list[str]) -> dict[str, str] | None:
-    """Return the header that names fields which were ignored."""
-    if not unknown:
-        return None
-    names = ", ".join(unknown).encode("ascii", "replace").decode().replace('"', "'").replace("\n", " ")
-    return {"Warning": f'299 torc "unknown fields ignored: {names[:500]}"'}

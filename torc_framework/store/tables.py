@@ -38,8 +38,9 @@ class StatusType(sa.types.TypeDecorator[str]):
 
 
 class Base(SQLModel):
-    """What all tables share."""
+    """What all tables share; validators are built when first used, which the store never does."""
 
+    model_config = {"defer_build": True}
     metadata = sa.MetaData(
         naming_convention={
             "ix": "ix_%(table_name)s_%(column_0_N_name)s",

@@ -1,0 +1,191 @@
+"""An endpoint is one declaration: method, path, what it takes, and a function on a transaction.
+
+The function gets a `Call` and returns what is to be answered; it runs in a thread, inside a
+transaction that is committed when it returns. Everything it does not say is the same for all:
+reading the body, parsing ids and query, encoding the answer, naming what was ignored. The OpenAPI
+document is made from the same declarations.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import Factory, field, frozen
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from torc_framework.server.answers import RequestError, answer
+from torc_framework.server.bodies import parse_body, parse_json
+from torc_framework.server.settings import API_PREFIX
+from torc_framework.store.database import Database
+from torc_framework.store.sql import Tx
+
+MAX_LIMIT: Final = 10_000
+"""Most items of one page; a larger ``limit`` means this."""
+_TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
+@frozen
+class Parameter:
+    """One query parameter.
+
+    Attributes:
+        kind: int, str or bool; ``repeated`` ones are lists of it.
+        default: Its value when it is not given.
+        required: It must be given.
+        least: Smallest value of a number.
+    """
+
+    kind: type[Any]
+    default: Any = None
+    required: bool = False
+    repeated: bool = False
+    least: int = -(2**63)
+
+    def parse(self, name: str, text: str) -> Any:
+        """Return the value that a text stands for.
+
+        Raises:
+            RequestError: it stands for none.
+        """
+        if self.kind is bool:
+            if text.lower() not in _TRUTH:
+                raise RequestError(f"query {name!r}: {text!r} is neither true nor false")
+            return _TRUTH[text.lower()]
+        if self.kind is int:
+            return _integer(f"query {name!r}", text, self.least)
+        return text
+
+
+PAGE_PARAMETERS: Final = {
+    "offset": Parameter(int, 0, least=0),
+    "limit": Parameter(int, MAX_LIMIT, least=0),
+}
+"""Query parameters of everything that comes in pages."""
+
+
+@frozen
+class Call:
+    """One request, parsed."""
+
+    ids: Mapping[str, int]
+    query: Mapping[str, Any]
+    body: Any
+
+    @property
+    def id(self) -> int:
+        """The id in the path."""
+        return self.ids["id"]
+
+
+Work = Callable[[Tx, Call], Any]
+
+
+@frozen
+class Endpoint:
+    """One endpoint.
+
+    Attributes:
+        changes: It may change something.
+        body: Class of its body's values; None if the body is not looked at.
+        partial: Required fields of the body may be absent.
+        answers: Class of what it answers, for the documentation.
+    """
+
+    method: str
+    path: str
+    work: Work
+    changes: bool = False
+    query: Mapping[str, Parameter] = Factory(dict)
+    body: type[Any] | None = None
+    partial: bool = False
+    answers: Any = None
+    tags: Sequence[str] = field(default=("workflows",))
+
+
+def page(items: Sequence[Any], offset: int, total: int) -> dict[str, Any]:
+    """Return one page as Torc's clients expect it."""
+    return {
+        "items": items,
+        "offset": offset,
+        "max_limit": MAX_LIMIT,
+        "count": len(items),
+        "total_count": total,
+        "has_more": offset + len(items) < total,
+    }
+
+
+def mount(app: FastAPI, database: Database, endpoints: Iterable[Endpoint]) -> None:
+    """Add endpoints to the application."""
+    for endpoint in endpoints:
+        app.add_api_route(
+            API_PREFIX + endpoint.path,
+            _handler(endpoint, database),
+            methods=[endpoint.method],
+            response_model=None,
+            include_in_schema=False,
+        )
+
+
+def _handler(endpoint: Endpoint, database: Database) -> Callable[[Request], Awaitable[Response]]:
+    begin = database.write if endpoint.changes else database.read
+
+    def do(call: Call, ignored: list[str]) -> Response:
+        with begin() as tx:
+            content = endpoint.work(tx, call)
+        return answer(content, headers=_warning(ignored))
+
+    async def handle(request: Request) -> Response:
+        ids = {name: _integer(f"path: {name}", text) for name, text in request.path_params.items()}
+        query, ignored = _parse_query(endpoint, request)
+        body = None
+        if endpoint.body is not None:
+            sent = parse_json(await request.body())
+            body, unknown = parse_body(endpoint.body, _placed(sent, endpoint, ids), complete=not endpoint.partial)
+            ignored += unknown
+        return await run_in_threadpool(do, Call(ids, query, body), ignored)
+
+    return handle
+
+
+def _placed(sent: Any, endpoint: Endpoint, ids: Mapping[str, int]) -> Any:
+    """Return a body that says which workflow it is for, if the path says so."""
+    if isinstance(sent, dict) and endpoint.path.startswith("/workflows/{id}/"):
+        return {**sent, "workflow_id": ids["id"]}
+    return sent
+
+
+def _parse_query(endpoint: Endpoint, request: Request) -> tuple[dict[str, Any], list[str]]:
+    """Return the values of all parameters, and the names of unknown ones."""
+    given = request.query_params
+    query: dict[str, Any] = {}
+    for name, parameter in endpoint.query.items():
+        texts = given.getlist(name)
+        if texts:
+            values = [parameter.parse(name, text) for text in texts]
+            query[name] = values if parameter.repeated else values[-1]
+        elif parameter.required:
+            raise RequestError(f"query {name!r} is missing")
+        else:
+            query[name] = parameter.default
+    return query, [name for name in given if name not in endpoint.query]
+
+
+def _integer(what: str, text: str, least: int = -(2**63)) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise RequestError(f"{what}: {text[:100]!r} is not an integer") from None
+    if not least <= number < 2**63:
+        raise RequestError(f"{what}: {text[:100]} is out of range")
+    return number
+
+
+def _warning(ignored: list[str]) -> dict[str, str] | None:
+    """Return the header that names what was ignored."""
+    if not ignored:
+        return None
+    names = ", ".join(sorted(set(ignored)))[:500]
+    printable = "".join(letter if " " <= letter <= "~" and letter != '"' else "?" for letter in names)
+    return {"Warning": f'299 torc "ignored: {printable}"'}
