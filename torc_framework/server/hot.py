@@ -65,6 +65,7 @@ class Hot:
         workflow_id = int(request.path_params["id"])
         wanted: ExchangeRequest = await decoded(request, _decode_exchange, 422)
         if wanted.wait_s <= 0:
+            self._room.supersede(workflow_id, wanted.compute_node_id, wanted.seq)
             return answer(await self._exchange(workflow_id, wanted))
         deadline = asyncio.get_running_loop().time() + min(wanted.wait_s, MAX_WAIT_S)
         with self._room.wait(workflow_id, wanted.compute_node_id, wanted.seq) as waiter:

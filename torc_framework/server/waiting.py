@@ -73,6 +73,12 @@ class WaitingRoom:
                 self._watch.cancel()
                 self._watch = None
 
+    def supersede(self, workflow_id: int, node_id: int, seq: int) -> None:
+        """End a runner's older calls: what they wait for may not be what it wants now."""
+        for waiter in self._waiters.get(workflow_id, ()):
+            if waiter.node_id == node_id and waiter.seq <= seq:
+                waiter.end()
+
     def touched(self, workflow_ids: set[int]) -> None:
         """Wake the runners of these workflows; may be called in any thread."""
         if self._loop is None:
