@@ -59,12 +59,13 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_spec_is_refused(torc: Any, work: Path, name: str) -> None:
-    """Whatever is wrong with it."""
+def test_a_bad_spec_is_refused(torc: Any, server: str, work: Path, name: str) -> None:
+    """Whatever is wrong with it: one message, exit code 2, nothing created."""
+    env = {"TORC_API_URL": server}
     file, content, mention = BAD[name]
     path = work / file
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    done = torc("run", file)
+    done = torc("run", file, env=env)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr[:2000]
     assert done.stderr.startswith("Error: ")
     assert done.stderr.count("Error: ") == 1
@@ -72,7 +73,7 @@ def test_a_bad_spec_is_refused(torc: Any, work: Path, name: str) -> None:
     assert mention in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr) < 5000
-    assert json.loads(torc("workflows", "list", "--all-users", "-f", "json").stdout) == []
+    assert json.loads(torc("workflows", "list", "--all-users", "-f", "json", env=env).stdout) == []
 
 
 def test_a_folder_and_a_missing_file_are_refused(torc: Any, work: Path) -> None:

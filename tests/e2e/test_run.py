@@ -23,6 +23,11 @@ SLEEPERS = (
     "  - {name: 'sleep{i}', command: 'touch started{i}; exec sleep 300', parameters: {i: '1:2'}}\n"
     "  - {name: later, command: 'true', depends_on_regexes: ['sleep.*']}\n"
 )
+STUBBORN = (
+    "name: stubborn\njobs:\n"
+    "  - name: 'sleep{i}'\n    parameters: {i: '1:2'}\n    supports_termination: true\n"
+    "    command: \"trap 'touch asked{i}' TERM; touch started{i}; while :; do sleep 0.05; done\"\n"
+)
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
@@ -53,9 +58,11 @@ def statuses(torc: Any, workflow_id: int, **settings: Any) -> dict[str, str]:
 
 
 @contextmanager
-def started(torc_env: dict[str, str], work: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+def started(
+    torc_env: dict[str, str], work: Path, *arguments: str, spec: str = SLEEPERS
+) -> Iterator["subprocess.Popen[str]"]:
     """Start ``torc run`` on the sleepers, and wait until both sleep."""
-    (work / "spec.yaml").write_text(SLEEPERS)
+    (work / "spec.yaml").write_text(spec)
     process = subprocess.Popen(
         ["torc", "run", "spec.yaml", "--num-cpus", "2", *arguments],
         cwd=work,
@@ -193,12 +200,11 @@ def test_ctrl_c_ends_jobs_cleanly(torc: Any, torc_env: dict[str, str], work: Pat
 
 
 def test_ctrl_c_twice_ends_at_once(torc: Any, torc_env: dict[str, str], work: Path, database: Path) -> None:
-    """Jobs that ignore SIGTERM are killed; their statuses are right all the same."""
-    with started(torc_env, work, "--term-lead-s", "600") as process:
+    """Jobs that take their time over SIGTERM are killed; their statuses are right all the same."""
+    with started(torc_env, work, "--term-lead-s", "600", spec=STUBBORN) as process:
         process.send_signal(signal.SIGINT)
-        time.sleep(0.3)  # two signals of one kind that arrive together are one
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+        wait_for(lambda: all((work / f"asked{i}").exists() for i in (1, 2)), "the first signal's effect")
+        process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 130, out + err
     assert servers(database) == []

@@ -1,6 +1,7 @@
 """The program ``torc``: runs a command, and turns every end it can have into an exit code and at most one message."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments in (["--version"], ["-V"]):
         print(f"torc {__version__}")  # answered before anything is imported
         return ExitStatus.OK
+    code = _run(arguments)
+    if argv is None:
+        # What is left is the interpreter's own end: a late Ctrl-C would only spoil the exit code.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    """Run the command with a session of its own; whatever goes wrong becomes a message and a code."""
     from torc_framework.cli.session import Session
 
     session = Session()
