@@ -74,21 +74,21 @@ def _object(schema: Mapping[str, Any]) -> Test:
     required = frozenset(schema.get("required", ()))
     extra = schema.get("additionalProperties", True)
     others = _tests_by_type(extra) if isinstance(extra, dict) else ({}, _always if extra else _never)
-    fewest = schema.get("minProperties", 0)
+    fewest: int = schema.get("minProperties", 0)
 
     def test(value: Mapping[str, Any]) -> bool:
         for key, item in value.items():  # by type first, in one place: this loop is what the check costs
             tests, other = members.get(key, others)
             if not tests.get(type(item), other)(item):
                 return False
-        return len(value) >= fewest and value.keys() >= required
+        return len(value) >= fewest and required.issubset(value)
 
     return test
 
 
 def _array(schema: Mapping[str, Any]) -> Test:
     tests, other = _tests_by_type(schema.get("items", {}))
-    fewest = schema.get("minItems", 0)
+    fewest: int = schema.get("minItems", 0)
 
     def test(value: list[Any]) -> bool:
         for item in value:
