@@ -1,5 +1,8 @@
 """``torc run``: from a spec, or an existing workflow, to results."""
 
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -116,6 +119,7 @@ def _execute(session: Session, workflow_id: int, given: dict[str, Any]) -> None:
     from torc_framework.runner import run as run_workflow
 
     settings = _settings(session, workflow_id, given)
+    _let_jobs_find_torc()
     progress = ProgressLine(enabled=not session.wants_json)
     try:
         outcome = run_workflow(settings, session.plugins(), progress)
@@ -124,6 +128,16 @@ def _execute(session: Session, workflow_id: int, given: dict[str, Any]) -> None:
     report(session, workflow_id, outcome)
     if (status := exit_status(outcome)) is not ExitStatus.OK:
         raise typer.Exit(int(status))
+
+
+def _let_jobs_find_torc() -> None:
+    """Put the folder of this program at the end of PATH if jobs would not find ``torc`` otherwise.
+
+    A program that is called by its path, without its environment being activated, is not on PATH.
+    """
+    if shutil.which("torc") is None:
+        folder = str(Path(sys.executable).parent)
+        os.environ["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH", os.defpath), folder]))
 
 
 def _settings(session: Session, workflow_id: int, given: dict[str, Any]) -> "RunnerSettings":
