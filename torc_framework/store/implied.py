@@ -56,18 +56,21 @@ _IMPLIED: Final = (
 )
 
 
-def add_implied_dependencies(tx: Tx, workflow_id: int) -> None:
-    """Add what files and user data imply for jobs that have not been looked at; counters are not kept.
+def add_implied_dependencies(tx: Tx, workflow_id: int) -> bool:
+    """Add what files and user data imply for jobs that have not been looked at.
+
+    Returns:
+        Whether any were added; the counters of blockers are wrong then.
 
     Raises:
         RuleError: the dependencies now have a cycle.
     """
     if not tx.value(_HAS_UNRESOLVED, workflow_id):
-        return
-    for statement in _IMPLIED:
-        tx.run(statement, workflow_id)
+        return False
+    added = sum(tx.run(statement, workflow_id) for statement in _IMPLIED)
     _refuse_cycles(tx, workflow_id)
     tx.run(_RESOLVED, workflow_id)
+    return added > 0
 
 
 _NAMES = Statement(sa.select(t.JOB.c.id, t.JOB.c.name).where(t.JOB.c.id.in_(ids_param())))

@@ -6,6 +6,7 @@ other sender.
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from operator import attrgetter
 
 from torc_framework.models.plan import Plan
 from torc_framework.store.errors import RuleError
@@ -39,7 +40,7 @@ def _check_names(kind: str, names: Iterable[str], count: int) -> None:
 
 def _check_positions(plan: Plan) -> None:
     jobs = plan.jobs
-    lists = {name: [p for job in jobs if (p := getattr(job, name))] for name in _LISTS}
+    lists = {name: [several for several in map(attrgetter(name), jobs) if several] for name in _LISTS}
     used: list[tuple[str, Iterable[int], Sequence[object]]] = [
         ("dependencies", chain.from_iterable(plan.dependencies), jobs),
         ("barriers", chain.from_iterable([*b.upstream, *b.downstream] for b in plan.barriers), jobs),
@@ -47,7 +48,7 @@ def _check_positions(plan: Plan) -> None:
         ("actions", (a.scheduler for a in plan.actions if a.scheduler is not None), plan.slurm_schedulers),
         *((name, chain.from_iterable(lists[name]), getattr(plan, target)) for name, target in _LISTS.items()),
         *(
-            (name, [p for job in jobs if (p := getattr(job, name)) is not None], getattr(plan, target))
+            (name, (n for n in map(attrgetter(name), jobs) if n is not None), getattr(plan, target))
             for name, target in _SINGLES.items()
         ),
     ]
@@ -57,7 +58,7 @@ def _check_positions(plan: Plan) -> None:
             wrong = min(distinct) if min(distinct) < 0 else max(distinct)
             raise RuleError(f"{name}: position {wrong} is not among the {len(target)} there are")
     for name, several in lists.items():
-        if any(len(set(positions)) != len(positions) for positions in several):
+        if any(len(set(positions)) != len(positions) for positions in several if len(positions) > 1):
             raise RuleError(f"{name}: a job lists one twice")
 
 

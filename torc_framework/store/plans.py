@@ -6,8 +6,9 @@ they exist. A plan of 100,000 jobs is a handful of ``executemany`` calls.
 
 import gc
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
@@ -22,7 +23,7 @@ from torc_framework.store import tables as t
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import utc_text
 from torc_framework.store.plan_checks import check_plan
-from torc_framework.store.sql import Row, Statement, Tx, insertion
+from torc_framework.store.sql import Insertion, Row, Tx, insertion
 
 DEFAULT_REQUIREMENTS: Final = "default"
 """Name of the requirements that every workflow has, for jobs that name none."""
@@ -47,7 +48,7 @@ def _columns(table: sa.Table, *leave_out: str) -> tuple[str, ...]:
     return tuple(name for name in table.columns.keys() if name not in leave_out)  # noqa: SIM118 - not a dict
 
 
-def _record_insertion(table: sa.Table) -> tuple[Statement, tuple[str, ...]]:
+def _record_insertion(table: sa.Table) -> tuple[Insertion, tuple[str, ...]]:
     names = _columns(table)
     return insertion(table, *names), names
 
@@ -166,11 +167,11 @@ def _create_plan(tx: Tx, plan: Plan, initialized: bool) -> StoredPlan:
     first_job = next_id(tx, t.JOB)
     first["default"] = default_requirements(tx, workflow_id)
     status = _status_of_new_jobs(initialized=initialized)
-    tx.run_each(_INSERT_JOBS, list(_job_rows(plan, workflow_id, first_job, first, status)))
-    tx.run_each(_INSERT_DEPENDENCIES, [(first_job + job, first_job + on) for job, on in plan.dependencies])
+    tx.insert(_INSERT_JOBS, list(_job_rows(plan, workflow_id, first_job, first, status)))
+    tx.insert(_INSERT_DEPENDENCIES, [(first_job + job, first_job + on) for job, on in plan.dependencies])
     _insert_barriers(tx, plan, workflow_id, first_job)
     for relation, (statement, part) in _JOB_RELATIONS.items():
-        tx.run_each(statement, list(_relation_rows(plan, relation, first_job, first[part])))
+        tx.insert(statement, _relation_rows(plan, relation, first_job, first[part]))
     _insert_actions(tx, plan, workflow_id, first_job, first["slurm_schedulers"])
     return StoredPlan(workflow_id, {name: len(getattr(plan, part)) for name, part in _COUNTS.items()})
 
@@ -192,7 +193,7 @@ def _insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int)
             values["data"] = None if record.data is None else _encode(record.data).decode()
         values.update(id=record_id, workflow_id=workflow_id)
         rows.append(tuple(values[name] for name in columns))
-    tx.run_each(statement, rows)
+    tx.insert(statement, rows)
     return start
 
 
@@ -230,8 +231,8 @@ def _job_rows(
             insert_ids(command) if _USER_DATA_MARK in command else command,
             insert_ids(script) if script is not None and _USER_DATA_MARK in script else script,
             waiting if waits_for else free,
-            job.cancel_on_blocking_job_failure,
-            job.supports_termination,
+            1 if job.cancel_on_blocking_job_failure else 0,
+            1 if job.supports_termination else 0,
             default if job.resource_requirements is None else requirements + job.resource_requirements,
             None if job.scheduler is None else schedulers + job.scheduler,
             None if job.failure_handler is None else handlers + job.failure_handler,
@@ -253,21 +254,18 @@ def _user_data_ids(plan: Plan, first: int) -> Callable[[str], str]:
     return lambda text: _USER_DATA_REFERENCE.sub(replace, text)
 
 
-def _relation_rows(plan: Plan, relation: str, first_job: int, first: int) -> Iterator[Row]:
-    for job_id, job in enumerate(plan.jobs, first_job):
-        positions: Iterable[int] | None = getattr(job, relation)
-        if positions:
-            for position in positions:
-                yield job_id, first + position
+def _relation_rows(plan: Plan, relation: str, first_job: int, first: int) -> list[Row]:
+    positions = map(attrgetter(relation), plan.jobs)
+    return [(job_id, first + n) for job_id, several in enumerate(positions, first_job) if several for n in several]
 
 
 def _insert_barriers(tx: Tx, plan: Plan, workflow_id: int, first_job: int) -> None:
     if not plan.barriers:
         return
     groups = list(enumerate(plan.barriers, next_id(tx, t.DEPENDENCY_GROUP)))
-    tx.run_each(_INSERT_GROUPS, [(group, workflow_id, len(barrier.upstream)) for group, barrier in groups])
-    tx.run_each(_INSERT_MEMBERS, [(group, first_job + job) for group, b in groups for job in b.upstream])
-    tx.run_each(_INSERT_WAITERS, [(group, first_job + job) for group, b in groups for job in b.downstream])
+    tx.insert(_INSERT_GROUPS, [(group, workflow_id, len(barrier.upstream)) for group, barrier in groups])
+    tx.insert(_INSERT_MEMBERS, [(group, first_job + job) for group, b in groups for job in b.upstream])
+    tx.insert(_INSERT_WAITERS, [(group, first_job + job) for group, b in groups for job in b.downstream])
 
 
 def _insert_actions(tx: Tx, plan: Plan, workflow_id: int, first_job: int, first_scheduler: int) -> None:
@@ -292,7 +290,7 @@ def _insert_actions(tx: Tx, plan: Plan, workflow_id: int, first_job: int, first_
         )
     tx.connection.execute(sa.insert(t.WORKFLOW_ACTION), rows)
     watched = [(action_id, first_job + job) for action_id, action in numbered for job in action.jobs or ()]
-    tx.run_each(_INSERT_ACTION_JOBS, watched)
+    tx.insert(_INSERT_ACTION_JOBS, watched)
 
 
 def required_triggers(trigger_type: str, jobs: Sequence[int] | None) -> int:

@@ -78,7 +78,7 @@ _IN: Final = {
         "uninitialized": {JobStatus.UNINITIALIZED},
         "live": LIVE,
         "spoiled": {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED},
-        "to_run": (frozenset(JobStatus) - UNBLOCKING) | {JobStatus.TERMINATED},
+        "to_run": frozenset(JobStatus) - UNBLOCKING,
     }.items()
 }
 _MTIME = Statement(
@@ -199,11 +199,10 @@ def begin_run(
     held = tx.value(_HELD, workflow_id)
     if held and not force:
         raise RuleError(f"Cannot begin a run: {held} job(s) are held by active compute nodes. Use force to take them.")
-    if not only_uninitialized:
-        transitions.all_reset(tx, workflow_id)
+    changed = not only_uninitialized and transitions.all_reset(tx, workflow_id) > 0
     begin_planned_run(tx, workflow_id)
     tx.run_each(_MTIME, [(mtime, file_id, workflow_id) for file_id, mtime in (file_mtimes or {}).items()])
-    initialize_jobs(tx, workflow_id, only_uninitialized=only_uninitialized)
+    _initialize(tx, workflow_id, only_uninitialized=only_uninitialized, changed=changed)
     return status(tx, workflow_id)
 
 
@@ -219,26 +218,46 @@ def initialize_jobs(
     """Find out which jobs are blocked and which are ready.
 
     Without ``only_uninitialized``, jobs that had finished are blocked, too, if something that they
-    wait for has to run. Jobs that a runner holds are left alone.
+    wait for has to run. Terminated jobs and those that wait for a verdict run again. Jobs that a runner
+    holds are left alone.
 
     Raises:
         RuleError: the dependencies, with those implied by files and user data, have a cycle.
     """
-    now = status(tx, workflow_id)
-    add_implied_dependencies(tx, workflow_id)
+    status(tx, workflow_id)
+    _initialize(
+        tx,
+        workflow_id,
+        only_uninitialized=only_uninitialized,
+        clear_ephemeral_user_data=clear_ephemeral_user_data,
+    )
+
+
+def _initialize(
+    tx: Tx,
+    workflow_id: int,
+    *,
+    only_uninitialized: bool,
+    clear_ephemeral_user_data: bool = True,
+    changed: bool = False,
+) -> None:
+    """Do what `initialize_jobs` promises; ``changed`` says that the counters are wrong already."""
+    changed |= add_implied_dependencies(tx, workflow_id)
+    changed |= transitions.found_ready_again(tx, workflow_id) > 0
     if only_uninitialized:
         new = [job_id for (job_id,) in tx.rows(_IN["uninitialized"], workflow_id)]
-        transitions.reset(tx, downstream(tx, new))
-    else:
+        changed |= transitions.reset(tx, downstream(tx, new)) > 0
+    elif not is_uninitialized(tx, workflow_id):
         to_run = [job_id for (job_id,) in tx.rows(_IN["to_run"], workflow_id)]
-        transitions.found_blocked(tx, downstream(tx, to_run))
-    recount(tx, workflow_id)
+        changed |= transitions.found_blocked(tx, downstream(tx, to_run)) > 0
+    if changed:
+        recount(tx, workflow_id)
     transitions.all_found_blocked(tx, workflow_id)
     transitions.found_ready(tx, workflow_id)
     tx.run(_FORGET_RESULTS, workflow_id)
     if clear_ephemeral_user_data:
         tx.run(_CLEAR_EPHEMERAL, workflow_id)
-    announce_run(tx, workflow_id, now.run_id, again=only_uninitialized)
+    announce_run(tx, workflow_id, status(tx, workflow_id).run_id, again=only_uninitialized)
 
 
 def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) -> None:

@@ -32,15 +32,17 @@ _THESE: Final = JOB.c.id.in_(ids_param())
 _ALL: Final = JOB.c.workflow_id == param("workflow")
 
 _FOUND_BLOCKED = Statement(_change("found_blocked", _THESE, **_FRESH))
+_RUN_AGAIN: Final = {**NO_NODE, "ended_badly": number(0), "result_id": sa.null()}
 _FOUND_READY = Statement(
+    _change("found_ready", _ALL, JOB.c.blockers == number(0), JOB.c.status != number(JobStatus.READY), **_RUN_AGAIN),
+    "workflow",
+)
+_FOUND_READY_AGAIN = Statement(
     _change(
         "found_ready",
         _ALL,
-        JOB.c.blockers == number(0),
-        JOB.c.status != number(JobStatus.READY),
-        **NO_NODE,
-        ended_badly=number(0),
-        result_id=sa.null(),
+        JOB.c.status.in_(numbers({JobStatus.TERMINATED, JobStatus.PENDING_FAILED})),
+        **_RUN_AGAIN,
     ),
     "workflow",
 )
@@ -98,6 +100,11 @@ def all_found_blocked(tx: Tx, workflow_id: int) -> int:
 def found_ready(tx: Tx, workflow_id: int) -> int:
     """Every job of the workflow without blockers may run."""
     return tx.run(_FOUND_READY, workflow_id)
+
+
+def found_ready_again(tx: Tx, workflow_id: int) -> int:
+    """`found_ready` for jobs that were stopped or wait for a verdict: they had no blockers when they ran."""
+    return tx.run(_FOUND_READY_AGAIN, workflow_id)
 
 
 def unblocked(tx: Tx, job_ids: Sequence[int]) -> int:
