@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from torc_framework.graph import Graph
+from torc_framework.graph.dag import Graph
 from torc_framework.models.plan import Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import JobRecord, SlurmSchedulerRecord, WorkflowActionRecord, WorkflowRecord
 
@@ -217,6 +217,11 @@ class ExecutionPlan:
             int(action.config.get("num_allocations", 1)),
             self._named(jobs),
         )
+
+
+def execution_plan(plan: Plan) -> ExecutionPlan:
+    """Return the stages and events in which a plan will unfold."""
+    return ExecutionPlan(plan)
 
 
 def plan_of_records(

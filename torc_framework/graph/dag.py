@@ -1,4 +1,4 @@
-"""The dependency graph of a workflow: order, levels, components, critical path, execution plan.
+"""The dependency graph of a workflow: order, levels, components, critical path.
 
 Jobs are positions from 0. A barrier is kept as a node of its own between the jobs waited for and the
 waiting ones, so that everything here takes time and memory in proportion to jobs + pairs + the sizes
@@ -7,12 +7,8 @@ of barriers, and never to M x N.
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from torc_framework.models.plan import Barrier, Plan
-
-if TYPE_CHECKING:
-    from torc_framework.execution_plan import ExecutionPlan
 
 
 class Graph:
@@ -142,13 +138,6 @@ class Graph:
             path += [end] if end < self.count else []
             end = came_from[end]
         return path[::-1]
-
-
-def execution_plan(plan: Plan) -> "ExecutionPlan":
-    """Return the stages and events in which a plan will unfold."""
-    from torc_framework.execution_plan import ExecutionPlan
-
-    return ExecutionPlan(plan)
 
 
 def _without_loose_ends(nodes: set[int], before: dict[int, list[int]]) -> set[int]:

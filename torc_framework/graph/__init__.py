@@ -1,0 +1,6 @@
+"""The dependency graph of a workflow, and the stages in which it unfolds."""
+
+from torc_framework.graph.dag import Graph
+from torc_framework.graph.stages import ExecutionPlan, execution_plan, plan_of_records
+
+__all__ = ["ExecutionPlan", "Graph", "execution_plan", "plan_of_records"]
