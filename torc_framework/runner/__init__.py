@@ -29,6 +29,11 @@ def run(settings: RunnerSettings, plugins: "PluginManager", progress: ProgressLi
         ApiError: the server refused what the runner reported or asked for.
         UserError: an executor or one of its options is not known.
     """
+    from torc_framework.client import TorcClient
     from torc_framework.runner.loop import Runner
 
-    return Runner(settings, plugins, progress).run()
+    client = TorcClient(settings.url)
+    try:
+        return Runner(settings, plugins, client, progress).run()
+    finally:
+        client.close()

@@ -54,6 +54,7 @@ class Wishes:
         total: Resources of the whole runner.
         ahead: Jobs wanted beyond those.
         starving: Nothing is at hand although there is room: reports must not linger.
+        ask: Nothing is in hand, and the server was not asked since: do not wait for something to report.
         may_wait: A waiting call makes sense.
         flush: Send now whatever there is, and end the waiting call.
         counts: Ask for counts.
@@ -64,6 +65,7 @@ class Wishes:
     total: Resources | None = None
     ahead: int = 0
     starving: bool = False
+    ask: bool = False
     may_wait: bool = True
     flush: bool = False
     counts: bool = False
@@ -83,7 +85,7 @@ class Caller:
 
     def __init__(self, call: Callable[[ExchangeRequest], ExchangeReply], wake: Callable[[], None], name: str) -> None:
         self._call, self._wake, self._name = call, wake, name
-        self._requests: SimpleQueue[ExchangeRequest] = SimpleQueue()
+        self._requests: SimpleQueue[ExchangeRequest | None] = SimpleQueue()
         self._answers: SimpleQueue[Answer] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self.current: ExchangeRequest | None = None
@@ -103,9 +105,15 @@ class Caller:
         self.current = None
         return self._answers.get()
 
+    def close(self) -> None:
+        """Let the thread end, after the current call if there is one; its connection ends with it."""
+        self._requests.put(None)
+        if self._thread is not None and self.current is None:
+            self._thread.join()
+
     def _work(self) -> None:
-        while True:
-            answer = Answer(self._requests.get())
+        while (request := self._requests.get()) is not None:
+            answer = Answer(request)
             try:
                 answer.reply = self._call(answer.request)
             except Exception as error:  # raised again in the runner's own thread
@@ -188,6 +196,11 @@ class Courier:
         """Say whether nothing is under way or waiting to be said."""
         return not self.outbox and self._reporter.current is None and self._waiter.current is None
 
+    def close(self) -> None:
+        """Make no more calls."""
+        self._reporter.close()
+        self._waiter.close()
+
     @property
     def is_failing(self) -> bool:
         """The server did not answer the last call."""
@@ -212,7 +225,9 @@ class Courier:
     def _is_due(self, now: float, wishes: Wishes) -> bool:
         if not self.outbox:
             waiting = self._waiter.current
-            return wishes.flush and waiting is not None and waiting.seq == self._seq
+            return (wishes.ask and waiting is None) or (
+                wishes.flush and waiting is not None and waiting.seq == self._seq
+            )
         has_room = wishes.starving and bool(self.outbox.ended or self.outbox.released)
         hurry = has_room or wishes.flush or len(self.outbox) >= BATCH
         return hurry or now - self.outbox.since >= LINGER_S

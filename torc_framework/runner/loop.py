@@ -49,17 +49,24 @@ WELL: Final = frozenset({JobStatus.COMPLETED.label, JobStatus.CANCELED.label})
 class Runner:
     """Works on one workflow; see `torc_framework.runner.run`."""
 
-    def __init__(self, settings: RunnerSettings, plugins: "PluginManager", progress: ProgressListener | None) -> None:
-        self._settings, self._progress = settings, progress
-        self._client = TorcClient(settings.url)
+    def __init__(
+        self,
+        settings: RunnerSettings,
+        plugins: "PluginManager",
+        client: TorcClient,
+        progress: ProgressListener | None,
+    ) -> None:
+        self._settings, self._client, self._progress = settings, client, progress
+        self._registration = Registration(settings, client)
         self._waker = Waker()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._waker.read_fd, selectors.EVENT_READ)
         self._interrupts = Interrupts(self._waker, wanted=settings.handle_signals)
         self._outcome = RunOutcome()
-        self._registration = Registration(settings, self._client)
         self._log = RunnerLog(self._registration.log_path, settings.log_level)
-        context = self._registration.context
+        context, workflow = self._registration.context, self._registration.workflow
+        patience_s = workflow.compute_node_wait_for_healthy_database_minutes * 60.0
+        self._courier = Courier(self._client, self._blank_request, context.workflow_id, self._waker.wake, patience_s)
         self._crew = Crew(plugins.executor, settings.executor_options, context, self._watch_launcher)
         try:
             self._register(plugins)
@@ -77,7 +84,9 @@ class Runner:
         offer = machine.offered(settings, gpu_names)
         registration.register(offer, self._crew.states())
         now = time.monotonic()
-        self._began = self._last_busy = now
+        self._began = now
+        self._last_busy = now
+        self._asked_in_vain = False
         self._pool = Pool(offer, gpu_names, settings.max_parallel_jobs)
         self._maker = AttemptMaker(context)
         self._workload = Workload(self._pool, self._crew, self._maker)
@@ -85,8 +94,6 @@ class Runner:
         self._coroner = Coroner(
             plugins, self._maker, context.workflow_id, use_pending_failed=workflow.use_pending_failed
         )
-        patience_s = workflow.compute_node_wait_for_healthy_database_minutes * 60.0
-        self._courier = Courier(self._client, self._blank_request, context.workflow_id, self._waker.wake, patience_s)
         self._stops = Stops(self._workload.stop, settings.term_lead_s)
         self._scripts = RecoveryScripts(context.working_dir, self._watch, self._unwatch)
         self._script_orders: dict[int, ScriptOrder] = {}
@@ -143,6 +150,7 @@ class Runner:
 
     def _dispose(self) -> None:
         """Give back what this process holds; what is not settled stays for the next runner."""
+        self._courier.close()
         self._crew.abandon()
         self._registration.identity.release()
         self._log.close()
@@ -184,6 +192,8 @@ class Runner:
         due += [when for when in (self._courier.next_due(now, wishes), self._stops.next_due()) if when is not None]
         if (interval := self._crew.poll_interval_s()) is not None:
             due.append(now + interval)
+        if self._asked_in_vain and (leaving := self._idle_until()) > now:
+            due.append(leaving)
         for key, _ in self._selector.select(max(0.0, min(due) - now)):
             if key.fd == self._waker.read_fd:
                 self._waker.drain()
@@ -204,12 +214,14 @@ class Runner:
             or (outcome.is_complete and not ignores)
             or outcome.unfit is not None
             or not self._has_time(now)
-            or (not self._courier.is_failing and now - self._last_busy >= self._idle_limit_s())
+            or (self._asked_in_vain and not self._courier.is_failing and now >= self._idle_until())
         )
 
-    def _idle_limit_s(self) -> float:
+    def _idle_until(self) -> float:
+        """Return when to leave if nothing comes."""
         asked = self._settings.wait_for_new_jobs_s
-        return self._registration.workflow.compute_node_wait_for_new_jobs_seconds if asked is None else asked
+        limit = self._registration.workflow.compute_node_wait_for_new_jobs_seconds if asked is None else asked
+        return self._last_busy + limit
 
     def _leave(self) -> None:
         """Say goodbye: everything that was observed is on the server."""
@@ -384,6 +396,7 @@ class Runner:
         if answer.request.seq < self._newest_reply:
             return
         self._newest_reply = answer.request.seq
+        self._asked_in_vain = not self._workload.items and answer.request.slots > 0
         self._outcome.is_complete = reply.is_complete
         if reply.is_canceled and not self._outcome.is_canceled:
             self._outcome.is_canceled = True
@@ -402,7 +415,7 @@ class Runner:
         """Take a job into the hand; what this runner cannot run at all ends here."""
         if job.id in self._workload.items:
             return
-        self._last_busy = now
+        self._last_busy, self._asked_in_vain = now, False
         executor = job.executor or self._settings.executor
         try:
             self._crew.get(executor)
@@ -449,6 +462,7 @@ class Runner:
             total=self._total(now),
             ahead=max(0, self._pace.ahead(now) - at_hand),
             starving=room > 0 and at_hand == 0,
+            ask=not self._workload.items and not self._asked_in_vain,
             counts=self._progress is not None and now - self._last_counts >= COUNTS_S,
         )
 

@@ -24,7 +24,8 @@ def test_force_kills_all_descendants(bench: Bench) -> None:
 
 def test_force_kills_other_groups_of_the_session(bench: Bench) -> None:
     """A shell with job control gives its children groups of their own; they end as well."""
-    code = f'import os, time; os.setpgid(0, 0); open("{bench.folder}/pid", "w").write(f"{{os.getpid()}}\\n"); time.sleep(100)'
+    path = f"{bench.folder}/pid"
+    code = f'import os, time; os.setpgid(0, 0); open("{path}", "w").write(f"{{os.getpid()}}\\n"); time.sleep(100)'
     bench.launcher.start([bench.attempt(python(code).removeprefix("exec ") + " & wait")])
     pid = int(bench.wait_for_file("pid"))
     assert os.getpgid(pid) == pid
