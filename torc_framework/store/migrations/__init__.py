@@ -1,0 +1,1 @@
+"""How databases of older versions become the present one, step by step."""
