@@ -1,10 +1,6 @@
-"""HTTP with keep-alive over the standard library: one connection per thread, one retry where it is safe.
-
-No third-party HTTP library: their import alone costs more than most of our commands take.
-"""
+"""Requests to one server: one kept-alive connection per thread, one retry where it is safe."""
 
 import base64
-import http.client
 import json
 import select
 import socket
@@ -15,6 +11,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from attrs import frozen
 
+from torc_framework.client.connection import Answer, Connection
 from torc_framework.errors import ApiError, ConfigError, ServerUnreachableError
 
 API_PREFIX: Final = "/torc-service/v1"
@@ -49,6 +46,7 @@ class _Address:
     host: str
     port: int
     path: str
+    authority: str
     shown: str
     username: str | None
     password: str | None
@@ -58,16 +56,17 @@ class _Address:
         parts = urlsplit(make_url(url))
         secure = parts.scheme == "https"
         host, port = parts.hostname or "", parts.port or (443 if secure else 80)
-        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        authority = parts.netloc.rpartition("@")[2]
+        shown = f"{parts.scheme}://{authority}{parts.path}"
         username = unquote(parts.username) if parts.username else None
         password = unquote(parts.password) if parts.password else None
-        return cls(secure, host, port, parts.path, shown, username, password)
+        return cls(secure, host, port, parts.path, authority, shown, username, password)
 
 
 class _Kept:
     """The connection of one thread; it is closed when the thread ends."""
 
-    def __init__(self, connection: http.client.HTTPConnection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
     def __del__(self) -> None:
@@ -85,12 +84,12 @@ class Transport:
         self._timeout = timeout
         self._local = threading.local()
         self._all: weakref.WeakSet[_Kept] = weakref.WeakSet()
-        self._headers = {"Accept": "application/json", "User-Agent": "torc-framework"}
+        self._headers = "Accept: application/json\r\nUser-Agent: torc-framework\r\nContent-Type: application/json\r\n"
         username = username if username is not None else self._address.username
         if username is not None:
             secret = password if password is not None else self._address.password or ""
             token = base64.b64encode(f"{username}:{secret}".encode()).decode()
-            self._headers["Authorization"] = f"Basic {token}"
+            self._headers += f"Authorization: Basic {token}\r\n"
 
     @property
     def url(self) -> str:
@@ -125,7 +124,7 @@ class Transport:
             connection, fresh = self._connection(timeout or self._timeout)
             try:
                 return self._exchange(connection, method, target, body)
-            except (OSError, http.client.HTTPException) as error:
+            except OSError as error:
                 self._drop()
                 if is_last or fresh or method not in _IDEMPOTENT or isinstance(error, TimeoutError):
                     raise self._unreachable(error) from error
@@ -141,7 +140,7 @@ class Transport:
         """Close the calling thread's connection."""
         self._local.kept = None
 
-    def _connection(self, timeout: float) -> tuple[http.client.HTTPConnection, bool]:
+    def _connection(self, timeout: float) -> tuple[Connection, bool]:
         """Return the thread's connection, and whether nothing was sent on it yet."""
         kept: _Kept | None = getattr(self._local, "kept", None)
         sock = kept.connection.sock if kept else None
@@ -154,32 +153,24 @@ class Transport:
         self._all.add(kept)
         return kept.connection, True
 
-    def _open(self, timeout: float) -> http.client.HTTPConnection:
+    def _open(self, timeout: float) -> Connection:
         address = self._address
         try:
+            sock = socket.create_connection((address.host, address.port), timeout)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if address.secure:
                 import ssl
 
-                secure = http.client.HTTPSConnection(
-                    address.host, address.port, timeout=timeout, context=ssl.create_default_context()
-                )
-                secure.connect()
-                return secure
-            connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
-            connection.connect()
-        except (OSError, http.client.HTTPException, UnicodeError) as error:
+                sock = ssl.create_default_context().wrap_socket(sock, server_hostname=address.host)
+        except (OSError, UnicodeError) as error:
             raise self._unreachable(error) from error
-        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
+        return Connection(sock, address.authority)
 
-    def _exchange(self, connection: http.client.HTTPConnection, method: str, target: str, body: bytes | None) -> bytes:
-        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
-        connection.request(method, target, body=body, headers=headers)
-        response = connection.getresponse()
-        content = response.read()
-        if not 200 <= response.status < 300:
-            raise _api_error(response.status, response.reason, content)
-        return content
+    def _exchange(self, connection: Connection, method: str, target: str, body: bytes | None) -> bytes:
+        answer = connection.ask(method, target, self._headers, body)
+        if not 200 <= answer.status < 300:
+            raise _api_error(answer)
+        return answer.content
 
     def _unreachable(self, error: Exception) -> ServerUnreachableError:
         reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
@@ -211,17 +202,17 @@ def _query_text(query: dict[str, Any] | None) -> str:
     return "?" + urlencode(pairs, doseq=True, quote_via=quote) if pairs else ""
 
 
-def _api_error(status: int, reason: str, content: bytes) -> ApiError:
+def _api_error(answer: Answer) -> ApiError:
     """Read the server's reason out of any of the shapes an error body can have."""
-    text = content.decode("utf-8", "replace").strip()
+    status, text = answer.status, answer.content.decode("utf-8", "replace").strip()
     try:
         body = json.loads(text)
     except ValueError:
-        return ApiError(status, text[:500] or f"HTTP {status} {reason}")
+        return ApiError(status, text[:500] or f"HTTP {status} {answer.reason}")
     message = body
     if isinstance(body, dict):
         message = body.get("error", body.get("errorMessage", body.get("detail", body.get("message"))))
         if isinstance(message, dict):
             message = message.get("message")
     shown = message if isinstance(message, str) else text[:500]
-    return ApiError(status, shown or f"HTTP {status} {reason}", body)
+    return ApiError(status, shown or f"HTTP {status} {answer.reason}", body)
