@@ -11,8 +11,6 @@ from torc_framework.runner import Progress
 
 LINE_INTERVAL_S: Final = 10.0
 """Shortest time between two lines where there is no terminal."""
-BAR_INTERVAL_S: Final = 0.1
-"""Shortest time between two drawings of the bar."""
 TROUBLE: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
 """Statuses that a summary names when any job has them."""
 _ENDED: Final = frozenset(status.label for status in DONE) | {JobStatus.PENDING_FAILED.label}
@@ -40,11 +38,11 @@ class ProgressLine:
         self._next = 0.0 if self._draws else time.monotonic() + LINE_INTERVAL_S
 
     def __call__(self, progress: Progress) -> None:
-        """Show a state, unless one was shown a moment ago."""
+        """Show a state; where lines pile up, not more often than `LINE_INTERVAL_S`."""
         now = time.monotonic()
         if not self._enabled or now < self._next:
             return
-        self._next = now + (BAR_INTERVAL_S if self._draws else LINE_INTERVAL_S)
+        self._next = 0.0 if self._draws else now + LINE_INTERVAL_S
         text = summary(progress.counts, progress.running)
         if text == self._shown:
             return

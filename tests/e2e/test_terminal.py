@@ -1,0 +1,100 @@
+"""The program at a terminal: progress, questions, lists to pick from."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import subprocess
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+DEADLINE_S = 60.0
+Talk = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def talk(torc_env: dict[str, str], work: Path, server: str) -> Talk:
+    """Run torc at a terminal; answer each expected text; return exit code and everything shown."""
+
+    def run(*arguments: str, answers: list[tuple[str, str]] | None = None) -> tuple[int, str]:
+        master, slave = pty.openpty()
+        environment = {**torc_env, "TORC_API_URL": server, "TERM": "xterm", "COLUMNS": "100"}
+        process = subprocess.Popen(
+            ["torc", *arguments],
+            cwd=work,
+            env=environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - Ctrl-C becomes a signal; no threads
+        )
+        os.close(slave)
+        shown, left, end = "", list(answers or []), time.monotonic() + DEADLINE_S
+        while True:
+            ready, _, _ = select.select([master], [], [], max(0.0, end - time.monotonic()))
+            assert ready, f"silent for too long after: {shown}"
+            try:
+                chunk = os.read(master, 65536)
+            except OSError:  # how Linux says that the other end is closed
+                chunk = b""
+            if not chunk:
+                break
+            shown += chunk.decode("utf-8", "replace")
+            if left and left[0][0] in shown:
+                os.write(master, left.pop(0)[1].encode())
+        os.close(master)
+        return process.wait(DEADLINE_S), shown
+
+    return run
+
+
+@pytest.fixture
+def workflow(torc: Any, server: str) -> str:
+    """Id of a new workflow of this test's user."""
+    env = {"TORC_API_URL": server}
+    made = torc("-f", "json", "workflows", "new", "--name", "mine", env=env)
+    return str(json.loads(made.stdout)["id"])
+
+
+def test_progress_is_one_line_that_redraws_itself(talk: Talk, work: Path) -> None:
+    """With a bar, and gone when the result table comes."""
+    (work / "x.yaml").write_text("name: x\njobs: [{name: 'j{i}', command: sleep 0.3, parameters: {i: '1:4'}}]\n")
+    code, shown = talk("run", "x.yaml")
+    assert code == 0
+    assert "━" in shown
+    assert "/4 jobs done, " in shown
+    after = shown.rpartition("\r\x1b[2K")[2]
+    assert after.startswith("╭")
+
+
+def test_deleting_asks_first(talk: Talk, workflow: str) -> None:
+    """No leaves everything as it was, with exit code 2."""
+    code, shown = talk("workflows", "delete", workflow, answers=[("[y/N]", "n\n")])
+    assert (code, "nothing was changed" in shown) == (2, True)
+    code, shown = talk("workflows", "delete", workflow, answers=[("[y/N]", "y\n")])
+    assert (code, f"Deleted workflow {workflow}" in shown) == (0, True)
+
+
+def test_a_missing_id_is_picked_from_a_list(talk: Talk, workflow: str) -> None:
+    """What is not in the list is asked for again."""
+    answers = [("Workflow ID", "999999\n"), ("is not in the list", f"{workflow}\n")]
+    code, shown = talk("workflows", "status", answers=answers)
+    assert code == 0
+    assert "mine" in shown
+    assert f"Workflow {workflow}:" in shown
+
+
+def test_a_question_can_be_left_by_ctrl_c(talk: Talk, workflow: str) -> None:
+    """Exit code 130, quietly."""
+    code, shown = talk("workflows", "status", answers=[("Workflow ID", "\x03")])
+    assert code == 130
+    assert "Traceback" not in shown
