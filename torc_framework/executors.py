@@ -240,13 +240,18 @@ class Launcher(Executor):
         """Take over the attempts of a runner that is gone.
 
         Attempts that ended or still run are this launcher's from now on: their `AttemptEnded`
-        arrives by `poll`. The default knows nothing of any of them.
+        arrives by `poll`. Those that still run and are not named are nobody's any more, since their
+        workflow was canceled or run anew: they are stopped and not reported. The default knows
+        nothing of any of them.
 
         Args:
             state: What the dead runner's launcher returned from `state`.
             keys: The attempts that the server believes it held.
         """
         return Adoption(unknown=tuple(keys))
+
+    def forget(self, state: Mapping[str, Any]) -> None:
+        """Remove what a dead runner kept to be adopted from: every end of its attempts was reported."""
 
     def close(self) -> None:
         """Let go of everything; called once, when no attempt is running and every end was reported."""

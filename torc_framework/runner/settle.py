@@ -5,16 +5,18 @@ its spool. An attempt that ended is reported with its true end, one that still r
 one that never began is given back, and one whose end nobody saw is run again.
 """
 
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from attrs import Factory, define
 
 from torc_framework.client import TorcClient
-from torc_framework.errors import ServerUnreachableError, TorcError
+from torc_framework.errors import ApiError, ServerUnreachableError, TorcError
 from torc_framework.executors import AttemptKey
-from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequest
+from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequest, StartedReport
 from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.runner.crew import Crew
 from torc_framework.runner.identity import is_gone
@@ -32,12 +34,12 @@ class Legacy:
     Attributes:
         node_id: Its record.
         open: Attempts whose end is not on the server yet; its record stays active so long.
-        files: What it left behind on disk for its own use.
+        described: What its record says.
     """
 
     node_id: int
+    described: Mapping[str, Any]
     open: set[AttemptKey] = Factory(set)
-    files: list[Path] = Factory(list)
 
 
 @define
@@ -73,20 +75,27 @@ class Settler:
             described = node.scheduler if isinstance(node.scheduler, dict) else {}
             if not node.is_active or node.hostname != hostname or not is_gone(described):
                 continue
-            self._log.warning("dead_runner", compute_node_id=node.id, pid=node.pid)
+            self._log.info("dead_runner", compute_node_id=node.id, pid=node.pid)
             try:
                 self._settle_one(node, run_id, described, settlement)
             except ServerUnreachableError:
                 raise
             except TorcError as error:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
+                if isinstance(error, ApiError) and error.status < 500:  # of an earlier run: nothing of it counts
+                    self._ask_launchers([], described)
+                    settlement.legacies.append(Legacy(node.id or 0, described))
         return settlement
 
     def dismiss(self, legacy: Legacy) -> None:
         """Mark a dead runner as no longer active: the server has all that it observed."""
         self._client.update(ComputeNodeRecord, legacy.node_id, {"is_active": False})
-        for path in legacy.files:
-            path.unlink(missing_ok=True)
+        for executor, state in (legacy.described.get("state") or {}).items():
+            with suppress(TorcError):  # an executor that is not installed any more keeps its files
+                self._crew.get(executor).forget(state)
+        for name in ("spool", "lock"):
+            if path := legacy.described.get(name):
+                Path(path).unlink(missing_ok=True)
 
     def _settle_one(
         self, node: ComputeNodeRecord, run_id: int, described: Mapping[str, Any], settlement: Settlement
@@ -98,22 +107,26 @@ class Settler:
         spooled = read_spool(Path(str(described.get("spool"))))
         held = exchange(ended=_without_scripts(spooled), holding=[])
         adopted, lost, released = self._ask_launchers(held, described)
-        exchange(ended=lost, released=released)
+        now = time.time()
+        started = [StartedReport(job.id, job.attempt_id, now) for job, _ in adopted]  # or known as begun already
+        exchange(started=started, ended=lost, released=released)
         self._log.info("settled", compute_node_id=node.id, adopted=len(adopted), lost=len(lost), released=len(released))
         keys = {AttemptKey(job.id, job.attempt_id) for job, _ in adopted}
         settlement.adopted += adopted
-        files = [Path(described[name]) for name in ("spool", "lock") if described.get(name)]
-        settlement.legacies.append(Legacy(node.id or 0, keys, files))
+        settlement.legacies.append(Legacy(node.id or 0, described, keys))
 
     def _ask_launchers(
         self, held: list[ClaimedJob], described: Mapping[str, Any]
     ) -> tuple[list[tuple[ClaimedJob, str]], list[EndedReport], list[int]]:
-        """Return the jobs that a launcher took over, reports on those lost, and ids of those never begun."""
+        """Return the jobs that a launcher took over, reports on those lost, and ids of those never begun.
+
+        Launchers that are asked for none of their attempts stop what they find.
+        """
         states: Mapping[str, Any] = described.get("state") or {}
         adopted: list[tuple[ClaimedJob, str]] = []
         lost: list[EndedReport] = []
         released: list[int] = []
-        by_executor: dict[str, dict[AttemptKey, ClaimedJob]] = {}
+        by_executor: dict[str, dict[AttemptKey, ClaimedJob]] = {executor: {} for executor in states}
         for job in held:
             executor = job.executor or str(described.get("type"))
             by_executor.setdefault(executor, {})[AttemptKey(job.id, job.attempt_id)] = job

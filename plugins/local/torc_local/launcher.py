@@ -78,7 +78,7 @@ class LocalLauncher(Launcher):
         self._news: list[News] = []
         self._orders: dict[Key, tuple[str, shepherd.Order]] = {}
         """What the shepherd was told and whose end is not known: ``start`` or ``queue``, and the order."""
-        self._journals = [self._create_journal()]
+        self._journal = self._create_journal()
         self._connected = 0
         self._connect()
 
@@ -96,7 +96,7 @@ class LocalLauncher(Launcher):
     def _connect(self) -> None:
         """Start a shepherd. It inherits the journal's lock, which is thus never free in between."""
         ours, theirs = socket.socketpair()
-        journal = os.open(self._journals[0].path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        journal = os.open(self._journal.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
             fcntl.flock(journal, fcntl.LOCK_EX)
             self._shepherd = os.posix_spawn(
@@ -175,7 +175,7 @@ class LocalLauncher(Launcher):
         return [str(path)]
 
     def _script_path(self, key: Key) -> Path:
-        return self._journals[0].path.with_suffix(f".j{key[0]}_a{key[1]}.sh")
+        return self._journal.path.with_suffix(f".j{key[0]}_a{key[1]}.sh")
 
     def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
         """Signal these attempts' processes: SIGTERM, or SIGKILL with ``force``."""
@@ -259,7 +259,7 @@ class LocalLauncher(Launcher):
         self._control.close()
         with suppress(ChildProcessError):
             os.waitpid(self._shepherd, 0)
-        journal = self._journals[0]
+        journal = self._journal
         journal.read()
         if journal.shepherds < self._connected:
             raise LaunchError(f"the process that runs jobs does not start: {journal.last_words()}")
@@ -274,7 +274,7 @@ class LocalLauncher(Launcher):
 
     def state(self) -> dict[str, Any]:
         """Name the journal, from which a later runner learns all the rest."""
-        return {"journal": str(self._journals[0].path)}
+        return {"journal": str(self._journal.path)}
 
     def adopt(self, state: Mapping[str, Any], keys: Sequence[AttemptKey]) -> Adoption:
         """Take over what the journal of a dead runner names."""
@@ -284,8 +284,12 @@ class LocalLauncher(Launcher):
         journal = Journal(path)
         if not journal.wait_until_settled(SETTLE_PATIENCE_S):
             raise LaunchError(f"{path} is still in use; is its runner really gone?")
-        self._journals.append(journal)
         begun = [key for key in keys if (key.job_id, key.attempt_id) in journal.entries]
+        wanted = {(key.job_id, key.attempt_id) for key in begun}
+        open_entries = [(key, entry) for key, entry in journal.entries.items() if not entry.is_over()]
+        strays = {entry.pid for key, entry in open_entries if key not in wanted and entry.is_alive()}
+        if strays:
+            shepherd.send_signal({pid for pid in strays if pid is not None}, signal.SIGKILL)
         adopted = tuple(key for key in begun if self._adopt_one(journal, (key.job_id, key.attempt_id)))
         return Adoption(
             adopted=adopted,
@@ -309,6 +313,18 @@ class LocalLauncher(Launcher):
             observation = ExitObservation(self.name, launch_error=entry.failure, ended_at=entry.at)
         self._news.append(AttemptEnded(_attempt_key(key), observation))
 
+    def forget(self, state: Mapping[str, Any]) -> None:
+        """Remove the journal of a dead runner."""
+        if state.get("journal"):
+            self._remove(Path(str(state["journal"])))
+
+    @staticmethod
+    def _remove(journal: Path) -> None:
+        for path in (journal, *journal.parent.glob(f"{journal.stem}.*.sh")):
+            path.unlink(missing_ok=True)
+        with suppress(OSError):
+            journal.parent.rmdir()  # stays while others use it
+
     def abandon(self) -> None:
         """Let the shepherd see its jobs to their ends alone."""
         self._control.close()
@@ -316,14 +332,11 @@ class LocalLauncher(Launcher):
         self._epoll.close()
 
     def close(self) -> None:
-        """Let the shepherd go and remove the journals."""
+        """Let the shepherd go and remove the journal."""
         self.abandon()
         with suppress(ChildProcessError):
             os.waitpid(self._shepherd, 0)
-        for journal in self._journals:
-            journal.path.unlink(missing_ok=True)
-        with suppress(OSError):
-            self._journals[0].path.parent.rmdir()  # stays while others use it
+        self._remove(self._journal.path)
 
 
 def _key(attempt: Attempt) -> Key:

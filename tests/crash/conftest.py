@@ -1,0 +1,20 @@
+"""Fixtures of the crash tests."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # pytest's import mode "importlib" does not
+
+from crash_bench import Bench
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Return a bench with a running server."""
+    bench = Bench(tmp_path)
+    bench.start_server()
+    yield bench
+    bench.close()

@@ -1,0 +1,82 @@
+"""SIGKILL at random moments: every job still ends exactly once, with its true end."""
+
+import random
+
+import pytest
+from crash_bench import Bench, mixed_codes
+
+pytestmark = [pytest.mark.crash, pytest.mark.slow]
+
+JOBS = 500
+DURATION_S = 0.01
+
+
+def moments(chance: random.Random, count: int) -> list[int]:
+    """Return at how many begun jobs something is killed."""
+    return sorted(chance.sample(range(1, JOBS - 50), count))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_runner_killed(bench: Bench, seed: int) -> None:
+    """What ran goes on and is taken over by the next runner."""
+    chance = random.Random(seed)
+    bench.create(mixed_codes(JOBS, chance), DURATION_S)
+    for moment in moments(chance, 4):
+        bench.start_runner()
+        bench.wait_until_begun(moment)
+        bench.kill_runner()
+    assert bench.start_runner().wait(120) == 1, "jobs failed, and so does the command"
+    bench.check()
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_server_killed(bench: Bench, seed: int) -> None:
+    """The runner waits for it, goes on with what it has, and loses nothing."""
+    chance = random.Random(seed)
+    bench.create(mixed_codes(JOBS, chance), DURATION_S)
+    runner = bench.start_runner()
+    for moment in moments(chance, 3):
+        bench.wait_until_begun(moment)
+        bench.kill_server()
+        bench.start_server()
+    assert runner.wait(120) == 1
+    bench.check()
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_both_killed(bench: Bench, seed: int) -> None:
+    """In either order."""
+    chance = random.Random(seed)
+    bench.create(mixed_codes(JOBS, chance), DURATION_S)
+    for moment in moments(chance, 3):
+        bench.start_runner()
+        bench.wait_until_begun(moment)
+        kills = [bench.kill_server, bench.kill_runner]
+        chance.shuffle(kills)
+        for kill in kills:
+            kill()
+        bench.start_server()
+    assert bench.start_runner().wait(120) == 1
+    bench.check()
+
+
+def test_runner_killed_while_another_works(bench: Bench) -> None:
+    """The other one goes on; what the dead one held is settled by its successor."""
+    chance = random.Random(7)
+    bench.create(mixed_codes(JOBS, chance), DURATION_S)
+    bench.start_runner(depth=4)
+    other = bench.start_runner(depth=4)
+    bench.wait_until_begun(150)
+    bench.runners[0].kill()
+    bench.runners[0].wait()
+    successor = bench.start_runner(depth=4)
+    assert {other.wait(120), successor.wait(120)} == {1}
+    bench.check()
+
+
+def test_three_runners_share_jobs(bench: Bench) -> None:
+    """Two thousand jobs, each of them once."""
+    bench.create([0] * 2000, 0)
+    for runner in [bench.start_runner(depth=3) for _ in range(3)]:
+        assert runner.wait(180) == 0
+    bench.check()
