@@ -34,7 +34,7 @@ def prepare(connection: sa.Connection, path: Path) -> None:
             _create(connection)
             version = HEAD
     if version != HEAD:
-        _migrate(connection, version, path)
+        migrate(connection, version, path)
 
 
 def _version(connection: sa.Connection) -> str | None:
@@ -53,7 +53,12 @@ def _create(connection: sa.Connection) -> None:
     connection.execute(sa.insert(_VERSION).values(version_num=HEAD))
 
 
-def _migrate(connection: sa.Connection, version: str, path: Path) -> None:
+def migrate(connection: sa.Connection, version: str, path: Path) -> None:
+    """Bring a database of an older version to the present one; ``base`` is an empty one.
+
+    Raises:
+        DatabaseError: the version is not known here.
+    """
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -62,7 +67,7 @@ def _migrate(connection: sa.Connection, version: str, path: Path) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     try:
-        ScriptDirectory.from_config(config).get_revision(version)
+        ScriptDirectory.from_config(config).get_revisions(version)
     except CommandError as error:
         raise DatabaseError(
             f"cannot use database {path}: it has version {version!r}, this program knows up to {HEAD!r}; "

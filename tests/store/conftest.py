@@ -1,0 +1,220 @@
+"""A store of one's own, and a runner's-eye view of it."""
+
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from torc_framework.models.exchange import (
+    ClaimedJob,
+    EndedReport,
+    ExchangeReply,
+    ExchangeRequest,
+    RetryRequest,
+    StartedReport,
+)
+from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.records import WorkflowRecord
+from torc_framework.models.resources import Resources
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store import records, runs
+from torc_framework.store import tables as t
+from torc_framework.store.consequences import recount
+from torc_framework.store.database import Database
+from torc_framework.store.exchange import exchange
+from torc_framework.store.plans import create_plan
+from torc_framework.store.resources import COMPUTE_NODES, EVENTS, RESULTS
+
+Pair = tuple[int, int]
+
+
+class Bench:
+    """One workflow in a store, driven as a runner would; jobs are named by their position in the plan."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.workflow_id = 0
+        self.first_job = 0
+        self.count = 0
+        self.nodes: list[int] = []
+
+    def plan(
+        self,
+        jobs: int | Sequence[PlannedJob],
+        dependencies: Iterable[Pair] = (),
+        barriers: Iterable[tuple[list[int], list[int]]] = (),
+        *,
+        begin: bool = True,
+        **parts: Any,
+    ) -> int:
+        """Store a plan, register a runner, begin a run; return the workflow's id."""
+        if isinstance(jobs, int):
+            jobs = [PlannedJob(name=f"job{n}", command=f"run {n}") for n in range(jobs)]
+        plan = Plan(
+            workflow=parts.pop("workflow", WorkflowRecord(name="bench", user="tester")),
+            jobs=list(jobs),
+            dependencies=list(dependencies),
+            barriers=[Barrier(upstream, downstream) for upstream, downstream in barriers],
+            **parts,
+        )
+        with self.database.write() as tx:
+            self.workflow_id = create_plan(tx, plan).id
+            query = sa.select(sa.func.min(t.JOB.c.id)).where(t.JOB.c.workflow_id == self.workflow_id)
+            self.first_job = tx.connection.execute(query).scalar() or 0
+        self.count = len(jobs)
+        self.nodes = [self.node()]
+        if begin:
+            self.begin()
+        return self.workflow_id
+
+    def node(self, **fields: Any) -> int:
+        """Register a runner; return its id."""
+        values = {
+            "workflow_id": self.workflow_id,
+            "hostname": "host",
+            "pid": 1,
+            "start_time": "2026-01-01T00:00:00.000Z",
+            "is_active": True,
+            "num_cpus": 64,
+            "memory_gb": 1.0,
+            "num_gpus": 0,
+            "num_nodes": 1,
+            "compute_node_type": "local",
+        }
+        with self.database.write() as tx:
+            return int(records.create(tx, COMPUTE_NODES, {**values, **fields})["id"])
+
+    def begin(self, **options: Any) -> int:
+        """Begin a run; return its number."""
+        with self.database.write() as tx:
+            return runs.begin_run(tx, self.workflow_id, **options).run_id
+
+    def job_id(self, job: int) -> int:
+        """Return the id of a job by its position."""
+        return self.first_job + job
+
+    def exchange(self, node: int | None = None, **fields: Any) -> ExchangeReply:
+        """Hold one exchange as the first runner, or another."""
+        fields.setdefault("run_id", self.run_id())
+        request = ExchangeRequest(compute_node_id=node or self.nodes[0], **fields)
+        with self.database.write() as tx:
+            return exchange(tx, self.workflow_id, request)
+
+    def claim(self, slots: int = 1000, node: int | None = None, **fields: Any) -> list[ClaimedJob]:
+        """Claim jobs, resources ignored."""
+        return self.exchange(node, slots=slots, **fields).jobs
+
+    def started(self, job: int, attempt: int | None = None) -> StartedReport:
+        """Return the report that a job started."""
+        return StartedReport(self.job_id(job), attempt or self.attempt(job), time.time())
+
+    def ended(self, job: int, status: str = "completed", code: int | None = None, **fields: Any) -> EndedReport:
+        """Return the report that a job ended."""
+        attempt = fields.pop("attempt", None) or self.attempt(job)
+        code = (0 if status == "completed" else 1) if code is None else code
+        values: dict[str, Any] = {"exec_time_s": 1.5, "ended_at": time.time(), **fields}
+        return EndedReport(self.job_id(job), attempt, status, code, **values)
+
+    def start(self, *jobs: int) -> None:
+        """Claim everything that is ready and start these jobs."""
+        self.claim()
+        self.exchange(started=[self.started(job) for job in jobs])
+
+    def end(self, job: int, status: str = "completed", code: int | None = None, **fields: Any) -> ExchangeReply:
+        """Report the end of a job, claiming nothing."""
+        return self.exchange(ended=[self.ended(job, status, code, **fields)])
+
+    def finish(self, *jobs: int, status: str = "completed", code: int | None = None) -> None:
+        """Claim, start and end these jobs, one after another."""
+        for job in jobs:
+            self.start(job)
+            self.end(job, status, code)
+
+    def retry(self, job: int, limit: int, *, hold: bool = False, **fields: Any) -> ExchangeReply:
+        """Report a failed attempt and ask for another."""
+        return self.end(job, "failed", 1, retry=RetryRequest(limit, hold, "rule 1"), **fields)
+
+    def column(self, name: str) -> list[Any]:
+        """Return one column of all jobs, in order."""
+        query = sa.select(t.JOB.c[name]).where(t.JOB.c.workflow_id == self.workflow_id).order_by(t.JOB.c.id)
+        with self.database.read() as tx:
+            return list(tx.connection.execute(query).scalars())
+
+    def statuses(self) -> list[str]:
+        """Return the statuses of all jobs."""
+        return self.column("status")
+
+    def attempt(self, job: int) -> int:
+        """Return the present attempt of a job."""
+        return int(self.column("attempt_id")[job])
+
+    def set_status(self, job: int, status: JobStatus, **values: Any) -> None:
+        """Put a job into a state directly, as no program may, and mend the counters."""
+        with self.database.write() as tx:
+            change = sa.update(t.JOB).where(t.JOB.c.id == self.job_id(job)).values(status=status, **values)
+            tx.connection.execute(change)
+            recount(tx, self.workflow_id)
+
+    def run_id(self) -> int:
+        """Return the present run."""
+        with self.database.read() as tx:
+            return runs.status(tx, self.workflow_id).run_id
+
+    def results(self) -> list[dict[str, Any]]:
+        """Return all results."""
+        return self._all(RESULTS)
+
+    def events(self, *types: str) -> list[dict[str, Any]]:
+        """Return the data of all events, perhaps only of some types."""
+        found = [event["data"] for event in self._all(EVENTS)]
+        return [data for data in found if not types or data["event_type"] in types]
+
+    def _all(self, resource: records.Resource) -> list[dict[str, Any]]:
+        with self.database.read() as tx:
+            mine = [resource.table.c.workflow_id == self.workflow_id]
+            return records.find(tx, resource, mine, records.Page(limit=-1))[0]
+
+    def check_counters(self) -> None:
+        """Assert that every counter of blockers is what counting anew gives."""
+        with self.database.write() as tx:
+            before = self._counters(tx)
+            recount(tx, self.workflow_id)
+            assert before == self._counters(tx)
+
+    def _counters(self, tx: Any) -> list[Any]:
+        jobs = sa.select(t.JOB.c.id, t.JOB.c.blockers, t.JOB.c.failed_blockers).order_by(t.JOB.c.id)
+        group = t.DEPENDENCY_GROUP.c
+        groups = sa.select(group.id, group.remaining, group.failed).order_by(group.id)
+        return [tuple(row) for query in (jobs, groups) for row in tx.connection.execute(query)]
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an empty database, to be copied."""
+    path = tmp_path_factory.mktemp("empty") / "torc.db"
+    Database.open(str(path)).close()
+    return path
+
+
+@pytest.fixture
+def database(tmp_path: Path, empty_database: Path) -> Iterator[Database]:
+    """An empty database."""
+    opened = Database.open(str(shutil.copy(empty_database, tmp_path / "torc.db")))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def bench(database: Database) -> Bench:
+    """A bench on an empty database."""
+    return Bench(database)
+
+
+@pytest.fixture
+def roomy() -> Resources:
+    """A runner's resources that no job of a test exceeds."""
+    return Resources(num_cpus=64, memory_bytes=2**40, num_gpus=8, num_nodes=1)

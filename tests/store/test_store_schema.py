@@ -1,0 +1,153 @@
+"""Databases are made, recognised, migrated; the tables are the records."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from attrs import NOTHING, Attribute, fields
+
+from torc_framework.models import records as r
+from torc_framework.store import schema
+from torc_framework.store import tables as t
+from torc_framework.store.database import Database
+from torc_framework.store.errors import DatabaseError
+
+TABLES: dict[type[Any], sa.Table] = {
+    r.WorkflowRecord: t.WORKFLOW,
+    r.WorkflowStatusRecord: t.WORKFLOW_STATUS,
+    r.JobRecord: t.JOB,
+    r.FileRecord: t.FILE,
+    r.UserDataRecord: t.USER_DATA,
+    r.ResourceRequirementsRecord: t.RESOURCE_REQUIREMENTS,
+    r.FailureHandlerRecord: t.FAILURE_HANDLER,
+    r.SlurmSchedulerRecord: t.SLURM_SCHEDULER,
+    r.LocalSchedulerRecord: t.LOCAL_SCHEDULER,
+    r.WorkflowActionRecord: t.WORKFLOW_ACTION,
+    r.ComputeNodeRecord: t.COMPUTE_NODE,
+    r.ScheduledComputeNodeRecord: t.SCHEDULED_COMPUTE_NODE,
+    r.ResultRecord: t.RESULT,
+    r.EventRecord: t.EVENT,
+}
+FIELDS = [(record, attribute) for record in TABLES for attribute in fields(record)]
+
+
+def test_every_record_has_a_table() -> None:
+    """No record is forgotten."""
+    assert set(TABLES) == set(get_args(r.Record))
+
+
+@pytest.mark.parametrize(("record", "attribute"), FIELDS, ids=lambda value: getattr(value, "name", None))
+def test_a_field_is_a_column(record: type[Any], attribute: "Attribute[Any]") -> None:
+    """Each field has a column as optional as itself, with its default, or a table of its own."""
+    table = TABLES[record]
+    if attribute.name in t.RELATIONS:
+        assert t.RELATIONS[attribute.name] in t.METADATA.tables
+        return
+    column = table.c[attribute.name]
+    optional = type(None) in get_args(attribute.type) or (attribute.type is Any and attribute.default is not NOTHING)
+    assert column.nullable == (optional and attribute.name != "id")
+    default = None if column.default is None else column.default.arg
+    assert default == (None if attribute.default is NOTHING else attribute.default)
+
+
+def test_migrations_make_the_tables(tmp_path: Path) -> None:
+    """All migrations, one after another, give exactly the tables."""
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'migrated.db'}")
+    with engine.connect() as connection:
+        schema.migrate(connection, "base", tmp_path)
+        with connection.begin():
+            assert compare_metadata(MigrationContext.configure(connection), t.METADATA) == []
+            made = _sql(connection)
+    with engine.connect() as connection, connection.begin():
+        t.METADATA.drop_all(connection)
+        t.METADATA.create_all(connection)
+        assert made == _sql(connection)
+    engine.dispose()
+
+
+def _sql(connection: sa.Connection) -> dict[str, list[str]]:
+    rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'alembic%'")
+    return {name: sorted((sql or "").replace(",", " ").split()) for name, sql in rows}
+
+
+def test_the_newest_migration_is_known() -> None:
+    """The version that new databases are marked with is that of the last migration."""
+    assert ScriptDirectory(str(schema.MIGRATIONS)).get_heads() == [schema.HEAD]
+
+
+def test_a_present_database_is_used_without_alembic(tmp_path: Path) -> None:
+    """Start-up pays for migrations only when there are any."""
+    code = (
+        "import sys; from torc_framework.store.database import Database; "
+        "[Database.open(sys.argv[1]).close() for _ in range(2)]; print('alembic' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "torc.db")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
+def test_a_newer_database_is_refused(tmp_path: Path) -> None:
+    """A database of a later version is named as such and left alone."""
+    path = tmp_path / "torc.db"
+    Database.open(str(path)).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(DatabaseError, match=r"version '9999'.*use a newer torc"):
+        Database.open(str(path))
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    """A database with foreign tables is not written to."""
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE recipes (id INTEGER)")
+    with pytest.raises(DatabaseError, match="belongs to another program"):
+        Database.open(str(path))
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    """The message names the file and what is wrong with it."""
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, only notes\n" * 100)
+    with pytest.raises(DatabaseError, match=r"notes\.txt: file is not a database"):
+        Database.open(str(path))
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    """A folder is no database."""
+    with pytest.raises(DatabaseError, match="cannot open database"):
+        Database.open(str(tmp_path))
+
+
+@pytest.mark.parametrize("url", ["postgresql://server/db", "sqlite::memory:", ":memory:", ""])
+def test_what_is_no_file_is_refused(url: str) -> None:
+    """Only files are databases, for now."""
+    with pytest.raises(DatabaseError, match="cannot use database"):
+        Database.open(url)
+
+
+@pytest.mark.parametrize("form", ["{}", "sqlite:{}", "sqlite://{}"])
+def test_a_missing_folder_is_made(tmp_path: Path, form: str) -> None:
+    """The database's folder is made; the path may be a URL."""
+    path = tmp_path / "deep" / "er" / "torc.db"
+    Database.open(form.format(path)).close()
+    assert path.is_file()
+
+
+def test_settings_are_durable(database: Database) -> None:
+    """Every connection syncs fully, in WAL, and checks references."""
+    with database.read() as tx:
+        pragma = {
+            name: tx.connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        }
+    assert pragma == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
