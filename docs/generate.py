@@ -5,11 +5,13 @@ Each page is made by one function below; nothing in these pages is typed by hand
 
 import argparse
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
-from attrs import fields
+from attrs import NOTHING, Factory, fields, has
 
 from torc_framework import hookspecs
 from torc_framework.executors import options_of
@@ -106,7 +108,7 @@ def record_pages() -> str:
         rows = []
         for attribute in fields(owner):
             doc, access, ours = records.describe(attribute)
-            default = "required" if attribute.default.__class__.__name__ == "_Nothing" else f"`{attribute.default!r}`"
+            default = "required" if attribute.default is NOTHING else f"`{attribute.default!r}`"
             rows.append(
                 [
                     f"`{attribute.name}`",
@@ -146,6 +148,52 @@ def executors() -> str:
     return "\n".join(parts)
 
 
+def spec() -> str:
+    """Every field of a workflow file."""
+    from torc_framework.spec import model
+
+    owners = [model.WorkflowSpec, *(o for o in vars(model).values() if isinstance(o, type) and has(o))]
+    parts = [
+        "# Workflow spec\n",
+        "A spec is a YAML (1.2), JSON, JSON5 or KDL (1 and 2) file; the suffix says which.",
+        "Fields that are not listed are errors.",
+        "[Parameters and references](parameters.md) says what may stand in braces.\n",
+    ]
+    for owner in dict.fromkeys(owners):
+        if owner is model.ParameterizedSpec:
+            continue
+        parts += [f"## {owner.__name__.removesuffix('Spec')}\n", f"{inspect.cleandoc(owner.__doc__ or '')}\n"]
+        rows = []
+        for attribute in fields(owner):
+            kind, *notes = get_args(attribute.type) if hasattr(attribute.type, "__metadata__") else (attribute.type,)
+            meaning = next((note.description for note in notes if getattr(note, "description", None)), "")
+            default = "required" if attribute.default is NOTHING else f"`{json.dumps(_plain(attribute.default))}`"
+            rows.append([f"`{attribute.name}`", f"`{spec_type(kind)}`", default, meaning])
+        parts.append(table(["field", "type", "default", "meaning"], rows))
+    return "\n".join(parts)
+
+
+def _plain(default: object) -> object:
+    return default.factory() if isinstance(default, Factory) else default
+
+
+def spec_type(kind: Any) -> str:
+    """The type of a spec's field in words of the file formats."""
+    if hasattr(kind, "__metadata__"):
+        return spec_type(get_args(kind)[0])
+    origin, inner = get_origin(kind), [spec_type(arg) for arg in get_args(kind) if arg is not type(None)]
+    if origin is Literal:
+        return ", ".join(str(arg) for arg in get_args(kind))
+    if origin is list:
+        return f"list of {inner[0]}"
+    if origin is dict:
+        return f"map of {inner[1]}"
+    if inner:
+        return " or ".join(inner)
+    words = {str: "text", int: "integer", float: "number", bool: "boolean", Any: "any value"}
+    return words.get(kind, getattr(kind, "__name__", str(kind)).removesuffix("Spec"))
+
+
 def commands() -> str:
     """The help of every command, as the program prints it at 100 columns."""
     from typer import Context
@@ -176,6 +224,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "records.md": record_pages,
     "executors.md": executors,
     "cli.md": commands,
+    "spec.md": spec,
 }
 
 
