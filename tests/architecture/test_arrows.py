@@ -34,6 +34,7 @@ ROOMS: dict[str, set[str]] = {
         "errors",
         "executors",
         "graph",
+        "hookspecs",
         "models",
         "plugins",
         "runner",
