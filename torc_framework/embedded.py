@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final
 
-from torc_framework.errors import ConfigError, OperatorError
+from torc_framework.errors import ConfigError, ExitStatus, OperatorError, TorcError
 
 START_TIMEOUT_S: Final = 60.0
 """How long a server may take until it listens; migrations and a cold disk included."""
@@ -96,7 +96,8 @@ class EmbeddedServer:
         """Base URL of the server; waits until it listens.
 
         Raises:
-            OperatorError: it ended or took too long; the message holds what it said.
+            ConfigError: the database cannot be used.
+            OperatorError: it ended otherwise or took too long; the message holds what it said.
         """
         if self._url is None:
             self._url = f"http://127.0.0.1:{self._read_port()}/torc-service/v1"
@@ -118,9 +119,13 @@ class EmbeddedServer:
             raise self._failure(f"said {line!r} instead of its port")
         return int(line[len(_PORT_LINE) :])
 
-    def _failure(self, what: str) -> OperatorError:
+    def _failure(self, what: str) -> TorcError:
+        """Return why there is no server: in its own words, as an error of the kind that it said it is."""
+        process = self._process
         self.close()
         said = self._last_words
+        if process is not None and process.returncode == ExitStatus.USAGE and said:
+            return ConfigError(said)
         return OperatorError(f"the embedded server on {self.database} {what}{': ' + said if said else ''}")
 
     def close(self) -> None:

@@ -158,9 +158,80 @@ def test_missing_input_files_are_named_before_anything_is_created(torc: Any, wor
     assert torc("run", "spec.yaml").returncode == 0
 
 
-def test_a_server_of_ones_own_is_used_where_one_is_configured(
-    torc: Any, work: Path, server: str, database: Path
+@pytest.mark.parametrize(
+    ("arguments", "env", "message"),
+    [
+        (["--executor", "nope"], {}, "unknown executor 'nope'; known: local"),
+        (["-o", "/proc/x/y"], {}, "cannot make the output directory /proc/x/y: "),
+        ([], {"TORC_CLIENT__RUN__NUM_CPUS": "many"}, "environment variable TORC_CLIENT__RUN__NUM_CPUS: "),
+        ([], {"TORC_CLIENT__FORMAT": "xml"}, "client.format is 'xml'; expected one of table, json"),
+    ],
+)
+def test_wrong_settings_create_nothing(
+    torc: Any, server: str, work: Path, *, arguments: list[str], env: dict[str, str], message: str
 ) -> None:
+    """They are found before the workflow is stored."""
+    (work / "hello.yaml").write_text(HELLO.replace("name: hello", "name: never"))
+    done = torc("run", "hello.yaml", *arguments, env={"TORC_API_URL": server, **env})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"Error: {message}")
+    found = json.loads(torc("workflows", "list", "-f", "json", env={"TORC_API_URL": server}).stdout)
+    assert "never" not in [workflow["name"] for workflow in found]
+
+
+@pytest.mark.parametrize("kind", ["folder", "garbage", "nowhere"])
+def test_a_database_that_cannot_be_used_is_said(torc: Any, work: Path, kind: str) -> None:
+    """By the embedded server, through the command, with exit code 2."""
+    (work / "hello.yaml").write_text(HELLO)
+    database = work / "x.db" if kind != "nowhere" else Path("/proc/nowhere/x.db")
+    if kind == "folder":
+        database.mkdir()
+    elif kind == "garbage":
+        database.write_bytes(bytes(range(256)) * 100)
+    done = torc("run", "hello.yaml", "--database", database)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert str(database) in line
+
+
+def test_executor_options_come_from_flag_variable_and_file(torc: Any, work: Path) -> None:
+    """In this order; all from the executor's one declaration."""
+    (work / "x.yaml").write_text("name: x\njobs: [{name: a, command: 'echo v=$BASH_VERSION'}]\n")
+    (work / "torc.toml").write_text('[executor.local]\nshell = "/bin/bash"\n')
+    plain = {"TORC_EXECUTOR__LOCAL__SHELL": "/bin/sh"}
+    calls = [((), {}, True), ((), plain, False), (("--executor", "local", "--shell", "/bin/bash"), plain, True)]
+    for number, (flags, env, is_bash) in enumerate(calls):
+        done = torc("run", "x.yaml", "-o", f"out{number}", *flags, env=env)
+        assert done.returncode == 0, done.stderr
+        (log,) = (work / f"out{number}" / "job_stdio").glob("*.o")
+        assert (log.read_text().strip() != "v=") == is_bash
+
+
+def test_runs_share_a_database(torc_env: dict[str, str], work: Path) -> None:
+    """Two embedded servers at once on one file: both workflows end well."""
+    (work / "x.yaml").write_text("name: x\njobs: [{name: 'j{i}', command: 'true', parameters: {i: '1:50'}}]\n")
+    call = ["torc", "run", "x.yaml", "-f", "json"]
+    pipe = subprocess.PIPE
+    runs = [subprocess.Popen(call, cwd=work, env=torc_env, stdout=pipe, stderr=pipe, text=True) for _ in range(2)]
+    for run in runs:
+        out, err = run.communicate(timeout=DEADLINE_S)
+        assert run.returncode == 0, err
+        assert json.loads(out)["counts"] == {"completed": 50}
+
+
+def test_jobs_that_can_never_run_here_are_named(torc: Any, work: Path) -> None:
+    """The run ends, says what is lacking and how to go on, and has failed."""
+    (work / "x.yaml").write_text(
+        "name: x\nresource_requirements: [{name: huge, num_cpus: 5000, memory: 1g, runtime: PT1H}]\n"
+        "jobs: [{name: big, command: 'true', resource_requirements: huge}, {name: small, command: 'true'}]\n"
+    )
+    done = torc("run", "x.yaml")
+    assert done.returncode == 1
+    assert "Workflow 1 incomplete: 1/2 jobs done" in done.stdout
+    assert "5000 CPUs" in done.stdout
+
+
+def test_a_configured_server_is_used(torc: Any, work: Path, server: str, database: Path) -> None:
     """By flag, by variable or by file; no embedded server is started."""
     (work / "hello.yaml").write_text(HELLO)
     by_flag = torc("run", "hello.yaml", "--url", server, "-f", "json")

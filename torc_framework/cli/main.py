@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 from torc_framework import __version__
@@ -19,6 +20,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments in (["--version"], ["-V"]):
         print(f"torc {__version__}")  # answered before anything is imported
         return ExitStatus.OK
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names may hold what a terminal cannot show
     code = _run(arguments)
     if argv is None:
         # What is left is the interpreter's own end: a late Ctrl-C would only spoil the exit code.

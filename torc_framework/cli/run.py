@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,6 @@ from torc_framework.cli.common import session_of
 from torc_framework.cli.executor_flags import DEFAULT_EXECUTOR, ExecutorCommand, executor_options
 from torc_framework.cli.session import Session
 from torc_framework.errors import ExitStatus, UserError
-
-if TYPE_CHECKING:
-    from torc_framework.runner import RunnerSettings
 
 MaxParallelJobs = Annotated[
     int | None, typer.Option("--max-parallel-jobs", min=1, help="At most this many jobs at once; resources ignored.")
@@ -70,8 +67,9 @@ def run(
     path = Path(workflow)
     if path.is_file() or not workflow.isdecimal():
         session.start_server()  # it boots while the spec is read
-        workflow_id = _create(session, path, skip_checks=skip_checks)
-        _execute(session, workflow_id, given)
+        session.plugins(path.parent)
+        settings = runner_settings(session, given)
+        _execute(session, _create(session, path, settings, skip_checks=skip_checks), settings)
     else:
         run_existing(session, int(workflow), given)
 
@@ -84,14 +82,14 @@ def run_existing(session: Session, workflow_id: int, given: dict[str, Any]) -> N
     from torc_framework.cli.initialize import begin_run
 
     session.start_server()
-    session.plugins()
+    settings = runner_settings(session, given)
     if session.client.is_uninitialized(workflow_id):
         begin_run(session.client, workflow_id)
-    _execute(session, workflow_id, given)
+    _execute(session, workflow_id, settings)
 
 
-def _create(session: Session, path: Path, *, skip_checks: bool) -> int:
-    """Store the workflow of a spec, ready to run; return its id."""
+def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_checks: bool) -> int:
+    """Store the workflow of a spec, ready to run, once nothing can be wrong any more; return its id."""
     import gc
 
     from torc_framework.cli.specs import load_options, refuse_missing_inputs, stamp_files
@@ -102,6 +100,7 @@ def _create(session: Session, path: Path, *, skip_checks: bool) -> int:
         loaded = load_plan(path, options=load_options(session, path, skip_checks=skip_checks, to_run=True))
         stamp_files(loaded.plan)
         refuse_missing_inputs(loaded.plan)
+        _make_folder(settings["output_dir"])
         created = session.client.create_from_plan(loaded.plan, initialize=True)
     finally:
         gc.enable()
@@ -112,17 +111,25 @@ def _create(session: Session, path: Path, *, skip_checks: bool) -> int:
     return created.id
 
 
-def _execute(session: Session, workflow_id: int, given: dict[str, Any]) -> None:
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the output directory {path}: {error.strerror}; see --output-dir") from None
+
+
+def _execute(session: Session, workflow_id: int, settings: dict[str, Any]) -> None:
     """Run what is ready, report, and end with the run's exit code."""
     from torc_framework.cli.progress import ProgressLine
     from torc_framework.cli.run_report import exit_status, report
+    from torc_framework.runner import RunnerSettings
     from torc_framework.runner import run as run_workflow
 
-    settings = _settings(session, workflow_id, given)
     _let_jobs_find_torc()
     progress = ProgressLine(enabled=not session.wants_json)
     try:
-        outcome = run_workflow(settings, session.plugins(), progress)
+        runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, **settings)
+        outcome = run_workflow(runner, session.plugins(), progress)
     finally:
         progress.finish()
     report(session, workflow_id, outcome)
@@ -140,10 +147,12 @@ def _let_jobs_find_torc() -> None:
         os.environ["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH", os.defpath), folder]))
 
 
-def _settings(session: Session, workflow_id: int, given: dict[str, Any]) -> "RunnerSettings":
-    """Return the runner's settings: flags, else environment and files, else its defaults."""
-    from torc_framework.runner import RunnerSettings
+def runner_settings(session: Session, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the runner's settings: flags, else environment and files; what nobody set is left out.
 
+    Raises:
+        UserError: a value is wrong, or the executor is not known.
+    """
     kinds: dict[str, type[Any]] = {
         "max_parallel_jobs": int,
         "num_cpus": int,
@@ -156,12 +165,12 @@ def _settings(session: Session, workflow_id: int, given: dict[str, Any]) -> "Run
     values = {name: session.config.get(f"client.run.{name}", kind) for name, kind in kinds.items()}
     values.update({name: value for name, value in given.items() if value is not None})
     chosen = {name: value for name, value in values.items() if value is not None}
-    chosen["output_dir"] = Path(chosen.get("output_dir", "output"))
     plugins = session.plugins()
-    executor = str(chosen.get("executor", DEFAULT_EXECUTOR))
-    plugins.executor(executor)  # unknown or broken: said before anything is claimed
-    options = executor_options(session, plugins, executor)
-    return RunnerSettings(url=session.client.url, workflow_id=workflow_id, executor_options=options, **chosen)
+    executor = str(chosen.setdefault("executor", DEFAULT_EXECUTOR))
+    plugins.executor(executor)
+    chosen["output_dir"] = Path(chosen.get("output_dir", "output"))
+    chosen["executor_options"] = executor_options(session, plugins, executor)
+    return chosen
 
 
 def _seconds(duration: str | None) -> float | None:

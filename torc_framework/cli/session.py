@@ -132,6 +132,7 @@ class Session:
         if self._client is None:
             from torc_framework.client import TorcClient
 
+            _one_of("client.format", self.config.get("client.format", str) or "table", FORMATS)
             self.start_server()
             if self._server is not None:
                 self._client = TorcClient(self._server.url)
