@@ -153,8 +153,10 @@ def _json5_problem(text: str, message: str) -> ParseProblem:
     found = _NEAR.search(message)
     if found is None or not text.strip():
         return ParseProblem(message)
-    from_zero = message.startswith("Extra data")
-    offset = min(max(int(found[1]) - (not from_zero), 0), len(text))
+    offset = min(max(int(found[1]) - 1, 0), len(text))
+    if message.startswith("Extra data"):  # here it counts from 0, and means the end of the value before
+        rest = (match for match in _TOKEN.finditer(text, offset + 1) if match.lastgroup)
+        offset = next((match.start() for match in rest), offset)
     meaning = re.sub(r"b'([^']+)'|( U\+\w+)?( starting)? $", r"\1", message[: found.start()])
     what = f", found {text[offset]!r}" if meaning.startswith("Expected") and offset < len(text) else ""
     return ParseProblem(meaning + what, Lines.of(text).place(offset))

@@ -235,6 +235,8 @@ def _build(parser: CParser) -> Any:
         handler = handlers.get(type(event))
         if handler is not None:
             handler(event)
+    if not builder.documents:
+        raise ParseProblem("there is nothing in the file but comments")
     return builder.root
 
 

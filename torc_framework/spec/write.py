@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from attrs import NOTHING, fields, has
@@ -121,36 +121,49 @@ _KDL_JSON: Final = frozenset({"data", "metadata"})
 
 
 def _kdl(data: dict[str, Any]) -> str:
-    import ckdl
+    """Return a KDL 2 document. It is written here, since ckdl's own writer shortens numbers and refuses some texts."""
+    return "\n".join(_kdl_members(data, "")) + "\n"
 
-    return str(ckdl.Document(*_kdl_nodes(data)))
 
-
-def _kdl_nodes(data: Mapping[str, Any]) -> list[Any]:
-    import ckdl
-
-    nodes = []
+def _kdl_members(data: Mapping[str, Any], indent: str) -> Iterator[str]:
+    """Yield the lines of an object's members."""
     for key, value in data.items():
+        node = indent + _kdl_name(key)
         if key in _KDL_JSON:
-            nodes.append(ckdl.Node(None, key, json.dumps(value)))
+            yield f"{node} {_kdl_text(json.dumps(value))}"
         elif isinstance(value, dict):
-            nodes.append(ckdl.Node(None, key, children=_kdl_nodes(value)))
-        elif key in _KDL_ITEMS and isinstance(value, list):
-            nodes += [_kdl_item(_KDL_ITEMS[key], item) for item in value]
-        elif isinstance(value, list):
-            nodes.append(ckdl.Node(None, key, *value))
+            yield from _kdl_block(node, value, indent)
+        elif key in _KDL_ITEMS and isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            for item in value:
+                name = f" {_kdl_text(item['name'])}" if "name" in item else ""
+                rest = {inner: part for inner, part in item.items() if inner != "name"}
+                yield from _kdl_block(indent + _KDL_ITEMS[key] + name, rest, indent)
         else:
-            nodes.append(ckdl.Node(None, key, value))
-    return nodes
+            yield " ".join([node, *map(_kdl_value, value if isinstance(value, list) else [value])])
 
 
-def _kdl_item(name: str, item: Mapping[str, Any]) -> Any:
-    import ckdl
+def _kdl_block(head: str, members: Mapping[str, Any], indent: str) -> Iterator[str]:
+    yield head + " {"
+    yield from _kdl_members(members, indent + "    ")
+    yield indent + "}"
 
-    arguments = [item["name"]] if "name" in item else []
-    rest = {key: value for key, value in item.items() if key != "name"}
-    return ckdl.Node(None, name, *arguments, children=_kdl_nodes(rest))
 
+def _kdl_name(name: str) -> str:
+    return name if _NODE_NAME.fullmatch(name) and name not in _KDL_WORDS else _kdl_text(name)
+
+
+def _kdl_value(value: Any) -> str:
+    if isinstance(value, str):
+        return _kdl_text(value)
+    return {True: "#true", False: "#false"}[value] if isinstance(value, bool) else repr(value)
+
+
+def _kdl_text(text: str) -> str:
+    return '"' + "".join(_KDL_ESCAPES.get(c) or (c if c.isprintable() else f"\\u{{{ord(c):x}}}") for c in text) + '"'
+
+
+_KDL_WORDS: Final = frozenset({"true", "false", "null", "inf", "nan"})
+_KDL_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 _WRITERS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
     "yaml": _yaml,
