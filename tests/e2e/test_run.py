@@ -207,6 +207,22 @@ def test_executor_options_come_from_flag_variable_and_file(torc: Any, work: Path
         assert (log.read_text().strip() != "v=") == is_bash
 
 
+def test_a_plugin_beside_the_spec_is_used(torc: Any, work: Path) -> None:
+    """A file in ``torc_plugins`` names endings; one that raises costs a warning and nothing else."""
+    folder = work / "project" / "torc_plugins"
+    folder.mkdir(parents=True)
+    head = "from torc_framework.api import *\n@hookimpl\ndef torc_classify_exit(observation):\n    "
+    (folder / "broken.py").write_text(f"{head}raise RuntimeError('boom')\n")
+    (folder / "mine.py").write_text(f"{head}return ExitVerdict(ExitClass.PREEMPTED, 'mine')\n")
+    (work / "project" / "x.yaml").write_text(FAILING)
+    done = torc("run", "project/x.yaml", "-f", "json")
+    assert {(job["exit_class"], job["reason"]) for job in json.loads(done.stdout)["jobs"]} == {("preempted", "mine")}
+    assert done.stderr.splitlines() == ["WARNING: plugin broken raised in torc_classify_exit: RuntimeError: boom"]
+    without = torc("run", "project/x.yaml", "-f", "json", "--disable-plugin", "mine", "--disable-plugin", "broken")
+    assert without.stderr == ""
+    assert {job["exit_class"] for job in json.loads(without.stdout)["jobs"]} == {"success", "user_error"}
+
+
 def test_runs_share_a_database(torc_env: dict[str, str], work: Path) -> None:
     """Two embedded servers at once on one file: both workflows end well."""
     (work / "x.yaml").write_text("name: x\njobs: [{name: 'j{i}', command: 'true', parameters: {i: '1:50'}}]\n")
@@ -257,10 +273,13 @@ def test_jobs_find_the_server(torc: Any, work: Path) -> None:
 # --- the end comes from outside -------------------------------------------------------------------
 
 
-def test_ctrl_c_ends_jobs_cleanly(torc: Any, torc_env: dict[str, str], work: Path, database: Path) -> None:
-    """Exit code 130, jobs terminated, nothing left running, the rest can go on."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_jobs_cleanly(
+    torc: Any, torc_env: dict[str, str], work: Path, database: Path, number: signal.Signals
+) -> None:
+    """Exit code 130, jobs terminated, nothing left running; SIGTERM is no different."""
     with started(torc_env, work) as process:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 130, out + err
     assert "Traceback" not in err
