@@ -130,6 +130,8 @@ def test_long_lists_are_shortened(torc: Any, work: Path) -> None:
     done = torc("run", "spec.yaml")
     assert done.returncode == 0, done.stderr
     assert "... and 20 more: torc results list 1" in done.stdout
+    document = json.loads(torc("run", "1", "-f", "json").stdout)
+    assert (len(document["jobs"]), document["jobs_omitted"]) == (20, 20)
 
 
 def test_an_existing_workflow_is_gone_on_with(torc: Any, work: Path) -> None:

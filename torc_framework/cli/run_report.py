@@ -88,7 +88,7 @@ def _rows(client: TorcClient, workflow_id: int, counts: dict[str, int]) -> list[
 def _document(
     workflow_id: int, outcome: RunOutcome, rows: list[tuple[JobRecord, ResultRecord | None]]
 ) -> dict[str, Any]:
-    """Return the run as JSON values."""
+    """Return the run as JSON values; ``jobs`` holds what went wrong first, and as many as the table would."""
     return {
         "workflow_id": workflow_id,
         "status": verdict(outcome).replace(" ", "_"),
@@ -101,6 +101,7 @@ def _document(
         "attempts": outcome.attempts,
         "duration_s": outcome.duration_s,
         "unfit": outcome.unfit,
+        "jobs_omitted": sum(outcome.counts.values()) - len(rows),
         "jobs": [
             {
                 "id": job.id,
