@@ -294,8 +294,8 @@ def _insert_actions(tx: Tx, plan: Plan, workflow_id: int, first_job: int, first_
 
 
 def required_triggers(trigger_type: str, jobs: Sequence[int] | None) -> int:
-    """Return how many triggers an action waits for: its jobs, or the one that it names."""
-    return len(jobs or ()) if trigger_type in ("on_jobs_ready", "on_jobs_complete") else 1
+    """Return how many triggers an action waits for: one a job, or the one that it names."""
+    return len(jobs or ()) or 1 if trigger_type in ("on_jobs_ready", "on_jobs_complete") else 1
 
 
 @contextmanager

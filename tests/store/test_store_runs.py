@@ -1,0 +1,486 @@
+"""The life of a workflow: runs, initialize, reset, cancel, completion, actions."""
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from torc_framework.models.plan import PlannedAction, PlannedJob
+from torc_framework.models.records import FileRecord, UserDataRecord, WorkflowRecord, WorkflowStatusRecord
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store import lookups, records, runs
+from torc_framework.store import tables as t
+from torc_framework.store.actions import ACTIONS, all_actions, claim_action, due_actions
+from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
+from torc_framework.store.jobs import JOBS, create_jobs, delete_job, delete_jobs
+from torc_framework.store.plans import create_workflow
+from torc_framework.store.resources import COMPUTE_NODES, FILES, SCHEDULED_COMPUTE_NODES, USER_DATA
+
+DIAMOND = [(1, 0), (2, 0), (3, 1), (3, 2)]
+
+
+def do(bench: Any, function: Any, *arguments: Any, **options: Any) -> Any:
+    """Call a function of the store on the bench's workflow."""
+    with bench.database.write() as tx:
+        return function(tx, bench.workflow_id, *arguments, **options)
+
+
+# --- runs ------------------------------------------------------------------------------------------
+
+
+def test_a_run_makes_jobs_ready_or_blocked(bench: Any) -> None:
+    """The first run is number one; jobs that wait for nothing are ready."""
+    bench.plan(4, DIAMOND, begin=False)
+    assert (bench.run_id(), set(bench.statuses())) == (0, {"uninitialized"})
+    assert do(bench, runs.is_uninitialized)
+    assert bench.begin() == 1
+    assert bench.statuses() == ["ready", "blocked", "blocked", "blocked"]
+    assert not do(bench, runs.is_uninitialized)
+
+
+def test_a_run_starts_over(bench: Any) -> None:
+    """Everything runs again, from the first attempt; results of earlier runs stay."""
+    bench.plan(4, DIAMOND)
+    bench.start(0)
+    bench.retry(0, 3)
+    bench.finish(0, status="failed")
+    assert bench.statuses() == ["failed", "canceled", "canceled", "canceled"]
+    assert bench.begin() == 2
+    assert bench.statuses() == ["ready", "blocked", "blocked", "blocked"]
+    assert bench.column("attempt_id") == [1] * 4
+    assert bench.column("result_id") == [None] * 4
+    assert len(bench.results()) == 2
+    bench.check_counters()
+    bench.finish(0, 1, 2, 3)
+    assert set(bench.statuses()) == {"completed"}
+    assert [result["run_id"] for result in bench.results()] == [1, 1, 2, 2, 2, 2]
+
+
+def test_a_run_clears_the_cancel(bench: Any) -> None:
+    """A canceled workflow can be run again."""
+    bench.plan(1)
+    do(bench, runs.cancel)
+    bench.begin()
+    assert len(bench.claim()) == 1
+
+
+def test_an_archived_workflow_does_not_run(bench: Any) -> None:
+    """It has to be taken out of the archive first."""
+    bench.plan(1, begin=False)
+    do(
+        bench,
+        lambda tx, wf: runs.put_status(tx, WorkflowStatusRecord(id=wf, run_id=3, is_canceled=False, is_archived=True)),
+    )
+    with pytest.raises(RuleError, match="archived"):
+        bench.begin()
+    assert bench.run_id() == 3
+
+
+def test_a_run_does_not_take_jobs_from_active_runners(bench: Any) -> None:
+    """Unless it is forced to; jobs of dead runners it takes."""
+    bench.plan(1)
+    bench.start(0)
+    with pytest.raises(RuleError, match=r"1 job\(s\) are held by active compute nodes"):
+        bench.begin()
+    assert (bench.run_id(), bench.statuses()) == (1, ["running"])
+    assert bench.begin(force=True) == 2
+    bench.claim()
+    with bench.database.write() as tx:
+        records.update(tx, COMPUTE_NODES, bench.nodes[0], {"is_active": False})
+    assert (bench.begin(), bench.statuses()) == (3, ["ready"])
+
+
+def test_file_times_are_stored_with_the_run(bench: Any) -> None:
+    """What the client saw on its disk, by file id; other workflows' files are not touched."""
+    bench.plan(1, files=[FileRecord(workflow_id=0, name="f", path="/f")])
+    with bench.database.read() as tx:
+        (file,) = tx.connection.execute(sa.select(t.FILE.c.id)).scalars()
+    bench.begin(file_mtimes={file: 7.5})
+    bench.plan(1, begin=False)
+    bench.begin(file_mtimes={file: 9.5})
+    with bench.database.read() as tx:
+        assert records.get(tx, FILES, file)["st_mtime"] == 7.5
+
+
+def test_ephemeral_user_data_is_cleared(bench: Any) -> None:
+    """At each run; other user data stays."""
+    data = [UserDataRecord(workflow_id=0, name=name, data=1, is_ephemeral=name == "e") for name in ("e", "k")]
+    bench.plan(1, user_data=data)
+    with bench.database.read() as tx:
+        rows = records.find(tx, USER_DATA, [], records.Page())[0]
+    assert [row.get("data") for row in rows] == [None, 1]
+
+
+def test_unknown_workflows_do_not_run(bench: Any) -> None:
+    """Every question about one that is not there is refused."""
+    bench.workflow_id = 12
+    for function in (runs.begin_run, runs.cancel, runs.initialize_jobs, runs.reset_status, runs.reset_job_status):
+        with pytest.raises(NotFoundError, match="Workflow not found with ID: 12"):
+            do(bench, function)
+
+
+# --- initialize ------------------------------------------------------------------------------------
+
+
+def test_initialize_blocks_what_follows_a_job_that_has_to_run(bench: Any) -> None:
+    """Also jobs that had completed; without the flag."""
+    bench.plan(4, [(1, 0), (2, 1)])
+    bench.finish(0, 1, 2, 3)
+    bench.set_status(1, JobStatus.UNINITIALIZED)
+    do(bench, runs.initialize_jobs)
+    assert bench.statuses() == ["completed", "ready", "blocked", "completed"]
+    bench.check_counters()
+
+
+def test_initialize_of_uninitialized_jobs_resets_what_follows(bench: Any) -> None:
+    """With the flag, jobs downstream of an uninitialized one run again, others keep what they have done."""
+    bench.plan(4, [(1, 0), (2, 1)])
+    bench.finish(0, 1, 2, 3)
+    bench.set_status(1, JobStatus.UNINITIALIZED)
+    assert bench.begin(only_uninitialized=True) == 2
+    assert bench.statuses() == ["completed", "ready", "blocked", "completed"]
+    bench.finish(1, 2)
+    assert set(bench.statuses()) == {"completed"}
+
+
+def test_initialize_runs_stopped_jobs_again(bench: Any) -> None:
+    """Terminated jobs and those that wait for a verdict are ready, what waits for them blocked."""
+    bench.plan(4, [(2, 0), (3, 1)])
+    bench.finish(0, status="terminated", code=0)
+    bench.finish(2)
+    bench.finish(1, status="pending_failed")
+    do(bench, runs.initialize_jobs)
+    assert bench.statuses() == ["ready", "ready", "blocked", "blocked"]
+    bench.check_counters()
+
+
+def test_initialize_leaves_running_jobs_alone(bench: Any) -> None:
+    """A job that a runner holds is neither made ready nor blocked."""
+    bench.plan(3, [(2, 0), (2, 1)])
+    bench.start(0)
+    for only_uninitialized in (False, True):
+        do(bench, runs.initialize_jobs, only_uninitialized=only_uninitialized)
+        assert bench.statuses() == ["running", "pending", "blocked"]
+
+
+def test_a_failed_dependency_counts_as_over_at_initialize(bench: Any) -> None:
+    """What was reset behind a failed job may run."""
+    bench.plan(2, [(1, 0)])
+    bench.finish(0, status="failed")
+    bench.set_status(1, JobStatus.UNINITIALIZED)
+    do(bench, runs.initialize_jobs, only_uninitialized=True)
+    assert bench.statuses() == ["failed", "ready"]
+
+
+def test_disabled_jobs_stay_out(bench: Any) -> None:
+    """They count as finished for the workflow, and hold back what waits for them."""
+    bench.plan(3, [(1, 0)], begin=False)
+    with bench.database.write() as tx:
+        records.update(tx, JOBS, bench.job_id(0), {"status": "disabled"})
+    bench.begin()
+    assert bench.statuses() == ["disabled", "blocked", "ready"]
+
+
+def api_jobs(bench: Any, *jobs: dict[str, Any]) -> list[int]:
+    """Store jobs as the API does, in an empty workflow with two files and one user data record."""
+    with bench.database.write() as tx:
+        bench.workflow_id = create_workflow(tx, WorkflowRecord(name="w", user="u"))
+        for name in ("f", "g"):
+            records.create(tx, FILES, {"workflow_id": bench.workflow_id, "name": name, "path": name})
+        records.create(tx, USER_DATA, {"workflow_id": bench.workflow_id, "name": "u"})
+        sent = [
+            {"workflow_id": bench.workflow_id, "name": f"j{n}", "command": "x", **job} for n, job in enumerate(jobs)
+        ]
+        made = [job["id"] for job in create_jobs(tx, sent)]
+    bench.first_job = made[0]
+    bench.nodes = [bench.node()]
+    return made
+
+
+def test_files_and_user_data_imply_dependencies(bench: Any) -> None:
+    """A consumer waits for each producer, in any order of making; what it says itself is not said twice."""
+    first, *_ = api_jobs(
+        bench,
+        {"output_file_ids": [1]},
+        {"input_file_ids": [1], "output_user_data_ids": [1]},
+        {"input_user_data_ids": [1], "input_file_ids": [1, 2]},
+        {"output_file_ids": [2]},
+        {"input_file_ids": [1, 2], "output_file_ids": [2]},
+    )
+    assert set(bench.statuses()) == {"uninitialized"}
+    bench.begin()
+    assert bench.statuses() == ["ready", "blocked", "blocked", "ready", "blocked"]
+    with bench.database.read() as tx:
+        jobs = [records.get(tx, JOBS, first + n) for n in range(5)]
+    waits = [[other - first for other in job.get("depends_on_job_ids", [])] for job in jobs]
+    assert waits == [[], [0], [0, 1, 3, 4], [], [0, 3]]
+    bench.begin()
+    bench.check_counters()
+
+
+def test_a_job_that_joins_a_plan_finds_its_producers(bench: Any) -> None:
+    """A job made later, on files of a stored plan, waits and is waited for."""
+    files = [FileRecord(workflow_id=0, name=name, path=name) for name in ("in", "out")]
+    bench.plan([PlannedJob("a", "x", output_files=[0]), PlannedJob("c", "x", input_files=[1])], files=files)
+    with bench.database.write() as tx:
+        job = {"workflow_id": bench.workflow_id, "name": "b", "command": "x"}
+        create_jobs(tx, [{**job, "input_file_ids": [1], "output_file_ids": [2]}])
+    bench.begin()
+    assert bench.statuses() == ["ready", "blocked", "blocked"]
+    bench.finish(0, 2, 1)
+    assert set(bench.statuses()) == {"completed"}
+
+
+def test_a_plans_groups_are_not_said_again(bench: Any) -> None:
+    """A shared dependency that a plan brings is not resolved into pairs by its files."""
+    files = [FileRecord(workflow_id=0, name=f"f{n}", path="x") for n in range(3)]
+    jobs = [PlannedJob(f"p{n}", "x", output_files=[n]) for n in range(3)]
+    jobs += [PlannedJob(f"c{n}", "x", input_files=[0, 1, 2]) for n in range(3)]
+    bench.plan(jobs, barriers=[([0, 1, 2], [3, 4, 5])], files=files)
+    with bench.database.read() as tx:
+        assert tx.connection.execute(sa.select(sa.func.count()).select_from(t.JOB_DEPENDENCY)).scalar() == 0
+
+
+def test_a_cycle_by_files_is_refused(bench: Any) -> None:
+    """Two jobs that feed each other never run: initialize says so, and changes nothing."""
+    api_jobs(bench, {"input_file_ids": [1], "output_file_ids": [2]}, {"input_file_ids": [2], "output_file_ids": [1]})
+    with pytest.raises(RuleError, match="cycle; among its jobs or waiting for it: j0, j1"):
+        bench.begin()
+    assert (bench.run_id(), set(bench.statuses())) == (0, {"uninitialized"})
+
+
+# --- reset and cancel ------------------------------------------------------------------------------
+
+
+def test_reset_of_failed_jobs_takes_what_follows(bench: Any) -> None:
+    """Whatever its status; completed jobs elsewhere stay."""
+    bench.plan(5, [(1, 0), (2, 1), (3, 1)])
+    bench.finish(4)
+    bench.finish(0, status="failed")
+    assert do(bench, runs.reset_job_status, failed_only=True) == 4
+    assert bench.statuses() == ["uninitialized"] * 4 + ["completed"]
+    bench.check_counters()
+    (event,) = bench.events("user_action")
+    assert event["action"] == "reset_job_status"
+
+
+def test_reset_of_all_jobs_counts_attempts_anew(bench: Any) -> None:
+    """Retries that were used up are available again; results stay."""
+    bench.plan(2)
+    bench.start(0)
+    bench.retry(0, 5)
+    assert do(bench, runs.reset_job_status) == 2
+    assert (bench.statuses(), bench.column("attempt_id")) == (["uninitialized"] * 2, [1, 1])
+    assert len(bench.results()) == 1
+
+
+def test_a_reset_within_a_run_replaces_the_result(bench: Any) -> None:
+    """The attempt runs again under its old number: its new end counts."""
+    bench.plan(1)
+    bench.finish(0, status="failed")
+    do(bench, runs.reset_job_status)
+    do(bench, runs.initialize_jobs)
+    bench.finish(0)
+    assert bench.statuses() == ["completed"]
+    assert [result["status"] for result in bench.results()] == ["completed"]
+
+
+def test_reset_of_the_status_needs_rest(bench: Any) -> None:
+    """Neither while jobs are under way nor while allocations are asked for, unless forced."""
+    bench.plan(1)
+    bench.claim()
+    with pytest.raises(RuleError, match=r"1 job\(s\) are pending or running"):
+        do(bench, runs.reset_status)
+    do(bench, runs.cancel)
+    with bench.database.write() as tx:
+        node = {"scheduler_id": 1, "scheduler_config_id": 1, "scheduler_type": "slurm", "status": "pending"}
+        records.create(tx, SCHEDULED_COMPUTE_NODES, {"workflow_id": bench.workflow_id, **node})
+    with pytest.raises(RuleError, match=r"1 scheduled compute node\(s\)"):
+        do(bench, runs.reset_status)
+    do(bench, runs.reset_status, force=True)
+    assert not do(bench, runs.outcome).is_canceled
+
+
+def test_cancel_ends_what_runners_hold(bench: Any) -> None:
+    """Pending and running jobs are canceled, ready and blocked ones stay, and all can be run again."""
+    bench.plan(4, [(3, 0)])
+    bench.claim(2)
+    bench.exchange(started=[bench.started(0)])
+    do(bench, runs.cancel)
+    assert bench.statuses() == ["canceled", "canceled", "ready", "blocked"]
+    assert do(bench, runs.outcome) == runs.Outcome(True, True, False)
+    assert bench.events("workflow_canceled")
+    bench.check_counters()
+    bench.begin()
+    bench.finish(0, 1, 2, 3)
+    assert set(bench.statuses()) == {"completed"}
+
+
+@pytest.mark.parametrize("unfinished", sorted(set(JobStatus) - {s for s in JobStatus if s in (5, 6, 7, 8, 9)}))
+def test_an_unfinished_job_keeps_the_workflow_open(bench: Any, unfinished: JobStatus) -> None:
+    """Complete is: no job in a status that is not done."""
+    bench.plan(2, begin=False)
+    bench.set_status(0, JobStatus.COMPLETED)
+    bench.set_status(1, unfinished)
+    assert not do(bench, runs.outcome).is_complete
+    bench.set_status(1, JobStatus.TERMINATED)
+    assert do(bench, runs.outcome).is_complete
+
+
+def test_an_empty_workflow_is_complete(bench: Any) -> None:
+    """There is nothing left to do."""
+    bench.plan(0)
+    assert do(bench, runs.outcome).is_complete
+    assert bench.exchange(slots=1).is_complete
+
+
+# --- what is needed --------------------------------------------------------------------------------
+
+
+def test_inputs_that_nobody_makes_must_exist(bench: Any) -> None:
+    """So must what completed jobs have made."""
+    files = [FileRecord(workflow_id=0, name=f"f{n}", path="x") for n in range(4)]
+    data = [UserDataRecord(workflow_id=0, name=f"u{n}", data=1 if n == 3 else None) for n in range(4)]
+    jobs = [
+        PlannedJob("a", "x", input_files=[0], output_files=[1], input_user_data=[0, 3], output_user_data=[1]),
+        PlannedJob("b", "x", input_files=[1], output_files=[2], input_user_data=[1], output_user_data=[2]),
+    ]
+    bench.plan(jobs, [(1, 0)], files=files, user_data=data)
+    assert do(bench, lookups.required_existing_files) == [1]
+    assert do(bench, lookups.missing_user_data) == [1]
+    bench.finish(0)
+    assert do(bench, lookups.required_existing_files) == [1, 2]
+    assert do(bench, lookups.missing_user_data) == [1, 2]
+
+
+# --- actions ---------------------------------------------------------------------------------------
+
+
+def act(trigger: str, *jobs: int, **options: Any) -> PlannedAction:
+    """Return an action that runs a command."""
+    return PlannedAction(trigger, "run_commands", {"commands": ["x"]}, jobs=list(jobs) or None, **options)
+
+
+def due(bench: Any, *triggers: str) -> list[str]:
+    """Return the triggers of the actions that are due."""
+    return [action["trigger_type"] for action in do(bench, due_actions, triggers)]
+
+
+def test_actions_become_due_with_their_jobs(bench: Any) -> None:
+    """Ready counts jobs that are ready or beyond, complete those that are over; each once."""
+    actions = [act("on_jobs_ready", 1, 2), act("on_jobs_complete", 0, 1), act("on_workflow_complete")]
+    bench.plan(3, [(1, 0), (2, 0)], actions=actions)
+    assert due(bench) == []
+    bench.start(0)
+    bench.retry(0, 2)
+    assert due(bench) == []
+    bench.finish(0)
+    assert due(bench) == ["on_jobs_ready"]
+    bench.finish(1)
+    assert due(bench) == ["on_jobs_ready", "on_jobs_complete"]
+    bench.finish(2)
+    assert due(bench) == ["on_jobs_ready", "on_jobs_complete", "on_workflow_complete"]
+    assert due(bench, "on_jobs_ready", "on_worker_start") == ["on_jobs_ready"]
+    assert [action["trigger_count"] for action in do(bench, all_actions)] == [2, 2, 1]
+
+
+def test_a_canceled_job_counts_for_its_actions(bench: Any) -> None:
+    """It will never be ready: nobody is to wait for that."""
+    bench.plan(2, [(1, 0)], actions=[act("on_jobs_ready", 1), act("on_jobs_complete", 0, 1)])
+    bench.finish(0, status="failed")
+    assert due(bench) == ["on_jobs_ready", "on_jobs_complete"]
+
+
+def test_start_actions_are_due_from_the_start(bench: Any) -> None:
+    """Each run raises them again; recovery actions are gone then."""
+    bench.plan(1, actions=[act("on_workflow_start"), act("on_worker_start", persistent=True)])
+    with bench.database.write() as tx:
+        config = {"action_type": "run_commands", "action_config": {"commands": ["x"]}, "is_recovery": True}
+        records.create(tx, ACTIONS, {"workflow_id": bench.workflow_id, "trigger_type": "on_jobs_ready", **config})
+    start, worker, _ = do(bench, all_actions)
+    for _ in range(2):
+        assert due(bench) == ["on_workflow_start", "on_worker_start"]
+        do(bench, claim_action, start["id"], bench.nodes[0])
+        do(bench, claim_action, worker["id"], bench.nodes[0])
+        assert due(bench) == ["on_worker_start"]
+        with pytest.raises(ConflictError, match=f"claimed by compute node {bench.nodes[0]}"):
+            do(bench, claim_action, start["id"], bench.nodes[0])
+        bench.begin()
+        assert len(do(bench, all_actions)) == 2
+
+
+def test_an_action_of_another_workflow_is_not_found(bench: Any) -> None:
+    """Actions are claimed through their own workflow."""
+    bench.plan(1, actions=[act("on_workflow_start")])
+    (action,) = do(bench, all_actions)
+    bench.plan(1)
+    with pytest.raises(NotFoundError, match="Action not found"):
+        do(bench, claim_action, action["id"], None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "reason"),
+    [
+        ("run_commands", {"commands": []}, "commands must be a list"),
+        ("run_commands", {"commands": ["x"], "other": 1}, "unknown key 'other'"),
+        ("run_commands", {"commands": [1]}, "commands must be a list"),
+        ("schedule_nodes", {"scheduler_id": "x"}, "scheduler_id must be of type int"),
+    ],
+)
+def test_action_settings_are_checked(bench: Any, kind: str, config: dict[str, Any], reason: str) -> None:
+    """Those of the types that Torc knows; others are their owners' business."""
+    bench.plan(1)
+    with bench.database.write() as tx:
+        action = {"workflow_id": bench.workflow_id, "trigger_type": "on_workflow_start", "action_config": config}
+        with pytest.raises(RuleError, match=f"Invalid action_config: {reason}"):
+            records.create(tx, ACTIONS, {**action, "action_type": kind})
+        records.create(tx, ACTIONS, {**action, "action_type": "of_a_plugin"})
+
+
+# --- jobs ------------------------------------------------------------------------------------------
+
+
+def test_deleting_a_job_frees_what_waits_for_it(bench: Any) -> None:
+    """Directly or through a group."""
+    bench.plan(5, [(1, 0)], [([0, 2], [3, 4])])
+    with bench.database.write() as tx:
+        delete_job(tx, bench.job_id(0))
+    assert bench.statuses() == ["ready", "ready", "blocked", "blocked"]
+    with bench.database.write() as tx:
+        delete_job(tx, bench.job_id(2))
+    assert bench.statuses() == ["ready"] * 3
+    with bench.database.write() as tx:
+        assert delete_jobs(tx, bench.workflow_id, lookups.job_ids(tx, bench.workflow_id)) == 3
+    assert do(bench, runs.outcome).is_complete
+
+
+def test_an_initialized_job_takes_few_changes(bench: Any) -> None:
+    """What a runner may rely on does not change; the message names what was refused."""
+    bench.plan(2)
+    with bench.database.write() as tx:
+        changed = {"scheduler_id": 3, "invocation_script": "s", "supports_termination": True, "command": "run 0"}
+        job = records.update(tx, JOBS, bench.job_id(0), changed)
+        assert (job["scheduler_id"], job["invocation_script"], job["supports_termination"]) == (3, "s", True)
+        for refused in (
+            {"name": "n"},
+            {"command": "c"},
+            {"status": "disabled"},
+            {"depends_on_job_ids": [bench.job_id(1)]},
+        ):
+            with pytest.raises(RuleError, match=f"cannot change {next(iter(refused))}"):
+                records.update(tx, JOBS, bench.job_id(0), refused)
+        with pytest.raises(RuleError, match="cannot change input_file_ids"):
+            records.update(tx, JOBS, bench.job_id(0), {"input_file_ids": [4]})
+
+
+def test_an_uninitialized_job_takes_dependencies(bench: Any) -> None:
+    """They replace the old ones, also those of groups; a cycle is seen at initialize."""
+    bench.plan(4, [(1, 0)], [([0, 1], [2, 3])], begin=False)
+    with bench.database.write() as tx:
+        job = records.update(tx, JOBS, bench.job_id(2), {"depends_on_job_ids": [bench.job_id(3)], "name": "new"})
+        assert (job["depends_on_job_ids"], job["name"]) == ([bench.job_id(3)], "new")
+    bench.check_counters()
+    with bench.database.write() as tx:
+        records.update(tx, JOBS, bench.job_id(3), {"depends_on_job_ids": [bench.job_id(2)]})
+    with pytest.raises(RuleError, match="cycle"):
+        bench.begin()
