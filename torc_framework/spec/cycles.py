@@ -31,9 +31,7 @@ def _text(cycle: list[int], name: Callable[[int], str], reason: Callable[[int, i
     steps = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
     shown = " → ".join(_shortened([name(job) for job in cycle])) + f" → {name(cycle[0])}"
     reasons = "; ".join(f"{name(job)} waits for {name(on)}: {reason(job, on)}" for job, on in steps[:_MAX_STEPS])
-    return (
-        f"circular dependency of {len(cycle)} job(s): {shown} ({reasons}{'; ...' if len(steps) > _MAX_STEPS else ''})"
-    )
+    return f"circular dependency of {len(cycle)} jobs: {shown} ({reasons}{'; ...' if len(steps) > _MAX_STEPS else ''})"
 
 
 def _shortened(names: list[str]) -> Iterable[str]:

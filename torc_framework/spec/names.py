@@ -36,18 +36,19 @@ class Table:
     def __attrs_post_init__(self) -> None:
         self.positions = {name: position for position, name in enumerate(self.names)}
 
-    def position(self, name: str, path: SpecPath, of: str | None = None) -> int | None:
+    def position(self, name: str, path: SpecPath, of: str | None = None, slot: int = 0) -> int | None:
         """Return the position of ``name``; None and a finding when it is not known.
 
         Args:
             path: Where it is named.
             of: Name of the job whose entry this is, for the message.
+            slot: Tells several names at one place apart.
         """
         found = self.positions.get(name)
         if found is None and not self.doubtful:
             hint = suggestion(name, self._candidates(name)).removeprefix("; ")
             whose = f" in job {of!r}" if of else ""
-            self.problems.add(Finding(f"unknown {self.kind} {name!r}{whose}", hint=hint, path=path), "unknown")
+            self.problems.add(Finding(f"unknown {self.kind} {name!r}{whose}", hint=hint, path=path), f"unknown {slot}")
         return found
 
     def matching(self, pattern: str, path: SpecPath, of: str | None = None) -> tuple[int, ...]:

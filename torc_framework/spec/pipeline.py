@@ -95,6 +95,8 @@ def _inspect(path: Path, options: LoadOptions) -> Inspection:
     document = read(path, schema)
     problems = _checked(document, schema)
     data, doubtful = document.data, set[str]()
+    if problems.full:
+        raise SpecError(document.placed(problems.findings()))
     if problems:
         data, doubtful = salvage(data, schema, problems.findings())
     spec = structure(data)

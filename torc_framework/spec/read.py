@@ -1,8 +1,8 @@
 """First stage: file → document. The format goes by the suffix."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from attrs import define, evolve, field
 
@@ -13,6 +13,7 @@ from torc_framework.spec.schema import Schema
 
 MAX_BYTES: Final = 512 * 1024**2
 """A larger file is refused."""
+_CHUNK_BYTES: Final = 4 * 1024**2
 
 Locate = Callable[[Iterable[SpecPath]], Locator]
 
@@ -126,7 +127,7 @@ def _text_of(path: Path) -> str:
     """
     try:
         with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
+            raw = b"".join(_chunks(stream))
     except IsADirectoryError as error:
         raise _error(path, "this is a directory", "name the workflow file in it") from error
     except FileNotFoundError as error:
@@ -149,6 +150,14 @@ def _text_of(path: Path) -> str:
     if (offset := text.find("\0")) >= 0:
         raise _error(path, "the file has a NUL character", "save it as plain text", Lines.of(text).place(offset))
     return text
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield what is in a stream, until it is more than is wanted."""
+    size = 0
+    while size <= MAX_BYTES and (chunk := stream.read(_CHUNK_BYTES)):
+        size += len(chunk)
+        yield chunk
 
 
 def _error(path: Path, found: str, hint: str = "", place: tuple[int, int] | None = None) -> SpecError:

@@ -83,7 +83,7 @@ class RelationFinder:
                 hint = suggestion(direction, _DIRECTIONS).removeprefix("; ")
                 self.problems.add(Finding(f"unknown reference {match[0]!r}", "input or output", hint, path), match[0])
                 return match[0]
-            position = self.finders[kind].table.position(target, path, job.name)
+            position = self.finders[kind].table.position(target, path, job.name, slot=match.start())
             if position is None:
                 return match[0]
             index = _LISTS[kind, direction]

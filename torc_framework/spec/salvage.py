@@ -23,7 +23,7 @@ def salvage(data: Any, schema: Schema, findings: Iterable[Finding]) -> tuple[dic
         doubtful |= {"jobs", "files", "user_data"}
     for key, part in schema["properties"].items():
         if isinstance(items := sound.get(key), list) and "object" in kinds_of(part.get("items", {})):
-            kept = [item for item in items if isinstance(item, dict)]
+            kept = [item for item in items if isinstance(item, dict) and (key != "actions" or _says_what(item))]
             sound[key] = [_completed(item, variant_of(part["items"], item), n) for n, item in enumerate(kept)]
     return _completed(sound, schema, 0), doubtful
 
@@ -42,6 +42,11 @@ def _remove(sound: dict[str, Any], path: SpecPath, doubtful: set[str]) -> None:
             sound[key] = [*sound[key][:position], left, *sound[key][position + 1 :]]
         case (str() as key, str() as member, *_) if isinstance(sound.get(key), dict):
             sound[key] = {name: value for name, value in sound[key].items() if name != member}
+
+
+def _says_what(action: dict[str, Any]) -> bool:
+    """Say whether it is known what an action is; nothing refers to actions, so one without is left out."""
+    return "trigger_type" in action and "action_type" in action
 
 
 def _completed(item: dict[str, Any], schema: Schema, position: int) -> dict[str, Any]:

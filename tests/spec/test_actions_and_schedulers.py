@@ -1,0 +1,236 @@
+"""Actions and schedulers: what they need, what they mean together."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from torc_framework.models.plan import PlannedAction
+from torc_framework.spec import LoadOptions, SpecError, dry_run, inspect, load_plan
+
+PLAIN = LoadOptions()
+BASE = """\
+name: w
+jobs:
+- {name: "a{i}", command: c, parameters: {i: "1:3"}}
+- {name: b, command: c}
+slurm_schedulers: [{name: s, account: x}]
+"""
+
+
+def action_of(folder: Path, action: str, options: LoadOptions = PLAIN) -> PlannedAction:
+    path = folder / "w.yaml"
+    path.write_text(BASE + f"actions: [{action}]\n")
+    return load_plan(path, options=options).plan.actions[0]
+
+
+def test_commands(tmp_path: Path) -> None:
+    made = action_of(tmp_path, "{trigger_type: on_workflow_start, action_type: run_commands, commands: [x, y]}")
+    assert made == PlannedAction("on_workflow_start", "run_commands", {"commands": ["x", "y"]})
+
+
+def test_allocations(tmp_path: Path) -> None:
+    """The scheduler is a position; the store makes an id of it."""
+    made = action_of(
+        tmp_path,
+        "{trigger_type: on_jobs_ready, jobs: [b], job_name_regexes: [^a], action_type: schedule_nodes, scheduler: s,"
+        " scheduler_type: slurm, max_parallel_jobs: 4, start_one_worker_per_node: true}",
+    )
+    config = {
+        "scheduler_type": "slurm",
+        "start_one_worker_per_node": True,
+        "max_parallel_jobs": 4,
+        "num_allocations": 1,
+    }
+    assert made == PlannedAction("on_jobs_ready", "schedule_nodes", config, [0, 1, 2, 3], 0)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "given", "expected"),
+    [
+        ("on_worker_start", "", True),
+        ("on_worker_complete", "", True),
+        ("on_worker_start", ", persistent: false", False),
+        ("on_workflow_complete", "", False),
+        ("on_workflow_complete", ", persistent: true", True),
+    ],
+)
+def test_actions_of_workers_are_persistent_unless_said_otherwise(
+    tmp_path: Path, trigger: str, given: str, expected: bool
+) -> None:
+    made = action_of(tmp_path, f"{{trigger_type: {trigger}, action_type: run_commands, commands: [x]{given}}}")
+    assert made.persistent is expected
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ("{trigger_type: on_workflow_start, action_type: run_commands}", "'commands' is missing"),
+        ("{trigger_type: on_workflow_start, action_type: run_commands, commands: []}", "'commands' is missing"),
+        ("{trigger_type: on_workflow_start, action_type: schedule_nodes}", "'scheduler' is missing"),
+        (
+            "{trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: s}",
+            "'scheduler_type' is missing",
+        ),
+        (
+            "{trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: t, scheduler_type: slurm}",
+            "unknown scheduler 't'",
+        ),
+        ("{trigger_type: on_jobs_ready, action_type: run_commands, commands: [x]}", "watches no job"),
+        ("{trigger_type: on_jobs_ready, action_type: run_commands, commands: [x], jobs: [zz]}", "unknown job 'zz'"),
+        (
+            "{trigger_type: on_jobs_ready, action_type: run_commands, commands: [x], job_name_regexes: [zz]}",
+            "matches none",
+        ),
+        ("{trigger_type: on_start, action_type: run_commands, commands: [x]}", "expected one of 'on_jobs_complete'"),
+        ("{trigger_type: on_workflow_start, action_type: run_comands, commands: [x]}", "did you mean 'run_commands'?"),
+        ("{trigger_type: on_workflow_start, action_type: run_commands, commands: [x], job: [a]}", "unknown key 'job'"),
+    ],
+)
+def test_actions_that_cannot_be(tmp_path: Path, action: str, message: str) -> None:
+    with pytest.raises(SpecError, match="actions") as caught:
+        action_of(tmp_path, action)
+    assert message in str(caught.value)
+
+
+def test_keys_of_another_type_are_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(
+        BASE + "actions: [{trigger_type: on_workflow_start, action_type: run_commands, commands: [x], "
+        "scheduler: s, jobs: [b]}]\n"
+    )
+    assert load_plan(path).warnings == [
+        "'scheduler' means nothing in a run_commands action (actions[0]).",
+        "Jobs mean nothing to trigger on_workflow_start (actions[0]).",
+    ]
+
+
+NOTIFY = {
+    "notify": {
+        "type": "object",
+        "properties": {"to": {"type": "string"}, "loud": {"type": "boolean"}},
+        "required": ["to"],
+    }
+}
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "kdl"])
+def test_action_types_of_plugins_have_their_own_keys(tmp_path: Path, suffix: str) -> None:
+    text = {
+        "yaml": "name: w\njobs: [{name: a, command: c}]\nactions: [{trigger_type: on_jobs_complete, jobs: [a], "
+        "action_type: notify, to: me, loud: true}]\n",
+        "kdl": 'name "w"\njob "a" command="c"\naction {\n  trigger_type "on_jobs_complete"\n  jobs "a"\n'
+        '  action_type "notify"\n  to "me"\n  loud true\n}\n',
+    }[suffix]
+    path = tmp_path / f"w.{suffix}"
+    path.write_text(text)
+    (made,) = load_plan(path, options=LoadOptions(action_types=NOTIFY)).plan.actions
+    assert made == PlannedAction("on_jobs_complete", "notify", {"to": "me", "loud": True}, [0])
+    path.write_text(text.replace("to: me", "to: 5") if suffix == "yaml" else text.replace('"me"', "5"))
+    (wrong,) = inspect(path, options=LoadOptions(action_types=NOTIFY)).findings
+    assert "actions[0].to" in str(wrong)
+    path.write_text(text)
+    assert "notify" in str(inspect(path).findings[0])
+
+
+NODES = """\
+name: w
+jobs: [{{name: a, command: c, scheduler: s, resource_requirements: {requirements}}}]
+resource_requirements: [{{name: one, num_cpus: 1, memory: 1m}}, {{name: four, num_cpus: 1, memory: 1m, num_nodes: 4}}]
+slurm_schedulers: [{{name: s, account: x, nodes: 4}}]
+actions: [{{trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: s, scheduler_type: slurm{more}}}]
+"""
+
+
+def test_allocations_of_several_nodes_need_someone_to_use_them(tmp_path: Path) -> None:
+    """A job that asks for all of them, or a runner on each; the check can be left out."""
+    path = tmp_path / "w.yaml"
+    path.write_text(NODES.format(requirements="one", more=""))
+    with pytest.raises(SpecError, match="allocates 4 nodes"):
+        load_plan(path)
+    assert load_plan(path, options=LoadOptions(skip_checks=True)).plan.actions
+    path.write_text(NODES.format(requirements="four", more=""))
+    assert load_plan(path).plan.actions
+    path.write_text(NODES.format(requirements="one", more=", start_one_worker_per_node: true"))
+    assert load_plan(path).plan.actions
+
+
+MIXED = """\
+name: w
+jobs: [{name: "a{i}", command: c, parameters: {i: "1:10"}}, {name: b, command: c, scheduler: s1}]
+slurm_schedulers:
+- {name: s1, account: x, mem: 8g}
+- {name: s2, account: x, mem: 64g, walltime: "04:00:00"}
+- {name: s3, account: x, mem: 64g}
+"""
+
+
+def test_unlike_schedulers_without_an_order_are_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(MIXED)
+    assert load_plan(path).warnings == [
+        "Workflow has 3 schedulers with different memory (mem), walltime but 10 job(s) have no explicit scheduler "
+        "assignment and jobs_sort_method is not set. The default sort method 'gpus_runtime_memory' will be used (jobs "
+        "sorted by GPUs, then runtime, then memory). If this doesn't match your workload, consider setting "
+        "jobs_sort_method explicitly to 'gpus_memory_runtime' (prioritize memory over runtime) or 'none' (no sorting)."
+    ]
+    path.write_text(MIXED + "jobs_sort_method: none\n")
+    assert load_plan(path).warnings == []
+
+
+def test_the_dry_run_of_a_right_file(tmp_path: Path) -> None:
+    """The counts before and after expansion, for people and for scripts."""
+    path = tmp_path / "w.yaml"
+    path.write_text(
+        dedent(
+            """\
+            name: my_workflow
+            description: A sample
+            jobs: [{name: "a{i}", command: c, parameters: {i: "1:100"}}]
+            files: [{name: f, path: p}]
+            user_data: [{name: u}]
+            resource_requirements: [{name: r, num_cpus: 1, memory: 1m}]
+            slurm_schedulers: [{name: s, account: x}]
+            actions:
+            - {trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: s, scheduler_type: slurm}
+            """
+        )
+    )
+    values, text = dry_run(path)
+    assert (values["valid"], values["errors"], values["warnings"]) == (True, [], [])
+    names = values["summary"].pop("job_names")
+    assert (len(names), names[0]) == (100, "a1")
+    assert values["summary"] == {
+        "workflow_name": "my_workflow",
+        "workflow_description": "A sample",
+        "job_count": 100,
+        "job_count_before_expansion": 1,
+        "file_count": 1,
+        "file_count_before_expansion": 1,
+        "user_data_count": 1,
+        "resource_requirements_count": 1,
+        "slurm_scheduler_count": 1,
+        "action_count": 1,
+        "has_schedule_nodes_action": True,
+        "scheduler_names": ["s"],
+    }
+    assert text == dedent(
+        """\
+        Workflow Validation Results
+        ===========================
+
+        Workflow: my_workflow
+        Description: A sample
+
+        Components to be created:
+          Jobs: 100 (expanded from 1 parameterized job specs)
+          Files: 1
+          User data records: 1
+          Resource requirements: 1
+          Slurm schedulers: 1
+          Workflow actions: 1
+
+        Submission: Ready for scheduler submission (has on_workflow_start schedule_nodes action)
+
+        Validation: PASSED"""
+    )
