@@ -23,7 +23,7 @@ class Line:
     answers: list[ExchangeReply | Exception] = field(factory=list)
     woken: threading.Semaphore = field(factory=lambda: threading.Semaphore(0))
 
-    def exchange(self, workflow_id: int, request: ExchangeRequest) -> ExchangeReply:
+    def exchange(self, workflow_id: int, request: ExchangeRequest, *, timeout: float) -> ExchangeReply:
         """Answer as told."""
         self.requests.append(request)
         answer = self.answers.pop(0)

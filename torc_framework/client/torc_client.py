@@ -247,14 +247,16 @@ class TorcClient:
         path = f"/workflows/{workflow_id}/begin_run"
         return self._call(WorkflowStatusRecord, "POST", path, body=body, timeout=PLAN_TIMEOUT_S)
 
-    def exchange(self, workflow_id: int, request: ExchangeRequest) -> ExchangeReply:
+    def exchange(
+        self, workflow_id: int, request: ExchangeRequest, *, timeout: float = DEFAULT_TIMEOUT_S
+    ) -> ExchangeReply:
         """Report to the server and take new jobs; waits on the server up to ``request.wait_s``."""
         return self._call(
             ExchangeReply,
             "POST",
             f"/workflows/{workflow_id}/exchange",
             raw=msgspec.json.encode(request),
-            timeout=DEFAULT_TIMEOUT_S + request.wait_s,
+            timeout=timeout + request.wait_s,
         )
 
     def workflow_status(self, workflow_id: int) -> WorkflowStatusRecord:

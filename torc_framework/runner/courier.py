@@ -28,6 +28,10 @@ MAX_BATCH: Final = 5000
 """Reports in one call, at most."""
 QUIET_S: Final = 0.05
 """How long nothing was said before a waiting call is made."""
+TIMEOUT_S: Final = 60.0
+"""How long the server may take for a call."""
+INLINE_TIMEOUT_S: Final = 10.0
+"""How long it may take while the runner does nothing else, not even answer signals."""
 WAIT_S: Final = 20.0
 """How long the server may keep a waiting call."""
 FIRST_RETRY_S: Final = 0.1
@@ -40,7 +44,7 @@ _PASSING: Final = frozenset({408, 425, 429})
 class Exchanger(Protocol):
     """The server, as `TorcClient` shows it."""
 
-    def exchange(self, workflow_id: int, request: ExchangeRequest) -> ExchangeReply:
+    def exchange(self, workflow_id: int, request: ExchangeRequest, *, timeout: float) -> ExchangeReply:
         """Hand in a request."""
 
 
@@ -54,6 +58,7 @@ class Wishes:
         total: Resources of the whole runner.
         ahead: Jobs wanted beyond those.
         starving: Nothing is at hand although there is room: reports must not linger.
+        alone: Nothing runs either: the runner's thread has nothing to do but to call.
         ask: Nothing is in hand, and the server was not asked since: do not wait for something to report.
         may_wait: A waiting call makes sense.
         flush: Send now whatever there is, and end the waiting call.
@@ -65,6 +70,7 @@ class Wishes:
     total: Resources | None = None
     ahead: int = 0
     starving: bool = False
+    alone: bool = False
     ask: bool = False
     may_wait: bool = True
     flush: bool = False
@@ -83,7 +89,9 @@ class Answer:
 class Caller:
     """One thread that makes one call at a time and wakes the runner when it is done."""
 
-    def __init__(self, call: Callable[[ExchangeRequest], ExchangeReply], wake: Callable[[], None], name: str) -> None:
+    def __init__(
+        self, call: Callable[[ExchangeRequest, float], ExchangeReply], wake: Callable[[], None], name: str
+    ) -> None:
         self._call, self._wake, self._name = call, wake, name
         self._requests: SimpleQueue[ExchangeRequest | None] = SimpleQueue()
         self._answers: SimpleQueue[Answer] = SimpleQueue()
@@ -97,6 +105,15 @@ class Caller:
             self._thread.start()
         self.current = request
         self._requests.put(request)
+
+    def call(self, request: ExchangeRequest) -> None:
+        """Make a call in the present thread, which spares two changes of thread."""
+        self.current = request
+        self._answers.put(self._answer(request, INLINE_TIMEOUT_S))
+
+    def has_answer(self) -> bool:
+        """Say whether the current call is over."""
+        return not self._answers.empty()
 
     def take(self) -> Answer | None:
         """Return the answer to the current call, if it is there."""
@@ -113,13 +130,14 @@ class Caller:
 
     def _work(self) -> None:
         while (request := self._requests.get()) is not None:
-            answer = Answer(request)
-            try:
-                answer.reply = self._call(answer.request)
-            except Exception as error:  # raised again in the runner's own thread
-                answer.error = error
-            self._answers.put(answer)
+            self._answers.put(self._answer(request, TIMEOUT_S))
             self._wake()
+
+    def _answer(self, request: ExchangeRequest, timeout_s: float) -> Answer:
+        try:
+            return Answer(request, self._call(request, timeout_s))
+        except Exception as error:  # raised again where the answer is read
+            return Answer(request, error=error)
 
 
 @define
@@ -155,8 +173,8 @@ class Courier:
         wake: Callable[[], None],
         patience_s: float,
     ) -> None:
-        def call(request: ExchangeRequest) -> ExchangeReply:
-            return server.exchange(workflow_id, request)
+        def call(request: ExchangeRequest, timeout_s: float) -> ExchangeReply:
+            return server.exchange(workflow_id, request, timeout=timeout_s)
 
         self._base, self.patience_s = base, patience_s
         self._reporter = Caller(call, wake, "torc-report")
@@ -216,7 +234,8 @@ class Courier:
             if self._waiter.current is None:
                 self._reporter.send(self._request(wishes, holding()))
         elif self._is_due(now, wishes):
-            self._reporter.send(self._request(wishes))
+            report = self._reporter.call if wishes.alone else self._reporter.send
+            report(self._request(wishes))
         elif self._may_wait(now, wishes):
             request = self._request(wishes)
             request.wait_s = WAIT_S
@@ -292,6 +311,8 @@ class Courier:
     def next_due(self, now: float, wishes: Wishes) -> float | None:
         """Return when `pump` should be asked again at the latest; None if only an answer can change anything."""
         waits = self._waiter.current is not None
+        if self._reporter.has_answer():
+            return now
         if self._reporter.current is not None or (self._answer_lost and waits):
             return None
         if self._answer_lost or now < self._retry_at:

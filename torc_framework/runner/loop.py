@@ -462,6 +462,7 @@ class Runner:
             total=self._total(now),
             ahead=max(0, self._pace.ahead(now) - at_hand),
             starving=room > 0 and at_hand == 0,
+            alone=not self._workload.items,
             ask=not self._workload.items and not self._asked_in_vain,
             counts=self._progress is not None and now - self._last_counts >= COUNTS_S,
         )

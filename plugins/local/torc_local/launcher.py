@@ -121,7 +121,6 @@ class LocalLauncher(Launcher):
         self._connected += 1
         self._inbox = bytearray()
         self._epoll.register(ours, select.EPOLLIN)
-        ours.setblocking(False)
 
     # --- orders ----------------------------------------------------------------------------------
 
@@ -191,10 +190,8 @@ class LocalLauncher(Launcher):
 
     def _send(self, *message: Any) -> None:
         """Send a message whole; a shepherd that is gone is noticed by the next `poll`."""
-        self._control.setblocking(True)
         with suppress(OSError):
             self._control.sendall(shepherd.frame(message))
-        self._control.setblocking(False)
 
     # --- news ------------------------------------------------------------------------------------
 
@@ -211,7 +208,7 @@ class LocalLauncher(Launcher):
 
     def _receive(self) -> None:
         try:
-            while chunk := self._control.recv(shepherd.CHUNK):
+            while chunk := self._control.recv(shepherd.CHUNK, socket.MSG_DONTWAIT):
                 self._inbox += chunk
         except BlockingIOError:
             gone = False
