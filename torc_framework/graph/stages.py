@@ -339,4 +339,4 @@ class _Ids:
         first, last = min(jobs), max(jobs)
         same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
         prefix = first[:same].rstrip("0123456789_-. ")
-        return f"after_{prefix}_jobs" if len(prefix) > 1 else f"after_{jobs[0]}_and_{len(jobs) - 1}_more"
+        return f"after_{prefix}_jobs" if prefix else f"after_{jobs[0]}_and_{len(jobs) - 1}_more"
