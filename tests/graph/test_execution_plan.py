@@ -21,9 +21,9 @@ def two_pipelines() -> Plan:
     names = ["prep_a", "prep_b", *(f"work_{x}_{n}" for x in "ab" for n in range(1, 6)), "post_a", "post_b", "final"]
     at = {name: position for position, name in enumerate(names)}
     works = {x: [at[f"work_{x}_{n}"] for n in range(1, 6)] for x in "ab"}
-    scheduler = {
-        x: SlurmSchedulerRecord(workflow_id=0, name=f"{x}_sched", account="x", nodes=1, walltime="1") for x in "pw"
-    }
+    schedulers = [
+        SlurmSchedulerRecord(workflow_id=0, name=f"{x}_sched", account="x", nodes=1, walltime="1") for x in "pw"
+    ]
 
     def allocate(trigger: str, scheduler: int, jobs: list[int] | None = None, count: int = 1) -> PlannedAction:
         config = {"scheduler_type": "slurm", "num_allocations": count}
