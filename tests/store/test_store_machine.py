@@ -86,15 +86,15 @@ class Model:
         """End a job, and let the others go on or not, one after another."""
         self.status[job] = status
         self.badly[job] = status in (S.FAILED, S.CANCELED) or (status is S.TERMINATED and code != 0)
-        changed = True
-        while changed and status in UNBLOCKING:
-            changed = False
-            for other, now in enumerate(self.status):
-                if now is S.BLOCKED and not self.open(other):
-                    failed = any(self.badly[dependency] for dependency in self.waits_for[other])
-                    self.status[other] = S.CANCELED if failed and self.cancel[other] else S.READY
-                    self.badly[other] = self.status[other] is S.CANCELED
-                    changed = True
+        over = {job} if status in UNBLOCKING else set()
+        while over:
+            waiting = [other for other, dependencies in enumerate(self.waits_for) if dependencies & over]
+            free = [other for other in waiting if self.status[other] is S.BLOCKED and not self.open(other)]
+            for other in free:
+                failed = any(self.badly[dependency] for dependency in self.waits_for[other])
+                self.badly[other] = failed and self.cancel[other]
+                self.status[other] = S.CANCELED if self.badly[other] else S.READY
+            over = {other for other in free if self.status[other] is S.CANCELED}
 
 
 @cache
@@ -199,12 +199,14 @@ class StoreMachine(RuleBasedStateMachine):
         if self.present(attempt) and self.model.status[job] is S.PENDING and self.holder.get(job) == node:
             self.model.status[job] = S.RUNNING
 
-    def news(self, attempt: tuple[int, int, int, int]) -> bool:
-        """Say whether the end of an attempt would be news."""
+    def news(self, attempt: tuple[int, int, int, int], *, again: bool) -> bool:
+        """Say whether the end of an attempt, perhaps with a wish for another, would be news."""
         job, number, run, _ = attempt
         if not self.present(attempt):
             return False
         status = self.model.status[job]
+        if status is S.READY and again:
+            return False
         return status in LIVE or (status in (S.READY, S.CANCELED) and (job, run, number) not in self.results)
 
     @rule(
@@ -223,7 +225,7 @@ class StoreMachine(RuleBasedStateMachine):
         status, code = end
         retry = None if limit is None else RetryRequest(limit, hold)
         report = EndedReport(job + 1, number, status.label, code, 1.0, 0.0, retry=retry)
-        news, before = self.news(attempt), self.model.status[job]
+        news, before = self.news(attempt, again=limit is not None), self.model.status[job]
         if news:
             self.results.add((job, run, number))
             again = limit is not None and number < limit and not self.model.canceled
@@ -256,7 +258,7 @@ class StoreMachine(RuleBasedStateMachine):
         if run != self.run:
             return
         report = EndedReport(job + 1, number, "failed", 1, 1.0, 0.0, retry=RetryRequest(99), lost=True)
-        news = self.news(attempt)
+        news = self.news(attempt, again=True)
         self.ask(node, ended=[report])
         if news:
             self.results.add((job, run, number))
@@ -317,7 +319,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 TestStoreMachine = StoreMachine.TestCase
 TestStoreMachine.settings = settings(
-    max_examples=60,
+    max_examples=100,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

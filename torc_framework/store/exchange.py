@@ -268,12 +268,15 @@ def _is_news(job: _Job, report: EndedReport, recorded: bool) -> bool:
     """Say whether a report tells of an attempt whose end is not known yet.
 
     A recorded result of an attempt that is under way again comes from before a reset within the same
-    run; it is replaced. A canceled job, or one that was given back, may still get the result of its last attempt.
+    run; it is replaced. A canceled job may still get the result of its last attempt. So may one that was
+    given back and yet ran to its end; if it wants another attempt, it has that already.
     """
     if job.attempt_id != report.attempt_id:
         return False
     if job.status in LIVE:
         return True
+    if job.status is JobStatus.READY and (report.lost or report.retry is not None):
+        return False
     return job.status in (JobStatus.READY, JobStatus.CANCELED) and not recorded
 
 
