@@ -83,9 +83,9 @@ class Bench:
         self.server.kill()
         self.server.wait()
 
-    def start_runner(self, depth: int = 8) -> "subprocess.Popen[bytes]":
+    def start_runner(self, depth: int = 8, *more: str) -> "subprocess.Popen[bytes]":
         """Start ``torc run`` on the workflow."""
-        options = ["--max-parallel-jobs", str(depth), "--output-dir", "output"]
+        options = ["--max-parallel-jobs", str(depth), "--output-dir", "output", *more]
         process = subprocess.Popen(
             [BIN / "torc", "--url", self.url, "-f", "json", "run", str(self.workflow_id), *options],
             cwd=self.folder,

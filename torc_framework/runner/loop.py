@@ -200,7 +200,7 @@ class Runner:
 
     def _is_over(self, now: float) -> bool:
         if self._fatal is not None:
-            return all(self._survives(item.executor) for item in self._workload.items.values())
+            return all(map(self._can_be_left, self._workload.items.values()))
         return self._may_leave(now) and self._courier.is_idle()
 
     def _may_leave(self, now: float) -> bool:
@@ -356,12 +356,14 @@ class Runner:
         self._fatal = error
         self._log.warning("giving_up", reason=str(error))
         self._stopping = self._stopping or StopReason.SHUTDOWN
-        items = self._workload.at(Stage.RUNNING)
-        if isinstance(error, ServerUnreachableError):
-            items = [item for item in items if not self._survives(item.executor)]
+        items = [item for item in self._workload.at(Stage.RUNNING) if not self._can_be_left(item)]
         self._workload.withdraw(self._workload.at(Stage.QUEUED))
         self._stops.stop(items, self._stopping, now)
         self._scripts.kill()
+
+    def _can_be_left(self, item: JobInHand) -> bool:
+        """Say whether a job may stay behind when the runner gives up: it goes on, and can be reported later."""
+        return isinstance(self._fatal, ServerUnreachableError) and self._survives(item.executor)
 
     def _acknowledged(self, answer: Answer) -> None:
         """The server has these reports: nothing of them needs to be kept."""

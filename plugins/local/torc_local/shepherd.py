@@ -192,7 +192,10 @@ class Shepherd:
             self.orphan()
 
     def orphan(self) -> None:
-        """The runner is gone: begin nothing more."""
+        """The runner is gone: carry out its last requests to stop, but begin nothing more."""
+        for kind, *arguments in unframe(self.inbox):
+            if kind == "stop":
+                self.stop(*arguments)
         self.orphaned = True
         self.poller.unregister(CONTROL_FD)
         os.close(CONTROL_FD)

@@ -1,0 +1,80 @@
+"""Ends seen by an executor that keeps no journal of its own are kept by the runner."""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from crash_bench import Bench, wait_for
+
+from torc_framework.client import TorcClient
+from torc_framework.models.records import JobRecord, ResultRecord
+
+pytestmark = pytest.mark.crash
+
+PLUGIN = Path(__file__).parent.parent / "runner" / "simple_executor.py"
+
+
+def test_ends_survive_without_server_and_runner(bench: Bench) -> None:
+    """Seen while the server was gone, by a runner that is killed before it comes back."""
+    (bench.folder / "torc_plugins").mkdir()
+    shutil.copy(PLUGIN, bench.folder / "torc_plugins" / "simple.py")
+    codes = [0, 3, -9, 77]
+    bench.create(codes, 0.5)
+    options = ["--executor", "simple"]
+    bench.start_runner(4, *options)
+    bench.wait_until_begun(4)
+    bench.kill_server()
+    wait_for(lambda: sum(path.read_bytes().count(b"\n") for path in bench.folder.rglob("*.ends")) == 4, "not kept")
+    bench.kill_runner()
+    bench.start_server()
+    assert bench.start_runner(4, *options).wait(60) == 1
+    bench.check()
+
+
+def test_unseen_ends_run_again(bench: Bench) -> None:
+    """Of an executor that knows nothing of its past, what was running runs again."""
+    (bench.folder / "torc_plugins").mkdir()
+    shutil.copy(PLUGIN, bench.folder / "torc_plugins" / "simple.py")
+    bench.create([5, 0], 0.3)
+    bench.start_runner(2, "--executor", "simple")
+    bench.wait_until_begun(2)
+    bench.kill_runner()
+    assert bench.start_runner(2, "--executor", "simple").wait(60) == 1
+    assert sorted(bench.log.read_text().split()) == ["0", "0", "1", "1"]
+    client = TorcClient(bench.url)
+    results = client.find(ResultRecord, workflow_id=bench.workflow_id, all_runs=True)
+    client.close()
+    assert sorted((each.attempt_id, each.return_code) for each in results) == [(1, -128), (1, -128), (2, 0), (2, 5)]
+
+
+def test_runner_and_shepherd_killed(bench: Bench) -> None:
+    """Nobody sees those ends: the jobs run again once their processes are gone, and none is left."""
+    bench.create([0] * 40, 0.2)
+    runner = bench.start_runner(4)
+    bench.wait_until_begun(10)
+    (shepherd,) = Path(f"/proc/{runner.pid}/task/{runner.pid}/children").read_text().split()
+    runner.send_signal(signal.SIGSTOP)
+    os.kill(int(shepherd), signal.SIGKILL)
+    bench.kill_runner()
+    assert bench.start_runner(4).wait(60) == 0
+    client = TorcClient(bench.url)
+    statuses = [each.status for each in client.find(JobRecord, workflow_id=bench.workflow_id)]
+    client.close()
+    assert statuses == ["completed"] * 40
+
+
+def test_canceled_while_the_runner_is_dead(bench: Bench) -> None:
+    """The next runner ends what still runs."""
+    bench.create([0], 1000)
+    bench.start_runner()
+    bench.wait_until_begun(1)
+    bench.kill_runner()
+    client = TorcClient(bench.url)
+    client.cancel(bench.workflow_id)
+    client.close()
+    journal = next(bench.folder.rglob("*.journal")).read_text()
+    (pid,) = [line.split()[3] for line in journal.splitlines() if line.startswith("S ")]
+    bench.start_runner().wait(60)
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the canceled job still runs")

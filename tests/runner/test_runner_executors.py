@@ -1,0 +1,134 @@
+"""Executors of others, mixed in one workflow; events for plugins; what a run that was overtaken leaves."""
+
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+from runner_bench import Bench, counted, job, most_at_once, requirements
+
+from torc_framework.client import TorcClient
+from torc_framework.errors import ApiError, UserError
+from torc_framework.models.records import ComputeNodeRecord
+from torc_framework.plugins import PluginManager
+
+PLUGIN = Path(__file__).with_name("simple_executor.py")
+
+
+@pytest.fixture
+def simple(bench: Bench) -> Bench:
+    """Return a bench whose project brings the executor ``simple``."""
+    folder = bench.folder / "torc_plugins"
+    folder.mkdir()
+    shutil.copy(PLUGIN, folder / "simple.py")
+    return evolve(bench, plugins=PluginManager.load(bench.folder))
+
+
+def test_another_executor_runs_the_jobs(simple: Bench) -> None:
+    """Without a descriptor to wait for it is asked now and then."""
+    workflow_id = simple.create(job("a", "echo $TORC_JOB_NAME"), job("b", "exit 3"), job("c", "kill -9 $$"))
+    simple.run(workflow_id, executor="simple")
+    results = simple.results(workflow_id)
+    assert {name: (r.exit_code, r.signal) for name, r in results.items()} == {
+        "a": (0, None),
+        "b": (3, None),
+        "c": (None, 9),
+    }
+    assert results["a"].observation["executor"] == "simple"
+    assert simple.log(workflow_id, "a") == "a\n"
+
+
+def test_executors_can_be_mixed(simple: Bench) -> None:
+    """A job's own executor goes before the runner's; all share the runner's resources."""
+    log = simple.folder / "log"
+    names = [None, "simple", "local"]
+    jobs = [job(f"j{i}", counted(log, 0.05), executor=names[i % 3], resource_requirements=0) for i in range(12)]
+    workflow_id = simple.create(*jobs, resource_requirements=[requirements(num_cpus=2)])
+    assert simple.run(workflow_id).counts == {"completed": 12}
+    ran_by = {name: result.observation["executor"] for name, result in simple.results(workflow_id).items()}
+    assert ran_by == {f"j{i}": names[i % 3] or "local" for i in range(12)}
+    assert most_at_once(log) == 2
+    (node,) = simple.client.find(ComputeNodeRecord, workflow_id=workflow_id)
+    assert set(node.scheduler["state"]) == {"local", "simple"}
+
+
+def test_limits_hold_for_every_executor(simple: Bench) -> None:
+    """The runner keeps them, not the executor."""
+    workflow_id = simple.create(
+        job("a", "sleep 100", executor="simple", resource_requirements=0),
+        resource_requirements=[requirements(runtime="PT1S")],
+    )
+    simple.run(workflow_id)
+    result = simple.results(workflow_id)["a"]
+    assert (result.status, result.exit_class) == ("terminated", "timeout")
+
+
+ALLOCATOR = """
+from torc_framework.api import Allocator, Capabilities, hookimpl
+class Cloud(Allocator):
+    name = "cloud"
+    capabilities = Capabilities(can_allocate=True)
+    def allocate(self, request): return []
+    def alive(self, allocations): return {}
+    def release(self, allocations): pass
+@hookimpl
+def torc_executors(): return [Cloud]
+"""
+
+
+def test_an_executor_must_be_able_to_launch(bench: Bench) -> None:
+    """One that only obtains nodes is refused in so many words."""
+    (bench.folder / "torc_plugins").mkdir()
+    (bench.folder / "torc_plugins" / "cloud.py").write_text(ALLOCATOR)
+    other = evolve(bench, plugins=PluginManager.load(bench.folder))
+    with pytest.raises(UserError, match="'cloud' obtains nodes but does not run jobs"):
+        other.run(other.create(job("a", "true")), executor="cloud")
+
+
+LISTENER = """
+import json
+from torc_framework.api import hookimpl
+@hookimpl
+def torc_on_event(event):
+    with open("heard", "a") as file:
+        print(json.dumps(event), file=file)
+"""
+
+
+def test_plugins_hear_of_events(bench: Bench) -> None:
+    """After the server has them, with the names of its own events."""
+    import json
+
+    (bench.folder / "torc_plugins").mkdir()
+    (bench.folder / "torc_plugins" / "ears.py").write_text(LISTENER)
+    other = evolve(bench, plugins=PluginManager.load(bench.folder))
+    workflow_id = other.create(job("a", "true"), job("b", "exit 2"))
+    other.run(workflow_id)
+    events: list[dict[str, Any]] = [json.loads(line) for line in (bench.folder / "heard").read_text().splitlines()]
+    assert {event["workflow_id"] for event in events} == {workflow_id}
+    kinds = sorted(event["data"]["event_type"] for event in events if event["data"]["event_type"] != "job_started")
+    assert kinds == ["job_completed", "job_failed", "workflow_completed"]
+
+
+def test_a_run_begun_anew_stops_its_old_runner(bench: Bench) -> None:
+    """The server refuses the old run: the runner stops its jobs and passes the reason on."""
+    workflow_id = bench.create(job("a", "echo $$ > pid; sleep 100"), job("b", "while ! [ -e go ]; do sleep 0.02; done"))
+
+    def restart() -> None:
+        client = TorcClient(bench.client.url)
+        while not (bench.folder / "pid").exists():
+            time.sleep(0.01)
+        client.begin_run(workflow_id, force=True)
+        (bench.folder / "go").touch()
+
+    restarter = threading.Thread(target=restart)
+    restarter.start()
+    with pytest.raises(ApiError, match="Run ID mismatch"):
+        bench.run(workflow_id)
+    restarter.join()
+    pid = int((bench.folder / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists()
+    assert bench.statuses(workflow_id) == {"a": "ready", "b": "ready"}
