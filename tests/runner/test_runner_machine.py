@@ -1,0 +1,125 @@
+"""What a machine offers, and who is dead."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torc_framework.models.exchange import EndedReport, RetryRequest
+from torc_framework.runner import machine
+from torc_framework.runner.identity import Identity, is_gone
+from torc_framework.runner.settings import RunnerSettings
+from torc_framework.runner.spool import Spool, read_spool
+
+
+def settings(**changes: object) -> RunnerSettings:
+    """Return settings of no particular runner."""
+    return RunnerSettings(url="http://127.0.0.1:1", workflow_id=1, **changes)  # type: ignore[arg-type]
+
+
+def test_offers_what_it_may_use() -> None:
+    """The CPUs of its affinity mask, the memory of the machine; what is asked for instead wins."""
+    offer = machine.offered(settings(), [])
+    assert offer.num_cpus == len(os.sched_getaffinity(0))
+    assert 2**28 < offer.memory_bytes <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    asked = machine.offered(settings(num_cpus=3, memory_gb=0.5, num_nodes=2), ["0"])
+    assert (asked.num_cpus, asked.memory_bytes, asked.num_gpus, asked.num_nodes) == (3, 2**29, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("visible", "count", "names"),
+    [
+        (None, 3, ["0", "1", "2"]),
+        (None, 0, []),
+        ("4,7", None, ["4", "7"]),
+        ("4,7", 1, ["4"]),
+        ("4,7", 3, ["0", "1", "2"]),
+        ("", None, []),
+        ("GPU-8f1c,MIG-2", 2, ["GPU-8f1c", "MIG-2"]),
+    ],
+)
+def test_gpu_names(monkeypatch: pytest.MonkeyPatch, visible: str | None, count: int | None, names: list[str]) -> None:
+    """Those that this process may see, as many as asked for."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert machine.gpu_names(count) == names
+
+
+def test_gpus_are_listed_by_the_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With nvidia-smi on the path; a failing one means none."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text('#!/bin/sh\necho "GPU 0: A (UUID: x)"\necho "GPU 1: B (UUID: y)"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert machine.gpu_names(None) == ["0", "1"]
+    tool.write_text("#!/bin/sh\nexit 9\n")
+    assert machine.gpu_names(None) == []
+
+
+BRIEF = """
+import json, sys
+from pathlib import Path
+from torc_framework.runner.identity import Identity
+print(json.dumps(Identity(Path(sys.argv[1])).describe()), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_living_are_not_settled(tmp_path: Path) -> None:
+    """Neither this process nor another; nor one that cannot be judged."""
+    import json
+
+    own = Identity(tmp_path)
+    described = own.describe()
+    assert not is_gone(described)
+    with subprocess.Popen(
+        [sys.executable, "-c", BRIEF, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        other = json.loads(process.stdout.readline())
+        assert not is_gone(other)
+        assert not is_gone({**other, "pid": 2**22 + 1}), "its lock is held, whatever its pid looks like from here"
+        process.kill()
+        process.wait()
+        assert is_gone(other)
+        assert is_gone({**other, "boot_id": "another"}), "the machine was started again"
+        assert not is_gone({**other, "machine_id": "of a machine with the same name"})
+    assert not is_gone({})
+    own.close()
+    assert is_gone({**described, "pid_start": 1})
+
+
+def report(number: int) -> EndedReport:
+    """Return a report with everything in it."""
+    return EndedReport(
+        number, 1, "failed", 3, 0.5, 1.5, 3, observation={"executor": "x"}, file_mtimes={4: 2.5}, retry=RetryRequest(3)
+    )
+
+
+def test_spool_keeps_what_is_not_acknowledged(tmp_path: Path) -> None:
+    """And nothing else; a half-written line is not read."""
+    path = tmp_path / "folder" / "ends"
+    spool = Spool(path)
+    assert read_spool(path) == []
+    spool.add(report(1))
+    spool.add(report(2))
+    assert read_spool(path) == [report(1), report(2)]
+    spool.acknowledge([report(1)])
+    assert read_spool(path) == [report(1), report(2)], "the file is emptied when all are there"
+    spool.acknowledge([report(2)])
+    assert read_spool(path) == []
+    spool.add(report(3))
+    with path.open("ab") as file:
+        file.write(b'{"job_id": 4, "att')
+    assert read_spool(path) == [report(3)]
+    spool.close()
+    assert path.exists()
+    spool = Spool(path)
+    spool.add(report(5))
+    spool.acknowledge([report(5)])
+    spool.close()
+    assert not path.exists()
