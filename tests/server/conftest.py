@@ -1,0 +1,151 @@
+"""Plain HTTP against a real server."""
+
+import http.client
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from attrs import frozen
+
+
+@frozen
+class Answer:
+    """What the server answered."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+    @property
+    def message(self) -> str:
+        """The reason of an error."""
+        return str(self.body["error"]["message"])
+
+
+class Api:
+    """Calls one server, each call on a connection of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        parts = urlsplit(url)
+        self._address = parts.netloc
+        self._prefix = parts.path
+
+    def raw(self, method: str, path: str, body: bytes | None = None, *, prefix: bool = True) -> Answer:
+        """Send bytes."""
+        connection = http.client.HTTPConnection(self._address, timeout=60)
+        try:
+            connection.request(method, (self._prefix if prefix else "") + path, body)
+            response = connection.getresponse()
+            content = response.read()
+        finally:
+            connection.close()
+        return Answer(response.status, json.loads(content) if content else None, dict(response.getheaders()))
+
+    def call(self, method: str, path: str, body: Any = None, /, **query: Any) -> Answer:
+        """Send JSON, with query parameters."""
+        texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
+        target = f"{path}?{urlencode(texts, doseq=True)}" if texts else path
+        return self.raw(method, target, None if body is None else json.dumps(body).encode())
+
+    def ok(self, method: str, path: str, body: Any = None, /, **query: Any) -> Any:
+        """Send JSON; return the body of an answer that must be good."""
+        answer = self.call(method, path, body, **query)
+        assert answer.status == 200, answer
+        return answer.body
+
+    def workflow(self, **fields: Any) -> int:
+        """Make an empty workflow."""
+        return int(self.ok("POST", "/workflows", {"name": "w", "user": "u", **fields})["id"])
+
+    def planned(self, jobs: int, dependencies: list[list[int]] | None = None, *, initialize: bool = True) -> int:
+        """Make a workflow from a plan."""
+        plan = {
+            "workflow": {"name": "planned", "user": "u"},
+            "jobs": [{"name": f"j{n}", "command": "true"} for n in range(jobs)],
+            "dependencies": dependencies or [],
+        }
+        return int(self.ok("POST", "/workflows/from_plan", plan, initialize=initialize)["id"])
+
+    def node(self, workflow_id: int) -> int:
+        """Register a runner."""
+        node = {
+            "workflow_id": workflow_id,
+            "hostname": "h",
+            "pid": 1,
+            "start_time": "2026-01-01T00:00:00.000Z",
+            "is_active": True,
+            "num_cpus": 4,
+            "memory_gb": 1,
+            "num_gpus": 0,
+            "num_nodes": 1,
+            "compute_node_type": "local",
+        }
+        return int(self.ok("POST", "/compute_nodes", node)["id"])
+
+    def exchange(self, workflow_id: int, node: int, **fields: Any) -> Any:
+        """Hold an exchange."""
+        request = {"compute_node_id": node, "run_id": 1, **fields}
+        return self.ok("POST", f"/workflows/{workflow_id}/exchange", request)
+
+
+def ended(job: int, status: str = "completed", attempt: int = 1) -> dict[str, Any]:
+    """Return the report of an end."""
+    return {
+        "job_id": job,
+        "attempt_id": attempt,
+        "status": status,
+        "return_code": 0 if status == "completed" else 1,
+        "exec_time_s": 1.0,
+        "ended_at": 1.7e9,
+    }
+
+
+class Background:
+    """A call that is under way in a thread."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(call,), daemon=True)
+        self._thread.start()
+
+    def _run(self, call: Callable[[], Any]) -> None:
+        try:
+            self._result = call()
+        except BaseException as error:
+            self._error = error
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether the call has returned."""
+        return not self._thread.is_alive()
+
+    def result(self, timeout: float = 30) -> Any:
+        """Wait for the call; return what it returned."""
+        self._thread.join(timeout)
+        assert self.is_over, "the call is still waiting"
+        if self._error:
+            raise self._error
+        return self._result
+
+
+@pytest.fixture(scope="module")
+def api(server: str) -> Api:
+    """The calls to a real server."""
+    return Api(server)
+
+
+@pytest.fixture
+def background() -> Callable[[Callable[[], Any]], Background]:
+    """Start calls in threads."""
+    return Background
+
+
+@pytest.fixture
+def report_end() -> Callable[..., dict[str, Any]]:
+    """Make reports of ends."""
+    return ended
