@@ -1,0 +1,157 @@
+"""Runners that wait: who is woken, by what, and what it costs nobody."""
+
+import http.client
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+LONG_S = 60.0
+"""A wait that a test never sees the end of."""
+
+
+@pytest.fixture
+def waiting(api: Any, background: Any) -> Callable[..., Any]:
+    """Start an exchange that waits, and return when the server holds it."""
+
+    def start(workflow_id: int, node: int, **fields: Any) -> Any:
+        seq = fields.pop("seq", 1)
+        call = background(lambda: api.exchange(workflow_id, node, slots=1, wait_s=LONG_S, seq=seq, **fields))
+        api.ok("GET", "/ping")
+        return call
+
+    return start
+
+
+def chain(api: Any) -> tuple[int, int, int]:
+    """Make two jobs of which the second waits for the first, which is claimed; return workflow, runner, first job."""
+    workflow_id = api.planned(2, [[1, 0]])
+    node = api.node(workflow_id)
+    (job,) = api.exchange(workflow_id, node, slots=1)["jobs"]
+    return workflow_id, node, job["id"]
+
+
+def test_a_waiting_runner_gets_what_becomes_ready(api: Any, waiting: Any, report_end: Any) -> None:
+    """The end that another runner reports hands the next job to the one that waits."""
+    workflow_id, node, first = chain(api)
+    idle = waiting(workflow_id, api.node(workflow_id))
+    assert not idle.is_over
+    api.exchange(workflow_id, node, ended=[report_end(first)])
+    assert [job["name"] for job in idle.result()["jobs"]] == ["j1"]
+
+
+def test_a_waiting_runner_hears_of_completion(api: Any, waiting: Any, report_end: Any) -> None:
+    """The last end lets every runner go."""
+    workflow_id, node, first = chain(api)
+    idle = waiting(workflow_id, api.node(workflow_id))
+    answer = api.exchange(workflow_id, node, ended=[report_end(first, "failed")])
+    assert answer["is_complete"]
+    assert idle.result()["is_complete"]
+
+
+def test_a_waiting_runner_hears_of_the_cancel(api: Any, waiting: Any) -> None:
+    """It has jobs to stop."""
+    workflow_id, node, _ = chain(api)
+    idle = waiting(workflow_id, node)
+    api.ok("PUT", f"/workflows/{workflow_id}/cancel", {})
+    assert idle.result()["is_canceled"]
+
+
+def test_a_waiting_runner_hears_of_jobs_made_ready_by_others(api: Any, waiting: Any) -> None:
+    """A release, a new run by hand: whatever makes a job ready wakes."""
+    workflow_id, node, first = chain(api)
+    idle = waiting(workflow_id, api.node(workflow_id))
+    api.exchange(workflow_id, node, released=[first])
+    assert [job["id"] for job in idle.result()["jobs"]] == [first]
+
+
+def test_a_runner_whose_run_is_over_is_refused(api: Any, background: Any) -> None:
+    """A new run wakes the runners of the last one."""
+    workflow_id, node, _ = chain(api)
+    request = {"compute_node_id": node, "run_id": 1, "slots": 1, "wait_s": LONG_S}
+    idle = background(lambda: api.call("POST", f"/workflows/{workflow_id}/exchange", request))
+    api.ok("GET", "/ping")
+    api.ok("POST", f"/workflows/{workflow_id}/begin_run", {"force": True})
+    answer = idle.result()
+    assert (answer.status, "Run ID mismatch" in answer.message) == (422, True)
+
+
+def test_a_newer_call_ends_an_older_one(api: Any, waiting: Any) -> None:
+    """A runner that calls again has no use for the old answer; other runners wait on."""
+    workflow_id, node, first = chain(api)
+    other = waiting(workflow_id, api.node(workflow_id))
+    old = waiting(workflow_id, node, seq=1)
+    new = waiting(workflow_id, node, seq=2)
+    assert old.result()["jobs"] == []
+    late = waiting(workflow_id, node, seq=1)
+    assert late.result()["jobs"] == []
+    assert not new.is_over
+    assert not other.is_over
+    api.exchange(workflow_id, node, released=[first], seq=3)
+    api.ok("PUT", f"/workflows/{workflow_id}/cancel", {})
+    assert {job["id"] for call in (new, other) for job in call.result()["jobs"]} == {first}
+
+
+def test_a_wait_ends_in_time(api: Any) -> None:
+    """Without news the answer is empty."""
+    workflow_id, node, _ = chain(api)
+    answer = api.exchange(workflow_id, node, slots=1, wait_s=0.05)
+    assert (answer["jobs"], answer["is_complete"]) == ([], False)
+
+
+def test_nobody_waits_when_there_is_nothing_to_wait_for(api: Any, report_end: Any) -> None:
+    """Jobs at hand, a complete or a canceled workflow: answered at once."""
+    workflow_id, node, first = chain(api)
+    answer = api.exchange(workflow_id, node, ended=[report_end(first)], slots=1, wait_s=LONG_S)
+    (second,) = answer["jobs"]
+    answer = api.exchange(workflow_id, node, ended=[report_end(second["id"])], slots=1, wait_s=LONG_S)
+    assert answer["is_complete"]
+    assert api.exchange(workflow_id, node, slots=1, wait_s=LONG_S)["is_complete"]
+
+
+def test_reports_are_kept_while_the_runner_waits(api: Any, waiting: Any, report_end: Any) -> None:
+    """What it said is recorded before it waits."""
+    workflow_id = api.planned(3, [[2, 0], [2, 1]])
+    node, other = api.node(workflow_id), api.node(workflow_id)
+    first, second = api.exchange(workflow_id, node, slots=2)["jobs"]
+    idle = waiting(workflow_id, node, ended=[report_end(first["id"])])
+    wait_until(lambda: api.ok("GET", f"/jobs/{first['id']}")["status"] == "completed")
+    assert not idle.is_over
+    api.exchange(workflow_id, other, ended=[report_end(second["id"])])
+    assert [job["name"] for job in idle.result()["jobs"]] == ["j2"]
+
+
+def wait_until(condition: Callable[[], bool], deadline_s: float = 30.0) -> None:
+    """Wait for a condition."""
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+
+
+def test_a_runner_that_hung_up_gets_no_jobs(api: Any) -> None:
+    """A job is not handed to a connection that is gone."""
+    workflow_id, node, first = chain(api)
+    gone = api.node(workflow_id)
+    address = urlsplit(api.url)
+    connection = http.client.HTTPConnection(address.netloc)
+    request = {"compute_node_id": gone, "run_id": 1, "slots": 1, "wait_s": LONG_S}
+    connection.request("POST", f"{address.path}/workflows/{workflow_id}/exchange", json.dumps(request))
+    api.ok("GET", "/ping")
+    connection.close()
+    api.ok("GET", "/ping")
+    api.exchange(workflow_id, node, released=[first])
+    (job,) = api.exchange(workflow_id, node, slots=1, wait_s=LONG_S)["jobs"]
+    assert job["id"] == first
+
+
+def test_many_runners_share_the_jobs(api: Any, waiting: Any) -> None:
+    """One job for each of twenty that wait, none twice."""
+    workflow_id = api.planned(20)
+    node = api.node(workflow_id)
+    held = [job["id"] for job in api.exchange(workflow_id, node, slots=20)["jobs"]]
+    idle = [waiting(workflow_id, api.node(workflow_id)) for _ in range(20)]
+    api.exchange(workflow_id, node, released=held)
+    assert sorted(call.result()["jobs"][0]["id"] for call in idle) == held
