@@ -179,6 +179,12 @@ def test_bad_parameters_are_found_where_they_stand() -> None:
     assert found[1].startswith("jobs[0].parameters.i: '1:x' is no range")
 
 
+@pytest.mark.parametrize("name", ["1x", "a.b", "a b", "a:b"])
+def test_parameters_have_names_that_can_be_mentioned(name: str) -> None:
+    (text,) = findings_of(job("a{i}", parameters={name: "1:2"}))
+    assert f"{name!r} is no name for a parameter; expected letters" in text
+
+
 def test_absurd_sizes_are_refused_before_anything_is_made() -> None:
     (text,) = findings_of(job("a{i}_{j}_{k}", parameters={"i": "1:10000", "j": "1:10000", "k": "1:10000"}))
     assert "1,000,000,000,000 entries" in text

@@ -1,5 +1,6 @@
 """Files of every format, right and wrong, become data or one clear error."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ def test_upper_case_suffixes_and_a_byte_order_mark_are_fine(tmp_path: Path) -> N
         ("|\n  a\n  b\n", "a\nb\n"),
         ("&x {b: &y [1], c: *y}", {"b": [1], "c": [1]}),
         ("{<<: {b: 1, c: 2}, b: 3}", {"b": 3, "c": 2}),
+        ("{'<<': {b: 1}}", {"<<": {"b": 1}}),
         ("{<<: [{b: 1}, {b: 2, c: 2}]}", {"b": 1, "c": 2}),
     ],
 )
@@ -150,6 +152,14 @@ def test_what_cannot_be_read_is_one_error_with_its_place(tmp_path: Path, case: s
     assert line is None or finding.line == line
     assert column is None or finding.column == column
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("load", [load_plan, load_spec])
+def test_deep_nesting_that_the_parser_lets_pass(tmp_path: Path, load: Callable[[Path], Any]) -> None:
+    """Deeper than Python can follow when it explains what is wrong."""
+    deep = "[" * 900 + "]" * 900
+    with pytest.raises(SpecError, match=r"nested too deeply|expected a list"):
+        load(write(tmp_path, "w.json", f'{{"name": "w", "jobs": {{"a": {deep}}}}}'))
 
 
 def test_what_is_no_file_says_so(tmp_path: Path) -> None:

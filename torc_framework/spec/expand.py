@@ -16,7 +16,7 @@ from torc_framework.errors import suggestion
 from torc_framework.spec.errors import Finding, Problems, SpecPath
 from torc_framework.spec.model import FileSpec, JobSpec, ParameterizedSpec, UserDataSpec, WorkflowSpec
 from torc_framework.spec.parameters import MAX_VALUES, Value, parse_values, zip_problem
-from torc_framework.spec.templates import Row, Template, TemplateMaker, fill_json
+from torc_framework.spec.templates import PARAMETER_NAME, Row, Template, TemplateMaker, fill_json
 
 Item = TypeVar("Item", bound=ParameterizedSpec)
 Values = dict[str, list[Value]]
@@ -124,6 +124,11 @@ class _Expander:
         return good if len(good) == len(values) else None
 
     def _read(self, text: str, path: SpecPath) -> list[Value] | None:
+        name = str(path[-1])
+        if not PARAMETER_NAME.fullmatch(name):
+            found = f"{name!r} is no name for a parameter"
+            self.problems.add(Finding(found, "letters, digits and '_', no digit first", path=path, at_key=True))
+            return None
         try:
             return parse_values(text)
         except ValueError as error:

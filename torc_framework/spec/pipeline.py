@@ -70,7 +70,7 @@ def load_spec(path: Path, options: LoadOptions) -> WorkflowSpec:
     Raises:
         SpecError: it cannot be read, or does not have the shape of a workflow.
     """
-    with _without_collector():
+    with _reading(path):
         schema = workflow_schema(options)
         document = read(path, schema)
         problems = _checked(document, schema)
@@ -81,13 +81,11 @@ def load_spec(path: Path, options: LoadOptions) -> WorkflowSpec:
 
 def inspect(path: Path, options: LoadOptions) -> Inspection:
     """Return everything that can be said about a workflow file; never raises `SpecError`."""
-    with _without_collector():
-        try:
+    try:
+        with _reading(path):
             return _inspect(path, options)
-        except SpecError as error:
-            return Inspection(None, error.findings)
-        except RecursionError:
-            return Inspection(None, [Finding("the document is nested too deeply", file=str(path))])
+    except SpecError as error:
+        return Inspection(None, error.findings)
 
 
 def _inspect(path: Path, options: LoadOptions) -> Inspection:
@@ -117,12 +115,18 @@ def _checked(document: Document, schema: Schema) -> Problems:
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
-    """Switch the garbage collector off: it would walk a growing document again and again for nothing."""
+def _reading(path: Path) -> Iterator[None]:
+    """Switch the garbage collector off, which would walk a growing document again and again for nothing.
+
+    Raises:
+        SpecError: the document is nested more deeply than Python can follow.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
+    except RecursionError as error:
+        raise SpecError([Finding("the document is nested too deeply", file=str(path))]) from error
     finally:
         if was_on:
             gc.enable()

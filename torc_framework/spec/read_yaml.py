@@ -32,7 +32,6 @@ _WORDS: Final[Mapping[str, Any]] = {
 }
 _NUMBER_STARTS: Final = frozenset("+-.0123456789")
 _TAG: Final = "tag:yaml.org,2002:"
-_MERGE: Final = "<<"
 
 
 def parse_yaml(text: str) -> Any:
@@ -116,6 +115,7 @@ class _Frame:
 
 
 _NO_KEY: Final = object()
+_MERGE: Final = object()
 
 
 class _Builder:
@@ -136,9 +136,10 @@ class _Builder:
         text: str = event.value
         frame = self.stack[-1] if self.stack else None
         if frame is not None and frame.key is _NO_KEY and type(frame.value) is dict:
-            if text in frame.value or (text == _MERGE and frame.merges):
+            is_merge = text == "<<" and event.implicit[0]  # in quotes it is a key like any other
+            if frame.merges if is_merge else text in frame.value:
                 raise _fail(f"key {text!r} is given twice", event, "keep one of them")
-            frame.key = text
+            frame.key = _MERGE if is_merge else text
             if event.anchor:
                 self.anchors[event.anchor] = (text, 1)
             return
@@ -166,7 +167,7 @@ class _Builder:
             frame.value.append(value)
         elif frame.key is _NO_KEY:
             raise _fail("a key must be text", event)
-        elif frame.key == _MERGE:
+        elif frame.key is _MERGE:
             frame.merges += value if isinstance(value, list) else [value]
             if not all(isinstance(item, dict) for item in frame.merges):
                 raise _fail("only mappings can be merged by '<<'", event)
@@ -183,7 +184,7 @@ class _Builder:
         if len(self.stack) >= MAX_DEPTH:
             raise _fail(f"the document is nested too deeply: more than {MAX_DEPTH} levels", event)
         self.nodes += 1
-        merging = bool(self.stack) and self.stack[-1].key == _MERGE
+        merging = bool(self.stack) and self.stack[-1].key is _MERGE
         if not merging:
             self.put(value, event)
         self.stack.append(_Frame(value, event.anchor, self.nodes + self.aliased))
@@ -196,7 +197,7 @@ class _Builder:
                 frame.value.setdefault(key, value)
         if frame.anchor:
             self.anchors[frame.anchor] = (frame.value, self.nodes + self.aliased - frame.nodes + 1)
-        if self.stack and self.stack[-1].key == _MERGE:
+        if self.stack and self.stack[-1].key is _MERGE:
             self.put(frame.value, event)
 
     def alias(self, event: Any) -> None:

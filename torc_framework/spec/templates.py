@@ -12,7 +12,8 @@ from attrs import define, field
 
 from torc_framework.spec.parameters import Value
 
-_PLACE: Final = re.compile(r"(?<!\$)\{([A-Za-z_][\w-]*)(?::([^{}]*))?\}")
+PARAMETER_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
+_PLACE: Final = re.compile(rf"(?<!\$)\{{({PARAMETER_NAME.pattern})(?::([^{{}}]*))?\}}")
 
 Row = Sequence[int]
 """One combination: for each parameter the position of its value."""
