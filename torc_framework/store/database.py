@@ -22,6 +22,8 @@ from torc_framework.store.sql import Tx
 
 BUSY_TIMEOUT_MS: Final = 30_000
 """How long a change waits for another process's change."""
+LOG_BYTES: Final = 1000 * 4096
+"""Length of the write-ahead log at which SQLite moves it into the database (wal_autocheckpoint, 1000 pages)."""
 
 Listener = Callable[[set[int]], None]
 
@@ -54,6 +56,7 @@ class Database:
         try:
             _use_wal(opened._writer)
             schema.prepare(opened._writer, path)
+            _lengthen_log(opened._writer, path)
         except (sa.exc.DBAPIError, sqlite3.Error) as error:
             opened.close()
             raise DatabaseError(f"cannot use database {path}: {_reason(error)}") from error
@@ -180,6 +183,26 @@ def _use_wal(connection: sa.Connection) -> None:
             time.sleep(0.01)
         else:
             return
+
+
+def _lengthen_log(connection: sa.Connection, path: Path) -> None:
+    """Make the write-ahead log as long as it is when SQLite begins to write it from the start again.
+
+    A commit that overwrites the log waits for its data alone; one that lengthens it waits for the
+    file system's journal too, several times as long. A change too large for the cache goes to the log
+    before it is taken back.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size >= LOG_BYTES:
+        return
+    raw: Any = connection.connection.driver_connection
+    (cache_size,) = raw.execute("PRAGMA cache_size").fetchone()
+    raw.execute("PRAGMA cache_size=16")
+    raw.execute("BEGIN IMMEDIATE")
+    raw.execute("CREATE TABLE filler (content BLOB)")
+    raw.execute("INSERT INTO filler VALUES (zeroblob(?))", (LOG_BYTES,))
+    raw.execute("ROLLBACK")
+    raw.execute(f"PRAGMA cache_size={cache_size}")
 
 
 def _reason(error: Exception) -> str:
