@@ -80,9 +80,32 @@ def test_output_can_be_read_while_the_attempt_runs(bench: Bench) -> None:
 
 
 def test_silent_attempts_have_empty_files(bench: Bench) -> None:
-    """Both files exist, also when nothing was written."""
-    bench.run(bench.attempt("true"))
-    assert bench.text("1.o") == bench.text("1.e") == ""
+    """Every attempt has both files, and in them what it wrote and nothing else, whoever ran before it."""
+    attempts = [bench.attempt("echo $TORC_JOB_ID" if i % 7 == 0 else "true", job_id=i) for i in range(1, 60)]
+    for attempt in attempts:
+        bench.run(attempt)
+    for i in range(1, 60):
+        assert bench.text(f"{i}.o") == (f"{i}\n" if i % 7 == 0 else "")
+        assert bench.text(f"{i}.e") == ""
+
+
+def test_a_child_left_behind_keeps_the_log(bench: Bench) -> None:
+    """Its output does not turn up in the log of a later attempt."""
+    (seen,) = bench.run(bench.attempt(f"(while ! [ -e {bench.folder}/go ]; do sleep 0.01; done; echo late) &"))
+    assert seen.exit_code == 0
+    bench.run(*[bench.attempt("true", job_id=i) for i in range(2, 9)])
+    (bench.folder / "go").touch()
+    bench.until(lambda: bench.text("1.o") == "late\n")
+    assert {bench.text(f"{i}.o") for i in range(2, 9)} == {""}
+
+
+def test_logs_may_be_deleted_meanwhile(bench: Bench) -> None:
+    """A log that somebody took away does no harm to a later attempt."""
+    for i in range(1, 12):
+        bench.run(bench.attempt("true", job_id=i))
+        (bench.folder / f"{i}.o").unlink()
+    bench.run(bench.attempt("echo here", job_id=12))
+    assert bench.text("12.o") == "here\n"
 
 
 def test_combined_output_goes_to_one_file(make_bench: Callable[..., Bench]) -> None:

@@ -21,7 +21,7 @@ Messages in both directions are marshalled tuples behind four bytes of length.
 
 Log files. Creating a file costs as much as half a process on some file systems, renaming one next to
 nothing. So the empty log of a job that has ended, with nobody left in its process group, becomes the
-log of the next job. A job that printed nothing may thus have no log file.
+log of the next job, and the ended job gets another name of an empty file.
 """
 
 import marshal
@@ -137,6 +137,8 @@ class Shepherd:
         self.unwritten = b""
         self.spare_logs: list[str] = []
         """Empty logs that nobody writes to any more."""
+        self.empty_log = ""
+        """The log that the empty logs of other jobs are further names of."""
         self.started: dict[Key, float] = {}
         self.news: list[tuple] = []  # type: ignore[type-arg]
         self.news_since = 0.0
@@ -304,13 +306,26 @@ class Shepherd:
         return f"S {job} {attempt} {pid} {boottime:.6f} {at:.6f}\n"
 
     def reuse_logs(self, *paths: str) -> None:
-        """Move spare logs to where these are wanted."""
+        """Move spare logs to where these are wanted; the jobs that left them empty get an empty one back."""
         for path in paths:
             if path and self.spare_logs:
+                spare = self.spare_logs.pop()
                 try:
-                    os.rename(self.spare_logs.pop(), path)  # noqa: PTH104
+                    os.rename(spare, path)  # noqa: PTH104
                 except OSError:
                     continue  # somebody took it away, or the folder is gone: the job makes its own
+                self.give_empty(spare)
+
+    def give_empty(self, path: str) -> None:
+        """Make an empty file that nobody writes to: another name of the last one, if it can have more."""
+        try:
+            os.link(self.empty_log, path)
+        except OSError:
+            self.empty_log = path
+            try:
+                os.close(os.open(path, LOG_FLAGS, 0o666))
+            except OSError:
+                return
 
     def spare(self, job: Job) -> None:
         """Keep the logs of an ended job for others, if it left them empty and nobody can write to them."""
