@@ -49,6 +49,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
         docs_url=f"{API_PREFIX}/docs",
         redoc_url=None,
         lifespan=lifespan,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # would be looked for at each request
     )
     app.state.room = room
     app.router.routes[:0] = Hot(database, room).routes()

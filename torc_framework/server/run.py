@@ -110,6 +110,7 @@ async def _serve(app: Any, listener: socket.socket, settings: ServerSettings) ->
         access_log=settings.log_level == "debug",
         timeout_graceful_shutdown=GRACE_S,
         timeout_keep_alive=75,
+        proxy_headers=False,
         server_header=False,
         date_header=False,
         lifespan="on",

@@ -54,28 +54,29 @@ def insertion(table: sa.Table, *columns: str) -> "Insertion":
 
 
 class Statement:
-    """One statement, and the order in which its values are given."""
+    """One statement, and the order in which its values are given; a process speaks one dialect."""
 
     def __init__(self, clause: sa.Executable, *order: str) -> None:
         self._clause = clause
         self._order = order
-        self._texts: dict[tuple[str, int], tuple[str, tuple[int, ...] | None]] = {}
+        self._texts: dict[int, tuple[str, tuple[int, ...] | None]] = {}
 
     def _compiled(self, dialect: sa.Dialect, ids: int) -> tuple[str, tuple[int, ...] | None]:
-        key = dialect.name, ids
-        if key not in self._texts:
+        """Return the text for that many ids, and the places of values in the order given if it differs."""
+        found = self._texts.get(ids)
+        if found is None:
             clause: Any = _with_ids(self._clause, ids) if ids else self._clause
             compiled = clause.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
             order = [*self._order, *(f"{IDS}_{n + 1}" for n in range(ids))]
             places = tuple(order.index(name) for name in compiled.positiontup)
             plain = places == tuple(range(len(order)))
-            self._texts[key] = compiled.string, None if plain else places
-        return self._texts[key]
+            found = self._texts[ids] = compiled.string, None if plain else places
+        return found
 
     def bind(self, dialect: sa.Dialect, values: Sequence[Any], ids: Sequence[int] = ()) -> tuple[str, Sequence[Any]]:
         """Return the text and the values in the order it wants them."""
         text, places = self._compiled(dialect, len(ids))
-        given = (*values, *ids)
+        given = (*values, *ids) if ids else values
         return text, given if places is None else [given[place] for place in places]
 
     def bind_many(self, dialect: sa.Dialect, rows: Sequence[Row]) -> tuple[str, Sequence[Sequence[Any]]]:
@@ -110,6 +111,9 @@ def _with_ids(clause: sa.Executable, count: int) -> Any:
 def padded(ids: Sequence[int]) -> Iterator[Sequence[int]]:
     """Cut ids into chunks of few lengths; the last is filled up by repeating its last id."""
     largest = _CHUNKS[-1]
+    if len(ids) == 1:
+        yield ids
+        return
     for start in range(0, len(ids), largest):
         chunk = ids[start : start + largest]
         length = next(size for size in _CHUNKS if size >= len(chunk))
