@@ -52,11 +52,16 @@ _NODE = Statement(
 )
 _JOBS = Statement(
     sa.select(
-        JOB.c.id, JOB.c.status, JOB.c.attempt_id, JOB.c.name, JOB.c.active_compute_node_id, COMPUTE_NODE.c.is_active
+        JOB.c.id,
+        JOB.c.status,
+        JOB.c.attempt_id,
+        JOB.c.name,
+        JOB.c.active_compute_node_id,
+        COMPUTE_NODE.c.is_active,
+        JOB.c.workflow_id,
     )
     .select_from(JOB.outerjoin(COMPUTE_NODE, COMPUTE_NODE.c.id == JOB.c.active_compute_node_id))
-    .where(JOB.c.id.in_(ids_param()), JOB.c.workflow_id == param("workflow")),
-    "workflow",
+    .where(JOB.c.id.in_(ids_param()))
 )
 _RECORDED = Statement(
     sa.select(RESULT.c.job_id, RESULT.c.attempt_id).where(
@@ -205,7 +210,8 @@ def worth_asking(tx: Tx, workflow_id: int) -> bool:
 def _look_up(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> dict[int, _Job]:
     return {
         row[0]: _Job(row[0], JobStatus(row[1]), row[2], row[3], row[4], bool(row[5]))
-        for row in tx.rows_for(_JOBS, job_ids, workflow_id)
+        for row in tx.rows_for(_JOBS, job_ids)
+        if row[6] == workflow_id
     }
 
 

@@ -1,0 +1,131 @@
+"""The statements themselves: they find what they want, and never read through a table."""
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from torc_framework.store import claims, consequences, exchange, transitions
+from torc_framework.store import tables as t
+from torc_framework.store.sql import IDS, Insertion, Statement, Tx, ids_param, insertion, padded, param
+
+HOT = {
+    f"{module.__name__.rpartition('.')[2]}.{name}": statement
+    for module in (claims, consequences, exchange, transitions)
+    for name, statement in vars(module).items()
+    if type(statement) is Statement
+}
+
+
+def text_of(tx: Tx, statement: Statement) -> tuple[str, int]:
+    """Return a statement's text and the number of its values."""
+    ids = 4 if _takes_ids(statement) else 0
+    text, values = statement.bind(tx.connection.dialect, [1] * len(statement._order), [1] * ids)
+    return text, len(values)
+
+
+def _takes_ids(statement: Statement) -> bool:
+    found: list[str] = []
+    sa.sql.visitors.traverse(statement._clause, {}, {"bindparam": lambda bind: found.append(bind.key)})  # type: ignore[arg-type]
+    return IDS in found
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_no_hot_statement_reads_through_a_table(database: Any, name: str) -> None:
+    """Each finds its rows by an index; rows that are named by id are found by it."""
+    with database.read() as tx:
+        text, count = text_of(tx, HOT[name])
+        plan = [row[3] for row in tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", (1,) * count)]
+    steps = [step for step in plan if "CONSTANT ROW" not in step]
+    assert not [step for step in steps if step.startswith("SCAN")]
+    if "job.id IN" in text:
+        assert any("SEARCH job USING INTEGER PRIMARY KEY" in step for step in steps)
+
+
+def test_values_are_bound_by_name(database: Any) -> None:
+    """Whatever order the text wants, values are given in the declared one."""
+    statement = Statement(
+        sa.update(t.FILE)
+        .where(t.FILE.c.name == param("name"), t.FILE.c.id.in_(ids_param()))
+        .values(path=param("path")),
+        "path",
+        "name",
+    )
+    text, values = statement.bind(sa.create_engine("sqlite://").dialect, ("/p", "n"), (1, 2, 3, 4))
+    assert text.index("path=") < text.index("name =") < text.index("id IN (?, ?, ?, ?)")
+    assert list(values) == ["/p", "n", 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4, 5, 63, 64, 65, 1023, 1024, 1025, 3000])
+def test_ids_come_in_few_lengths(count: int) -> None:
+    """Every id is there; the last chunk is filled up with itself."""
+    chunks = list(padded(list(range(count))))
+    assert sorted({number for chunk in chunks for number in chunk}) == list(range(count))
+    assert {len(chunk) for chunk in chunks} <= {1, 4, 16, 64, 256, 1024}
+
+
+def test_inserts_keep_their_order(database: Any) -> None:
+    """In blocks and beyond, row after row."""
+    statement = insertion(t.WORKFLOW_STATUS, "run_id", "id", "is_canceled", "is_archived", COMPLETION)
+    assert isinstance(statement, Insertion)
+    with database.write() as tx:
+        tx.connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
+        tx.insert(statement, [(n * 2, n, 0, 0, 0) for n in range(1, 124)])
+        rows = tx.connection.execute(sa.select(t.WORKFLOW_STATUS.c.id, t.WORKFLOW_STATUS.c.run_id)).all()
+        assert [tuple(row) for row in rows] == [(n, n * 2) for n in range(1, 124)]
+        tx.connection.execute(sa.delete(t.WORKFLOW_STATUS))
+
+
+COMPLETION = "has_detected_need_to_run_completion_script"
+
+
+def test_a_transaction_that_raises_leaves_nothing(database: Any) -> None:
+    """What was done before the error is undone, and the next transaction works."""
+
+    def fail() -> None:
+        with database.write() as tx:
+            tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    with database.write() as tx:
+        assert tx.connection.execute(sa.select(sa.func.count()).select_from(t.WORKFLOW)).scalar() == 0
+
+
+def test_a_reader_sees_one_state(database: Any) -> None:
+    """Whatever is committed meanwhile."""
+    with database.read() as reader:
+        count = sa.select(sa.func.count()).select_from(t.WORKFLOW)
+        assert reader.connection.execute(count).scalar() == 0
+        with database.write() as tx:
+            tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
+        assert reader.connection.execute(count).scalar() == 0
+
+
+def test_a_change_that_cannot_begin_at_once_is_left(database: Any) -> None:
+    """While this process or another is writing, ``write_if_free`` gives None and does not wait."""
+    with database.write(), database.write_if_free() as tx:
+        assert tx is None
+    other = type(database).open(str(database.path))
+    try:
+        with other.write(), database.write_if_free() as tx:
+            assert tx is None
+        with database.write_if_free() as tx:
+            assert tx is not None
+    finally:
+        other.close()
+
+
+def test_commits_of_others_are_noticed_once(database: Any) -> None:
+    """Those of another connection; one's own are known already."""
+    database.others_committed()
+    with database.write() as tx:
+        tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
+    assert not database.others_committed()
+    other = type(database).open(str(database.path))
+    with other.write() as tx:
+        tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
+    other.close()
+    assert database.others_committed()
+    assert not database.others_committed()
