@@ -201,3 +201,20 @@ def test_limits_are_observed_where_asked_for(all_plugins: PluginManager) -> None
     held.job.resources = evolve(held.job.resources, memory_bytes=5, runtime_s=7.0)
     observation = examine(held, seen(exit_code=0), all_plugins).observation
     assert (observation.memory_limit_bytes, observation.runtime_limit_s) == (5, 7.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "5", "null", '[5, "x"]', '[{"exit_codes": 1, "match_all_exit_codes": 0}]', '{"exit_codes": [1]}']
+)
+def test_rules_that_are_none_match_nothing(text: str, all_plugins: PluginManager) -> None:
+    """A handler stored by others may hold anything; the runner goes on."""
+    held = item()
+    held.job.failure_rules = text
+    assert examine(held, seen(exit_code=1), all_plugins).report.retry is None
+
+
+def test_an_odd_number_of_retries_is_the_default(all_plugins: PluginManager) -> None:
+    """As if none was named."""
+    report = examine(item([{"exit_codes": [1], "max_retries": "many"}]), seen(exit_code=1), all_plugins).report
+    assert report.retry is not None
+    assert report.retry.max_attempts == 3

@@ -61,10 +61,13 @@ def status_of(verdict: ExitVerdict, stop_reason: StopReason | None) -> JobStatus
 
 def rules_in_order(rules: list[FailureRule], return_code: int) -> list[FailureRule]:
     """Return rules in the order in which they are asked: as written, catch-alls after those that are specific."""
-    return sorted(
-        rules,
-        key=lambda rule: bool(rule.get("match_all_exit_codes")) and return_code not in (rule.get("exit_codes") or ()),
-    )
+
+    def is_catch_all(rule: FailureRule) -> bool:
+        codes = rule.get("exit_codes")
+        names_it = isinstance(codes, list) and return_code in codes
+        return bool(rule.get("match_all_exit_codes")) and not names_it
+
+    return sorted(rules, key=is_catch_all)
 
 
 class Coroner:
@@ -129,7 +132,9 @@ class Coroner:
                 report.status = JobStatus.PENDING_FAILED.label
             return None
         script: str | None = rule.get("recovery_script")
-        limit = int(rule.get("max_retries", DEFAULT_MAX_RETRIES))
+        limit = rule.get("max_retries", DEFAULT_MAX_RETRIES)
+        if not isinstance(limit, int):
+            limit = DEFAULT_MAX_RETRIES
         report.retry = RetryRequest(limit, hold=script is not None, reason=f"failure rule {json.dumps(rule)}")
         return script
 
@@ -149,8 +154,17 @@ class Coroner:
             stdout_path=self._maker.log_path(item.key, ".o"),
             stderr_path=self._maker.log_path(item.key, ".e"),
         )
-        rules = rules_in_order(json.loads(item.job.failure_rules), return_code)
+        rules = rules_in_order(_read_rules(item.job.failure_rules), return_code)
         return next((rule for rule in rules if self._judges.match_failure(rule, failure)), None)
+
+
+def _read_rules(text: str) -> list[FailureRule]:
+    """Return the rules of a failure handler; what the server was given by others may be no rules at all."""
+    try:
+        rules = json.loads(text)
+    except ValueError:
+        return []
+    return [rule for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
 
 
 _UNSEEN: Final = ExitObservation("")

@@ -30,6 +30,7 @@ from torc_framework.runner.settle import Legacy, Settler
 from torc_framework.runner.spool import Spool
 from torc_framework.runner.stops import Stops
 from torc_framework.runner.unfit import explain
+from torc_framework.runner.walltime import Walltime
 from torc_framework.runner.workload import Pace, Workload
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Runner:
         offer = machine.offered(settings, gpu_names)
         registration.register(offer, self._crew.states())
         now = time.monotonic()
-        self._began = now
+        self._walltime = Walltime(now, settings.time_limit_s, workflow)
         self._last_busy = now
         self._asked_in_vain = False
         self._pool = Pool(offer, gpu_names, settings.max_parallel_jobs)
@@ -95,8 +96,7 @@ class Runner:
             plugins, self._maker, context.workflow_id, use_pending_failed=workflow.use_pending_failed
         )
         self._stops = Stops(self._workload.stop, settings.term_lead_s)
-        self._scripts = RecoveryScripts(context.working_dir, self._watch, self._unwatch)
-        self._script_orders: dict[int, ScriptOrder] = {}
+        self._scripts = RecoveryScripts(context.working_dir, self._log, self._watch, self._unwatch)
         self._spool = Spool(registration.identity.spool_path)
         self._settler = Settler(self._client, self._crew, self._log, self._report_lost)
         self._legacies: list[Legacy] = []
@@ -213,7 +213,7 @@ class Runner:
             self._stopping is not None
             or (outcome.is_complete and not ignores)
             or outcome.unfit is not None
-            or not self._has_time(now)
+            or not self._walltime.allows_new_jobs(now)
             or (self._asked_in_vain and not self._courier.is_failing and now >= self._idle_until())
         )
 
@@ -226,7 +226,7 @@ class Runner:
     def _leave(self) -> None:
         """Say goodbye: everything that was observed is on the server."""
         outcome, context = self._outcome, self._registration.context
-        outcome.duration_s = time.monotonic() - self._began
+        outcome.duration_s = time.monotonic() - self._walltime.began
         self._dismiss_settled()
         outcome.counts = _insist(lambda: self._client.job_counts(context.workflow_id)).counts
         _insist(self._registration.leave)
@@ -239,26 +239,9 @@ class Runner:
 
     # --- time and signals ------------------------------------------------------------------------
 
-    def _time_left_s(self, now: float) -> float | None:
-        """Return the walltime left, less the time kept for a clean end: the workflow's, half of the limit at most."""
-        limit = self._settings.time_limit_s
-        if limit is None:
-            return None
-        buffer = min(self._registration.workflow.compute_node_expiration_buffer_seconds, limit / 2)
-        return self._began + limit - buffer - now
-
-    def _has_time(self, now: float) -> bool:
-        """Say whether new jobs may still be begun."""
-        left, limit = self._time_left_s(now), self._settings.time_limit_s
-        if left is None or limit is None:
-            return True
-        return left > 0 and left >= min(
-            self._registration.workflow.compute_node_min_time_for_new_jobs_seconds, limit / 4
-        )
-
     def _obey(self, now: float) -> None:
         """Answer signals and the end of the walltime."""
-        left = self._time_left_s(now)
+        left = self._walltime.left_s(now)
         if left is not None and left <= 0 and not self._outcome.out_of_time:
             self._outcome.out_of_time = True
             self._log.info("walltime_over")
@@ -320,11 +303,9 @@ class Runner:
         self._outcome.attempts += 1
         self._outcome.failed_attempts += report.status not in WELL
         if ending.script is not None:
-            self._script_orders[item.key.job_id] = ScriptOrder(
-                ending.script,
-                {**self._maker.environment(item), "TORC_RETURN_CODE": str(report.return_code)},
-                self._maker.log_path(item.key, "_recovery.log"),
-            )
+            environment = {**self._maker.environment(item), "TORC_RETURN_CODE": str(report.return_code)}
+            log_path = self._maker.log_path(item.key, "_recovery.log")
+            self._scripts.order(item.key.job_id, ScriptOrder(ending.script, environment, log_path))
         self._courier.report_ended(report, now)
         self._log.detail(
             "job_ended", job_id=report.job_id, attempt_id=report.attempt_id, status=report.status, reason=report.reason
@@ -388,10 +369,7 @@ class Runner:
     def _take_reply(self, answer: Answer, reply: ExchangeReply, now: float) -> None:
         for job in reply.jobs:
             self._accept(job, now)
-        given = {job.id for job in reply.jobs}
-        for report in answer.request.ended:
-            if report.job_id not in given:
-                self._script_orders.pop(report.job_id, None)
+        self._scripts.call_off({report.job_id for report in answer.request.ended})  # no retry was granted
         if reply.counts is not None and self._progress is not None:
             self._last_counts = now
             self._progress(Progress(reply.counts, self._workload.count(Stage.RUNNING)))
@@ -405,13 +383,7 @@ class Runner:
             self._log.info("workflow_canceled")
             self._stop_all(StopReason.CANCELED, now, force=True)
         if reply.unfit and not self._workload.items and self._stopping is None:
-            self._outcome.unfit = self._why_unfit(reply.unfit, now)
-
-    def _why_unfit(self, number: int, now: float) -> str:
-        try:
-            return explain(self._client, self._settings.workflow_id, self._total(now), number)
-        except TorcError:  # only the explanation is lost
-            return f"{number} ready jobs do not fit this runner"
+            self._outcome.unfit = explain(self._client, self._settings.workflow_id, self._total(now), reply.unfit)
 
     def _accept(self, job: ClaimedJob, now: float) -> None:
         """Take a job into the hand; what this runner cannot run at all ends here."""
@@ -428,32 +400,24 @@ class Runner:
             item = self._workload.add(job, executor)
             self._conclude(item, ExitObservation(executor, launch_error=str(error), ended_at=time.time()), now)
             return
-        order = self._script_orders.pop(job.id, None)
-        item = self._workload.add(job, executor, Stage.WAITING if order is None else Stage.RECOVERING)
-        if order is not None and self._stopping is None:
-            problem = self._scripts.start(item, order)
-            if problem is not None:
-                self._log.warning("recovery_script_not_started", job_id=job.id, reason=problem)
-                self._workload.move(item, Stage.WAITING)
-        elif order is not None:
-            self._workload.move(item, Stage.WAITING)
+        item = self._workload.add(job, executor)
+        if self._stopping is None and self._scripts.begin(item):
+            self._workload.move(item, Stage.RECOVERING)
 
     def _end_scripts(self, now: float) -> None:
         """Recovery scripts that ended let their jobs run, also when they failed."""
-        for item, code in self._scripts.finished():
-            if code:
-                self._log.warning("recovery_script_failed", job_id=item.key.job_id, return_code=code)
+        for item in self._scripts.finished():
             self._last_busy = now
             self._workload.move(item, Stage.WAITING)
 
     # --- what the runner wants -------------------------------------------------------------------
 
     def _total(self, now: float) -> Resources:
-        left = self._time_left_s(now)
+        left = self._walltime.left_s(now)
         return self._pool.total if left is None else evolve(self._pool.total, runtime_s=max(0.0, left))
 
     def _wishes(self, now: float) -> Wishes:
-        if self._stopping is not None or self._may_leave(now) or not self._has_time(now):
+        if self._stopping is not None or self._may_leave(now) or not self._walltime.allows_new_jobs(now):
             done = not self._workload.items
             return Wishes(may_wait=not done and self._stopping is None, flush=done)
         at_hand = self._workload.count(Stage.WAITING, Stage.QUEUED)

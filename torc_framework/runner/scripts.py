@@ -4,12 +4,13 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from attrs import define, frozen
 
 from torc_framework.runner.hand import JobInHand
+from torc_framework.runner.log import RunnerLog
 
 
 @frozen
@@ -35,38 +36,55 @@ class _Running:
 
 
 class RecoveryScripts:
-    """The scripts that run now.
+    """The scripts that are due and those that run. A script's failure is only logged.
 
     Args:
         working_dir: Where they run.
+        log: The runner's log.
         watch: Called with a descriptor that becomes readable when one has ended.
         unwatch: Called with it afterwards.
     """
 
-    def __init__(self, working_dir: str, watch: Callable[[int], None], unwatch: Callable[[int], None]) -> None:
-        self._working_dir, self._watch, self._unwatch = working_dir, watch, unwatch
+    def __init__(
+        self, working_dir: str, log: RunnerLog, watch: Callable[[int], None], unwatch: Callable[[int], None]
+    ) -> None:
+        self._working_dir, self._log, self._watch, self._unwatch = working_dir, log, watch, unwatch
+        self._orders: dict[int, ScriptOrder] = {}
         self._running: list[_Running] = []
 
-    def __len__(self) -> int:
-        return len(self._running)
+    def order(self, job_id: int, order: ScriptOrder) -> None:
+        """Have a script run before the next attempt of a job, if there is one."""
+        self._orders[job_id] = order
 
-    def start(self, item: JobInHand, order: ScriptOrder) -> str | None:
-        """Start a script before ``item`` runs; return why it could not be, if so."""
+    def call_off(self, job_ids: Iterable[int]) -> None:
+        """There is no next attempt of these jobs, or its script has begun."""
+        for job_id in job_ids:
+            self._orders.pop(job_id, None)
+
+    def begin(self, item: JobInHand) -> bool:
+        """Start the script that is due before ``item`` runs; return whether there is one to wait for."""
+        order = self._orders.pop(item.key.job_id, None)
+        if order is None:
+            return False
         try:
-            with Path(order.log_path).open("wb") as log:
-                process = subprocess.Popen(
-                    ["bash", "-c", order.script],
-                    cwd=self._working_dir,
-                    env={**os.environ, **order.environment},
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+            process = self._start(order)
         except OSError as error:
-            return str(error)
+            self._log.warning("recovery_script_not_started", job_id=item.key.job_id, reason=str(error))
+            return False
         self._running.append(_Running(item, process, self._open(process.pid)))
-        return None
+        return True
+
+    def _start(self, order: ScriptOrder) -> "subprocess.Popen[bytes]":
+        with Path(order.log_path).open("wb") as log:
+            return subprocess.Popen(
+                ["bash", "-c", order.script],
+                cwd=self._working_dir,
+                env={**os.environ, **order.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
     def _open(self, pid: int) -> int | None:
         try:
@@ -76,8 +94,8 @@ class RecoveryScripts:
         self._watch(fd)
         return fd
 
-    def finished(self) -> list[tuple[JobInHand, int]]:
-        """Return the items whose scripts have ended, each with the script's return code."""
+    def finished(self) -> list[JobInHand]:
+        """Return the items whose scripts have ended."""
         if not self._running:
             return []
         ended = [each for each in self._running if each.process.poll() is not None]
@@ -86,7 +104,9 @@ class RecoveryScripts:
             if each.fd is not None:
                 self._unwatch(each.fd)
                 os.close(each.fd)
-        return [(each.item, each.process.returncode) for each in ended]
+            if code := each.process.returncode:
+                self._log.warning("recovery_script_failed", job_id=each.item.key.job_id, return_code=code)
+        return [each.item for each in ended]
 
     def kill(self) -> None:
         """Kill all scripts; `finished` returns their items as always."""

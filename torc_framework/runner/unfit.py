@@ -3,6 +3,7 @@
 from typing import Final
 
 from torc_framework.client import TorcClient
+from torc_framework.errors import OperatorError
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord
 from torc_framework.models.resources import Resources, format_duration, format_memory, parse_duration, parse_memory
 
@@ -36,10 +37,13 @@ def lacking(wanted: Resources, total: Resources) -> list[str]:
 
 
 def explain(client: TorcClient, workflow_id: int, total: Resources, number: int) -> str:
-    """Return one sentence: how many jobs do not fit, and what the first of them lacks."""
-    records = {each.id: each for each in client.find(ResourceRequirementsRecord, workflow_id=workflow_id)}
-    for job in client.iterate(JobRecord, workflow_id=workflow_id, status="ready", limit=_LOOKED_AT):
-        record = records.get(job.resource_requirements_id)
-        if record is not None and (amounts := lacking(requested(record), total)):
-            return f"{number} ready jobs do not fit this runner; job {job.name!r} asks for {', '.join(amounts)}"
+    """Return one sentence: how many jobs do not fit, and what the first of them lacks, if the server tells."""
+    try:
+        records = {each.id: each for each in client.find(ResourceRequirementsRecord, workflow_id=workflow_id)}
+        for job in client.iterate(JobRecord, workflow_id=workflow_id, status="ready", limit=_LOOKED_AT):
+            record = records.get(job.resource_requirements_id)
+            if record is not None and (amounts := lacking(requested(record), total)):
+                return f"{number} ready jobs do not fit this runner; job {job.name!r} asks for {', '.join(amounts)}"
+    except OperatorError:
+        return f"{number} ready jobs do not fit this runner"
     return f"{number} ready jobs do not fit this runner, or are bound to another scheduler"

@@ -1,0 +1,31 @@
+"""How long a runner may work."""
+
+from attrs import frozen
+
+from torc_framework.models.records import WorkflowRecord
+
+
+@frozen
+class Walltime:
+    """A runner's time limit, counted from ``began`` on the monotonic clock; None as limit is none.
+
+    Some of it is kept for a clean end: the workflow's expiration buffer, half of the limit at most.
+    """
+
+    began: float
+    limit_s: float | None
+    workflow: WorkflowRecord
+
+    def left_s(self, now: float) -> float | None:
+        """Return the seconds left for jobs."""
+        if self.limit_s is None:
+            return None
+        buffer = min(self.workflow.compute_node_expiration_buffer_seconds, self.limit_s / 2)
+        return self.began + self.limit_s - buffer - now
+
+    def allows_new_jobs(self, now: float) -> bool:
+        """Say whether enough is left: what the workflow asks for, a quarter of the limit at most."""
+        left = self.left_s(now)
+        if left is None or self.limit_s is None:
+            return True
+        return left > 0 and left >= min(self.workflow.compute_node_min_time_for_new_jobs_seconds, self.limit_s / 4)
