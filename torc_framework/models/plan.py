@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 from attrs import Factory, define
 
 from torc_framework.models.records import (
@@ -25,9 +26,8 @@ USER_DATA_REFERENCE: Final = re.compile(r"\$\{user_data\.(?:input|output)\.([^{}
 """A reference to user data in a planned command or invocation script; group 1 is the name."""
 
 
-@define
-class PlannedJob:
-    """One job of a plan.
+class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
+    """One job of a plan; a struct, because it comes by the hundred thousand: defaults do not travel.
 
     Attributes:
         command: Command line; paths of files stand in it, but user data still as
