@@ -1,20 +1,22 @@
 """What every answer has in common: JSON, and errors as Torc's clients expect them."""
 
+import logging
 from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from torc_framework.store.errors import ConflictError, DatabaseBusyError, NotFoundError, RuleError
+from torc_framework.store.errors import ConflictError, DatabaseError, NotFoundError, RuleError
 
+_log = logging.getLogger("torc.server")
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
 
 STATUS_OF: Final[dict[type[Exception], int]] = {
     NotFoundError: 404,
     ConflictError: 409,
     RuleError: 422,
-    DatabaseBusyError: 503,
+    DatabaseError: 503,
 }
 """HTTP statuses of what the store refuses."""
 
@@ -41,6 +43,8 @@ def error_answer(status: int, message: str, **more: Any) -> Response:
 def refused(_request: Request, error: Exception) -> Response:
     """Answer what the store refused."""
     status = next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))
+    if status >= 500:
+        _log.error("%s", error, exc_info=error)
     return error_answer(status, str(error))
 
 

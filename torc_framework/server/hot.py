@@ -5,7 +5,7 @@ change is made right in the event loop when the database is free; otherwise in a
 """
 
 import asyncio
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -28,22 +28,21 @@ MAX_WAIT_S: Final = 300.0
 """Longest wait, whatever was asked for: proxies and clients give up on silent connections."""
 
 _T = TypeVar("_T")
-_decode_exchange: Final = msgspec.json.Decoder(ExchangeRequest).decode
-_decode_plan: Final = msgspec.json.Decoder(Plan).decode
+_EXCHANGE: Final = msgspec.json.Decoder(ExchangeRequest)
+_PLAN: Final = msgspec.json.Decoder(Plan)
 
 
-async def decoded(request: Request, decode: Any, status: int) -> Any:
-    """Return the body as a value of the domain.
+def decoded(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
+    """Return a body as a value of the domain.
 
     Raises:
-        RequestError: it is no JSON, or does not have the shape.
+        RequestError: it is no JSON (400), or does not have the shape (422).
     """
-    body = await request.body()
     try:
-        return decode(body)
+        return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         wrong_shape = isinstance(error, msgspec.ValidationError)
-        raise RequestError(f"body: {error}", status if wrong_shape else 400) from error
+        raise RequestError(f"body: {error}", 422 if wrong_shape else 400) from error
 
 
 class Hot:
@@ -63,7 +62,7 @@ class Hot:
     async def exchange(self, request: Request) -> Response:
         """Take a runner's reports, hand out jobs; wait if there are none and the runner wants to."""
         workflow_id = int(request.path_params["id"])
-        wanted: ExchangeRequest = await decoded(request, _decode_exchange, 422)
+        wanted = decoded(_EXCHANGE, await request.body())
         if wanted.wait_s <= 0:
             self._room.supersede(workflow_id, wanted.compute_node_id, wanted.seq)
             return answer(await self._exchange(workflow_id, wanted))
@@ -73,7 +72,7 @@ class Hot:
             while not _tells(reply) and await self._woken(waiter, deadline):
                 if await request.is_disconnected():
                     break  # nobody would hear of the jobs
-                if self._is_worth_asking(workflow_id):
+                if self._is_worth_asking(workflow_id, wanted.run_id):
                     reply = await self._exchange(workflow_id, _poll(wanted))
         return answer(reply)
 
@@ -87,9 +86,9 @@ class Hot:
         waiter.wake.clear()
         return not waiter.is_over
 
-    def _is_worth_asking(self, workflow_id: int) -> bool:
+    def _is_worth_asking(self, workflow_id: int, run_id: int) -> bool:
         with self._database.read() as tx:
-            return worth_asking(tx, workflow_id)
+            return worth_asking(tx, workflow_id, run_id)
 
     async def _exchange(self, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
         with self._database.write_if_free() as tx:
@@ -106,10 +105,10 @@ class Hot:
         flag = request.query_params.get("initialize", "false").lower()
         if flag not in ("true", "false"):
             raise RequestError(f"query 'initialize': {flag!r} is neither true nor false")
-        plan: Plan = await decoded(request, _decode_plan, 422)
-        return answer(await run_in_threadpool(self._store, plan, flag == "true"))
+        return answer(await run_in_threadpool(self._store, await request.body(), flag == "true"))
 
-    def _store(self, plan: Plan, initialize: bool) -> dict[str, int]:
+    def _store(self, body: bytes, initialize: bool) -> dict[str, int]:
+        plan = decoded(_PLAN, body)
         with self._database.write() as tx:
             stored = create_plan(tx, plan, initialized=initialize)
             run_id = _first_run(tx, stored.id) if initialize else 0

@@ -55,7 +55,9 @@ class WaitingRoom:
         """Register a call that may wait; an older one of the same runner ends."""
         if self._loop is None:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
-        waiter = Waiter(node_id, seq, asyncio.Event(), self._closed)
+        waiter = Waiter(node_id, seq, asyncio.Event())
+        if self._closed:
+            waiter.end()
         others = self._waiters.setdefault(workflow_id, set())
         for other in others:
             if other.node_id == node_id:

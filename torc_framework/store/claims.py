@@ -6,7 +6,7 @@ job that has to wait for room does not hide smaller ones behind it.
 """
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -17,7 +17,7 @@ from torc_framework.models.exchange import ClaimedJob, OutputFile
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store import transitions
-from torc_framework.store.plans import DEFAULT_REQUIREMENTS
+from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, SORT_KEYS
 from torc_framework.store.sql import Row, Statement, Tx, first, ids_param, number, param
 from torc_framework.store.tables import FAILURE_HANDLER, FILE, JOB, JOB_OUTPUT_FILE, RESOURCE_REQUIREMENTS
 
@@ -131,14 +131,6 @@ class _Room:
             return False
         self.left = [left - amount for amount, left in zip(need, self.left, strict=True)]
         return True
-
-
-SORT_KEYS: Final[Mapping[str, Callable[[Resources], tuple[float, ...]]]] = {
-    "gpus_runtime_memory": lambda r: (-r.num_gpus, -(r.runtime_s or 0), -r.memory_bytes),
-    "gpus_memory_runtime": lambda r: (-r.num_gpus, -r.memory_bytes, -(r.runtime_s or 0)),
-    "none": lambda _: (),
-}
-"""Sort methods: jobs with the smallest key come first, among equals those with the smallest id."""
 
 
 class _Queue:

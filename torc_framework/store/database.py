@@ -81,14 +81,23 @@ class Database:
 
         Raises:
             DatabaseBusyError: another process kept writing for half a minute.
+            DatabaseError: the file cannot be written, such as when the disk is full.
         """
         with self._lock:
             if not self._begin(BUSY_TIMEOUT_MS):
                 raise DatabaseBusyError(f"database {self.path} is busy: another process has been writing to it")
-            with self._writer.begin():
-                tx = Tx(self._writer)
+            with self._transaction() as tx:
                 yield tx
         self._tell(tx.touched)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[Tx]:
+        """Commit at the end of the block what `_begin` began."""
+        try:
+            with self._writer.begin():
+                yield Tx(self._writer)
+        except (sqlite3.OperationalError, sa.exc.OperationalError) as error:
+            raise DatabaseError(f"cannot write to database {self.path}: {_reason(error)}") from error
 
     @contextlib.contextmanager
     def write_if_free(self) -> Iterator[Tx | None]:
@@ -99,8 +108,7 @@ class Database:
         tx: Tx | None = None
         try:
             if self._begin(0):
-                with self._writer.begin():
-                    tx = Tx(self._writer)
+                with self._transaction() as tx:
                     yield tx
             else:
                 yield None

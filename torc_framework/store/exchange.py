@@ -25,6 +25,7 @@ from torc_framework.store import claims, transitions
 from torc_framework.store.consequences import follow, is_finished
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.events import EventLog, utc_text
+from torc_framework.store.requirements import check_sort_method
 from torc_framework.store.runs import job_counts
 from torc_framework.store.sql import Row, Statement, Tx, ids_param, insertion, number, numbers, param
 from torc_framework.store.tables import COMPUTE_NODE, FILE, JOB, RESULT, WORKFLOW, WORKFLOW_ACTION, WORKFLOW_STATUS
@@ -201,10 +202,12 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
     return reply
 
 
-def worth_asking(tx: Tx, workflow_id: int) -> bool:
-    """Say whether a waiting runner has anything to hear: a ready job, completion, cancellation, a new run."""
+def worth_asking(tx: Tx, workflow_id: int, run_id: int) -> bool:
+    """Say whether a waiting runner has anything to hear: a ready job, completion, cancellation, another run."""
     state = tx.row(_STATE, workflow_id)
-    return state is None or bool(state[1]) or bool(tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
+    if state is None or state[0] != run_id or state[1]:
+        return True
+    return bool(tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
 
 
 def _look_up(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> dict[int, _Job]:
@@ -420,8 +423,7 @@ def _answer(now: _Exchange, request: ExchangeRequest, sort_method: str | None) -
 
 def _offer(request: ExchangeRequest, sort_method: str | None) -> claims.Offer:
     method = request.sort_method or sort_method or "none"
-    if method not in claims.SORT_KEYS:
-        raise RuleError(f"unknown sort method {method!r}; known: {', '.join(claims.SORT_KEYS)}")
+    check_sort_method(method)
     return claims.Offer(
         request.slots,
         request.free,

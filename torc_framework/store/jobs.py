@@ -18,7 +18,7 @@ from torc_framework.store.consequences import (
 )
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import EventLog
-from torc_framework.store.plans import default_requirements, next_id
+from torc_framework.store.plans import next_id
 from torc_framework.store.records import (
     Filter,
     Relation,
@@ -29,6 +29,7 @@ from torc_framework.store.records import (
     present,
     require_workflow,
 )
+from torc_framework.store.requirements import default_requirements
 from torc_framework.store.sql import Statement, Tx, ids_param, insertion
 
 MAX_BATCH: Final = 10_000
@@ -160,6 +161,7 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
     if "depends_on_job_ids" in changed:
         _set_dependencies(tx, job_id, given["depends_on_job_ids"])
     given.pop("depends_on_job_ids", None)
+    tx.touched.add(before["workflow_id"])
     return given
 
 

@@ -10,12 +10,14 @@ from operator import attrgetter
 
 from torc_framework.models.plan import Plan
 from torc_framework.store.errors import RuleError
+from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, check_sort_method
 
 
 def check_plan(plan: Plan) -> None:
     """Raise `RuleError` unless names are unique, positions exist and nothing waits for itself."""
     if not plan.workflow.name:
         raise RuleError("the workflow has no name")
+    check_sort_method(plan.workflow.jobs_sort_method)
     _check_names("job", (job.name for job in plan.jobs), len(plan.jobs))
     for kind, records in (
         ("file", plan.files),
@@ -24,7 +26,7 @@ def check_plan(plan: Plan) -> None:
         ("failure handler", plan.failure_handlers),
     ):
         _check_names(kind, (record.name for record in records), len(records))
-    if any(record.name == "default" for record in plan.resource_requirements):
+    if any(record.name == DEFAULT_REQUIREMENTS for record in plan.resource_requirements):
         raise RuleError("resource requirements must not be named 'default': every workflow has its own")
     _check_positions(plan)
     _check_order(plan)

@@ -17,16 +17,14 @@ from attrs import fields, frozen
 
 from torc_framework.models.plan import Plan
 from torc_framework.models.records import ResourceRequirementsRecord, WorkflowRecord
-from torc_framework.models.resources import parse_duration, parse_memory
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store import tables as t
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import utc_text
 from torc_framework.store.plan_checks import check_plan
+from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, default_requirements, parsed_requirements
 from torc_framework.store.sql import Insertion, Row, Tx, insertion
 
-DEFAULT_REQUIREMENTS: Final = "default"
-"""Name of the requirements that every workflow has, for jobs that name none."""
 _USER_DATA_REFERENCE: Final = re.compile(r"\$\{user_data\.(?:input|output)\.([^{}]+)\}")
 _USER_DATA_MARK: Final = "${user_data."
 
@@ -111,21 +109,6 @@ def next_id(tx: Tx, table: sa.Table) -> int:
     return int(tx.connection.execute(sa.select(sa.func.coalesce(sa.func.max(table.c.id), 0))).scalar_one()) + 1
 
 
-def parsed_requirements(record: ResourceRequirementsRecord) -> dict[str, int]:
-    """Return the columns that hold a record's texts as numbers.
-
-    Raises:
-        RuleError: a text is no memory size or no duration, or an amount is negative.
-    """
-    for name in ("num_cpus", "num_gpus", "num_nodes"):
-        if getattr(record, name) < 0:
-            raise RuleError(f"resource requirements {record.name!r}: {name} must not be negative")
-    try:
-        return {"memory_bytes": parse_memory(record.memory), "runtime_s": parse_duration(record.runtime)}
-    except ValueError as error:
-        raise RuleError(f"resource requirements {record.name!r}: {error}") from error
-
-
 def create_workflow(tx: Tx, record: WorkflowRecord) -> int:
     """Store a workflow with its status and its default requirements; return its id."""
     values = {name: getattr(record, name) for name in _WORKFLOW_COLUMNS if name not in ("id", "timestamp", "status_id")}
@@ -136,15 +119,6 @@ def create_workflow(tx: Tx, record: WorkflowRecord) -> int:
     default = ResourceRequirementsRecord(workflow_id=workflow_id, name=DEFAULT_REQUIREMENTS)
     _insert_records(tx, "resource_requirements", [default], workflow_id)
     return workflow_id
-
-
-def default_requirements(tx: Tx, workflow_id: int) -> int:
-    """Return the id of the workflow's default requirements."""
-    table = t.RESOURCE_REQUIREMENTS
-    found = tx.connection.execute(
-        sa.select(table.c.id).where(table.c.workflow_id == workflow_id, table.c.name == DEFAULT_REQUIREMENTS)
-    )
-    return int(found.scalar_one())
 
 
 def create_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> StoredPlan:

@@ -12,13 +12,14 @@ from torc_framework.store import tables as t
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import EventLog, now_ms, user_action
 from torc_framework.store.jobs import JOBS
-from torc_framework.store.plans import (
+from torc_framework.store.plans import create_workflow
+from torc_framework.store.records import Filter, Resource, Values, get, present
+from torc_framework.store.requirements import (
     DEFAULT_REQUIREMENTS,
-    create_workflow,
+    check_sort_method,
     default_requirements,
     parsed_requirements,
 )
-from torc_framework.store.records import Filter, Resource, Values, get, present
 from torc_framework.store.sql import Tx
 
 
@@ -40,6 +41,16 @@ def _linked(record: sa.Table, table: sa.Table, other: str) -> Filter:
 
 _ARCHIVED: Final = sa.select(t.WORKFLOW_STATUS.c.id).where(t.WORKFLOW_STATUS.c.is_archived)
 
+
+def _workflow_changes(_tx: Tx, _workflow: Values, changes: Values) -> Values:
+    check_sort_method(changes.get("jobs_sort_method"))
+    return present(changes)
+
+
+def _wake_runners(tx: Tx, workflow: Values) -> None:
+    tx.touched.add(workflow["id"])
+
+
 WORKFLOWS: Final = Resource(
     path="workflows",
     kind="Workflow",
@@ -52,11 +63,14 @@ WORKFLOWS: Final = Resource(
             bool, lambda yes: t.WORKFLOW.c.id.in_(_ARCHIVED) if yes else t.WORKFLOW.c.id.not_in(_ARCHIVED)
         ),
     },
+    before_update=_workflow_changes,
+    before_delete=_wake_runners,
 )
 
 
 def new_workflow(tx: Tx, sent: Mapping[str, Any]) -> Values:
     """Store a new workflow with its status and default requirements; return it."""
+    check_sort_method(sent.get("jobs_sort_method"))
     settable = WORKFLOWS.names_with(r.Access.WRITE)
     record = r.WorkflowRecord(**{name: value for name, value in present(sent).items() if name in settable})
     return get(tx, WORKFLOWS, create_workflow(tx, record))
