@@ -29,11 +29,12 @@ def _of_file(session: Session, path: Path) -> ExecutionPlan:
 
 def _of_workflow(session: Session, workflow_id: int) -> ExecutionPlan:
     client = session.client
-    pairs = [(pair.job_id, pair.depends_on_job_id) for pair in client.job_dependencies(workflow_id)]
+    graph = client.dependency_graph(workflow_id)
     plan = plan_of_records(
         client.get(WorkflowRecord, workflow_id),
         client.find(JobRecord, workflow_id=workflow_id),
-        pairs,
+        graph.dependencies,
+        groups=graph.groups,
         schedulers=client.find(SlurmSchedulerRecord, workflow_id=workflow_id),
         actions=client.actions(workflow_id),
     )

@@ -10,7 +10,7 @@ from attrs import Factory, define, fields
 from torc_framework.client.transport import Transport
 from torc_framework.errors import ApiError
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
-from torc_framework.models.plan import Plan
+from torc_framework.models.plan import Barrier, Plan
 from torc_framework.models.records import (
     ComputeNodeRecord,
     EventRecord,
@@ -96,6 +96,14 @@ class JobDependency:
     job_name: str = ""
     depends_on_job_name: str = ""
     workflow_id: int = 0
+
+
+@define
+class DependencyGraph:
+    """All dependencies of a workflow: pairs (job, job it waits for), and groups that stand for M x N pairs."""
+
+    dependencies: list[tuple[int, int]]
+    groups: list[Barrier]
 
 
 @define
@@ -310,6 +318,10 @@ class TorcClient:
     def job_dependencies(self, workflow_id: int) -> list[JobDependency]:
         """Return every pair of jobs of which one waits for the other."""
         return self._pages(JobDependency, f"/workflows/{workflow_id}/job_dependencies")
+
+    def dependency_graph(self, workflow_id: int) -> DependencyGraph:
+        """Return the dependencies between a workflow's jobs, by id, in as many entries as the server keeps."""
+        return self._call(DependencyGraph, "GET", f"/workflows/{workflow_id}/graph", timeout=PLAN_TIMEOUT_S)
 
     def required_existing_files(self, workflow_id: int) -> list[int]:
         """Return the ids of files that must be there: inputs that no job writes, outputs of completed jobs."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from torc_framework.graph.dag import Graph
-from torc_framework.models.plan import Plan, PlannedAction, PlannedJob
+from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import JobRecord, SlurmSchedulerRecord, WorkflowActionRecord, WorkflowRecord
 
 START: Final = "start"
@@ -228,6 +228,8 @@ def plan_of_records(
     workflow: WorkflowRecord,
     jobs: Sequence[JobRecord],
     dependencies: Iterable[tuple[int, int]],
+    *,
+    groups: Iterable[Barrier] = (),
     schedulers: Sequence[SlurmSchedulerRecord] = (),
     actions: Sequence[WorkflowActionRecord] = (),
 ) -> Plan:
@@ -237,6 +239,7 @@ def plan_of_records(
         workflow: The workflow.
         jobs: All its jobs.
         dependencies: Ids (job, job it waits for).
+        groups: Dependencies that jobs share, by ids.
         schedulers: Its Slurm schedulers.
         actions: Its actions.
     """
@@ -246,6 +249,10 @@ def plan_of_records(
         workflow,
         [PlannedJob(job.name, job.command, scheduler=scheduler_position.get(job.scheduler_id)) for job in jobs],
         dependencies=[(position[job], position[on]) for job, on in dependencies],
+        barriers=[
+            Barrier([position[job] for job in group.upstream], [position[job] for job in group.downstream])
+            for group in groups
+        ],
         slurm_schedulers=list(schedulers),
         actions=[
             PlannedAction(

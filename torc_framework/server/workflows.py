@@ -160,6 +160,7 @@ WORKFLOW_ENDPOINTS: Final = (
     Endpoint("GET", f"{_W}/required_existing_files", _known(_required_existing_files)),
     Endpoint("GET", f"{_W}/missing_user_data", _known(_missing_user_data)),
     Endpoint("GET", f"{_W}/latest_event_timestamp", _known(_latest_event_timestamp)),
+    Endpoint("GET", f"{_W}/graph", _known(lambda tx, call: lookups.dependency_graph(tx, call.id))),
     Endpoint("GET", f"{_W}/job_dependencies", _known(_job_dependencies), query=PAGE_PARAMETERS),
     Endpoint(
         "POST",

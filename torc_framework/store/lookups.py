@@ -57,6 +57,24 @@ _PAIRS: Final = sa.union_all(
 ).subquery("pair")
 
 
+def dependency_graph(tx: Tx, workflow_id: int) -> dict[str, Any]:
+    """Return all dependencies as they are kept: direct pairs (job, job waited for), and groups by their ids."""
+    direct = sa.select(t.JOB_DEPENDENCY.c.job_id, t.JOB_DEPENDENCY.c.depends_on_job_id).where(
+        t.JOB_DEPENDENCY.c.job_id.in_(sa.select(t.JOB.c.id).where(t.JOB.c.workflow_id == workflow_id))
+    )
+    groups: dict[int, dict[str, list[int]]] = {}
+    for side, table in (("upstream", t.GROUP_MEMBER), ("downstream", t.GROUP_WAITER)):
+        query = (
+            sa.select(table.c.group_id, table.c.job_id)
+            .join(t.DEPENDENCY_GROUP, t.DEPENDENCY_GROUP.c.id == table.c.group_id)
+            .where(t.DEPENDENCY_GROUP.c.workflow_id == workflow_id)
+        )
+        for group_id, job_id in tx.connection.execute(query):
+            groups.setdefault(group_id, {"upstream": [], "downstream": []})[side].append(job_id)
+    pairs = [list(row) for row in tx.connection.execute(direct)]
+    return {"dependencies": pairs, "groups": list(groups.values())}
+
+
 def job_dependencies(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
     """Return one page of the pairs of jobs of which one waits for the other, and how many there are.
 
