@@ -7,7 +7,7 @@ import pytest
 
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store.consequences import downstream
+from torc_framework.store.blockers import downstream
 
 
 def jobs(count: int, *, without_flag: tuple[int, ...] = ()) -> list[PlannedJob]:

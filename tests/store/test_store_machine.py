@@ -26,7 +26,7 @@ from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
 from torc_framework.store import records, runs
 from torc_framework.store import tables as t
-from torc_framework.store.consequences import recount
+from torc_framework.store.blockers import recount
 from torc_framework.store.database import Database
 from torc_framework.store.exchange import exchange
 from torc_framework.store.plans import create_plan

@@ -9,13 +9,8 @@ from torc_framework.models.records import JobRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store import tables as t
 from torc_framework.store import transitions
-from torc_framework.store.consequences import (
-    count_triggers,
-    forget_deleted,
-    is_finished,
-    recount_jobs,
-    waiting_for,
-)
+from torc_framework.store.blockers import recount_jobs, waiting_for
+from torc_framework.store.consequences import forget_deleted, is_finished
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import EventLog
 from torc_framework.store.plans import next_id
@@ -31,6 +26,7 @@ from torc_framework.store.records import (
 )
 from torc_framework.store.requirements import default_requirements
 from torc_framework.store.sql import Statement, Tx, ids_param, insertion
+from torc_framework.store.triggers import count_triggers
 
 MAX_BATCH: Final = 10_000
 """Most jobs of one bulk create."""

@@ -13,10 +13,10 @@ from typing import Any, Final, cast
 
 import msgspec
 import sqlalchemy as sa
-from attrs import fields, frozen
+from attrs import frozen
 
 from torc_framework.models.plan import Plan
-from torc_framework.models.records import ResourceRequirementsRecord, WorkflowRecord
+from torc_framework.models.records import ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store import tables as t
 from torc_framework.store.errors import RuleError
@@ -42,16 +42,32 @@ class StoredPlan:
     counts: dict[str, int]
 
 
-def _columns(table: sa.Table, *leave_out: str) -> tuple[str, ...]:
-    return tuple(name for name in table.columns.keys() if name not in leave_out)  # noqa: SIM118 - not a dict
+def _names(table: sa.Table) -> tuple[str, ...]:
+    """Return a table's columns without the ones that every insert has."""
+    return tuple(column.name for column in table.columns if column.name not in ("id", "workflow_id"))
 
 
-def _record_insertion(table: sa.Table) -> tuple[Insertion, tuple[str, ...]]:
-    names = _columns(table)
-    return insertion(table, *names), names
+def _record_insertion(table: sa.Table) -> tuple[Insertion, Callable[[Any], Row]]:
+    """Return the insert of a record, and the function that takes the values after its ids from it."""
+    names = _names(table)
+    special: dict[str, Callable[[Any], Row]] = {
+        t.USER_DATA.name: _user_data_values,
+        t.RESOURCE_REQUIREMENTS.name: _requirements_values,
+    }
+    return insertion(table, "id", "workflow_id", *names), special.get(table.name, attrgetter(*names))
 
 
-_WORKFLOW_COLUMNS: Final = _columns(t.WORKFLOW)
+def _user_data_values(record: UserDataRecord) -> Row:
+    return record.name, record.is_ephemeral, None if record.data is None else _encode(record.data).decode()
+
+
+def _requirements_values(record: ResourceRequirementsRecord) -> Row:
+    parsed = parsed_requirements(record)
+    return tuple(parsed[name] if name in parsed else getattr(record, name) for name in _REQUIREMENTS_COLUMNS)
+
+
+_REQUIREMENTS_COLUMNS: Final = _names(t.RESOURCE_REQUIREMENTS)
+_WORKFLOW_COLUMNS: Final = [name for name in _names(t.WORKFLOW) if name not in ("timestamp", "status_id")]
 _INSERT_JOBS: Final = insertion(
     t.JOB,
     "id",
@@ -111,7 +127,7 @@ def next_id(tx: Tx, table: sa.Table) -> int:
 
 def create_workflow(tx: Tx, record: WorkflowRecord) -> int:
     """Store a workflow with its status and its default requirements; return its id."""
-    values = {name: getattr(record, name) for name in _WORKFLOW_COLUMNS if name not in ("id", "timestamp", "status_id")}
+    values = {name: getattr(record, name) for name in _WORKFLOW_COLUMNS}
     made = tx.connection.execute(sa.insert(t.WORKFLOW).values(**values, timestamp=utc_text()))
     workflow_id: int = cast("Any", made.inserted_primary_key)[0]
     tx.connection.execute(sa.update(t.WORKFLOW).where(t.WORKFLOW.c.id == workflow_id).values(status_id=workflow_id))
@@ -141,8 +157,8 @@ def _create_plan(tx: Tx, plan: Plan, initialized: bool) -> StoredPlan:
     first_job = next_id(tx, t.JOB)
     first["default"] = default_requirements(tx, workflow_id)
     status = _status_of_new_jobs(initialized=initialized)
-    tx.insert(_INSERT_JOBS, list(_job_rows(plan, workflow_id, first_job, first, status)))
-    tx.insert(_INSERT_DEPENDENCIES, [(first_job + job, first_job + on) for job, on in plan.dependencies])
+    tx.insert(_INSERT_JOBS, _job_rows(plan, workflow_id, first_job, first, status))
+    tx.insert(_INSERT_DEPENDENCIES, ((first_job + job, first_job + on) for job, on in plan.dependencies))
     _insert_barriers(tx, plan, workflow_id, first_job)
     for relation, (statement, part) in _JOB_RELATIONS.items():
         tx.insert(statement, _relation_rows(plan, relation, first_job, first[part]))
@@ -153,21 +169,10 @@ def _create_plan(tx: Tx, plan: Plan, initialized: bool) -> StoredPlan:
 def _insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) -> int:
     """Insert the plan's records of one kind; return the id of the first."""
     start = next_id(tx, _RECORD_TABLES[part])
-    if not records:
-        return start
-    statement, columns = _RECORD_INSERTIONS[part]
-    known = {attribute.name for attribute in fields(type(records[0]))}
-    get = [name for name in columns if name in known and name not in ("id", "workflow_id")]
-    extra: Callable[[Any], dict[str, Any]] = parsed_requirements if part == "resource_requirements" else lambda _: {}
-    encode = "data" in get
-    rows = []
-    for record_id, record in enumerate(records, start):
-        values = {name: getattr(record, name) for name in get} | extra(record)
-        if encode:
-            values["data"] = None if record.data is None else _encode(record.data).decode()
-        values.update(id=record_id, workflow_id=workflow_id)
-        rows.append(tuple(values[name] for name in columns))
-    tx.insert(statement, rows)
+    if records:
+        statement, values = _RECORD_INSERTIONS[part]
+        rows = ((record_id, workflow_id, *values(record)) for record_id, record in enumerate(records, start))
+        tx.insert(statement, rows)
     return start
 
 
@@ -228,9 +233,9 @@ def _user_data_ids(plan: Plan, first: int) -> Callable[[str], str]:
     return lambda text: _USER_DATA_REFERENCE.sub(replace, text)
 
 
-def _relation_rows(plan: Plan, relation: str, first_job: int, first: int) -> list[Row]:
+def _relation_rows(plan: Plan, relation: str, first_job: int, first: int) -> Iterator[Row]:
     positions = map(attrgetter(relation), plan.jobs)
-    return [(job_id, first + n) for job_id, several in enumerate(positions, first_job) if several for n in several]
+    return ((job_id, first + n) for job_id, several in enumerate(positions, first_job) if several for n in several)
 
 
 def _insert_barriers(tx: Tx, plan: Plan, workflow_id: int, first_job: int) -> None:

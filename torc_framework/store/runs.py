@@ -10,11 +10,13 @@ from torc_framework.models.records import WorkflowStatusRecord
 from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
 from torc_framework.store import tables as t
 from torc_framework.store import transitions
-from torc_framework.store.consequences import count_down, downstream, is_finished, recount
+from torc_framework.store.blockers import count_down, downstream, recount
+from torc_framework.store.consequences import is_finished
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.events import EventLog, user_action
 from torc_framework.store.implied import add_implied_dependencies
 from torc_framework.store.sql import Statement, Tx, number, numbers, param
+from torc_framework.store.triggers import rearm_actions
 
 _STATUS = Statement(
     sa.select(
@@ -267,47 +269,6 @@ def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) 
     events.add("workflow_reinitialized" if again else "workflow_started", run_id=run_id)
     events.write(tx)
     tx.touched.add(workflow_id)
-
-
-_RAISED_AT_START: Final = ("on_workflow_start", "on_worker_start", "on_worker_complete")
-_WATCHED: Final = {
-    "on_jobs_ready": UNBLOCKING | LIVE | {JobStatus.READY, JobStatus.PENDING_FAILED},
-    "on_jobs_complete": UNBLOCKING,
-}
-
-
-def rearm_actions(tx: Tx, workflow_id: int) -> None:
-    """Forget that actions were executed, drop those of recoveries, count their triggers anew."""
-    action, watched = t.WORKFLOW_ACTION, t.ACTION_JOB
-    execute = tx.connection.execute
-    mine = action.c.workflow_id == workflow_id
-    if execute(sa.select(action.c.id).where(mine).limit(1)).first() is None:
-        return
-    execute(sa.delete(action).where(mine, action.c.is_recovery))
-    execute(
-        sa.update(action)
-        .where(mine)
-        .values(
-            executed=False,
-            executed_at=None,
-            executed_by=None,
-            trigger_count=sa.case((action.c.trigger_type.in_(_RAISED_AT_START), 1), else_=0),
-        )
-    )
-    for trigger, statuses in _WATCHED.items():
-        mine_of_kind = sa.select(action.c.id).where(mine, action.c.trigger_type == trigger)
-        reached = sa.select(t.JOB.c.id).where(t.JOB.c.workflow_id == workflow_id, t.JOB.c.status.in_(list(statuses)))
-        execute(
-            sa.update(watched)
-            .where(watched.c.action_id.in_(mine_of_kind))
-            .values(counted=sa.case((watched.c.job_id.in_(reached), True), else_=False))
-        )
-        counted = sa.select(sa.func.count()).where(watched.c.action_id == action.c.id, watched.c.counted)
-        execute(
-            sa.update(action)
-            .where(mine, action.c.trigger_type == trigger)
-            .values(trigger_count=counted.scalar_subquery())
-        )
 
 
 def cancel(tx: Tx, workflow_id: int) -> None:

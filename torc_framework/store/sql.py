@@ -6,7 +6,7 @@ statuses are numbers, booleans 0 or 1, JSON is text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
@@ -171,14 +171,20 @@ class Tx:
         self._cursor.executemany(*statement.bind_many(self._dialect, rows))
         return int(self._cursor.rowcount)
 
-    def insert(self, statement: Insertion, rows: Sequence[Row]) -> None:
-        """Insert many rows."""
+    def insert(self, statement: Insertion, rows: Iterable[Row]) -> None:
+        """Insert many rows, taken one block after another."""
         size = Insertion.ROWS_AT_ONCE
-        whole = len(rows) - len(rows) % size
-        if whole:
-            blocks = [[*chain.from_iterable(rows[start : start + size])] for start in range(0, whole, size)]
-            self._cursor.executemany(statement.bind_block(self._dialect), blocks)
-        self.run_each(statement, rows[whole:])
+        left = iter(rows)
+        rest: list[Row] = []
+
+        def blocks() -> Iterator[list[Any]]:
+            nonlocal rest
+            while len(block := list(islice(left, size))) == size:
+                yield [*chain.from_iterable(block)]
+            rest = block
+
+        self._cursor.executemany(statement.bind_block(self._dialect), blocks())
+        self.run_each(statement, rest)
 
     def run_for(self, statement: Statement, ids: Sequence[int], *values: Any) -> int:
         """Run a change for many ids; return the number of rows touched."""

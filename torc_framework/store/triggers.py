@@ -1,0 +1,100 @@
+"""What makes an action due: triggers are counted where they happen, each job once."""
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.statuses import LIVE, UNBLOCKING, JobStatus
+from torc_framework.store.sql import Statement, Tx, ids_param, number, param
+from torc_framework.store.tables import ACTION_JOB, JOB, WORKFLOW_ACTION
+
+_WATCHERS = Statement(
+    sa.select(ACTION_JOB.c.action_id, ACTION_JOB.c.job_id, WORKFLOW_ACTION.c.trigger_type)
+    .select_from(ACTION_JOB.join(WORKFLOW_ACTION, WORKFLOW_ACTION.c.id == ACTION_JOB.c.action_id))
+    .where(ACTION_JOB.c.job_id.in_(ids_param()), ACTION_JOB.c.counted == number(0))
+)
+_COUNTED = Statement(
+    sa.update(ACTION_JOB)
+    .where(ACTION_JOB.c.job_id == param("job"), ACTION_JOB.c.action_id == param("action"))
+    .values(counted=number(1)),
+    "job",
+    "action",
+)
+_TRIGGERED = Statement(
+    sa.update(WORKFLOW_ACTION)
+    .where(WORKFLOW_ACTION.c.id == param("action"))
+    .values(trigger_count=WORKFLOW_ACTION.c.trigger_count + param("count")),
+    "count",
+    "action",
+)
+_COMPLETE_TRIGGER = Statement(
+    sa.update(WORKFLOW_ACTION)
+    .where(
+        WORKFLOW_ACTION.c.workflow_id == param("workflow"),
+        WORKFLOW_ACTION.c.trigger_type == sa.literal_column("'on_workflow_complete'"),
+    )
+    .values(trigger_count=WORKFLOW_ACTION.c.trigger_count + number(1)),
+    "workflow",
+)
+
+
+def count_triggers(tx: Tx, ready: Collection[int], over: Collection[int]) -> None:
+    """Count jobs for the actions that watch them, each once.
+
+    Args:
+        ready: Jobs that became ready.
+        over: Jobs that reached an unblocking status; they count as ready, too.
+    """
+    counts = {"on_jobs_ready": {*ready, *over}, "on_jobs_complete": set(over)}
+    watchers = tx.rows_for(_WATCHERS, sorted(counts["on_jobs_ready"]))
+    hits = [(job_id, action) for action, job_id, trigger in watchers if job_id in counts.get(trigger, ())]
+    tx.run_each(_COUNTED, hits)
+    tx.run_each(_TRIGGERED, [(count, action) for action, count in Counter(action for _, action in hits).items()])
+
+
+def trigger_completion(tx: Tx, workflow_id: int) -> None:
+    """Raise the actions that wait for the end of the workflow."""
+    tx.run(_COMPLETE_TRIGGER, workflow_id)
+
+
+_RAISED_AT_START: Final = ("on_workflow_start", "on_worker_start", "on_worker_complete")
+_WATCHED: Final = {
+    "on_jobs_ready": UNBLOCKING | LIVE | {JobStatus.READY, JobStatus.PENDING_FAILED},
+    "on_jobs_complete": UNBLOCKING,
+}
+
+
+def rearm_actions(tx: Tx, workflow_id: int) -> None:
+    """Forget that actions were executed, drop those of recoveries, count their triggers anew."""
+    action, watched = WORKFLOW_ACTION, ACTION_JOB
+    execute = tx.connection.execute
+    mine = action.c.workflow_id == workflow_id
+    if execute(sa.select(action.c.id).where(mine).limit(1)).first() is None:
+        return
+    execute(sa.delete(action).where(mine, action.c.is_recovery))
+    execute(
+        sa.update(action)
+        .where(mine)
+        .values(
+            executed=False,
+            executed_at=None,
+            executed_by=None,
+            trigger_count=sa.case((action.c.trigger_type.in_(_RAISED_AT_START), 1), else_=0),
+        )
+    )
+    for trigger, statuses in _WATCHED.items():
+        mine_of_kind = sa.select(action.c.id).where(mine, action.c.trigger_type == trigger)
+        reached = sa.select(JOB.c.id).where(JOB.c.workflow_id == workflow_id, JOB.c.status.in_(list(statuses)))
+        execute(
+            sa.update(watched)
+            .where(watched.c.action_id.in_(mine_of_kind))
+            .values(counted=sa.case((watched.c.job_id.in_(reached), True), else_=False))
+        )
+        counted = sa.select(sa.func.count()).where(watched.c.action_id == action.c.id, watched.c.counted)
+        execute(
+            sa.update(action)
+            .where(mine, action.c.trigger_type == trigger)
+            .values(trigger_count=counted.scalar_subquery())
+        )
