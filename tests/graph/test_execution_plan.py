@@ -155,9 +155,17 @@ def test_a_stored_workflow_unfolds_as_its_file() -> None:
         for n, s in enumerate(plan.slurm_schedulers)
     ]
     dependencies = [(100 + job, 100 + on) for job, on in plan.dependencies]
-    stored = execution_plan(plan_of_records(workflow(), jobs, dependencies, schedulers, actions))
+    stored = execution_plan(plan_of_records(workflow(), jobs, dependencies, schedulers=schedulers, actions=actions))
     assert stored.text() == execution_plan(plan).text()
     assert stored.as_dict("database") == {**execution_plan(plan).as_dict(), "source": "database"}
+
+
+def test_a_stored_barrier_needs_no_pairs() -> None:
+    """A thousand jobs that wait for a thousand others are two stages, from one group."""
+    jobs = [JobRecord(id=n, workflow_id=1, name=f"j{n}", command="c") for n in range(2000)]
+    group = Barrier(list(range(1000)), list(range(1000, 2000)))
+    made = execution_plan(plan_of_records(workflow(), jobs, [], groups=[group]))
+    assert [len(stage.jobs) for stage in made.stages] == [1000, 1000]
 
 
 @given(graphs())
