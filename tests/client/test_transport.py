@@ -169,7 +169,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
         silence.wait(20)
         return False
 
-    with scripted(wait) as (url, seen), transport(url, timeout=0.2) as client:
+    with scripted(wait) as (url, seen), transport(url, timeout=1.0) as client:
         with pytest.raises(ServerUnreachableError, match="no answer in time"):
             client.request("GET", "/ping")
         silence.set()
