@@ -99,6 +99,19 @@ def test_a_child_left_behind_keeps_the_log(bench: Bench) -> None:
     assert {bench.text(f"{i}.o") for i in range(2, 9)} == {""}
 
 
+def test_a_repeated_attempt_writes_to_its_own_log(make_bench: Callable[..., Bench]) -> None:
+    """Also where an earlier one was silent and its log is a further name of an empty file."""
+    first = make_bench()
+    for i in range(1, 9):
+        first.run(first.attempt("true", job_id=i))
+    linked = [i for i in range(1, 9) if (first.folder / f"{i}.o").stat().st_nlink > 1]
+    assert linked, "silent logs share a file"
+    second = make_bench()
+    second.run(second.attempt("echo again", job_id=linked[0]))
+    assert second.text(f"{linked[0]}.o") == "again\n"
+    assert {second.text(f"{i}.o") for i in range(1, 9) if i != linked[0]} == {""}
+
+
 def test_logs_may_be_deleted_meanwhile(bench: Bench) -> None:
     """A log that somebody took away does no harm to a later attempt."""
     for i in range(1, 12):

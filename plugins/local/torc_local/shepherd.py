@@ -135,6 +135,8 @@ class Shepherd:
         """Lane of each queued attempt."""
         self.orphaned = False
         self.unwritten = b""
+        self.departed: list[Job] = []
+        """Ended, and their logs not looked at."""
         self.spare_logs: list[str] = []
         """Empty logs that nobody writes to any more."""
         self.empty_log = ""
@@ -169,6 +171,7 @@ class Shepherd:
             if self.leaving:
                 self.look_after_leaving()
             self.tell()
+            self.collect_spare_logs()
 
     def patience_ms(self) -> float | None:
         """Return how long the next wait may take."""
@@ -275,7 +278,7 @@ class Shepherd:
     def begin(self, order: Order) -> str:
         """Begin one attempt; return the journal's line on how that went."""
         job, attempt, lane, arguments, extra, out, err = order
-        self.reuse_logs(out, err)
+        vacated = self.reuse_logs(out, err)
         boottime, at = clock_gettime(CLOCK_BOOTTIME), time()
         actions: list[tuple] = [(os.POSIX_SPAWN_OPEN, 1, out or os.devnull, LOG_FLAGS, 0o666)]  # type: ignore[type-arg]
         if err:
@@ -297,6 +300,9 @@ class Shepherd:
             self.say(("L", job, attempt, at, reason))
             self.advance(lane)
             return f"L {job} {attempt} {at:.6f} {reason}\n"
+        finally:
+            for path in vacated:  # while the job is already running
+                self.give_empty(path)
         key = (job, attempt)
         self.live[pid] = Job(key, lane, pid, at, (out, err))
         self.leaders[key] = pid
@@ -305,33 +311,39 @@ class Shepherd:
         self.started[key] = at
         return f"S {job} {attempt} {pid} {boottime:.6f} {at:.6f}\n"
 
-    def reuse_logs(self, *paths: str) -> None:
-        """Move spare logs to where these are wanted; the jobs that left them empty get an empty one back."""
-        for path in paths:
-            if path and self.spare_logs:
-                spare = self.spare_logs.pop()
-                try:
+    def reuse_logs(self, *paths: str) -> list[str]:
+        """Move spare logs to where these are wanted; return where they were."""
+        vacated = []
+        for path in filter(None, paths):
+            try:
+                if self.spare_logs:
+                    spare = self.spare_logs.pop()
                     os.rename(spare, path)  # noqa: PTH104
-                except OSError:
-                    continue  # somebody took it away, or the folder is gone: the job makes its own
-                self.give_empty(spare)
+                    vacated.append(spare)
+                elif os.stat(path).st_nlink > 1:  # noqa: PTH116 - left by the same attempt before a reset
+                    os.unlink(path)  # noqa: PTH108 - writing to it would show in the logs of others
+            except OSError:
+                continue  # not there, or the folder is gone: the job makes its own
+        return vacated
 
     def give_empty(self, path: str) -> None:
         """Make an empty file that nobody writes to: another name of the last one, if it can have more."""
         try:
             os.link(self.empty_log, path)
         except OSError:
-            self.empty_log = path
             try:
-                os.close(os.open(path, LOG_FLAGS, 0o666))
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
             except OSError:
                 return
+            self.empty_log = path
 
-    def spare(self, job: Job) -> None:
-        """Keep the logs of an ended job for others, if it left them empty and nobody can write to them."""
-        empty = [path for path in job.logs if path and is_empty(path)]
-        if empty and not signal_group(job.leader, 0):
-            self.spare_logs += empty
+    def collect_spare_logs(self) -> None:
+        """Keep logs that ended jobs left empty for others, unless somebody of their group can still write to them."""
+        for job in self.departed:
+            empty = [path for path in job.logs if path and is_empty(path)]
+            if empty and not signal_group(job.leader, 0):
+                self.spare_logs += empty
+        self.departed.clear()
 
     def advance(self, lane: int) -> None:
         """Let the next attempt of a lane begin."""
@@ -368,7 +380,7 @@ class Shepherd:
             self.leaving[job.key] = job
             return
         del self.leaders[job.key]
-        self.spare(job)
+        self.departed.append(job)
         self.say(job.news)
         self.advance(job.lane)
 
