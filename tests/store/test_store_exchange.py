@@ -273,6 +273,18 @@ def test_an_attempt_ends_in_an_end(bench: Any, status: str) -> None:
     assert (bench.statuses(), bench.results()) == (["pending", "pending"], [])
 
 
+@pytest.mark.parametrize(
+    "fields", [{"ended_at": 1e300}, {"peak_memory_bytes": 2**63}, {"code": 2**64}, {"file_mtimes": {2**70: 1.0}}]
+)
+def test_numbers_that_are_too_large_are_refused(bench: Any, fields: dict[str, Any]) -> None:
+    """Whatever a column cannot hold is the sender's mistake, and leaves nothing."""
+    bench.plan(1)
+    bench.claim()
+    with pytest.raises(RuleError, match="a number is too large"):
+        bench.end(0, **fields)
+    assert (bench.statuses(), bench.results()) == (["pending"], [])
+
+
 def test_jobs_of_other_workflows_are_not_touched(bench: Any) -> None:
     """A report reaches its own workflow only."""
     bench.plan(1)

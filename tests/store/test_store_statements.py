@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from torc_framework.store import blockers, claims, consequences, exchange, transitions, triggers
+from torc_framework.store import blockers, claims, consequences, exchange, reports, transitions, triggers
 from torc_framework.store import tables as t
 from torc_framework.store.sql import IDS, Insertion, Statement, Tx, ids_param, insertion, padded, param
 
 HOT = {
     f"{module.__name__.rpartition('.')[2]}.{name}": statement
-    for module in (blockers, claims, consequences, exchange, transitions, triggers)
+    for module in (blockers, claims, consequences, exchange, reports, transitions, triggers)
     for name, statement in vars(module).items()
     if type(statement) is Statement
 }

@@ -16,7 +16,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from torc_framework.store import schema
-from torc_framework.store.errors import DatabaseBusyError, DatabaseError
+from torc_framework.store.errors import DatabaseBusyError, DatabaseError, RuleError
 from torc_framework.store.probe import check_database, database_path
 from torc_framework.store.sql import Tx
 
@@ -82,6 +82,7 @@ class Database:
         Raises:
             DatabaseBusyError: another process kept writing for half a minute.
             DatabaseError: the file cannot be written, such as when the disk is full.
+            RuleError: a number is larger than a column can hold.
         """
         with self._lock:
             if not self._begin(BUSY_TIMEOUT_MS):
@@ -98,6 +99,8 @@ class Database:
                 yield Tx(self._writer)
         except (sqlite3.OperationalError, sa.exc.OperationalError) as error:
             raise DatabaseError(f"cannot write to database {self.path}: {_reason(error)}") from error
+        except OverflowError as error:
+            raise RuleError(f"a number is too large: {error}") from error
 
     @contextlib.contextmanager
     def write_if_free(self) -> Iterator[Tx | None]:

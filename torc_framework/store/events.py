@@ -23,8 +23,15 @@ def now_ms() -> int:
 
 
 def utc_text(seconds: float | None = None) -> str:
-    """Return a time (now by default) as records have it: UTC, ISO 8601 with milliseconds."""
-    moment = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    """Return a time (now by default) as records have it: UTC, ISO 8601 with milliseconds.
+
+    Raises:
+        OverflowError: the time is in no year that can be written.
+    """
+    try:
+        moment = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OSError) as error:
+        raise OverflowError(f"{seconds} seconds since the epoch is no time: {error}") from error
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
