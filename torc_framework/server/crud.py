@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-import sqlalchemy as sa
 from attrs import Factory, define
 
 from torc_framework.server.bodies import parse_body
@@ -13,10 +12,8 @@ from torc_framework.store.jobs import JOBS, create_jobs, delete_job, delete_jobs
 from torc_framework.store.lookups import job_ids
 from torc_framework.store.records import Page, Resource, Values
 from torc_framework.store.resources import (
-    CURRENT_RESULT,
     FAILURE_HANDLERS,
     IN_WORKFLOWS,
-    RESULTS,
     USER_DATA,
     WORKFLOWS,
     link_user_data,
@@ -69,29 +66,19 @@ def _endpoints(resource: Resource) -> Iterator[Endpoint]:
 
 
 def _list_parameters(resource: Resource) -> dict[str, Parameter]:
-    parameters = {name: Parameter(filter_.kind) for name, filter_ in resource.filters.items()}
+    parameters = {name: Parameter(filter_.kind, filter_.default) for name, filter_ in resource.filters.items()}
     if resource.relations:
         parameters["include_relationships"] = Parameter(bool, default=False)
-    if resource is RESULTS:
-        parameters["all_runs"] = Parameter(bool, default=False)
     return parameters | _LIST_PARAMETERS
 
 
 def _list(resource: Resource) -> Work:
     def list_records(tx: Tx, call: Call) -> Any:
         query = call.query
-        conditions: list[sa.ColumnElement[bool]] = [
-            filter_.condition(query[name]) for name, filter_ in resource.filters.items() if query[name] is not None
-        ]
-        if query.get("all_runs") is False:
-            conditions.append(CURRENT_RESULT)
-        if resource is not WORKFLOWS:
-            workflow_id: int = call.ids.get("id") or query["workflow_id"]
-            records.require_workflow(tx, workflow_id)
-            conditions.append(resource.table.c.workflow_id == workflow_id)
+        workflow_id = call.ids.get("id", query.get("workflow_id"))
         wanted = Page(query["offset"], min(query["limit"], MAX_LIMIT), query["sort_by"], query["reverse_sort"])
         relations = bool(query.get("include_relationships"))
-        found, total = records.find(tx, resource, conditions, wanted, relations=relations)
+        found, total = records.find_in(tx, resource, workflow_id, query, wanted, relations=relations)
         return page(found, wanted.offset, total)
 
     return list_records

@@ -27,10 +27,12 @@ class Filter:
     Attributes:
         kind: Type of its value.
         condition: What rows must satisfy, given the value.
+        default: Its value when none is given; None lets everything through.
     """
 
     kind: type[Any]
     condition: Condition
+    default: Any = None
 
 
 @frozen
@@ -176,6 +178,36 @@ def find(
         return records, wanted.offset + len(records)
     count = sa.select(sa.func.count()).select_from(resource.table).where(*conditions)
     return records, int(tx.connection.execute(count).scalar_one())
+
+
+def find_in(
+    tx: Tx,
+    resource: Resource,
+    workflow_id: int | None,
+    filters: Mapping[str, Any],
+    wanted: Page,
+    *,
+    relations: bool = False,
+) -> tuple[list[Values], int]:
+    """Return one page of a workflow's records, or of all, that its filters let through, and how many there are.
+
+    Args:
+        filters: Values by the names of the kind's filters; None is not given.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+        RuleError: the list cannot be sorted so, or a filter's value makes no sense.
+    """
+    conditions: list[sa.ColumnElement[bool]] = []
+    if workflow_id is not None:
+        require_workflow(tx, workflow_id)
+        conditions.append(resource.table.c.workflow_id == workflow_id)
+    for name, filter_ in resource.filters.items():
+        value = filters.get(name)
+        value = filter_.default if value is None else value
+        if value is not None:
+            conditions.append(filter_.condition(value))
+    return find(tx, resource, conditions, wanted, relations=relations)
 
 
 _RELATION_QUERIES: Final[dict[tuple[str, str], Statement]] = {}

@@ -335,7 +335,7 @@ def _forget_result(tx: Tx, record: Values) -> None:
     tx.connection.execute(sa.update(t.JOB).where(current).values(result_id=None))
 
 
-CURRENT_RESULT: Final = sa.exists().where(t.JOB.c.id == t.RESULT.c.job_id, t.JOB.c.result_id == t.RESULT.c.id)
+_CURRENT: Final = sa.exists().where(t.JOB.c.id == t.RESULT.c.job_id, t.JOB.c.result_id == t.RESULT.c.id)
 """The result is the current one of its job."""
 
 RESULTS: Final = Resource(
@@ -346,6 +346,7 @@ RESULTS: Final = Resource(
     filters={
         **_equals(t.RESULT, job_id=int, run_id=int, return_code=int, compute_node_id=int),
         "status": Filter(str, lambda label: t.RESULT.c.status == status_number(label)),
+        "all_runs": Filter(bool, lambda yes: sa.true() if yes else _CURRENT, default=False),
     },
     before_create=_new_result,
     before_update=_result_changes,
