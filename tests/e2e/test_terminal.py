@@ -66,14 +66,16 @@ def workflow(torc: Any, server: str) -> str:
 
 
 def test_progress_is_one_line_that_redraws_itself(talk: Talk, work: Path) -> None:
-    """With a bar, and gone when the result table comes."""
+    """With a bar, which stays, full, above the result table."""
     (work / "x.yaml").write_text("name: x\njobs: [{name: 'j{i}', command: sleep 0.3, parameters: {i: '1:4'}}]\n")
     code, shown = talk("run", "x.yaml")
     assert code == 0
     assert "━" in shown
     assert "/4 jobs done, " in shown
     after = shown.rpartition("\r\x1b[2K")[2]
-    assert after.startswith("╭")
+    last, _, table = after.partition("\n")
+    assert "] 4/4 jobs done" in last
+    assert table.startswith("╭")
 
 
 def test_deleting_asks_first(talk: Talk, workflow: str) -> None:

@@ -27,7 +27,7 @@ def summary(counts: Mapping[str, int], running: int = 0) -> str:
 
 
 class ProgressLine:
-    """Shows progress as it comes; `finish` leaves a clean line behind."""
+    """Shows progress as it comes; `finish` leaves the last state behind."""
 
     def __init__(self, stream: TextIO = sys.stderr, *, enabled: bool = True) -> None:
         self._stream = stream
@@ -59,8 +59,10 @@ class ProgressLine:
         filled = width if total == 0 else width * done // total
         return f"[{'━' * filled}{' ' * (width - filled)}]"
 
-    def finish(self) -> None:
-        """Wipe the bar."""
+    def finish(self, counts: Mapping[str, int] | None = None) -> None:
+        """Show the last state on a terminal, if it is known; what follows begins on a line of its own."""
+        if self._draws and counts is not None:
+            self(Progress(counts, running=0))
         if self._draws and self._shown:
-            self._stream.write("\r\x1b[2K")
+            self._stream.write("\n")
             self._stream.flush()

@@ -127,11 +127,13 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any]) -> No
 
     _let_jobs_find_torc()
     progress = ProgressLine(enabled=not session.wants_json)
+    runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, **settings)
+    counts = None
     try:
-        runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, **settings)
         outcome = run_workflow(runner, session.plugins(), progress)
+        counts = outcome.counts
     finally:
-        progress.finish()
+        progress.finish(counts)
     report(session, workflow_id, outcome)
     if (status := exit_status(outcome)) is not ExitStatus.OK:
         raise typer.Exit(int(status))
