@@ -6,7 +6,6 @@ this shape.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -32,7 +31,7 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
     Attributes:
         command: Command line; paths of files stand in it, but user data still as
             ``${user_data.input.NAME}``, since a record's id is not known before it is stored. The
-            store writes the ids with `with_user_data_ids`; only jobs with user data need it.
+            store writes the ids (`USER_DATA_REFERENCE`).
         invocation_script: Program that the command is handed to; references as in ``command``.
         resource_requirements: Position in the plan's resource requirements; None is the default record.
         failure_handler: Position in the plan's failure handlers.
@@ -109,13 +108,3 @@ class Plan:
     slurm_schedulers: list[SlurmSchedulerRecord] = Factory(list)
     local_schedulers: list[LocalSchedulerRecord] = Factory(list)
     actions: list[PlannedAction] = Factory(list)
-
-
-def with_user_data_ids(text: str, ids: Mapping[str, int]) -> str:
-    """Return ``text`` with every reference to user data replaced by the record's id.
-
-    Args:
-        text: A planned command or invocation script.
-        ids: Id of each user data record of the plan, by name. A name that is not in it stays as it is.
-    """
-    return USER_DATA_REFERENCE.sub(lambda match: str(ids.get(match[1], match[0])), text)

@@ -15,7 +15,7 @@ import msgspec
 import sqlalchemy as sa
 from attrs import frozen
 
-from torc_framework.models.plan import Plan
+from torc_framework.models.plan import USER_DATA_REFERENCE, Plan
 from torc_framework.models.records import ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store import tables as t
@@ -25,7 +25,6 @@ from torc_framework.store.plan_checks import check_plan
 from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, default_requirements, parsed_requirements
 from torc_framework.store.sql import Insertion, Row, Tx, insertion
 
-_USER_DATA_REFERENCE: Final = re.compile(r"\$\{user_data\.(?:input|output)\.([^{}]+)\}")
 _USER_DATA_MARK: Final = "${user_data."
 
 
@@ -230,7 +229,7 @@ def _user_data_ids(plan: Plan, first: int) -> Callable[[str], str]:
             raise RuleError(f"{match[0]!r} names user data that the plan does not have")
         return str(ids[match[1]])
 
-    return lambda text: _USER_DATA_REFERENCE.sub(replace, text)
+    return lambda text: USER_DATA_REFERENCE.sub(replace, text)
 
 
 def _relation_rows(plan: Plan, relation: str, first_job: int, first: int) -> Iterator[Row]:
