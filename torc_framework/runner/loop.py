@@ -25,10 +25,11 @@ from torc_framework.runner.news import EventSender
 from torc_framework.runner.pool import Pool
 from torc_framework.runner.registration import Registration
 from torc_framework.runner.scripts import RecoveryScripts, ScriptOrder
-from torc_framework.runner.settings import Progress, ProgressListener, RunnerSettings, RunOutcome
+from torc_framework.runner.settings import ProgressListener, RunnerSettings, RunOutcome
 from torc_framework.runner.settle import Legacy, Settler
 from torc_framework.runner.spool import Spool
 from torc_framework.runner.stops import Stops
+from torc_framework.runner.telling import Teller
 from torc_framework.runner.unfit import explain
 from torc_framework.runner.walltime import Walltime
 from torc_framework.runner.workload import Pace, Workload
@@ -40,8 +41,6 @@ _T = TypeVar("_T")
 
 LONGEST_SLEEP_S: Final = 1.0
 """The runner looks around at least this often, whatever wakes it."""
-COUNTS_S: Final = 0.5
-"""How often the progress listener hears news, at most."""
 LAST_PATIENCE_S: Final = 10.0
 """How long an interrupted runner waits for a lost server."""
 WELL: Final = frozenset({JobStatus.COMPLETED.label, JobStatus.CANCELED.label})
@@ -57,7 +56,7 @@ class Runner:
         client: TorcClient,
         progress: ProgressListener | None,
     ) -> None:
-        self._settings, self._client, self._progress = settings, client, progress
+        self._settings, self._client, self._teller = settings, client, Teller(progress)
         self._registration = Registration(settings, client)
         self._waker = Waker()
         self._selector = selectors.DefaultSelector()
@@ -105,7 +104,6 @@ class Runner:
         self._obeyed = 0
         self._fatal: TorcError | None = None
         self._newest_reply = 0
-        self._last_counts = 0.0
         self._log.info("runner_started", compute_node_id=registration.node_id, executor=settings.executor)
 
     def _watch(self, fd: int) -> None:
@@ -180,6 +178,7 @@ class Runner:
             self._give_back_surplus(now)
         else:
             self._release(self._workload.at(Stage.WAITING), now)
+        self._teller.tell(self._workload.count(Stage.RUNNING), now)
         wishes = self._wishes(now)
         if self._fatal is None:
             self._courier.pump(now, wishes, lambda: list(self._workload.items))
@@ -370,9 +369,8 @@ class Runner:
         for job in reply.jobs:
             self._accept(job, now)
         self._scripts.call_off({report.job_id for report in answer.request.ended})  # no retry was granted
-        if reply.counts is not None and self._progress is not None:
-            self._last_counts = now
-            self._progress(Progress(reply.counts, self._workload.count(Stage.RUNNING)))
+        if reply.counts is not None:
+            self._teller.counted(reply.counts, now)
         if answer.request.seq < self._newest_reply:
             return
         self._newest_reply = answer.request.seq
@@ -430,7 +428,7 @@ class Runner:
             starving=room > 0 and at_hand == 0,
             alone=not self._workload.items,
             ask=not self._workload.items and not self._asked_in_vain,
-            counts=self._progress is not None and now - self._last_counts >= COUNTS_S,
+            counts=self._teller.wants_counts(now),
         )
 
     def _give_back_surplus(self, now: float) -> None:

@@ -1,0 +1,28 @@
+"""The progress listener hears news, and nothing else."""
+
+from torc_framework.runner.settings import Progress
+from torc_framework.runner.telling import COUNTS_S, TELL_S, Teller
+
+
+def test_only_news_are_told_and_not_too_often() -> None:
+    heard: list[Progress] = []
+    teller = Teller(heard.append)
+    teller.tell(1, 0.0)
+    assert heard == []  # nothing is known yet
+    teller.counted({"ready": 2}, 0.0)
+    teller.tell(1, 0.0)
+    teller.tell(1, 10.0)
+    assert heard == [Progress({"ready": 2}, 1)]
+    teller.tell(2, 10.0)
+    teller.tell(3, 10.0 + TELL_S / 2)
+    teller.tell(3, 11.0)
+    assert [progress.running for progress in heard] == [1, 2, 3]
+
+
+def test_counts_are_wanted_only_by_a_listener_and_after_a_while() -> None:
+    assert not Teller(None).wants_counts(0.0)
+    teller = Teller(lambda _: None)
+    assert teller.wants_counts(0.0)
+    teller.counted({}, 1.0)
+    assert not teller.wants_counts(1.0)
+    assert teller.wants_counts(1.0 + COUNTS_S)
