@@ -336,3 +336,16 @@ def test_a_closed_pipe_is_quiet(torc_env: dict[str, str], work: Path) -> None:
     )
     os.close(writer)
     assert done.stderr == ""
+
+
+def test_what_is_only_stored_is_said(torc: Any, work: Path) -> None:
+    """Actions and the resource monitor's settings are no silent no-ops."""
+    action = "{trigger_type: on_workflow_start, action_type: run_commands, commands: [touch never]}"
+    (work / "x.yaml").write_text(
+        f"name: x\njobs: [{{name: a, command: 'true'}}]\nactions: [{action}]\nresource_monitor: {{enabled: true}}\n"
+    )
+    done = torc("run", "x.yaml")
+    assert done.returncode == 0
+    assert "1 action(s) are stored" in done.stderr
+    assert "resource_monitor is stored" in done.stderr
+    assert not (work / "never").exists()

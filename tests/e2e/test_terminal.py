@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import termios
 import time
@@ -18,6 +19,12 @@ pytestmark = pytest.mark.e2e
 
 DEADLINE_S = 60.0
 Talk = Callable[..., tuple[int, str]]
+
+
+def _sit_down() -> None:
+    """Make the terminal this process's own, so that Ctrl-C becomes a signal, also where SIGINT was ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @pytest.fixture
@@ -35,7 +42,7 @@ def talk(torc_env: dict[str, str], work: Path, server: str) -> Talk:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - Ctrl-C becomes a signal; no threads
+            preexec_fn=_sit_down,  # noqa: PLW1509 - no threads here
         )
         os.close(slave)
         shown, left, end = "", list(answers or []), time.monotonic() + DEADLINE_S
