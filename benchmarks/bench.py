@@ -233,7 +233,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds per row; the median counts")
     parser.add_argument("--write", type=Path, help="Markdown file whose table is replaced")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="torc-bench-", dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory(prefix="torc-bench-") as folder:
         measured = []
         for row in rows(Bench(Path(folder), options.rounds), set(options.rows or names)):
             print(" | ".join(row.cells()), file=sys.stderr, flush=True)

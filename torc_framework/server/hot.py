@@ -109,7 +109,7 @@ class Hot:
 
     def _store(self, body: bytes, initialize: bool) -> dict[str, int]:
         plan = decoded(_PLAN, body)
-        with self._database.write() as tx:
+        with self._database.write_bulk() as tx:
             stored = create_plan(tx, plan, initialized=initialize)
             run_id = _first_run(tx, stored.id) if initialize else 0
         return {"id": stored.id, "run_id": run_id, **stored.counts}

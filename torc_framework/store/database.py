@@ -84,12 +84,33 @@ class Database:
             DatabaseError: the file cannot be written, such as when the disk is full.
             RuleError: a number is larger than a column can hold.
         """
-        with self._lock:
-            if not self._begin(BUSY_TIMEOUT_MS):
-                raise DatabaseBusyError(f"database {self.path} is busy: another process has been writing to it")
-            with self._transaction() as tx:
-                yield tx
+        with self._lock, self._when_free() as tx:
+            yield tx
         self._tell(tx.touched)
+
+    @contextlib.contextmanager
+    def write_bulk(self) -> Iterator[Tx]:
+        """`write` for rows whose references the caller has checked, and that deletes nothing.
+
+        SQLite looks up no references then; for a large plan that would cost a tenth of the whole.
+        """
+        with self._lock:
+            raw: Any = self._writer.connection.driver_connection
+            raw.execute("PRAGMA foreign_keys=OFF")
+            try:
+                with self._when_free() as tx:
+                    yield tx
+            finally:
+                raw.execute("PRAGMA foreign_keys=ON")
+        self._tell(tx.touched)
+
+    @contextlib.contextmanager
+    def _when_free(self) -> Iterator[Tx]:
+        """Begin a change as soon as no other process has one under way."""
+        if not self._begin(BUSY_TIMEOUT_MS):
+            raise DatabaseBusyError(f"database {self.path} is busy: another process has been writing to it")
+        with self._transaction() as tx:
+            yield tx
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Tx]:

@@ -5,8 +5,8 @@ other sender.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
-from operator import attrgetter
+from itertools import chain, starmap
+from operator import attrgetter, gt
 
 from torc_framework.models.plan import Plan
 from torc_framework.store.errors import RuleError
@@ -18,7 +18,7 @@ def check_plan(plan: Plan) -> None:
     if not plan.workflow.name:
         raise RuleError("the workflow has no name")
     check_sort_method(plan.workflow.jobs_sort_method)
-    _check_names("job", (job.name for job in plan.jobs), len(plan.jobs))
+    _check_names("job", map(attrgetter("name"), plan.jobs), len(plan.jobs))
     for kind, records in (
         ("file", plan.files),
         ("user data", plan.user_data),
@@ -42,17 +42,14 @@ def _check_names(kind: str, names: Iterable[str], count: int) -> None:
 
 def _check_positions(plan: Plan) -> None:
     jobs = plan.jobs
-    lists = {name: [several for several in map(attrgetter(name), jobs) if several] for name in _LISTS}
+    lists = {name: list(filter(None, map(attrgetter(name), jobs))) for name in _LISTS}
     used: list[tuple[str, Iterable[int], Sequence[object]]] = [
         ("dependencies", chain.from_iterable(plan.dependencies), jobs),
         ("barriers", chain.from_iterable([*b.upstream, *b.downstream] for b in plan.barriers), jobs),
         ("actions", chain.from_iterable(action.jobs or () for action in plan.actions), jobs),
         ("actions", (a.scheduler for a in plan.actions if a.scheduler is not None), plan.slurm_schedulers),
         *((name, chain.from_iterable(lists[name]), getattr(plan, target)) for name, target in _LISTS.items()),
-        *(
-            (name, (n for n in map(attrgetter(name), jobs) if n is not None), getattr(plan, target))
-            for name, target in _SINGLES.items()
-        ),
+        *((name, {*map(attrgetter(name), jobs)} - {None}, getattr(plan, target)) for name, target in _SINGLES.items()),
     ]
     for name, positions, target in used:
         distinct = set(positions)
@@ -86,7 +83,7 @@ def _check_order(plan: Plan) -> None:
             raise RuleError("barriers: one has no jobs on one side")
         if any(len(set(side)) != len(side) for side in (barrier.upstream, barrier.downstream)):
             raise RuleError("barriers: one lists a job twice")
-    if all(job > on for job, on in plan.dependencies) and all(
+    if all(starmap(gt, plan.dependencies)) and all(
         max(barrier.upstream) < min(barrier.downstream) for barrier in plan.barriers
     ):
         return  # everything waits only for what stands before it
