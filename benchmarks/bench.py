@@ -35,18 +35,11 @@ class Row:
     yardstick: float
     whole: float
     executing: float | None = None
-    note: str = ""
 
     def cells(self) -> list[str]:
         exec_ratio = f"{self.yardstick / self.executing:.2f}" if self.executing else ""
-        return [
-            self.name,
-            f"{self.yardstick:.2f}",
-            f"{self.whole:.2f}",
-            f"{self.yardstick / self.whole:.2f}",
-            exec_ratio,
-            self.note,
-        ]
+        ratio = f"{self.yardstick / self.whole:.2f}"
+        return [self.name, f"{self.yardstick:.2f}", f"{self.whole:.2f}", ratio, exec_ratio]
 
 
 @dataclass
@@ -212,7 +205,7 @@ def rows(bench: Bench, wanted: set[str]) -> Iterator[Row]:
 
 def render(measured: list[Row]) -> str:
     """The table as Markdown."""
-    head = ["row", "yardstick s", "torc s", "ratio, whole", "ratio, exec", "note"]
+    head = ["row", "yardstick s", "torc s", "ratio, whole", "ratio, exec"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     lines += ["| " + " | ".join(row.cells()) + " |" for row in measured]
     return "\n".join(lines)
