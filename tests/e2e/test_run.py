@@ -349,3 +349,12 @@ def test_what_is_only_stored_is_said(torc: Any, work: Path) -> None:
     assert "1 action(s) are stored" in done.stderr
     assert "resource_monitor is stored" in done.stderr
     assert not (work / "never").exists()
+
+
+@pytest.mark.parametrize("flags", [("--stdio", "both"), ("--shell", "/no/such/shell")])
+def test_options_that_an_executor_refuses_create_nothing(torc: Any, work: Path, flags: tuple[str, str]) -> None:
+    (work / "x.yaml").write_text("name: x\njobs: [{name: a, command: 'true'}]\n")
+    done = torc("run", "x.yaml", *flags)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert flags[1] in done.stderr
+    assert json.loads(torc("-f", "json", "workflows", "list").stdout) == []

@@ -102,6 +102,7 @@ def executor_options(session: Session, plugins: "PluginManager", chosen: str) ->
         }
         if name == chosen:
             found.update(session.executor_options)
+            executor.Options(**found)  # a value that its class refuses is said before anything is created
         if found:
             values[name] = found
     return values

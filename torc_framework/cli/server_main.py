@@ -15,6 +15,7 @@ from torc_framework import __version__
 from torc_framework.errors import ExitStatus, TorcError
 from torc_framework.server.settings import DEFAULT_PORT, ServerSettings
 
+ACCEPTED = "Accepted for Torc's sake; nothing waits for it."
 _LEVELS = ("error", "warn", "warning", "info", "debug", "trace")
 _LEVEL_NAMES = {"warn": "warning", "trace": "debug"}
 """Spellings of log levels that Torc's users know, in Python's words."""
@@ -32,8 +33,8 @@ def _parser() -> argparse.ArgumentParser:
         "-d", "--database", default=None, metavar="PATH", help="Database file (default: torc.db in the present folder)."
     )
     add("-l", "--log-level", choices=_LEVELS, default="info", help="How much is logged.")
-    add("-c", "--completion-check-interval-secs", type=float, default=30.0, metavar="SECONDS", help=argparse.SUPPRESS)
-    add("-t", "--threads", type=int, default=1, help=argparse.SUPPRESS)
+    add("-c", "--completion-check-interval-secs", type=float, default=30.0, metavar="SECONDS", help=ACCEPTED)
+    add("-t", "--threads", type=int, default=1, metavar="N", help=ACCEPTED)
     add("--parent-fd", type=int, default=None, help=argparse.SUPPRESS)
     return parser
 

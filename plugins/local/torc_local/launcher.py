@@ -53,6 +53,13 @@ class LocalOptions:
         "files", "Where output goes: two files, combined (both into the .o file) or none.", metavar="MODE"
     )
 
+    def __attrs_post_init__(self) -> None:
+        """Refuse values that could never work, before anything is run."""
+        if self.stdio not in STDIO:
+            raise ConfigError(f"stdio of executor local is {self.stdio!r}; it must be one of {', '.join(STDIO)}")
+        if not os.access(self.shell, os.X_OK):
+            raise ConfigError(f"shell of executor local: {self.shell!r} is not an executable file")
+
 
 class LocalLauncher(Launcher):
     """Runs attempts as processes of this machine.
@@ -68,10 +75,6 @@ class LocalLauncher(Launcher):
 
     def __init__(self, options: LocalOptions, context: RunnerContext) -> None:
         super().__init__(options, context)
-        if options.stdio not in STDIO:
-            raise ConfigError(f"stdio of executor local is {options.stdio!r}; it must be one of {', '.join(STDIO)}")
-        if not os.access(options.shell, os.X_OK):
-            raise ConfigError(f"shell of executor local: {options.shell!r} is not an executable file")
         self._directory = str(Path.cwd())
         self._epoll = select.epoll()
         self._orphans = Orphans(self._epoll, self._orphan_ended)
