@@ -217,13 +217,14 @@ class Launcher(Executor):
         """Begin each of these when a running attempt of its lane ends, in its place and in this order.
 
         This spares the way to the runner and back between two short attempts. `start` of a queued
-        attempt begins it at once. Asked only of launchers whose capabilities say ``queues``.
+        attempt begins it at once. Asked only of launchers whose capabilities say ``queues``; the
+        default, of a launcher without lanes, begins them at once.
         """
-        raise NotImplementedError
+        self.start(attempts)
 
     def withdraw(self, keys: Iterable[AttemptKey]) -> None:
         """Give queued attempts back, as `AttemptReturned`; those that have begun are left alone."""
-        raise NotImplementedError
+        return  # a launcher without lanes has begun them all
 
     def wait_fd(self) -> int | None:
         """Return a file descriptor that is readable when `poll` has news, or None."""

@@ -54,7 +54,6 @@ def torc_executors() -> Sequence[type[Executor]]:
 
     .. versionadded:: 0.1
     """
-    raise NotImplementedError
 
 
 @hookspec
@@ -71,7 +70,6 @@ def torc_hpc_profiles() -> Sequence[HpcProfile]:
 
     .. versionadded:: 0.1
     """
-    raise NotImplementedError
 
 
 # --- when a spec is checked -----------------------------------------------------------------------
@@ -91,7 +89,6 @@ def torc_failure_rule_keys() -> RuleSchema:
 
     .. versionadded:: 0.1
     """
-    raise NotImplementedError
 
 
 @hookspec
@@ -109,7 +106,6 @@ def torc_action_types() -> Sequence[ActionType]:
 
     .. versionadded:: 0.1
     """
-    raise NotImplementedError
 
 
 # --- when an attempt has ended --------------------------------------------------------------------
@@ -136,7 +132,6 @@ def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
 
     .. versionadded:: 0.1
     """
-    raise NotImplementedError
 
 
 @hookspec(firstresult=True)
@@ -159,7 +154,6 @@ def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | None:
 
     .. versionadded:: 0.1
     """
-    raise NotImplementedError
 
 
 # --- when a failed workflow is looked after -------------------------------------------------------
@@ -183,7 +177,6 @@ def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
 
     .. versionadded:: 0.1
     """
-    raise NotImplementedError
 
 
 @hookspec
@@ -201,7 +194,6 @@ def torc_classify_pending(failures: Sequence[Failure]) -> Mapping[int, PendingVe
 
     .. versionadded:: 0.1
     """
-    raise NotImplementedError
 
 
 @hookspec
@@ -216,7 +208,6 @@ def torc_log_patterns() -> Sequence[LogPattern]:
 
     .. versionadded:: 0.1
     """
-    raise NotImplementedError
 
 
 # --- whenever something happened ------------------------------------------------------------------
@@ -234,4 +225,3 @@ def torc_on_event(event: Mapping[str, Any]) -> None:
 
     .. versionadded:: 0.1
     """
-    raise NotImplementedError
