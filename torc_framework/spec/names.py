@@ -11,6 +11,8 @@ from torc_framework.errors import suggestion
 from torc_framework.spec.errors import Finding, Problems, SpecPath
 
 _LITERAL_START: Final = re.compile(r"\^([\w\-/]+)")
+STAND_IN: Final = "?"
+"""First character of a name that stands for one that is missing."""
 _MAX_COMPARED: Final = 1000
 _REPEATS: Final = frozenset("*?{")
 
@@ -83,7 +85,7 @@ class Table:
     def _candidates(self, name: str) -> Sequence[str]:
         """Return names to compare an unknown one with; of very many only those that sort beside it."""
         if len(self.names) <= _MAX_COMPARED:
-            return self.names
+            return [known for known in self.names if not known.startswith(STAND_IN)]
         ordered = self._sorted()
         place = bisect.bisect_left(ordered, (name,))
         return [near for near, _ in ordered[max(0, place - _MAX_COMPARED // 20) : place + _MAX_COMPARED // 20]]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from torc_framework.spec.errors import Finding, SpecPath
+from torc_framework.spec.names import STAND_IN
 from torc_framework.spec.schema import Schema, kinds_of, variant_of
 
 _NAMING = frozenset({"name", "parameters", "parameter_mode", "use_parameters"})
@@ -51,7 +52,7 @@ def _says_what(action: dict[str, Any]) -> bool:
 
 def _completed(item: dict[str, Any], schema: Schema, position: int) -> dict[str, Any]:
     """Return an item with a stand-in for each key that it must have."""
-    stand_ins = {"string": f"?{position}", "integer": 1, "array": [], "object": {}}
+    stand_ins = {"string": f"{STAND_IN}{position}", "integer": 1, "array": [], "object": {}}
     missing = {}
     for key in schema.get("required", ()):
         if key not in item:
