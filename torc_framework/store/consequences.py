@@ -99,7 +99,7 @@ def follow(
         tx.touched.add(events.workflow_id)
     if has_actions:
         count_triggers(tx, now_ready, [*endings, *done.canceled])
-    if not endings or not is_finished(tx, events.workflow_id):
+    if not endings or now_ready or not is_finished(tx, events.workflow_id):
         return False
     tx.touched.add(events.workflow_id)
     trigger_completion(tx, events.workflow_id)

@@ -22,15 +22,12 @@ _STATE = Statement(
         WORKFLOW_STATUS.c.is_canceled,
         WORKFLOW.c.jobs_sort_method,
         sa.exists().where(WORKFLOW_ACTION.c.workflow_id == WORKFLOW.c.id).correlate(WORKFLOW),
+        sa.exists()
+        .where(COMPUTE_NODE.c.id == param("node"), COMPUTE_NODE.c.workflow_id == WORKFLOW.c.id)
+        .correlate(WORKFLOW),
     )
     .select_from(WORKFLOW.join(WORKFLOW_STATUS, WORKFLOW_STATUS.c.id == WORKFLOW.c.id))
     .where(WORKFLOW.c.id == param("workflow")),
-    "workflow",
-)
-_NODE = Statement(
-    sa.select(COMPUTE_NODE.c.id).where(
-        COMPUTE_NODE.c.id == param("node"), COMPUTE_NODE.c.workflow_id == param("workflow")
-    ),
     "node",
     "workflow",
 )
@@ -60,13 +57,13 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
         NotFoundError: there is no such workflow or compute node.
         RuleError: the runner serves another run than the present one, or a report makes no sense.
     """
-    state = tx.row(_STATE, workflow_id)
+    state = tx.row(_STATE, request.compute_node_id, workflow_id)
     if state is None:
         raise NotFoundError("Workflow", workflow_id)
-    run_id, is_canceled, sort_method, has_actions = state
+    run_id, is_canceled, sort_method, has_actions, has_node = state
     if request.run_id != run_id:
         raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {run_id}")
-    if tx.row(_NODE, request.compute_node_id, workflow_id) is None:
+    if not has_node:
         raise NotFoundError("Compute node", request.compute_node_id)
     events = EventLog(workflow_id)
     named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
@@ -87,7 +84,7 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
 
 def worth_asking(tx: Tx, workflow_id: int, run_id: int) -> bool:
     """Say whether a waiting runner has anything to hear: a ready job, completion, cancellation, another run."""
-    state = tx.row(_STATE, workflow_id)
+    state = tx.row(_STATE, None, workflow_id)
     if state is None or state[0] != run_id or state[1]:
         return True
     return bool(tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
