@@ -41,6 +41,8 @@ CHUNK = 1 << 16
 SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 """Given back their default action in every job."""
 LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+REUSE_FLAGS = os.O_WRONLY | os.O_APPEND
+"""For a log that is known to be there and empty: cutting it off all the same would cost a change on disk."""
 
 Key = tuple[int, int]
 """Job id and attempt number."""
@@ -278,11 +280,12 @@ class Shepherd:
     def begin(self, order: Order) -> str:
         """Begin one attempt; return the journal's line on how that went."""
         job, attempt, lane, arguments, extra, out, err = order
-        vacated = self.reuse_logs(out, err)
+        moved = self.reuse_logs(out, err)
         boottime, at = clock_gettime(CLOCK_BOOTTIME), time()
-        actions: list[tuple] = [(os.POSIX_SPAWN_OPEN, 1, out or os.devnull, LOG_FLAGS, 0o666)]  # type: ignore[type-arg]
+        out_flags, err_flags = [REUSE_FLAGS if path in moved else LOG_FLAGS for path in (out, err)]
+        actions: list[tuple] = [(os.POSIX_SPAWN_OPEN, 1, out or os.devnull, out_flags, 0o666)]  # type: ignore[type-arg]
         if err:
-            actions.append((os.POSIX_SPAWN_OPEN, 2, err, LOG_FLAGS, 0o666))
+            actions.append((os.POSIX_SPAWN_OPEN, 2, err, err_flags, 0o666))
         else:
             actions.append((os.POSIX_SPAWN_DUP2, 1, 2))
         try:
@@ -301,7 +304,7 @@ class Shepherd:
             self.advance(lane)
             return f"L {job} {attempt} {at:.6f} {reason}\n"
         finally:
-            for path in vacated:  # while the job is already running
+            for path in moved.values():  # while the job is already running
                 self.give_empty(path)
         key = (job, attempt)
         self.live[pid] = Job(key, lane, pid, at, (out, err))
@@ -311,20 +314,20 @@ class Shepherd:
         self.started[key] = at
         return f"S {job} {attempt} {pid} {boottime:.6f} {at:.6f}\n"
 
-    def reuse_logs(self, *paths: str) -> list[str]:
-        """Move spare logs to where these are wanted; return where they were."""
-        vacated = []
+    def reuse_logs(self, *paths: str) -> dict[str, str]:
+        """Move spare logs to where these are wanted; return where each of them was."""
+        moved = {}
         for path in filter(None, paths):
             try:
                 if self.spare_logs:
                     spare = self.spare_logs.pop()
                     os.rename(spare, path)  # noqa: PTH104
-                    vacated.append(spare)
+                    moved[path] = spare
                 elif os.stat(path).st_nlink > 1:  # noqa: PTH116 - left by the same attempt before a reset
                     os.unlink(path)  # noqa: PTH108 - writing to it would show in the logs of others
             except OSError:
                 continue  # not there, or the folder is gone: the job makes its own
-        return vacated
+        return moved
 
     def give_empty(self, path: str) -> None:
         """Make an empty file that nobody writes to: another name of the last one, if it can have more."""
