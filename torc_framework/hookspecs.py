@@ -9,6 +9,10 @@ Order: plugins are asked in the order of their names, built-ins last. In hooks w
 answer wins, None means "no opinion, ask the next". What happens to a plugin that raises is said
 in each specification: it *passes* (logged by name, counts as no opinion) or *stops* the command.
 Never is one plugin's error the end of another plugin's turn.
+
+The whole contract stands here, so that plugins can be written against it. No command of this version
+asks for HPC profiles, recovery decisions, verdicts on pending failures or log patterns yet, and action
+types serve to check specs: runners carry out no actions.
 """
 
 from collections.abc import Mapping, Sequence

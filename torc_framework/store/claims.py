@@ -16,7 +16,6 @@ from attrs import frozen
 from torc_framework.models.exchange import ClaimedJob, OutputFile
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store import transitions
 from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, SORT_KEYS
 from torc_framework.store.sql import Row, Statement, Tx, first, ids_param, number, param
 from torc_framework.store.tables import FAILURE_HANDLER, FILE, JOB, JOB_OUTPUT_FILE, RESOURCE_REQUIREMENTS
@@ -230,13 +229,6 @@ def count_unfit(tx: Tx, workflow_id: int, offer: Offer) -> int:
     """Return the number of ready jobs that can never run on this runner."""
     unfit = [requirements for requirements in ready_requirements(tx, workflow_id) if not fits(requirements, offer)]
     return sum(int(tx.value(_COUNT, workflow_id, requirements.id)) for requirements in unfit)
-
-
-def claim(tx: Tx, workflow_id: int, node_id: int | None, offer: Offer) -> list[ClaimedJob]:
-    """Hand ready jobs to a runner."""
-    chosen = choose(tx, workflow_id, offer)
-    transitions.claimed(tx, node_id, chosen)
-    return describe(tx, chosen)
 
 
 def describe(tx: Tx, job_ids: Sequence[int]) -> list[ClaimedJob]:
