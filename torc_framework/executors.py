@@ -230,6 +230,15 @@ class Launcher(Executor):
         """Return a file descriptor that is readable when `poll` has news, or None."""
         return None
 
+    def processes(self, keys: Iterable[AttemptKey]) -> Mapping[AttemptKey, Sequence[int]]:
+        """Return pids, on this machine, of the processes at the root of these running attempts.
+
+        For the resource monitor: it follows all their descendants. Asked once an attempt has run for
+        about a second, and again until it answers. An attempt that is left out is not sampled; so are all
+        those of a launcher whose attempts run elsewhere, the default.
+        """
+        return {}
+
     def state(self) -> dict[str, Any]:
         """Return what a later runner needs in order to `adopt` this one's attempts. JSON values only.
 

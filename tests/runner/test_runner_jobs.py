@@ -32,7 +32,7 @@ def test_every_end_is_stored_as_it_was(bench: Bench) -> None:
         "lost": ("failed", 127, None, 127, "user_error"),
     }
     assert results["lost"].reason == "exit code 127: the shell did not find the command"
-    assert all(r.peak_memory_bytes and r.cpu_time_s is not None for r in results.values())
+    assert all(r.cpu_time_s is not None for r in results.values())
     assert results["fine"].observation["executor"] == "local"
 
 

@@ -88,11 +88,12 @@ def test_attempts_outlive_their_runner(bench: Bench, tmp_path: Path) -> None:
     assert adoption.never_started == tuple(keys(5))
     assert adoption.unknown == ()
     bench.until(lambda: len(bench.ended) == 3)
+    assert set(bench.launcher.processes(keys(1, 2, 3, 4))) == set(keys(1, 2, 3, 4)) - bench.ended.keys()
     gate.touch()
     bench.until(lambda: len(bench.ended) == 4)
     codes = {key.job_id: (seen.exit_code, seen.signal) for key, seen in bench.ended.items()}
     assert codes == {1: (11, None), 2: (12, None), 3: (13, None), 4: (None, signal.SIGSEGV)}
-    assert all(seen.peak_memory_bytes for seen in bench.ended.values())
+    assert all(seen.peak_memory_bytes or seen.raw for seen in bench.ended.values())
 
 
 def test_nothing_is_begun_after_the_runner_is_gone(bench: Bench, tmp_path: Path) -> None:

@@ -64,6 +64,28 @@ def test_memory_of_a_child_counts(bench: Bench) -> None:
     assert seen.peak_memory_bytes > 150 << 20
 
 
+def test_memory_of_the_parent_is_not_the_jobs(bench: Bench) -> None:
+    """What the kernel counted before the exec is told as a bound, not as a peak; a larger job has its own."""
+    small, large = bench.run(bench.attempt("true"), bench.attempt(python("x = bytearray(30 << 20)"), job_id=2))
+    assert small.peak_memory_bytes is None
+    assert 1 << 20 < small.raw["peak_memory_below_bytes"] < 30 << 20
+    assert large.peak_memory_bytes is not None
+    assert large.peak_memory_bytes > 30 << 20
+    assert not large.raw
+
+
+def test_processes_of_running_attempts_are_known(bench: Bench) -> None:
+    """Each has its first process while it runs; ended and unknown ones have none."""
+    bench.launcher.start([bench.attempt("echo $$; exec sleep 100"), bench.attempt("true", job_id=2)])
+    pid = int(bench.wait_for_file("1.o"))
+    keys = [AttemptKey(1, 1), AttemptKey(2, 1), AttemptKey(3, 1)]
+    bench.until(lambda: keys[0] in bench.started and keys[1] in bench.ended)
+    assert bench.launcher.processes(keys) == {keys[0]: [pid]}
+    bench.launcher.stop(keys, force=True)
+    bench.until(lambda: len(bench.ended) == 2)
+    assert bench.launcher.processes(keys) == {}
+
+
 def test_output_goes_to_the_two_files(bench: Bench) -> None:
     """Standard output and error are kept apart and may be large."""
     bench.run(bench.attempt("echo out; echo err >&2; head -c 20000000 /dev/zero"))

@@ -81,6 +81,7 @@ class LocalLauncher(Launcher):
         self._news: list[News] = []
         self._orders: dict[Key, tuple[str, shepherd.Order]] = {}
         """What the shepherd was told and whose end is not known: ``start`` or ``queue``, and the order."""
+        self._pids: dict[Key, int] = {}
         self._journal = self._create_journal()
         self._connected = 0
         self._connect()
@@ -181,7 +182,7 @@ class LocalLauncher(Launcher):
 
     def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
         """Signal these attempts' processes: SIGTERM, or SIGKILL with ``force``."""
-        wanted = [(key.job_id, key.attempt_id) for key in keys]
+        wanted = [_plain(key) for key in keys]
         number = signal.SIGKILL if force else signal.SIGTERM
         self._orphans.stop(wanted, number)
         if known := [key for key in wanted if key in self._orders]:
@@ -189,7 +190,12 @@ class LocalLauncher(Launcher):
 
     def withdraw(self, keys: Iterable[AttemptKey]) -> None:
         """Take queued attempts back."""
-        self._send("withdraw", [(key.job_id, key.attempt_id) for key in keys])
+        self._send("withdraw", [_plain(key) for key in keys])
+
+    def processes(self, keys: Iterable[AttemptKey]) -> Mapping[AttemptKey, Sequence[int]]:
+        """Return the first process of each of these attempts."""
+        pids = {key: self._pids.get(_plain(key)) or self._orphans.pid(_plain(key)) for key in keys}
+        return {key: [pid] for key, pid in pids.items() if pid}
 
     def _send(self, *message: Any) -> None:
         """Send a message whole; a shepherd that is gone is noticed by the next `poll`."""
@@ -234,6 +240,7 @@ class LocalLauncher(Launcher):
             case "S":
                 if key in self._orders:
                     self._orders[key] = "start", self._orders[key][1]
+                self._pids[key] = details[1]
                 self._news.append(AttemptStarted(_attempt_key(key), details[0]))
             case "L":
                 self._finish(key)
@@ -244,6 +251,7 @@ class LocalLauncher(Launcher):
 
     def _finish(self, key: Key) -> None:
         """Forget an order that needs nothing more."""
+        self._pids.pop(key, None)
         _, order = self._orders.pop(key, ("", None))
         if order is not None and order[3][1] != "-c":
             self._script_path(key).unlink(missing_ok=True)
@@ -284,13 +292,13 @@ class LocalLauncher(Launcher):
         journal = Journal(path)
         if not journal.wait_until_settled(SETTLE_PATIENCE_S):
             raise LaunchError(f"{path} is still in use; is its runner really gone?")
-        begun = [key for key in keys if (key.job_id, key.attempt_id) in journal.entries]
-        wanted = {(key.job_id, key.attempt_id) for key in begun}
+        begun = [key for key in keys if _plain(key) in journal.entries]
+        wanted = {_plain(key) for key in begun}
         open_entries = [(key, entry) for key, entry in journal.entries.items() if not entry.is_over()]
         strays = {entry.pid for key, entry in open_entries if key not in wanted and entry.is_alive()}
         if strays:
             shepherd.send_signal({pid for pid in strays if pid is not None}, signal.SIGKILL)
-        adopted = tuple(key for key in begun if self._adopt_one(journal, (key.job_id, key.attempt_id)))
+        adopted = tuple(key for key in begun if self._adopt_one(journal, _plain(key)))
         return Adoption(
             adopted=adopted,
             never_started=tuple(key for key in keys if key not in begun),
@@ -340,7 +348,11 @@ class LocalLauncher(Launcher):
 
 
 def _key(attempt: Attempt) -> Key:
-    return attempt.key.job_id, attempt.key.attempt_id
+    return _plain(attempt.key)
+
+
+def _plain(key: AttemptKey) -> Key:
+    return key.job_id, key.attempt_id
 
 
 def _attempt_key(key: Key) -> AttemptKey:
@@ -348,7 +360,10 @@ def _attempt_key(key: Key) -> AttemptKey:
 
 
 def _observe(status: int, at: float, started_at: float, peak_kib: int, cpu_s: float) -> ExitObservation:
-    """Return the observation for a raw wait status; nothing of it is lost."""
+    """Return the observation for a raw wait status; nothing of it is lost.
+
+    A negative peak is an upper bound: the kernel counted the shepherd's own memory in.
+    """
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
     return ExitObservation(
         LocalLauncher.name,
@@ -357,6 +372,7 @@ def _observe(status: int, at: float, started_at: float, peak_kib: int, cpu_s: fl
         core_dumped=number is not None and os.WCOREDUMP(status),
         started_at=started_at,
         ended_at=at,
-        peak_memory_bytes=peak_kib * 1024,
+        peak_memory_bytes=peak_kib * 1024 if peak_kib > 0 else None,
         cpu_time_s=cpu_s,
+        raw={} if peak_kib > 0 else {"peak_memory_below_bytes": -peak_kib * 1024},
     )

@@ -74,6 +74,12 @@ class Orphans:
                 return entry.is_over()
             time.sleep(0.001)
 
+    def pid(self, key: Key) -> int | None:
+        """Return the process of an attempt that is followed."""
+        if key not in self._followed:
+            return None
+        return self._followed[key][0].entries[key].pid
+
     def stop(self, keys: Iterable[Key], number: int) -> None:
         """Signal those among these attempts that are followed."""
         entries = [self._followed[key][0].entries[key] for key in keys if key in self._followed]

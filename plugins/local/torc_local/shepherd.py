@@ -2,15 +2,16 @@
 
 It outlives its runner: when the runner is gone it starts nothing more, stays until its running
 jobs have ended, writes their ends down and leaves. It is one thread, woken by its control socket
-and by SIGCHLD, and imports as little as it can: its memory shows up in every job's peak, since
-the kernel counts what a process had before its exec.
+and by SIGCHLD, and imports as little as it can: the kernel counts in a process's peak what it shared
+with its parent before its exec, so that a job's own peak below that of this process cannot be seen.
 
 Journal (append only, one record a line, times in seconds since the epoch)::
 
     H <boot id>                              the lines below belong to this boot of the machine
     I <job> <attempt>                        about to begin; written before the process exists
     S <job> <attempt> <pid> <boottime> <at>  began, with the seconds since boot
-    E <job> <attempt> <status> <at> <began at> <peak KiB> <CPU s>   ended, with the raw wait status
+    E <job> <attempt> <status> <at> <began at> <peak KiB> <CPU s>   ended, with the raw wait status; a peak
+                                             that may be this process's own is negative: it was at most that
     L <job> <attempt> <at> <reason>          could not be started
     O                                        the runner is gone: nothing will be begun any more
 
@@ -111,6 +112,15 @@ def signal_group(leader: int, number: int) -> bool:
     return True
 
 
+def own_peak_kib() -> int:
+    """Return the largest resident set that this process has had, 0 where the system does not say."""
+    try:
+        with open("/proc/self/status", "rb") as file:  # noqa: PTH123
+            return int(next(line for line in file if line.startswith(b"VmHWM:")).split()[1])
+    except (OSError, StopIteration):
+        return 0
+
+
 class Job:
     """One begun attempt. ``stopping`` is the strongest signal sent to it, 0 if none."""
 
@@ -136,6 +146,7 @@ class Shepherd:
         self.waiting: dict[Key, int] = {}
         """Lane of each queued attempt."""
         self.orphaned = False
+        self.own_peak_kib = 0
         self.unwritten = b""
         self.departed: list[Job] = []
         """Ended, and their logs not looked at."""
@@ -369,11 +380,18 @@ class Shepherd:
             if job is None:
                 continue  # a process that became ours when its parent died
             at, cpu = time(), usage.ru_utime + usage.ru_stime
-            lines += f"E {job.key[0]} {job.key[1]} {status} {at:.6f} {job.started_at:.6f} {usage.ru_maxrss} {cpu:.6f}\n"
-            job.news = ("E", *job.key, status, at, job.started_at, usage.ru_maxrss, cpu)
+            peak = self.peak_kib(usage.ru_maxrss)
+            lines += f"E {job.key[0]} {job.key[1]} {status} {at:.6f} {job.started_at:.6f} {peak} {cpu:.6f}\n"
+            job.news = ("E", *job.key, status, at, job.started_at, peak, cpu)
             self.leave(job)
         if lines:
             self.note(lines)
+
+    def peak_kib(self, counted: int) -> int:
+        """Return a job's peak as the kernel counted it, negative when that may have been this process's own."""
+        if counted > self.own_peak_kib:
+            self.own_peak_kib = own_peak_kib()  # it grows; looked up only for jobs larger than it was
+        return counted if counted > self.own_peak_kib else -counted
 
     def leave(self, job: Job) -> None:
         """Let an ended job go, unless it was asked to end and others of its group are not done."""
@@ -423,7 +441,7 @@ class Shepherd:
             return
         lingers = (self.waiting or not self.news) and monotonic() - self.news_since < LINGER_S
         if (self.news or self.started) and not self.outbox and not lingers:
-            begun = [("S", *key, at) for key, at in self.started.items()]
+            begun = [("S", *key, at, self.leaders[key]) for key, at in self.started.items()]
             self.outbox += frame(("news", begun + self.news))
             self.started.clear()
             self.news.clear()
