@@ -73,7 +73,9 @@ def forget_deleted(tx: Tx, events: EventLog, waiting: Waiting) -> Consequences:
     done = Consequences()
     canceled = _let_go(tx, events, waiting.job_ids, done)
     further = settle(tx, events, dict.fromkeys(canceled, True))
-    return Consequences([*done.ready, *further.ready], [*done.canceled, *further.canceled])
+    ready = [*done.ready, *further.ready]
+    events.jobs_ready(ready)
+    return Consequences(ready, [*done.canceled, *further.canceled])
 
 
 def is_finished(tx: Tx, workflow_id: int) -> bool:
@@ -94,6 +96,7 @@ def follow(
         Whether the workflow is finished by this.
     """
     done = settle(tx, events, endings)
+    events.jobs_ready(done.ready)
     now_ready = [*ready, *done.ready]
     if now_ready:
         tx.touched.add(events.workflow_id)

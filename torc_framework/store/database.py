@@ -35,6 +35,7 @@ class Database:
         self.path = path
         self._lock = threading.Lock()
         self._listeners: list[Listener] = []
+        self._followers: list[Listener] = []
         self._engine = _engine(path)
         self._writer = self._engine.connect()
         self._seen_version = 0
@@ -75,6 +76,10 @@ class Database:
         """Call ``listener`` after each commit that touched workflows, in the thread that committed."""
         self._listeners.append(listener)
 
+    def on_events(self, listener: Listener) -> None:
+        """Call ``listener`` after each commit that stored events, with the workflows that they are about."""
+        self._followers.append(listener)
+
     @contextlib.contextmanager
     def write(self) -> Iterator[Tx]:
         """Begin a change; commit at the end of the block, roll back if it raises.
@@ -86,7 +91,7 @@ class Database:
         """
         with self._lock, self._when_free() as tx:
             yield tx
-        self._tell(tx.touched)
+        self._tell(tx)
 
     @contextlib.contextmanager
     def write_bulk(self) -> Iterator[Tx]:
@@ -102,7 +107,7 @@ class Database:
                     yield tx
             finally:
                 raw.execute("PRAGMA foreign_keys=ON")
-        self._tell(tx.touched)
+        self._tell(tx)
 
     @contextlib.contextmanager
     def _when_free(self) -> Iterator[Tx]:
@@ -139,7 +144,7 @@ class Database:
         finally:
             self._lock.release()
         if tx is not None:
-            self._tell(tx.touched)
+            self._tell(tx)
 
     def _begin(self, timeout_ms: int) -> bool:
         """Begin a change on the writer; False if another process is writing and goes on for so long."""
@@ -173,10 +178,11 @@ class Database:
         finally:
             self._lock.release()
 
-    def _tell(self, touched: set[int]) -> None:
-        if touched:
-            for listener in self._listeners:
-                listener(touched)
+    def _tell(self, tx: Tx) -> None:
+        for workflow_ids, listeners in ((tx.touched, self._listeners), (tx.told, self._followers)):
+            if workflow_ids:
+                for listener in listeners:
+                    listener(workflow_ids)
 
 
 def _engine(path: Path) -> sa.Engine:

@@ -1,19 +1,26 @@
 """Rows that tell what happened, written in the transaction in which it happened.
 
-``data`` always has ``event_type``; the other keys are those of Torc's event stream.
+``data`` always has ``event_type``; the other keys are those of Torc's event stream. Changes take
+turns, so an event's id is larger than every id that was stored before it: whoever has read all
+events up to an id needs to remember that id only.
 """
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+import sqlalchemy as sa
+from attrs import frozen
 
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.sql import Tx, insertion
-from torc_framework.store.tables import EVENT
+from torc_framework.store.tables import EVENT, WORKFLOW
 
 _INSERT: Final = insertion(EVENT, "workflow_id", "timestamp", "data")
+JOBS_A_ROW: Final = 1000
+"""Most job ids that one event names."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -53,9 +60,16 @@ class EventLog:
         label = status.label
         self.add(f"job_{label}", job_id=job_id, job_name=name, status=label, return_code=return_code, **data)
 
+    def jobs_ready(self, job_ids: Sequence[int]) -> None:
+        """Note that jobs wait for nothing any more."""
+        for start in range(0, len(job_ids), JOBS_A_ROW):
+            self.add("jobs_ready", job_ids=job_ids[start : start + JOBS_A_ROW])
+
     def write(self, tx: Tx) -> None:
         """Store what was noted."""
-        tx.run_each(_INSERT, self._rows)
+        if self._rows:
+            tx.run_each(_INSERT, self._rows)
+            tx.told.add(self.workflow_id)
         self._rows = []
 
 
@@ -64,3 +78,34 @@ def user_action(tx: Tx, workflow_id: int, action: str, user: str | None = None, 
     events = EventLog(workflow_id)
     events.add("user_action", action=action, user=user or "unknown", **data)
     events.write(tx)
+
+
+@frozen
+class StoredEvent:
+    """One event as it is stored; ``timestamp`` is in milliseconds since the epoch."""
+
+    id: int
+    timestamp: int
+    data: Any
+
+
+def events_after(tx: Tx, workflow_id: int, last_id: int, limit: int) -> list[StoredEvent] | None:
+    """Return the next events of a workflow, oldest first; None if there is no such workflow."""
+    query = (
+        sa.select(EVENT.c.id, EVENT.c.timestamp, EVENT.c.data)
+        .where(EVENT.c.workflow_id == workflow_id, EVENT.c.id > last_id)
+        .order_by(EVENT.c.id)
+        .limit(limit)
+    )
+    found = [StoredEvent(row[0], row[1] or 0, row[2]) for row in tx.connection.execute(query)]
+    return found if found or _is_there(tx, workflow_id) else None
+
+
+def last_event_id(tx: Tx, workflow_id: int) -> int | None:
+    """Return the id of the newest event, 0 without any; None if there is no such workflow."""
+    newest = sa.select(sa.func.coalesce(sa.func.max(EVENT.c.id), 0)).where(EVENT.c.workflow_id == workflow_id)
+    return int(tx.connection.execute(newest).scalar_one()) if _is_there(tx, workflow_id) else None
+
+
+def _is_there(tx: Tx, workflow_id: int) -> bool:
+    return tx.connection.execute(sa.select(WORKFLOW.c.id).where(WORKFLOW.c.id == workflow_id)).first() is not None

@@ -47,8 +47,9 @@ def _workflow_changes(_tx: Tx, _workflow: Values, changes: Values) -> Values:
     return present(changes)
 
 
-def _wake_runners(tx: Tx, workflow: Values) -> None:
+def _wake_everybody(tx: Tx, workflow: Values) -> None:
     tx.touched.add(workflow["id"])
+    tx.told.add(workflow["id"])
 
 
 WORKFLOWS: Final = Resource(
@@ -64,7 +65,7 @@ WORKFLOWS: Final = Resource(
         ),
     },
     before_update=_workflow_changes,
-    before_delete=_wake_runners,
+    before_delete=_wake_everybody,
 )
 
 
@@ -371,6 +372,7 @@ EVENTS: Final = Resource(
         "after_timestamp": Filter(int, lambda value: t.EVENT.c.timestamp > value),
     },
     before_create=_new_event,
+    after_create=lambda tx, event: tx.told.add(event["workflow_id"]),
 )
 
 

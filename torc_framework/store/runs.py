@@ -71,6 +71,12 @@ _COUNTS = Statement(
     sa.select(t.JOB.c.status, sa.func.count()).where(t.JOB.c.workflow_id == param("workflow")).group_by(t.JOB.c.status),
     "workflow",
 )
+_LIVE_JOBS: Final = Statement(
+    sa.select(t.JOB.c.id, t.JOB.c.name).where(
+        t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status.in_(numbers(LIVE))
+    ),
+    "workflow",
+)
 _IN: Final = {
     name: Statement(
         sa.select(t.JOB.c.id).where(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status.in_(numbers(statuses))),
@@ -274,12 +280,14 @@ def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) 
 def cancel(tx: Tx, workflow_id: int) -> None:
     """Cancel the workflow: what runners hold ends, and nothing more is handed out."""
     status(tx, workflow_id)
-    held = [job_id for (job_id,) in tx.rows(_IN["live"], workflow_id)]
+    held = sorted(tx.rows(_LIVE_JOBS, workflow_id))
     tx.run(_CANCEL, workflow_id)
     transitions.canceled(tx, workflow_id)
-    count_down(tx, dict.fromkeys(held, True))
+    count_down(tx, dict.fromkeys([job_id for job_id, _ in held], True))
     events = EventLog(workflow_id)
     events.add("workflow_canceled", canceled_jobs=len(held))
+    for job_id, name in held:
+        events.job_ended(job_id, name, JobStatus.CANCELED, None, reason="the workflow was canceled")
     events.write(tx)
     tx.touched.add(workflow_id)
 

@@ -14,7 +14,7 @@ from torc_framework.store.errors import DatabaseError
 from torc_framework.store.probe import VERSION_TABLE
 from torc_framework.store.tables import METADATA
 
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 """Newest migration."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _VERSION: Final = sa.table(VERSION_TABLE, sa.column("version_num"))

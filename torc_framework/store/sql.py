@@ -126,11 +126,13 @@ class Tx:
     Attributes:
         connection: SQLAlchemy's connection, for everything that is not hot.
         touched: Workflows in which something became ready, complete or canceled.
+        told: Workflows of which events were stored, or that are gone.
     """
 
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
         self.touched: set[int] = set()
+        self.told: set[int] = set()
         self._dialect = connection.dialect
         self._cursor: Any = connection.connection.cursor()
 

@@ -412,9 +412,13 @@ class Result(Base, table=True):
 
 
 class Event(Base, table=True):
-    """`EventRecord`."""
+    """`EventRecord`; ids are never used twice, so that whoever follows a workflow by them misses nothing."""
 
-    __table_args__ = (sa.Index(None, "workflow_id", "timestamp"),)
+    __table_args__ = (
+        sa.Index(None, "workflow_id", "timestamp"),
+        sa.Index(None, "workflow_id", "id"),
+        {"sqlite_autoincrement": True},
+    )
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow", index=False)
     timestamp: int | None = _big()
