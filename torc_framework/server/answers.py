@@ -7,12 +7,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from torc_framework.store.errors import ConflictError, DatabaseError, NotFoundError, RuleError
+from torc_framework.store.errors import ConflictError, DatabaseError, ForbiddenError, NotFoundError, RuleError
 
 _log = logging.getLogger("torc.server")
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
 
 STATUS_OF: Final[dict[type[Exception], int]] = {
+    ForbiddenError: 403,
     NotFoundError: 404,
     ConflictError: 409,
     RuleError: 422,
@@ -45,7 +46,8 @@ def refused(_request: Request, error: Exception) -> Response:
     status = next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))
     if status >= 500:
         _log.error("%s", error, exc_info=error)
-    return error_answer(status, str(error))
+    more = {"error": "Forbidden"} if isinstance(error, ForbiddenError) else {}
+    return error_answer(status, str(error), **more)
 
 
 def misunderstood(_request: Request, error: Exception) -> Response:

@@ -7,7 +7,19 @@ from attrs import Factory, define
 
 from torc_framework.server.bodies import parse_body
 from torc_framework.server.endpoints import MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
+from torc_framework.server.scopes import (
+    BODY,
+    BODY_JOBS,
+    KEPT_OWNER,
+    OWN_NAME,
+    QUERY,
+    VISIBLE,
+    WORKFLOW,
+    Scope,
+    of_record,
+)
 from torc_framework.store import records
+from torc_framework.store.access import visible
 from torc_framework.store.jobs import JOBS, create_jobs, delete_job, delete_jobs
 from torc_framework.store.lookups import job_ids
 from torc_framework.store.records import Page, Resource, Values
@@ -47,22 +59,38 @@ def record_endpoints() -> Iterator[Endpoint]:
         _list(FAILURE_HANDLERS),
         query=_list_parameters(FAILURE_HANDLERS),
         answers=FAILURE_HANDLERS.record,
+        scope=WORKFLOW,
     )
-    yield Endpoint("POST", "/bulk_jobs", _create_bulk_jobs, changes=True, body=JobBatch, tags=["jobs"])
+    yield Endpoint("POST", "/bulk_jobs", _create_bulk_jobs, changes=True, body=JobBatch, tags=["jobs"], scope=BODY_JOBS)
 
 
 def _endpoints(resource: Resource) -> Iterator[Endpoint]:
     every, one = f"/{resource.path}", f"/{resource.path}/{{id}}"
     common: dict[str, Any] = {"answers": resource.record, "tags": [resource.path]}
     in_workflow = {} if resource is WORKFLOWS else _IN_WORKFLOW
+    new, listed, mine, changed = _scopes(resource)
     links = _LINKS if resource is USER_DATA else {}
-    yield Endpoint("POST", every, _create(resource), changes=True, body=resource.record, query=links, **common)
-    yield Endpoint("GET", every, _list(resource), query=in_workflow | _list_parameters(resource), **common)
-    yield Endpoint("GET", one, lambda tx, call: records.get(tx, resource, call.id), **common)
-    yield Endpoint("PUT", one, _update(resource), changes=True, body=resource.record, partial=True, **common)
-    yield Endpoint("DELETE", one, _delete(resource), changes=True, **common)
+    yield Endpoint(
+        "POST", every, _create(resource), changes=True, body=resource.record, query=links, scope=new, **common
+    )
+    yield Endpoint(
+        "GET", every, _list(resource), query=in_workflow | _list_parameters(resource), scope=listed, **common
+    )
+    yield Endpoint("GET", one, lambda tx, call: records.get(tx, resource, call.id), scope=mine, **common)
+    yield Endpoint(
+        "PUT", one, _update(resource), changes=True, body=resource.record, partial=True, scope=changed, **common
+    )
+    yield Endpoint("DELETE", one, _delete(resource), changes=True, scope=mine, **common)
     if in_workflow:
-        yield Endpoint("DELETE", every, _delete_all(resource), changes=True, query=in_workflow, **common)
+        yield Endpoint("DELETE", every, _delete_all(resource), changes=True, query=in_workflow, scope=QUERY, **common)
+
+
+def _scopes(resource: Resource) -> tuple[Scope, Scope, Scope, Scope]:
+    """Return who may create, list, see (and delete), and change records of a kind."""
+    if resource is WORKFLOWS:
+        return OWN_NAME, VISIBLE, WORKFLOW, KEPT_OWNER
+    own = of_record(resource)
+    return BODY, QUERY, own, own
 
 
 def _list_parameters(resource: Resource) -> dict[str, Parameter]:
@@ -78,7 +106,8 @@ def _list(resource: Resource) -> Work:
         workflow_id = call.ids.get("id", query.get("workflow_id"))
         wanted = Page(query["offset"], min(query["limit"], MAX_LIMIT), query["sort_by"], query["reverse_sort"])
         relations = bool(query.get("include_relationships"))
-        found, total = records.find_in(tx, resource, workflow_id, query, wanted, relations=relations)
+        seen = visible(call.caller, resource) if workflow_id is None else ()
+        found, total = records.find_in(tx, resource, workflow_id, query, wanted, more=seen, relations=relations)
         return page(found, wanted.offset, total)
 
     return list_records

@@ -17,7 +17,9 @@ from starlette.responses import Response
 
 from torc_framework.server.answers import RequestError, answer
 from torc_framework.server.bodies import parse_body, parse_json
+from torc_framework.server.scopes import Scope
 from torc_framework.server.settings import API_PREFIX
+from torc_framework.store.access import EVERYBODY, Caller
 from torc_framework.store.database import Database
 from torc_framework.store.sql import Tx
 
@@ -67,11 +69,19 @@ PAGE_PARAMETERS: Final = {
 
 @frozen
 class Call:
-    """One request, parsed."""
+    """One request, parsed.
+
+    Attributes:
+        ids: Numbers in the path: ``id``, and whatever is named so, such as ``run_id``.
+        words: Everything else in the path.
+        caller: Who asks.
+    """
 
     ids: Mapping[str, int]
     query: Mapping[str, Any]
     body: Any
+    words: Mapping[str, str] = Factory(dict)
+    caller: Caller = EVERYBODY
 
     @property
     def id(self) -> int:
@@ -87,6 +97,7 @@ class Endpoint:
     """One endpoint.
 
     Attributes:
+        scope: How the workflow that the caller must have a right to is found; see ``scopes``.
         changes: It may change something.
         body: Class of its body's values; None if the body is not looked at.
         partial: Required fields of the body may be absent.
@@ -102,6 +113,7 @@ class Endpoint:
     partial: bool = False
     answers: Any = None
     tags: Sequence[str] = field(default=("workflows",))
+    scope: Scope = field(kw_only=True)
 
 
 def page(items: Sequence[Any], offset: int, total: int) -> dict[str, Any]:
@@ -133,20 +145,45 @@ def _handler(endpoint: Endpoint, database: Database) -> Callable[[Request], Awai
 
     def do(call: Call, ignored: list[str]) -> Response:
         with begin() as tx:
+            if call.caller.is_restricted:
+                endpoint.scope.check(tx, call)
             content = endpoint.work(tx, call)
         return answer(content, headers=_warning(ignored))
 
     async def handle(request: Request) -> Response:
-        ids = {name: _integer(f"path: {name}", text) for name, text in request.path_params.items()}
+        ids, words = _parse_path(request)
         query, ignored = _parse_query(endpoint, request)
         body = None
         if endpoint.body is not None:
             sent = parse_json(await request.body())
             body, unknown = parse_body(endpoint.body, _placed(sent, endpoint, ids), complete=not endpoint.partial)
             ignored += unknown
-        return await run_in_threadpool(do, Call(ids, query, body), ignored)
+        return await run_in_threadpool(do, Call(ids, query, body, words, caller_of(request)), ignored)
 
     return handle
+
+
+def caller_of(request: Request) -> Caller:
+    """Return who asks."""
+    caller: Caller = request.scope.get("torc.caller", EVERYBODY)
+    return caller
+
+
+def is_number(name: str) -> bool:
+    """Say whether a name in a path stands for a number."""
+    return name == "id" or name.endswith("_id")
+
+
+def _parse_path(request: Request) -> tuple[dict[str, int], dict[str, str]]:
+    """Return the numbers and the words of a path."""
+    ids: dict[str, int] = {}
+    words: dict[str, str] = {}
+    for name, text in request.path_params.items():
+        if is_number(name):
+            ids[name] = _integer(f"path: {name}", text)
+        else:
+            words[name] = text
+    return ids, words
 
 
 def _placed(sent: Any, endpoint: Endpoint, ids: Mapping[str, int]) -> Any:

@@ -16,9 +16,11 @@ from starlette.routing import Route
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
 from torc_framework.server.answers import RequestError, answer
+from torc_framework.server.endpoints import caller_of
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.server.waiting import Waiter, WaitingRoom
 from torc_framework.store import runs
+from torc_framework.store.access import Caller, check_own_name, check_workflow
 from torc_framework.store.database import Database
 from torc_framework.store.exchange import exchange, worth_asking
 from torc_framework.store.plans import create_plan
@@ -62,18 +64,19 @@ class Hot:
     async def exchange(self, request: Request) -> Response:
         """Take a runner's reports, hand out jobs; wait if there are none and the runner wants to."""
         workflow_id = int(request.path_params["id"])
+        caller = caller_of(request)
         wanted = decoded(_EXCHANGE, await request.body())
         if wanted.wait_s <= 0:
             self._room.supersede(workflow_id, wanted.compute_node_id, wanted.seq)
-            return answer(await self._exchange(workflow_id, wanted))
+            return answer(await self._exchange(caller, workflow_id, wanted))
         deadline = asyncio.get_running_loop().time() + min(wanted.wait_s, MAX_WAIT_S)
         with self._room.wait(workflow_id, wanted.compute_node_id, wanted.seq) as waiter:
-            reply = await self._exchange(workflow_id, wanted)
+            reply = await self._exchange(caller, workflow_id, wanted)
             while not _tells(reply) and await self._woken(waiter, deadline):
                 if await request.is_disconnected():
                     break  # nobody would hear of the jobs
                 if self._is_worth_asking(workflow_id, wanted.run_id):
-                    reply = await self._exchange(workflow_id, _poll(wanted))
+                    reply = await self._exchange(caller, workflow_id, _poll(wanted))
         return answer(reply)
 
     async def _woken(self, waiter: Waiter, deadline: float) -> bool:
@@ -90,29 +93,36 @@ class Hot:
         with self._database.read() as tx:
             return worth_asking(tx, workflow_id, run_id)
 
-    async def _exchange(self, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+    async def _exchange(self, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
         with self._database.write_if_free() as tx:
             if tx is not None:
-                return exchange(tx, workflow_id, wanted)
-        return await run_in_threadpool(self._in_turn, workflow_id, wanted)
+                return _permitted_exchange(tx, caller, workflow_id, wanted)
+        return await run_in_threadpool(self._in_turn, caller, workflow_id, wanted)
 
-    def _in_turn(self, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+    def _in_turn(self, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
         with self._database.write() as tx:
-            return exchange(tx, workflow_id, wanted)
+            return _permitted_exchange(tx, caller, workflow_id, wanted)
 
     async def from_plan(self, request: Request) -> Response:
         """Store a whole plan in one transaction; with ``initialize=true`` begin its first run."""
         flag = request.query_params.get("initialize", "false").lower()
         if flag not in ("true", "false"):
             raise RequestError(f"query 'initialize': {flag!r} is neither true nor false")
-        return answer(await run_in_threadpool(self._store, await request.body(), flag == "true"))
+        return answer(await run_in_threadpool(self._store, caller_of(request), await request.body(), flag == "true"))
 
-    def _store(self, body: bytes, initialize: bool) -> dict[str, int]:
+    def _store(self, caller: Caller, body: bytes, initialize: bool) -> dict[str, int]:
         plan = decoded(_PLAN, body)
+        check_own_name(caller, plan.workflow.user)
         with self._database.write_bulk() as tx:
             stored = create_plan(tx, plan, initialized=initialize)
             run_id = _first_run(tx, stored.id) if initialize else 0
         return {"id": stored.id, "run_id": run_id, **stored.counts}
+
+
+def _permitted_exchange(tx: Tx, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+    if caller.is_restricted:
+        check_workflow(tx, caller, workflow_id)
+    return exchange(tx, workflow_id, wanted)
 
 
 def _first_run(tx: Tx, workflow_id: int) -> int:

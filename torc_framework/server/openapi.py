@@ -11,7 +11,8 @@ from torc_framework import __version__
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
 from torc_framework.models.records import WorkflowStatusRecord, describe
-from torc_framework.server.endpoints import Endpoint, Parameter
+from torc_framework.server.endpoints import Endpoint, Parameter, is_number
+from torc_framework.server.scopes import OPEN, OWN_NAME, WORKFLOW
 from torc_framework.server.settings import API_PREFIX
 
 _TYPES: Final = {int: "integer", str: "string", bool: "boolean"}
@@ -23,10 +24,17 @@ def _nothing(*_: Any) -> None:
 
 
 _OTHERS: Final = (
-    Endpoint("GET", "/ping", _nothing, tags=["server"]),
-    Endpoint("GET", "/version", _nothing, answers=str, tags=["server"]),
-    Endpoint("POST", "/workflows/{id}/exchange", _nothing, body=ExchangeRequest, answers=ExchangeReply),
-    Endpoint("POST", "/workflows/from_plan", _nothing, body=Plan, query={"initialize": Parameter(bool, default=False)}),
+    Endpoint("GET", "/ping", _nothing, tags=["server"], scope=OPEN),
+    Endpoint("GET", "/version", _nothing, answers=str, tags=["server"], scope=OPEN),
+    Endpoint("POST", "/workflows/{id}/exchange", _nothing, body=ExchangeRequest, answers=ExchangeReply, scope=WORKFLOW),
+    Endpoint(
+        "POST",
+        "/workflows/from_plan",
+        _nothing,
+        body=Plan,
+        query={"initialize": Parameter(bool, default=False)},
+        scope=OWN_NAME,
+    ),
 )
 """Endpoints that are mounted by hand."""
 
@@ -60,7 +68,12 @@ def _describe_fields(kind: Any, components: dict[str, Any]) -> None:
 
 def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "integer"}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "integer" if is_number(name) else "string"},
+        }
         for name in re.findall(r"\{(\w+)\}", endpoint.path)
     ]
     for name, parameter in endpoint.query.items():

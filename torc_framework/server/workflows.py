@@ -6,6 +6,7 @@ from attrs import Factory, define
 
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.server.endpoints import MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
+from torc_framework.server.scopes import WORKFLOW
 from torc_framework.store import actions, lookups, runs
 from torc_framework.store.records import create
 from torc_framework.store.sql import Tx
@@ -136,32 +137,38 @@ _TRIGGERS: Final = {"trigger_type": Parameter(str, (), repeated=True)}
 _W: Final = "/workflows/{id}"
 
 WORKFLOW_ENDPOINTS: Final = (
-    Endpoint("POST", f"{_W}/begin_run", _begin_run, changes=True, body=BeginRun, answers=_STATUS),
-    Endpoint("GET", f"{_W}/status", lambda tx, call: runs.status(tx, call.id), answers=_STATUS),
-    Endpoint("PUT", f"{_W}/status", _put_status, changes=True, body=StatusChange, answers=_STATUS),
-    Endpoint("PUT", f"{_W}/cancel", _cancel, changes=True),
-    Endpoint("POST", f"{_W}/initialize_jobs", _initialize_jobs, changes=True, query=_INITIALIZE),
-    Endpoint("POST", f"{_W}/reset_status", _reset_status, changes=True, query={"force": _flag(default=False)}),
+    Endpoint("POST", f"{_W}/begin_run", _begin_run, changes=True, body=BeginRun, answers=_STATUS, scope=WORKFLOW),
+    Endpoint("GET", f"{_W}/status", lambda tx, call: runs.status(tx, call.id), answers=_STATUS, scope=WORKFLOW),
+    Endpoint("PUT", f"{_W}/status", _put_status, changes=True, body=StatusChange, answers=_STATUS, scope=WORKFLOW),
+    Endpoint("PUT", f"{_W}/cancel", _cancel, changes=True, scope=WORKFLOW),
+    Endpoint("POST", f"{_W}/initialize_jobs", _initialize_jobs, changes=True, query=_INITIALIZE, scope=WORKFLOW),
+    Endpoint(
+        "POST", f"{_W}/reset_status", _reset_status, changes=True, query={"force": _flag(default=False)}, scope=WORKFLOW
+    ),
     Endpoint(
         "POST",
         f"{_W}/reset_job_status",
         _reset_job_status,
         changes=True,
         query={"failed_only": _flag(default=False)},
+        scope=WORKFLOW,
     ),
-    Endpoint("GET", f"{_W}/is_complete", lambda tx, call: runs.outcome(tx, call.id), answers=runs.Outcome),
+    Endpoint(
+        "GET", f"{_W}/is_complete", lambda tx, call: runs.outcome(tx, call.id), answers=runs.Outcome, scope=WORKFLOW
+    ),
     Endpoint(
         "GET",
         f"{_W}/is_uninitialized",
         lambda tx, call: {"is_uninitialized": runs.is_uninitialized(tx, call.id)},
+        scope=WORKFLOW,
     ),
-    Endpoint("GET", f"{_W}/job_counts", _known(_job_counts)),
-    Endpoint("GET", f"{_W}/job_ids", _known(_job_ids)),
-    Endpoint("GET", f"{_W}/required_existing_files", _known(_required_existing_files)),
-    Endpoint("GET", f"{_W}/missing_user_data", _known(_missing_user_data)),
-    Endpoint("GET", f"{_W}/latest_event_timestamp", _known(_latest_event_timestamp)),
-    Endpoint("GET", f"{_W}/graph", _known(lambda tx, call: lookups.dependency_graph(tx, call.id))),
-    Endpoint("GET", f"{_W}/job_dependencies", _known(_job_dependencies), query=PAGE_PARAMETERS),
+    Endpoint("GET", f"{_W}/job_counts", _known(_job_counts), scope=WORKFLOW),
+    Endpoint("GET", f"{_W}/job_ids", _known(_job_ids), scope=WORKFLOW),
+    Endpoint("GET", f"{_W}/required_existing_files", _known(_required_existing_files), scope=WORKFLOW),
+    Endpoint("GET", f"{_W}/missing_user_data", _known(_missing_user_data), scope=WORKFLOW),
+    Endpoint("GET", f"{_W}/latest_event_timestamp", _known(_latest_event_timestamp), scope=WORKFLOW),
+    Endpoint("GET", f"{_W}/graph", _known(lambda tx, call: lookups.dependency_graph(tx, call.id)), scope=WORKFLOW),
+    Endpoint("GET", f"{_W}/job_dependencies", _known(_job_dependencies), query=PAGE_PARAMETERS, scope=WORKFLOW),
     Endpoint(
         "POST",
         f"{_W}/actions",
@@ -169,9 +176,14 @@ WORKFLOW_ENDPOINTS: Final = (
         changes=True,
         body=WorkflowActionRecord,
         answers=WorkflowActionRecord,
+        scope=WORKFLOW,
     ),
     Endpoint(
-        "GET", f"{_W}/actions", lambda tx, call: actions.all_actions(tx, call.id), answers=list[WorkflowActionRecord]
+        "GET",
+        f"{_W}/actions",
+        lambda tx, call: actions.all_actions(tx, call.id),
+        answers=list[WorkflowActionRecord],
+        scope=WORKFLOW,
     ),
     Endpoint(
         "GET",
@@ -179,7 +191,10 @@ WORKFLOW_ENDPOINTS: Final = (
         lambda tx, call: actions.due_actions(tx, call.id, call.query["trigger_type"]),
         query=_TRIGGERS,
         answers=list[WorkflowActionRecord],
+        scope=WORKFLOW,
     ),
-    Endpoint("POST", f"{_W}/actions/{{action_id}}/claim", _claim_action, changes=True, body=ActionClaim),
+    Endpoint(
+        "POST", f"{_W}/actions/{{action_id}}/claim", _claim_action, changes=True, body=ActionClaim, scope=WORKFLOW
+    ),
 )
 """Everything below ``/workflows/{id}`` that is no record of its own."""

@@ -23,6 +23,10 @@ class ConflictError(StoreError):
     """Somebody else was first."""
 
 
+class ForbiddenError(StoreError):
+    """The caller has no right to it."""
+
+
 class DatabaseError(OperatorError):
     """The database cannot be used."""
 

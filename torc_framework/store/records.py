@@ -187,18 +187,20 @@ def find_in(
     filters: Mapping[str, Any],
     wanted: Page,
     *,
+    more: Sequence[sa.ColumnElement[bool]] = (),
     relations: bool = False,
 ) -> tuple[list[Values], int]:
     """Return one page of a workflow's records, or of all, that its filters let through, and how many there are.
 
     Args:
         filters: Values by the names of the kind's filters; None is not given.
+        more: What they must satisfy besides.
 
     Raises:
         NotFoundError: there is no such workflow.
         RuleError: the list cannot be sorted so, or a filter's value makes no sense.
     """
-    conditions: list[sa.ColumnElement[bool]] = []
+    conditions = [*more]
     if workflow_id is not None:
         require_workflow(tx, workflow_id)
         conditions.append(resource.table.c.workflow_id == workflow_id)

@@ -1,0 +1,90 @@
+"""How the workflow that a request is about is found: the caller must have a right to it.
+
+Every endpoint names one of these scopes. The check runs in the transaction of the work, before it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from torc_framework.store.access import check_admin, check_own_name, check_owner_kept, check_workflow, record_check
+from torc_framework.store.records import Resource
+from torc_framework.store.sql import Tx
+
+if TYPE_CHECKING:
+    from torc_framework.server.endpoints import Call
+
+
+@frozen
+class Scope:
+    """Who may call an endpoint.
+
+    Attributes:
+        name: For messages and documentation.
+        check: Raises `ForbiddenError` if the caller has no right; asked only when access control is on
+            and the caller is no administrator. What does not exist is left to the work.
+    """
+
+    name: str
+    check: Callable[[Tx, "Call"], None]
+
+
+def _nothing(_tx: Tx, _call: "Call") -> None:
+    return None
+
+
+OPEN: Final = Scope("open", _nothing)
+"""Every caller who may talk to the server at all; nothing in the answer belongs to a workflow."""
+VISIBLE: Final = Scope("visible", _nothing)
+"""Records of all workflows; the work leaves out those that ``call.caller`` may not see."""
+ADMINS: Final = Scope("admins", lambda _tx, call: check_admin(call.caller))
+"""Administrators only."""
+WORKFLOW: Final = Scope("workflow", lambda tx, call: check_workflow(tx, call.caller, call.id))
+"""The path's ``id`` is a workflow."""
+
+
+def _query(tx: Tx, call: "Call") -> None:
+    if (workflow_id := call.query["workflow_id"]) is not None:
+        check_workflow(tx, call.caller, workflow_id)
+
+
+QUERY: Final = Scope("query", _query)
+"""The query parameter ``workflow_id``; when it may be absent, the work lists as for `VISIBLE`."""
+
+
+def _body(tx: Tx, call: "Call") -> None:
+    check_workflow(tx, call.caller, call.body["workflow_id"])
+
+
+BODY: Final = Scope("body", _body)
+"""The body's ``workflow_id``."""
+
+
+def _items(tx: Tx, call: "Call") -> None:
+    items = [item for item in call.body.jobs if isinstance(item, Mapping)]
+    for workflow_id in {item["workflow_id"] for item in items if isinstance(item.get("workflow_id"), int)}:
+        check_workflow(tx, call.caller, workflow_id)
+
+
+BODY_JOBS: Final = Scope("body, jobs", _items)
+"""The ``workflow_id`` of each of the body's ``jobs``."""
+
+
+OWN_NAME: Final = Scope("own name", lambda _tx, call: check_own_name(call.caller, call.body.get("user")))
+"""A new workflow; its ``user`` must be the caller."""
+
+
+def _kept_owner(tx: Tx, call: "Call") -> None:
+    check_workflow(tx, call.caller, call.id)
+    check_owner_kept(tx, call.caller, call.id, call.body.get("user"))
+
+
+KEPT_OWNER: Final = Scope("workflow, owner kept", _kept_owner)
+"""The path's ``id`` is a workflow; only administrators give it to another owner."""
+
+
+def of_record(resource: Resource) -> Scope:
+    """Return the scope of an endpoint whose path's ``id`` is a record of this kind, which belongs to a workflow."""
+    check = record_check(resource)
+    return Scope(f"one of {resource.path}", lambda tx, call: check(tx, call.caller, call.id))
