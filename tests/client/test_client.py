@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from torc_framework.client import TorcClient, torc_client
+from torc_framework.client import TorcClient, answers
 from torc_framework.errors import ApiError
 from torc_framework.models.exchange import EndedReport, ExchangeRequest, StartedReport
 from torc_framework.models.plan import Plan, PlannedJob
@@ -84,7 +84,7 @@ def test_actions_hang_on_their_workflow(client: TorcClient, workflow: int) -> No
 
 def test_lists_are_read_page_by_page(client: TorcClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """In order, once each, as many as wanted."""
-    monkeypatch.setattr(torc_client, "PAGE_SIZE", 3)
+    monkeypatch.setattr(answers, "PAGE_SIZE", 3)
     workflow = stored(client, 10)
     names = [f"j{number}" for number in range(10)]
     assert [job.name for job in client.iterate(JobRecord, workflow_id=workflow)] == names

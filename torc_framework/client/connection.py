@@ -64,6 +64,7 @@ class Answer:
     Attributes:
         status: HTTP status.
         reason: The words that came with it.
+        retry_after: When the server wants to be asked again, as it said it.
         is_whole: Nothing more will come.
         keeps_alive: The connection may be used again.
     """
@@ -71,6 +72,7 @@ class Answer:
     def __init__(self) -> None:
         self.status = 0
         self.reason = ""
+        self.retry_after = ""
         self.is_whole = False
         self.keeps_alive = False
         self._chunks: list[bytes] = []
@@ -102,10 +104,13 @@ class Answer:
         """Called by the parser."""
         self.reason += reason.decode("latin-1")
 
-    def on_header(self, name: bytes, _value: bytes) -> None:
+    def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser."""
-        if name.lower() in (b"content-length", b"transfer-encoding"):
+        lower = name.lower()
+        if lower in (b"content-length", b"transfer-encoding"):
             self._ends_with_connection = False
+        elif lower == b"retry-after":
+            self.retry_after = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         """Called by the parser."""

@@ -1,66 +1,24 @@
-"""Requests to one server: one kept-alive connection per thread, one retry where it is safe."""
+"""Requests to one server: one kept-alive connection per thread, sent again where it is safe."""
 
 import base64
 import json
 import select
 import socket
 import threading
+import time
 import weakref
-from typing import Any, Final
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
-
+from torc_framework.client.address import Address, query_text
 from torc_framework.client.connection import Answer, Connection
-from torc_framework.errors import ApiError, ConfigError, ServerUnreachableError
+from torc_framework.client.retries import REFUSALS, Chance, Failure, Patience, seconds
+from torc_framework.errors import ApiError, ServerUnreachableError
 
-API_PREFIX: Final = "/torc-service/v1"
-"""Path under which every endpoint lives."""
+if TYPE_CHECKING:
+    import ssl
+    from pathlib import Path
+
 _IDEMPOTENT: Final = frozenset({"GET", "PUT", "DELETE"})
-
-
-def make_url(text: str) -> str:
-    """Return the full base URL for what a person gives: with or without the path, without a slash at the end.
-
-    Raises:
-        ConfigError: the text is no http or https URL.
-    """
-    try:
-        parts = urlsplit(text)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ConfigError(
-            f"{text!r} is not the URL of a Torc server; write for example http://localhost:8080{API_PREFIX}"
-        )
-    path = parts.path.rstrip("/")
-    return f"{parts.scheme}://{parts.netloc}{path or API_PREFIX}"
-
-
-@frozen
-class _Address:
-    """A base URL taken apart; ``shown`` holds no password."""
-
-    secure: bool
-    host: str
-    port: int
-    path: str
-    authority: str
-    shown: str
-    username: str | None
-    password: str | None
-
-    @classmethod
-    def parse(cls, url: str) -> "_Address":
-        parts = urlsplit(make_url(url))
-        secure = parts.scheme == "https"
-        host, port = parts.hostname or "", parts.port or (443 if secure else 80)
-        authority = parts.netloc.rpartition("@")[2]
-        shown = f"{parts.scheme}://{authority}{parts.path}"
-        username = unquote(parts.username) if parts.username else None
-        password = unquote(parts.password) if parts.password else None
-        return cls(secure, host, port, parts.path, authority, shown, username, password)
 
 
 class _Kept:
@@ -77,13 +35,35 @@ class Transport:
     """Sends requests to one server and returns the bodies of its answers.
 
     May be used from any number of threads at once; each has its own connection.
+
+    Args:
+        timeout: Seconds to wait for any part of an answer.
+        patience: Seconds in which a request that failed is sent again, where that is safe; 0 is never.
+        tls_ca: File or folder with certificates to trust besides the system's.
+        verify_tls: Refuse https servers that are not to be trusted.
     """
 
-    def __init__(self, url: str, *, timeout: float, username: str | None, password: str | None) -> None:
-        self._address = _Address.parse(url)
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float,
+        username: str | None = None,
+        password: str | None = None,
+        patience: float = 0.0,
+        tls_ca: "str | Path | None" = None,
+        verify_tls: bool = True,
+    ) -> None:
+        self._address = Address.parse(url)
         self._timeout = timeout
+        self._patience = patience
         self._local = threading.local()
         self._all: weakref.WeakSet[_Kept] = weakref.WeakSet()
+        self._tls: ssl.SSLContext | None = None
+        if self._address.secure:
+            from torc_framework.client.tls import tls_context
+
+            self._tls = tls_context(tls_ca, verify=verify_tls)
         self._headers = "Accept: application/json\r\nUser-Agent: torc-framework\r\nContent-Type: application/json\r\n"
         username = username if username is not None else self._address.username
         if username is not None:
@@ -104,37 +84,62 @@ class Transport:
         query: dict[str, Any] | None = None,
         body: bytes | None = None,
         timeout: float | None = None,
+        repeatable: bool = False,
     ) -> bytes:
         """Return the body of a successful answer.
-
-        A kept-alive connection that the server has closed meanwhile is replaced. A request that
-        failed on the way is sent again only if that can do no harm.
 
         Args:
             path: Path below the base URL, quoted.
             query: Query values; None values are left out, booleans become ``true`` and ``false``.
             timeout: Seconds to wait for any part of the answer; None is the client's own.
+            repeatable: Sent twice it does no more than once, although its method does not say so.
 
         Raises:
             ServerUnreachableError: no answer, or none in time.
             ApiError: an answer other than 2xx.
         """
-        target = self._address.path + path + _query_text(query)
-        for is_last in (False, True):
-            connection, fresh = self._connection(timeout or self._timeout)
-            try:
-                return self._exchange(connection, method, target, body)
-            except OSError as error:
-                self._drop()
-                if is_last or fresh or method not in _IDEMPOTENT or isinstance(error, TimeoutError):
-                    raise self._unreachable(error) from error
-        raise AssertionError("unreachable")  # the second round always returns or raises
+        target = self._address.path + path + query_text(query)
+        harmless = repeatable or method in _IDEMPOTENT
+        patience: Patience | None = None
+        while True:
+            patience = patience or (Patience(self._patience) if self._patience else None)
+            outcome = self._send(method, target, body, timeout or self._timeout, harmless)
+            if not isinstance(outcome, Failure):
+                return outcome
+            pause = patience.pause_before_next(outcome, harmless=harmless) if patience else None
+            if pause is None:
+                raise outcome.error from outcome.cause
+            time.sleep(pause)
 
     def close(self) -> None:
         """Close every connection; the next request opens another. No other thread may be in a request."""
         for kept in list(self._all):
             kept.connection.close()
         self._local.kept = None
+
+    # --- one attempt ------------------------------------------------------------------------------
+
+    def _send(self, method: str, target: str, body: bytes | None, timeout: float, harmless: bool) -> bytes | Failure:
+        """Send a request; return the body of the answer, or why there is none.
+
+        A kept-alive connection that the server closed meanwhile is replaced.
+        """
+        for is_last in (False, True):
+            try:
+                connection, fresh = self._connection(timeout)
+            except (OSError, UnicodeError) as error:
+                return self._not_connected(error)
+            try:
+                answer = connection.ask(method, target, self._headers, body)
+            except OSError as error:
+                self._drop()
+                late = isinstance(error, TimeoutError)
+                if is_last or fresh or late or not harmless:
+                    chance = Chance.NEVER if late else Chance.IF_HARMLESS
+                    return Failure(self._no_answer(method, error, harmless), chance, error)
+            else:
+                return answer.content if 200 <= answer.status < 300 else _refusal(answer)
+        raise AssertionError("unreachable")  # the second round always returns
 
     def _drop(self) -> None:
         """Close the calling thread's connection."""
@@ -155,25 +160,31 @@ class Transport:
 
     def _open(self, timeout: float) -> Connection:
         address = self._address
-        try:
-            sock = socket.create_connection((address.host, address.port), timeout)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if address.secure:
-                import ssl
-
-                sock = ssl.create_default_context().wrap_socket(sock, server_hostname=address.host)
-        except (OSError, UnicodeError) as error:
-            raise self._unreachable(error) from error
+        sock = socket.create_connection((address.host, address.port), timeout)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is not None:
+            sock = self._tls.wrap_socket(sock, server_hostname=address.host)
         return Connection(sock, address.authority)
 
-    def _exchange(self, connection: Connection, method: str, target: str, body: bytes | None) -> bytes:
-        answer = connection.ask(method, target, self._headers, body)
-        if not 200 <= answer.status < 300:
-            raise _api_error(answer)
-        return answer.content
+    # --- what went wrong --------------------------------------------------------------------------
 
-    def _unreachable(self, error: Exception) -> ServerUnreachableError:
+    def _not_connected(self, error: Exception) -> Failure:
+        distrust = None
+        if self._tls is not None:
+            from torc_framework.client.tls import explained
+
+            distrust = explained(error)
+        if distrust is not None:
+            return Failure(ServerUnreachableError(f"{self.url}: {distrust}"), Chance.NEVER, error)
+        return Failure(self._unreachable(_reason(error)), Chance.ALWAYS, error)
+
+    def _no_answer(self, method: str, error: OSError, harmless: bool) -> ServerUnreachableError:
         reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
+        if harmless:
+            return self._unreachable(reason)
+        return self._unreachable(f"{reason}; this {method} may have been carried out, so it was not sent again")
+
+    def _unreachable(self, reason: str) -> ServerUnreachableError:
         return ServerUnreachableError(
             f"no Torc server answers at {self.url}: {reason}; check that it runs, and --url or TORC_API_URL"
         )
@@ -181,6 +192,8 @@ class Transport:
 
 def _reason(error: Exception) -> str:
     """Return an error's text without the number that precedes those of the system."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
     text = getattr(error, "strerror", None) or str(error)
     return text or type(error).__name__
 
@@ -192,14 +205,11 @@ def _is_stale(sock: socket.socket) -> bool:
     return bool(poller.poll(0))
 
 
-def _query_text(query: dict[str, Any] | None) -> str:
-    if not query:
-        return ""
-    spelled = {True: "true", False: "false"}
-    pairs = [
-        (key, spelled[value] if isinstance(value, bool) else value) for key, value in query.items() if value is not None
-    ]
-    return "?" + urlencode(pairs, doseq=True, quote_via=quote) if pairs else ""
+def _refusal(answer: Answer) -> Failure:
+    error, chance = _api_error(answer), REFUSALS.get(answer.status, Chance.NEVER)
+    if chance is Chance.NEVER or not answer.retry_after:
+        return Failure(error, chance)
+    return Failure(error, Chance.ALWAYS, after_s=seconds(answer.retry_after))
 
 
 def _api_error(answer: Answer) -> ApiError:

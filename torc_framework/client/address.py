@@ -1,0 +1,76 @@
+"""Where a server is: its URL, taken apart."""
+
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from attrs import frozen
+
+from torc_framework.errors import ConfigError
+
+API_PREFIX: Final = "/torc-service/v1"
+"""Path under which every endpoint lives."""
+
+
+def make_url(text: str) -> str:
+    """Return the full base URL for what a person gives: with or without the path, without a slash at the end.
+
+    Raises:
+        ConfigError: the text is no http or https URL.
+    """
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ConfigError(
+            f"{text!r} is not the URL of a Torc server; write for example http://localhost:8080{API_PREFIX}"
+        )
+    path = parts.path.rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{path or API_PREFIX}"
+
+
+@frozen
+class Address:
+    """A base URL taken apart; ``shown`` holds no password."""
+
+    secure: bool
+    host: str
+    port: int
+    path: str
+    authority: str
+    shown: str
+    username: str | None
+    password: str | None
+
+    @classmethod
+    def parse(cls, url: str) -> "Address":
+        """Take a URL apart.
+
+        Raises:
+            ConfigError: it is none.
+        """
+        parts = urlsplit(make_url(url))
+        secure = parts.scheme == "https"
+        host, port = parts.hostname or "", parts.port or (443 if secure else 80)
+        authority = parts.netloc.rpartition("@")[2]
+        shown = f"{parts.scheme}://{authority}{parts.path}"
+        username = unquote(parts.username) if parts.username else None
+        password = unquote(parts.password) if parts.password else None
+        return cls(secure, host, port, parts.path, authority, shown, username, password)
+
+
+def quoted(text: str) -> str:
+    """Return a text as one part of a path."""
+    return quote(text, safe="")
+
+
+def query_text(query: dict[str, Any] | None) -> str:
+    """Return the query part of a URL: None is left out, booleans are ``true`` and ``false``."""
+    if not query:
+        return ""
+    spelled = {True: "true", False: "false"}
+    pairs = [
+        (key, spelled[value] if isinstance(value, bool) else value) for key, value in query.items() if value is not None
+    ]
+    return "?" + urlencode(pairs, doseq=True, quote_via=quote) if pairs else ""
