@@ -15,6 +15,7 @@ from alembic.script import ScriptDirectory
 from attrs import NOTHING, Attribute, fields
 
 from torc_framework.models import records as r
+from torc_framework.store import access_tables as access
 from torc_framework.store import schema
 from torc_framework.store import tables as t
 from torc_framework.store.database import Database
@@ -35,6 +36,9 @@ TABLES: dict[type[Any], sa.Table] = {
     r.ScheduledComputeNodeRecord: t.SCHEDULED_COMPUTE_NODE,
     r.ResultRecord: t.RESULT,
     r.EventRecord: t.EVENT,
+    r.AccessGroupRecord: access.ACCESS_GROUP,
+    r.UserGroupMembershipRecord: access.USER_GROUP_MEMBERSHIP,
+    r.WorkflowAccessGroupRecord: access.WORKFLOW_ACCESS_GROUP,
 }
 FIELDS = [(record, attribute) for record in TABLES for attribute in fields(record)]
 

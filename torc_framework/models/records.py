@@ -272,6 +272,37 @@ class EventRecord:
     data: Any = _required("A JSON object; event_type names it.")
 
 
+@define
+class AccessGroupRecord:
+    """People who share workflows."""
+
+    id: int | None = _id()
+    name: str = _required("Name; there is one group of it.")
+    description: str | None = _field(None, "Free text.")
+    is_system: bool = _field(False, "The server's configuration says who is in it.", Access.SERVER, ours=True)
+    created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", Access.SERVER)
+
+
+@define
+class UserGroupMembershipRecord:
+    """One person in one access group."""
+
+    id: int | None = _id()
+    user_name: str = _required("Name that the person logs in with.", Access.CREATE)
+    group_id: int = _required("The access group.", Access.CREATE)
+    role: str = _field("member", "`member`, or `admin`: may say who else is in the group.", Access.CREATE)
+    created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", Access.SERVER)
+
+
+@define
+class WorkflowAccessGroupRecord:
+    """One workflow that one access group may use."""
+
+    workflow_id: int = _workflow_id()
+    group_id: int = _required("The access group.", Access.CREATE)
+    created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", Access.SERVER)
+
+
 Record = (
     WorkflowRecord
     | WorkflowStatusRecord
@@ -287,6 +318,9 @@ Record = (
     | ScheduledComputeNodeRecord
     | ResultRecord
     | EventRecord
+    | AccessGroupRecord
+    | UserGroupMembershipRecord
+    | WorkflowAccessGroupRecord
 )
 
 

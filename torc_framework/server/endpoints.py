@@ -128,6 +128,10 @@ def page(items: Sequence[Any], offset: int, total: int) -> dict[str, Any]:
     }
 
 
+_OWNERS: Final = {"/workflows/{id}/": "workflow_id", "/access_groups/{id}/": "group_id"}
+"""Fields of bodies that the path says."""
+
+
 def mount(app: FastAPI, database: Database, endpoints: Iterable[Endpoint]) -> None:
     """Add endpoints to the application."""
     for endpoint in endpoints:
@@ -187,10 +191,9 @@ def _parse_path(request: Request) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def _placed(sent: Any, endpoint: Endpoint, ids: Mapping[str, int]) -> Any:
-    """Return a body that says which workflow it is for, if the path says so."""
-    if isinstance(sent, dict) and endpoint.path.startswith("/workflows/{id}/"):
-        return {**sent, "workflow_id": ids["id"]}
-    return sent
+    """Return a body that says what it belongs to, if the path says so."""
+    owner = next((name for path, name in _OWNERS.items() if endpoint.path.startswith(path)), None)
+    return {**sent, owner: ids["id"]} if owner is not None and isinstance(sent, dict) else sent
 
 
 def _parse_query(endpoint: Endpoint, request: Request) -> tuple[dict[str, Any], list[str]]:

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from torc_framework.store.access_tables import METADATA
 from torc_framework.store.errors import DatabaseError
 from torc_framework.store.probe import VERSION_TABLE
-from torc_framework.store.tables import METADATA
 
-HEAD: Final = "0002"
+HEAD: Final = "0003"
 """Newest migration."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _VERSION: Final = sa.table(VERSION_TABLE, sa.column("version_num"))
