@@ -166,7 +166,7 @@ def test_missing_input_files_are_named_before_anything_is_created(torc: Any, wor
         (["--executor", "nope"], {}, "unknown executor 'nope'; known: local"),
         (["-o", "/proc/x/y"], {}, "cannot make the output directory /proc/x/y: "),
         ([], {"TORC_CLIENT__RUN__NUM_CPUS": "many"}, "environment variable TORC_CLIENT__RUN__NUM_CPUS: "),
-        ([], {"TORC_CLIENT__FORMAT": "xml"}, "client.format is 'xml'; expected one of table, json"),
+        ([], {"TORC_CLIENT__FORMAT": "xml"}, "environment variable TORC_CLIENT__FORMAT: client.format is "),
     ],
 )
 def test_wrong_settings_create_nothing(
@@ -339,15 +339,12 @@ def test_a_closed_pipe_is_quiet(torc_env: dict[str, str], work: Path) -> None:
 
 
 def test_what_is_only_stored_is_said(torc: Any, work: Path) -> None:
-    """Actions and the resource monitor's settings are no silent no-ops."""
+    """Actions are no silent no-ops."""
     action = "{trigger_type: on_workflow_start, action_type: run_commands, commands: [touch never]}"
-    (work / "x.yaml").write_text(
-        f"name: x\njobs: [{{name: a, command: 'true'}}]\nactions: [{action}]\nresource_monitor: {{enabled: true}}\n"
-    )
+    (work / "x.yaml").write_text(f"name: x\njobs: [{{name: a, command: 'true'}}]\nactions: [{action}]\n")
     done = torc("run", "x.yaml")
     assert done.returncode == 0
     assert "1 action(s) are stored" in done.stderr
-    assert "resource_monitor is stored" in done.stderr
     assert not (work / "never").exists()
 
 

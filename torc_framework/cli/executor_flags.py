@@ -18,9 +18,6 @@ from torc_framework.executors import Executor, OptionFacts, options_of
 if TYPE_CHECKING:
     from torc_framework.plugins import PluginManager
 
-DEFAULT_EXECUTOR = "local"
-"""Executor of a run that names none."""
-
 
 class ExecutorCommand(Command):
     """A command with ``--executor NAME`` that also takes the options of that executor.
@@ -33,7 +30,7 @@ class ExecutorCommand(Command):
         """Parse arguments, those of the executor included."""
         session: Session = ctx.find_root().obj
         if self._needs_executor(args):
-            name = _named(args) or session.config.get("client.run.executor", str) or DEFAULT_EXECUTOR
+            name = _named(args) or session.config.client.run.executor
             executor = session.plugins(_folder_of_spec(args)).executor(name)
             self.params = [*self.params, *self._flags(executor)]
         return super().parse_args(ctx, args)
@@ -95,11 +92,8 @@ def executor_options(session: Session, plugins: "PluginManager", chosen: str) ->
     """Return the values set for each executor's options: by flag for the chosen one, else environment and files."""
     values: dict[str, dict[str, Any]] = {}
     for name, executor in plugins.executors().items():
-        found = {
-            facts.name: value
-            for facts in options_of(executor.Options)
-            if (value := session.config.get(f"executor.{name}.{facts.name}", scalar_type(facts.type))) is not None
-        }
+        kinds = {facts.name: scalar_type(facts.type) for facts in options_of(executor.Options)}
+        found = session.config.executor_options(name, kinds)
         if name == chosen:
             found.update(session.executor_options)
             executor.Options(**found)  # a value that its class refuses is said before anything is created

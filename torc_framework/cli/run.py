@@ -11,7 +11,7 @@ import typer
 
 from torc_framework.cli.app import single
 from torc_framework.cli.common import session_of
-from torc_framework.cli.executor_flags import DEFAULT_EXECUTOR, ExecutorCommand, executor_options
+from torc_framework.cli.executor_flags import ExecutorCommand, executor_options
 from torc_framework.cli.session import Session
 from torc_framework.errors import ExitStatus, UserError
 
@@ -119,8 +119,6 @@ def _not_carried_out(plan: "Plan") -> Iterator[str]:
     """Yield what a plan asks for and runners only store."""
     if plan.actions:
         yield f"{len(plan.actions)} action(s) are stored with the workflow, but 'torc run' does not carry out actions"
-    if plan.workflow.resource_monitor_config:
-        yield "resource_monitor is stored with the workflow; only peak memory and CPU time are measured"
 
 
 def _make_folder(path: Path) -> None:
@@ -162,28 +160,26 @@ def _let_jobs_find_torc() -> None:
 
 
 def runner_settings(session: Session, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the runner's settings: flags, else environment and files; what nobody set is left out.
+    """Return the runner's settings: flags, else environment and files.
 
     Raises:
         UserError: a value is wrong, or the executor is not known.
     """
-    kinds: dict[str, type[Any]] = {
-        "max_parallel_jobs": int,
-        "num_cpus": int,
-        "memory_gb": float,
-        "num_gpus": int,
-        "executor": str,
-        "output_dir": str,
-        "term_lead_s": float,
+    run = session.config.client.run
+    chosen: dict[str, Any] = {
+        "executor": run.executor,
+        "poll_interval_s": run.poll_interval,
+        "max_parallel_jobs": run.max_parallel_jobs,
+        "num_cpus": run.num_cpus,
+        "memory_gb": run.memory_gb,
+        "num_gpus": run.num_gpus,
+        "output_dir": run.output_dir,
+        "term_lead_s": run.term_lead_s,
     }
-    values = {name: session.config.get(f"client.run.{name}", kind) for name, kind in kinds.items()}
-    values.update({name: value for name, value in given.items() if value is not None})
-    chosen = {name: value for name, value in values.items() if value is not None}
+    chosen.update({name: value for name, value in given.items() if value is not None})
     plugins = session.plugins()
-    executor = str(chosen.setdefault("executor", DEFAULT_EXECUTOR))
-    plugins.executor(executor)
-    chosen["output_dir"] = Path(chosen.get("output_dir", "output"))
-    chosen["executor_options"] = executor_options(session, plugins, executor)
+    plugins.executor(chosen["executor"])
+    chosen["executor_options"] = executor_options(session, plugins, chosen["executor"])
     return chosen
 
 

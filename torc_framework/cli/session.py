@@ -84,7 +84,7 @@ class Session:
         if "format_" in self._options:
             return bool(self._options["format_"] == "json")
         try:
-            return self.config.get("client.format", str) == "json"
+            return self.config.client.format == "json"
         except ConfigError:
             return False  # the error is reported by whoever needs the configuration for real
 
@@ -96,9 +96,7 @@ class Session:
     @property
     def log_level(self) -> str:
         """Name of the log level, in Python's words."""
-        given = self._options.get("log_level") or self.config.get("client.log_level", str) or "warn"
-        _one_of("client.log_level", given, LEVELS)
-        return LEVELS[given]
+        return LEVELS[self._options.get("log_level") or self.config.client.log_level]
 
     # --- the server -------------------------------------------------------------------------------
 
@@ -124,7 +122,7 @@ class Session:
     @property
     def url(self) -> str | None:
         """URL of the configured server; None asks for an embedded one."""
-        return self._options.get("url") or self.config.get("client.api_url", str)
+        return self._options.get("url") or self.config.client.api_url
 
     @property
     def client(self) -> "TorcClient":
@@ -132,7 +130,6 @@ class Session:
         if self._client is None:
             from torc_framework.client import TorcClient
 
-            _one_of("client.format", self.config.get("client.format", str) or "table", FORMATS)
             self.start_server()
             if self._server is not None:
                 self._client = TorcClient(self._server.url)
@@ -142,7 +139,7 @@ class Session:
         return self._client
 
     def _credentials(self) -> tuple[str | None, str | None]:
-        username = self._options.get("username") or self.config.get("client.username", str)
+        username = self._options.get("username") or self.config.client.username
         password = self._options.get("password") or os.environ.get("TORC_PASSWORD")
         if username and password is None and sys.stdin.isatty():
             import getpass

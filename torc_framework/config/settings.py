@@ -1,39 +1,50 @@
-"""Settings by dotted key, each with the place it comes from."""
+"""The configuration of one process: what its files and environment say, checked as a whole."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, fields, frozen
 
-from torc_framework.errors import ConfigError
+from torc_framework.config.files import config_files, line_of, read_file
+from torc_framework.config.sections import Sections
+from torc_framework.config.tables import Problem, Values, build, flatten
+from torc_framework.errors import ConfigError, nearest, suggestion
+from torc_framework.models.settings import Leaf, Setting, facts_of, from_file, from_text, kind_of, leaves, section_of
 
-SYSTEM_FILE: Final = Path("/etc/torc/config.toml")
-_SHORT_NAMES: Final = MappingProxyType({"client.api_url": "TORC_API_URL"})
-"""Variables that a key has beside its regular one; the regular one wins."""
-_TRUTH: Final = {
-    **dict.fromkeys(("1", "true", "yes", "on"), True),
-    **dict.fromkeys(("0", "false", "no", "off"), False),
-}
-_T = TypeVar("_T", str, int, float, bool)
+_PREFIX: Final = "TORC_"
+EXECUTOR: Final = "executor"
+"""Section of the options of executors: plugins declare what is in it."""
 
 
 @frozen
-class Setting:
-    """A value and where it was written."""
+class Finding:
+    """One thing that is wrong with the configuration.
 
-    value: Any
+    Attributes:
+        origin: A file, or the words "environment variable NAME".
+        line: Line of the file, from 1; None if it is not known.
+        key: Dotted key.
+    """
+
     origin: str
+    line: int | None
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        """Return it as one line."""
+        place = self.origin if self.line is None else f"{self.origin}:{self.line}"
+        return f"{place}: {self.key} {self.message}" if self.key else f"{place}: {self.message}"
 
 
-def config_files(environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> list[Path]:
-    """Return the configuration files that exist, the weakest first."""
-    from platformdirs import user_config_path
+class WrongConfigError(ConfigError):
+    """Keys or values are wrong; the message is one line for each."""
 
-    candidates = (SYSTEM_FILE, user_config_path("torc") / "config.toml", (folder or Path.cwd()) / "torc.toml")
-    return [path for path in candidates if path.is_file()]
+    def __init__(self, findings: list[Finding]) -> None:
+        self.findings = findings
+        super().__init__("\n".join(map(str, findings)))
 
 
 def default_database(environ: Mapping[str, str] = os.environ) -> Path:
@@ -45,75 +56,225 @@ def default_database(environ: Mapping[str, str] = os.environ) -> Path:
     return user_data_path("torc") / "torc.db"
 
 
-class Config:
-    """Settings of files and environment."""
+@frozen
+class _Option:
+    """A value for an option of an executor, as it was written."""
 
-    def __init__(self, environ: Mapping[str, str], layers: list[tuple[Path, Mapping[str, Any]]]) -> None:
-        self._environ = environ
-        self._layers = layers
+    executor: str
+    name: str
+    value: Any
+    origin: str
+    line: int | None
+    is_text: bool
+
+
+class Config:
+    """The settings in force, and where each was made.
+
+    Attributes:
+        files: The files that were read, the weakest first.
+    """
+
+    def __init__(
+        self,
+        sections: Sections,
+        *,
+        files: Sequence[Path] = (),
+        origins: Mapping[tuple[str, ...], str] | None = None,
+        options: Sequence[_Option] = (),
+    ) -> None:
+        self.sections = sections
+        self.client = sections.client
+        self.server = sections.server
+        self.dash = sections.dash
+        self.files = tuple(files)
+        self._origins = origins or {}
+        self._options = options
 
     @classmethod
-    def load(cls, environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> "Config":
-        """Read the files.
+    def load(
+        cls, environ: Mapping[str, str] = os.environ, folder: Path | None = None, flags: Values | None = None
+    ) -> "Config":
+        """Read files and environment; ``flags`` are values, by path, that win over both.
 
         Raises:
-            ConfigError: a file cannot be read or is no TOML.
+            ConfigError: a file cannot be read, or keys or values are wrong.
         """
-        return cls(environ, [(path, _read(path)) for path in reversed(config_files(environ, folder))])
+        config, findings = cls.examine(environ, folder, flags)
+        if findings:
+            raise WrongConfigError(findings)
+        return config
 
-    def get(self, key: str, kind: type[_T]) -> _T | None:
-        """Return the setting of a dotted key as a ``kind``, or None if it is set nowhere.
+    @classmethod
+    def examine(
+        cls, environ: Mapping[str, str] = os.environ, folder: Path | None = None, flags: Values | None = None
+    ) -> "tuple[Config, list[Finding]]":
+        """Return the configuration without what is wrong in it, and what that is.
 
         Raises:
-            ConfigError: the value is no ``kind``; names its origin.
+            ConfigError: a file cannot be read.
         """
-        setting = self._find(key)
-        return None if setting is None else _convert(key, setting, kind)
+        reading = _Reading()
+        found = config_files(folder)
+        for path in found:
+            reading.add_file(path)
+        reading.add_environment(environ)
+        reading.values |= flags or {}
+        reading.origins |= dict.fromkeys(flags or {}, "flag")
+        problems: list[Problem] = []
+        sections = build(Sections, reading.values, (), problems)
+        assert not problems, "every setting outside of lists has a default"
+        config = cls(sections, files=found, origins=reading.origins, options=reading.options)
+        return config, reading.findings
 
-    def _find(self, key: str) -> Setting | None:
-        for variable in ("TORC_" + key.upper().replace(".", "__").replace("-", "_"), _SHORT_NAMES.get(key)):
-            if variable and self._environ.get(variable):
-                return Setting(self._environ[variable], f"environment variable {variable}")
-        for path, tree in self._layers:
-            value: Any = tree
-            for part in key.split("."):
-                value = value.get(part) if isinstance(value, Mapping) else None
-            if value is not None:
-                return Setting(value, str(path))
-        return None
+    def origin(self, leaf: Leaf) -> str:
+        """Return where a setting was made: a file, a variable, "flag" or "default"."""
+        return self._origins.get(leaf.path, "default")
+
+    def value(self, leaf: Leaf) -> Any:
+        """Return the value of a setting."""
+        value: Any = self.sections
+        for name in leaf.path:
+            value = value[name] if isinstance(value, dict) else getattr(value, name)
+        return value
+
+    def settings(self) -> Iterator[Leaf]:
+        """Yield every setting; those of sections that the user named under their names."""
+        for leaf in leaves(Sections):
+            if "NAME" not in leaf.path:
+                yield leaf
+                continue
+            at = leaf.path.index("NAME")
+            named = self.value(evolve(leaf, path=leaf.path[:at]))
+            yield from (evolve(leaf, path=(*leaf.path[:at], name, *leaf.path[at + 1 :])) for name in named)
+
+    # --- executors --------------------------------------------------------------------------------
+
+    @property
+    def executors(self) -> list[str]:
+        """Names of the executors for which options are set, dashes as underscores."""
+        return sorted({option.executor for option in self._options})
+
+    def executor_options(self, executor: str, kinds: Mapping[str, type[Any]]) -> dict[str, Any]:
+        """Return what is set for an executor's options.
+
+        Args:
+            kinds: bool, int, float or str by the name of the option.
+
+        Raises:
+            ConfigError: an option is not known, or its value is of another kind.
+        """
+        found: dict[str, Any] = {}
+        findings = []
+        for option in self._options:
+            if option.executor != executor.replace("-", "_"):
+                continue
+            key = f"{EXECUTOR}.{executor}.{option.name}"
+            if option.name not in kinds:
+                message = f"is not an option of this executor{suggestion(option.name, list(kinds))}"
+                findings.append(Finding(option.origin, option.line, key, message))
+                continue
+            try:
+                read = from_text if option.is_text else from_file
+                found[option.name] = read(kinds[option.name], _ANYTHING, option.value)
+            except ValueError as error:
+                findings.append(Finding(option.origin, option.line, key, f"is {option.value!r}; {error}"))
+        if findings:
+            raise WrongConfigError(findings)
+        return found
 
 
-def _read(path: Path) -> Mapping[str, Any]:
-    import tomllib
-
-    try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"cannot read the configuration file {path}: {error}") from error
+_ANYTHING: Final = Setting("")
 
 
-def _convert(key: str, setting: Setting, kind: type[_T]) -> _T:
-    spelled, reader = _KINDS[kind]
-    try:
-        value: _T = reader(str(setting.value).strip())
-    except (KeyError, ValueError):
-        raise ConfigError(f"{setting.origin}: {key} is {setting.value!r}; expected {spelled}") from None
-    return value
+class _Reading:
+    """Layers of settings, each over those before it."""
+
+    def __init__(self) -> None:
+        self.values: Values = {}
+        self.origins: dict[tuple[str, ...], str] = {}
+        self.options: list[_Option] = []
+        self.findings: list[Finding] = []
+
+    def add_file(self, path: Path) -> None:
+        """Add a file.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        tables = dict(read_file(path))
+        executors = tables.pop(EXECUTOR, {})
+        problems: list[Problem] = []
+        values = flatten(Sections, tables, (), problems)
+        for name, options in executors.items() if isinstance(executors, Mapping) else [("", executors)]:
+            if not isinstance(options, Mapping):
+                problems.append(
+                    Problem((EXECUTOR, name) if name else (EXECUTOR,), f"is {options!r}; expected a section")
+                )
+                continue
+            for option, value in options.items():
+                line = line_of(path, (EXECUTOR, name, option))
+                self.options.append(_Option(_spelled(name), _spelled(option), value, str(path), line, is_text=False))
+        self.values |= values
+        self.origins |= dict.fromkeys(values, str(path))
+        for problem in problems:
+            key = ".".join(problem.path)
+            self.findings.append(Finding(str(path), line_of(path, problem.path), key, problem.message))
+
+    def add_environment(self, environ: Mapping[str, str]) -> None:
+        """Add what variables say; the regular name of a key wins over its short ones."""
+        for known in leaves(Sections):
+            for short in known.facts.variables:
+                if text := environ.get(short):
+                    self._add_text(known, short, text, is_ours=short.startswith(_PREFIX))
+        for variable, text in environ.items():
+            path = tuple(variable.removeprefix(_PREFIX).lower().split("__"))
+            if not text or not variable.startswith(_PREFIX) or len(path) == 1:
+                continue
+            if path[0] == EXECUTOR and len(path) == 3:
+                self.options.append(_Option(path[1], path[2], text, _variable(variable), None, is_text=True))
+            elif leaf := _leaf(path):
+                self._add_text(leaf, variable, text)
+            else:
+                names = [known.variable for known in leaves(Sections)]
+                hint = suggestion(variable, names) if nearest(variable, names) else "; see 'torc config show'"
+                self.findings.append(Finding(_variable(variable), None, "", f"sets no key of the configuration{hint}"))
+
+    def _add_text(self, leaf: Leaf, variable: str, text: str, *, is_ours: bool = True) -> None:
+        try:
+            value = from_text(leaf.kind, leaf.facts, text)
+        except KeyError:
+            message = "is a list of tables: it is set in a file"
+        except ValueError as error:
+            message = f"is {'set' if leaf.facts.secret else repr(text)}; {error}"
+        else:
+            self.values[leaf.path], self.origins[leaf.path] = value, _variable(variable)
+            return
+        if is_ours:  # other programs mean other things by their variables
+            self.findings.append(Finding(_variable(variable), None, leaf.key, message))
 
 
-def _whole(text: str) -> int:
-    return int(text.removesuffix(".0"))
+def _leaf(path: tuple[str, ...]) -> Leaf | None:
+    """Return the setting at a path."""
+    section: type[Any] | None = Sections
+    parts = iter(path)
+    for name in parts:
+        attribute = next((found for found in fields(section) if found.name == name), None) if section else None
+        if attribute is None:
+            return None
+        kind = kind_of(attribute)
+        section = section_of(kind)
+        if section is None:
+            facts = facts_of(attribute)
+            return Leaf(path, kind, attribute.default, facts) if facts and next(parts, None) is None else None
+        if section is not kind and next(parts, None) is None:  # the name that the user chose
+            return None
+    return None
 
 
-def _truth(text: str) -> bool:
-    return _TRUTH[text.lower()]
+def _spelled(name: str) -> str:
+    return name.replace("-", "_")
 
 
-_KINDS: Final[Mapping[type[Any], tuple[str, Callable[[str], Any]]]] = {
-    bool: ("true or false", _truth),
-    int: ("a whole number", _whole),
-    float: ("a number", float),
-    str: ("a text", str),
-}
-"""How each kind of setting is called and read."""
+def _variable(name: str) -> str:
+    return f"environment variable {name}"

@@ -7,41 +7,38 @@ from typing import Any
 
 from attrs import field, frozen
 
+from torc_framework.models.settings import setting
+
 
 @frozen
 class Partition:
-    """One partition (queue) of a cluster; memory in MiB and walltime in seconds, per node."""
+    """One partition (queue) of a cluster."""
 
-    name: str
-    cpus_per_node: int
-    memory_mb: int
-    max_walltime_secs: int
-    description: str = ""
-    gpus_per_node: int = 0
-    gpu_type: str | None = None
-    gpu_memory_gb: int | None = None
-    shared: bool = False
-    requires_explicit_request: bool = False
+    name: str = setting(doc="Its name.")
+    cpus_per_node: int = setting(doc="CPU cores of a node.", low=1)
+    memory_mb: int = setting(doc="Memory of a node.", unit="MiB", low=1)
+    max_walltime_secs: int = setting(doc="Longest time that may be asked for.", unit="s", low=1)
+    description: str = setting("", "What it is for.")
+    gpus_per_node: int = setting(0, "GPUs of a node.", low=0)
+    gpu_type: str | None = setting(None, "Model of the GPUs.")
+    gpu_memory_gb: int | None = setting(None, "Memory of a GPU.", unit="GiB", low=1)
+    shared: bool = setting(False, "Jobs of several users share a node.")
+    requires_explicit_request: bool = setting(False, "It is taken only when it is named.")
 
 
 @frozen
 class HpcProfile:
-    """One cluster: how it is recognised, what it charges, what it offers.
-
-    Attributes:
-        detect_env_var: ``NAME=value`` that is set on its nodes.
-        detect_hostname: Regular expression that its host names match.
-    """
+    """One cluster: how it is recognised, what it charges, what it offers; its name is chosen by who defines it."""
 
     name: str
-    display_name: str
-    partitions: tuple[Partition, ...] = ()
-    description: str = ""
-    detect_env_var: str | None = None
-    detect_hostname: str | None = None
-    default_account: str | None = None
-    charge_factor_cpu: float = 1.0
-    charge_factor_gpu: float = 10.0
+    display_name: str = setting("", "Name for people; by default the name.")
+    partitions: tuple[Partition, ...] = setting((), "Its partitions.")
+    description: str = setting("", "What it is.")
+    detect_env_var: str | None = setting(None, "`NAME=value` that is set on its nodes.")
+    detect_hostname: str | None = setting(None, "Regular expression that its host names match.")
+    default_account: str | None = setting(None, "Account that is charged.")
+    charge_factor_cpu: float = setting(1.0, "Charge of a node without GPUs for an hour.", low=0)
+    charge_factor_gpu: float = setting(10.0, "Charge of a node with GPUs for an hour.", low=0)
 
 
 @frozen

@@ -64,10 +64,10 @@ def _load(settings: ServerSettings) -> Any:
 
 def _listen(settings: ServerSettings) -> socket.socket:
     try:
-        family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, address = socket.getaddrinfo(settings.url, settings.port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise ListenError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}") from error
+        raise ListenError(f"cannot listen on {settings.url}:{settings.port}: {error.strerror or error}") from error
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 

@@ -1,6 +1,10 @@
-"""What a server is started with."""
+"""What a server is started with: the section ``[server]``, and the flags of ``torc-server run``."""
 
-from attrs import frozen
+from pathlib import Path
+
+from attrs import field, frozen
+
+from torc_framework.models.settings import LOG_LEVELS, setting
 
 DEFAULT_PORT = 8080
 """Port of ``torc-server run`` when none is given."""
@@ -9,21 +13,82 @@ API_PREFIX = "/torc-service/v1"
 
 
 @frozen
+class LoggingSettings:
+    """Log files of the server."""
+
+    log_dir: Path | None = setting(
+        None,
+        "Folder for torc-server.log, which is rotated at 10 MiB; five older files are kept.",
+        variables=("TORC_LOG_DIR",),
+        metavar="DIR",
+    )
+    json_logs: bool = setting(False, "Lines of the log file are JSON objects.")
+
+
+@frozen
+class LimitSettings:
+    """What one client may ask of the server; whoever asks for more is refused and harms nobody."""
+
+    body_mib: int = setting(256, "Largest request; a plan of some hundred thousand jobs.", unit="MiB", low=1)
+    header_kib: int = setting(64, "Longest request line with its headers.", unit="KiB", low=1)
+    stall_secs: float = setting(
+        60.0,
+        "A client that sends nothing of its request, or takes nothing of its answer, for so long is cut off.",
+        unit="s",
+        low=0.1,
+    )
+    connections_per_address: int = setting(2000, "Connections open at once from one address; 0 is no limit.", low=0)
+    streams_per_address: int = setting(100, "Event streams open at once from one address; 0 is no limit.", low=0)
+    heartbeat_secs: float = setting(
+        15.0, "An event stream without news sends a sign of life this often.", unit="s", low=0.1
+    )
+
+
+@frozen
 class ServerSettings:
     """Where the server listens, where it keeps its database, how much it says.
 
     Attributes:
-        host: Name or address to listen on.
-        port: Port to listen on; 0 takes a free one and prints ``TORC_SERVER_PORT=n`` first on stdout.
-        database: Plain path of the database file, or a ``sqlite:`` URL.
-        log_level: debug, info, warning or error.
-        completion_check_interval_secs: Accepted for compatibility; dependents are unblocked at once.
         parent_fd: Inherited pipe; its end of file stops the server, so that it never outlives its parent.
     """
 
-    host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-    database: str = "torc.db"
-    log_level: str = "info"
-    completion_check_interval_secs: float = 30.0
+    url: str = setting("127.0.0.1", "Name or address to listen on.", flags=("-u", "--url", "--host"), metavar="HOST")
+    port: int = setting(
+        DEFAULT_PORT, "Port; 0 takes a free one and prints it.", low=0, high=65_535, flags=("-p", "--port")
+    )
+    database: str = setting(
+        "torc.db",
+        "Database: the path of a file, or its sqlite: URL.",
+        variables=("DATABASE_URL",),
+        flags=("-d", "--database"),
+        metavar="PATH",
+    )
+    log_level: str = setting(
+        "info",
+        "How much is logged.",
+        choices=LOG_LEVELS,
+        variables=("RUST_LOG",),
+        flags=("-l", "--log-level"),
+        metavar="LEVEL",
+    )
+    https: bool = setting(False, "Serve HTTPS; needs a certificate and its key.")
+    tls_cert: Path | None = setting(
+        None, "Certificate chain, a PEM file; the server's own comes first.", metavar="FILE"
+    )
+    tls_key: Path | None = setting(None, "Private key of the certificate, an unencrypted PEM file.", metavar="FILE")
+    threads: int | None = setting(
+        None, "Requests worked on at the same time; by default 40.", low=1, flags=("-t", "--threads"), metavar="N"
+    )
+    completion_check_interval_secs: float = setting(
+        30.0,
+        "Accepted for compatibility; dependents are unblocked at once.",
+        unit="s",
+        low=0,
+        variables=("TORC_COMPLETION_CHECK_INTERVAL_SECS",),
+        flags=("-c", "--completion-check-interval-secs"),
+        metavar="SECONDS",
+    )
+    open_metrics: bool = setting(False, "Anybody may read /metrics, also with access control on.")
+    logging: LoggingSettings = field(factory=LoggingSettings)
+    limits: LimitSettings = field(factory=LimitSettings)
     parent_fd: int | None = None

@@ -1,0 +1,64 @@
+"""Configuration files: where they are, what is in them, and on which line a key stands."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from torc_framework.errors import ConfigError
+
+SYSTEM_FILE: Final = Path("/etc/torc/config.toml")
+_HEADER: Final = re.compile(r"^\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_ASSIGNMENT: Final = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+
+
+def candidates(folder: Path | None = None) -> dict[str, Path]:
+    """Return where configuration files may be, by the word for each place, the weakest first."""
+    from platformdirs import user_config_path
+
+    return {
+        "system": SYSTEM_FILE,
+        "user": user_config_path("torc") / "config.toml",
+        "local": (folder or Path.cwd()) / "torc.toml",
+    }
+
+
+def config_files(folder: Path | None = None) -> list[Path]:
+    """Return the configuration files that exist, the weakest first."""
+    return [path for path in candidates(folder).values() if path.is_file()]
+
+
+def read_file(path: Path) -> Mapping[str, Any]:
+    """Return the tables of a file.
+
+    Raises:
+        ConfigError: it cannot be read or is no TOML; with line and column where they are known.
+    """
+    import tomllib
+
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"cannot read the configuration file {path}: {error}") from error
+
+
+def line_of(path: Path, key: tuple[str, ...]) -> int | None:
+    """Return the line on which a key is set, or the nearest table above it; None if it is not found."""
+    wanted = tuple(part for part in key if not part.isdecimal())  # rows of an array have no names
+    section: tuple[str, ...] = ()
+    best: tuple[int, int] | None = None
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        if header := _HEADER.match(line):
+            here = section = _parts(header[1])
+        elif assignment := _ASSIGNMENT.match(line):
+            here = section + _parts(assignment[1])
+        else:
+            continue
+        if here == wanted[: len(here)] and (best is None or len(here) > best[0]):
+            best = len(here), number
+    return best[1] if best else None
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))

@@ -1,0 +1,108 @@
+"""Every section of the configuration but ``[server]``, which is the server's own declaration."""
+
+from pathlib import Path
+from typing import Final
+
+from attrs import field, frozen
+
+from torc_framework.models.settings import LOG_LEVELS, setting
+from torc_framework.models.sites import HpcProfile
+from torc_framework.server.settings import ServerSettings
+
+FORMATS: Final = ("table", "json")
+"""Output formats."""
+
+
+@frozen(eq=False, repr=False)
+class RunSection:
+    """Defaults of the flags of ``torc run``."""
+
+    executor: str = setting("local", "Who runs the jobs.")
+    poll_interval: float = setting(
+        5.0, "Accepted for compatibility; a runner is woken and never polls.", unit="s", low=0
+    )
+    max_parallel_jobs: int | None = setting(None, "At most this many jobs at once; resources are ignored.", low=1)
+    num_cpus: int | None = setting(None, "CPUs to offer; by default all.", low=1)
+    memory_gb: float | None = setting(None, "Memory to offer; by default all.", unit="GiB", low=0)
+    num_gpus: int | None = setting(None, "GPUs to offer; by default all.", low=0)
+    output_dir: Path = setting(Path("output"), "Folder for logs.")
+    term_lead_s: float = setting(30.0, "Time between SIGTERM and SIGKILL.", unit="s", low=0)
+
+
+@frozen(eq=False, repr=False)
+class SlurmSection:
+    """Defaults of the commands that submit to Slurm."""
+
+    poll_interval: int = setting(30, "Time between looks at the queue.", unit="s", low=1)
+    keep_submission_scripts: bool = setting(False, "Keep the scripts that were submitted.")
+    strict_scheduler_match: bool = setting(False, "Runners take no jobs of other schedulers.")
+
+
+@frozen(eq=False, repr=False)
+class ProfileOverride:
+    """What a user changes of a profile that is built in."""
+
+    default_account: str | None = setting(None, "Account that is charged.")
+
+
+@frozen(eq=False, repr=False)
+class HpcSection:
+    """Clusters."""
+
+    default_account: str | None = setting(None, "Account that is charged when no other is named.")
+    profile_overrides: dict[str, ProfileOverride] = field(factory=dict)
+    custom_profiles: dict[str, HpcProfile] = field(factory=dict)
+
+
+@frozen(eq=False, repr=False)
+class WatchSection:
+    """Defaults of ``torc watch``."""
+
+    poll_interval: float = setting(60.0, "Time between looks at the workflow.", unit="s", low=0)
+    max_retries: int = setting(3, "Most recoveries of one workflow.", low=0)
+    retry_cooldown: float = setting(0.0, "Rest before a recovery.", unit="s", low=0)
+    model: str | None = setting(None, "Language model that is asked about failures.")
+    cache_path: Path | None = setting(None, "File that keeps the model's answers.")
+    rate_limit_per_minute: int = setting(20, "Most questions to the model.", unit="per minute", low=1)
+    audit_log_path: Path | None = setting(None, "File that records questions and answers.")
+    api_key: str | None = setting(None, "Key of the model's service.", secret=True)
+
+
+@frozen(eq=False, repr=False)
+class ClientSection:
+    """The program ``torc``."""
+
+    api_url: str | None = setting(
+        None, "Base URL of the server; without it commands start a server of their own.", variables=("TORC_API_URL",)
+    )
+    format: str = setting("table", "Output format.", choices=FORMATS)
+    log_level: str = setting("warn", "How much is logged to standard error.", choices=LOG_LEVELS)
+    username: str | None = setting(None, "User name for basic authentication.")
+    run: RunSection = field(factory=RunSection)
+    slurm: SlurmSection = field(factory=SlurmSection)
+    hpc: HpcSection = field(factory=HpcSection)
+    watch: WatchSection = field(factory=WatchSection)
+
+
+@frozen(eq=False, repr=False)
+class DashSection:
+    """The dashboard."""
+
+    host: str = setting("127.0.0.1", "Name or address to listen on.")
+    port: int = setting(8090, "Port to listen on.", low=0, high=65_535)
+    api_url: str | None = setting(None, "Base URL of the server; by default that of the client.")
+    torc_bin: str = setting("torc", "The program torc.")
+    torc_server_bin: str = setting("torc-server", "The program torc-server.")
+    standalone: bool = setting(False, "Start a server along with the dashboard.")
+    server_port: int = setting(0, "Port of that server; 0 takes a free one.", low=0, high=65_535)
+    database: str | None = setting(None, "Database of that server.")
+    completion_check_interval_secs: float = setting(5.0, "Passed to that server.", unit="s", low=0)
+
+
+@frozen(eq=False, repr=False)
+class Sections:
+    """The whole configuration but the options of executors, which plugins declare."""
+
+    client: ClientSection = field(factory=ClientSection)
+    server: ServerSettings = field(factory=ServerSettings)
+    dash: DashSection = field(factory=DashSection)

@@ -1,0 +1,200 @@
+"""How a setting is declared: one field of an attrs class that knows its meaning, unit and limits.
+
+A class of settings is a section of the configuration; a field whose type is such a class is a
+section within it. Configuration keys, environment variables, flags, checks and the reference all
+come from these declarations.
+"""
+
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import NOTHING, Attribute, field, fields, frozen, has
+
+_META: Final = "torc_setting"
+_TRUTH: Final = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
+LOG_LEVELS: Final = ("error", "warn", "warning", "info", "debug", "trace")
+"""Log levels by every name that people may give."""
+
+
+@frozen
+class Setting:
+    """What is declared of a setting beside its name, type and default.
+
+    Attributes:
+        doc: One sentence.
+        unit: What a number counts, such as ``s`` or ``GiB``.
+        low: Smallest number.
+        high: Largest number.
+        choices: Texts that are allowed; empty allows all.
+        variables: Short environment variables beside the regular one, which wins.
+        flags: Flags of the command whose options these are; by default ``--name-of-the-field``.
+        metavar: How a flag's value is called in help.
+        secret: Never shown.
+    """
+
+    doc: str
+    unit: str | None = None
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    metavar: str | None = None
+    secret: bool = False
+
+
+def setting(default: Any = NOTHING, doc: str = "", **facts: Any) -> Any:
+    """Declare a setting; ``facts`` are the attributes of `Setting`."""
+    return field(default=default, metadata={_META: Setting(doc, **facts)})
+
+
+@frozen
+class Leaf:
+    """One setting of a section or of a section within it.
+
+    Attributes:
+        path: Names of the sections and of the setting.
+        kind: Type of its value; None, where that is allowed, is left out.
+        default: Value when it is set nowhere; ``NOTHING`` if it must be set.
+    """
+
+    path: tuple[str, ...]
+    kind: Any
+    default: Any
+    facts: Setting
+
+    @property
+    def key(self) -> str:
+        """The dotted name."""
+        return ".".join(self.path)
+
+    @property
+    def variable(self) -> str:
+        """The regular environment variable."""
+        return "TORC_" + "__".join(self.path).upper()
+
+
+def kind_of(attribute: "Attribute[Any]") -> Any:
+    """Return a field's type; None, where that is allowed, is left out."""
+    kind: Any = attribute.type
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        (kind,) = (member for member in typing.get_args(kind) if member is not type(None))
+    return kind
+
+
+def facts_of(attribute: "Attribute[Any]") -> Setting | None:
+    """Return what is declared of a field; None if it is no setting."""
+    found: Setting | None = attribute.metadata.get(_META)
+    return found
+
+
+def section_of(kind: Any) -> type[Any] | None:
+    """Return the class of a section, or of the sections in a table ``name = section``; None for others."""
+    if typing.get_origin(kind) is dict:
+        kind = typing.get_args(kind)[1]
+    return kind if isinstance(kind, type) and has(kind) else None
+
+
+def leaves(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[Leaf]:
+    """Yield the settings of a section; names that a user chooses stand as ``NAME`` in their path."""
+    for attribute in fields(section):
+        kind, here = kind_of(attribute), (*path, attribute.name)
+        if inner := section_of(kind):
+            yield from leaves(inner, here if inner is kind else (*here, "NAME"))
+        elif (facts := facts_of(attribute)) is not None:
+            yield Leaf(here, kind, attribute.default, facts)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def from_text(kind: Any, facts: Setting, text: str) -> Any:
+    """Return the value that a text of the environment or the command line stands for.
+
+    Raises:
+        ValueError: it stands for none; says what was expected.
+    """
+    called, reader = _KINDS[kind]
+    try:
+        value = reader(text.strip())
+    except (KeyError, ValueError):
+        raise ValueError(f"expected {called}") from None
+    return _within(facts, value)
+
+
+def from_file(kind: Any, facts: Setting, value: Any) -> Any:
+    """Return the value that a value of a configuration file stands for.
+
+    Raises:
+        ValueError: it is of another type or out of range; says what was expected.
+    """
+    called, _ = _KINDS[kind]
+    if kind == tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise ValueError(f"expected {called}")
+        return tuple(value)
+    written = _WRITTEN.get(kind, (kind,))
+    if type(value) not in written:
+        raise ValueError(f"expected {called}")
+    return _within(facts, Path(value).expanduser() if kind is Path else kind(value))
+
+
+def _within(facts: Setting, value: Any) -> Any:
+    if facts.choices and value not in facts.choices:
+        raise ValueError(f"expected one of {', '.join(facts.choices)}")
+    unit = f" {facts.unit}" if facts.unit else ""
+    if facts.low is not None and not value >= facts.low:  # also refuses nan
+        raise ValueError(f"expected at least {facts.low:g}{unit}")
+    if facts.high is not None and not value <= facts.high:
+        raise ValueError(f"expected at most {facts.high:g}{unit}")
+    return value
+
+
+def _truth(text: str) -> bool:
+    return _TRUTH[text.lower()]
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part for part in (part.strip() for part in text.split(",")) if part)
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise ValueError
+    return Path(text).expanduser()
+
+
+_KINDS: Final[Mapping[Any, tuple[str, Callable[[str], Any]]]] = {
+    bool: ("true or false", _truth),
+    int: ("a whole number", int),
+    float: ("a number", float),
+    str: ("a text", str),
+    Path: ("a path", _path),
+    tuple[str, ...]: ("a list of texts", _list),
+}
+"""How each kind of value is called, and read from a text."""
+_WRITTEN: Final[Mapping[Any, tuple[type, ...]]] = {float: (float, int), Path: (str,)}
+"""Types that stand for a kind in a file, if not itself alone."""
+
+
+def kind_name(kind: Any) -> str:
+    """Return a kind of value in a word for the reference."""
+    if typing.get_origin(kind) is tuple and (inner := section_of(typing.get_args(kind)[0])):
+        return f"list of {inner.__name__.lower()}s"
+    return _NAMES[kind]
+
+
+_NAMES: Final = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "text",
+    Path: "path",
+    tuple[str, ...]: "list of texts",
+}
