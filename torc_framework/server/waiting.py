@@ -1,17 +1,18 @@
-"""Runners that wait for work, and what wakes them.
+"""Runners that wait for work, streams that wait for events, and what wakes them.
 
-A waiting runner is an entry in memory only: whatever it hears is looked up in the database when it
-is woken. It is woken by a commit of this process that touched its workflow, by a commit of any
-other process, by a newer call of the same runner, or by the end of the server.
+Whoever waits is an entry in memory only: whatever it hears is looked up in the database when it is
+woken. A runner is woken by a commit of this process that touched its workflow, a stream by one that
+stored events of its workflow; both by a commit of any other process and by the end of the server,
+and a runner by a newer call of its own.
 """
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
-from attrs import define
+from attrs import Factory, define
 
 from torc_framework.store.database import Database
 
@@ -21,15 +22,13 @@ OTHERS_INTERVAL_S: Final = 0.5
 
 @define(eq=False)
 class Waiter:
-    """One waiting call.
+    """One call that waits.
 
     Attributes:
-        is_over: It must answer now, without looking for work.
+        is_over: It must answer now, without looking for anything.
     """
 
-    node_id: int
-    seq: int
-    wake: asyncio.Event
+    wake: asyncio.Event = Factory(asyncio.Event)
     is_over: bool = False
 
     def end(self) -> None:
@@ -38,72 +37,118 @@ class Waiter:
         self.wake.set()
 
 
+_W = TypeVar("_W", bound=Waiter)
+_Place = Mapping[int, Set[Waiter]]
+
+
+@define(eq=False)
+class WaitingRunner(Waiter):
+    """A runner's call that waits for work."""
+
+    node_id: int = 0
+    seq: int = 0
+
+
 class WaitingRoom:
-    """All waiting calls of one server; used in its event loop only, except `touched`."""
+    """All waiting calls of one server; used in its event loop only, except `touched` and `told`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiters: dict[int, set[Waiter]] = {}
+        self._runners: dict[int, set[WaitingRunner]] = {}
+        self._followers: dict[int, set[Waiter]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._watch: asyncio.Task[None] | None = None
         self._closed = False
         database.on_commit(self.touched)
+        database.on_events(self.told)
+
+    @property
+    def runner_count(self) -> int:
+        """How many runners wait."""
+        return sum(map(len, self._runners.values()))
+
+    @property
+    def follower_count(self) -> int:
+        """How many streams are open."""
+        return sum(map(len, self._followers.values()))
 
     @contextmanager
     def wait(self, workflow_id: int, node_id: int, seq: int) -> Iterator[Waiter]:
-        """Register a call that may wait; an older one of the same runner ends."""
+        """Register a runner's call that may wait; an older one of the same runner ends."""
+        runner = WaitingRunner(node_id=node_id, seq=seq)
+        for other in self._runners.get(workflow_id, ()):
+            if other.node_id == node_id:
+                (other if other.seq <= seq else runner).end()
+        with self._inside(self._runners, workflow_id, runner):
+            yield runner
+
+    @contextmanager
+    def follow(self, workflow_id: int) -> Iterator[Waiter]:
+        """Register a stream of the workflow's events."""
+        with self._inside(self._followers, workflow_id, follower := Waiter()):
+            yield follower
+
+    @contextmanager
+    def _inside(self, place: dict[int, set[_W]], workflow_id: int, waiter: _W) -> Iterator[None]:
+        """Keep somebody in the room; look out for commits of other processes meanwhile."""
         if self._loop is None:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
-        waiter = Waiter(node_id, seq, asyncio.Event())
         if self._closed:
             waiter.end()
-        others = self._waiters.setdefault(workflow_id, set())
-        for other in others:
-            if other.node_id == node_id:
-                (other if other.seq <= seq else waiter).end()
+        others = place.setdefault(workflow_id, set())
         others.add(waiter)
         if self._watch is None:
             self._watch = self._loop.create_task(self._watch_others())
         try:
-            yield waiter
+            yield
         finally:
             others.discard(waiter)
             if not others:
-                self._waiters.pop(workflow_id, None)
-            if not self._waiters and self._watch is not None:
+                place.pop(workflow_id, None)
+            if not self._runners and not self._followers and self._watch is not None:
                 self._watch.cancel()
                 self._watch = None
 
     def supersede(self, workflow_id: int, node_id: int, seq: int) -> None:
         """End a runner's older calls: what they wait for may not be what it wants now."""
-        for waiter in self._waiters.get(workflow_id, ()):
-            if waiter.node_id == node_id and waiter.seq <= seq:
-                waiter.end()
+        for runner in self._runners.get(workflow_id, ()):
+            if runner.node_id == node_id and runner.seq <= seq:
+                runner.end()
 
     def touched(self, workflow_ids: set[int]) -> None:
         """Wake the runners of these workflows; may be called in any thread."""
-        if self._loop is None:
-            return
+        if self._runners:
+            self._soon(self._runners, workflow_ids)
+
+    def told(self, workflow_ids: set[int]) -> None:
+        """Wake the streams of these workflows; may be called in any thread."""
+        if self._followers:
+            self._soon(self._followers, workflow_ids)
+
+    def _soon(self, place: _Place, workflow_ids: set[int]) -> None:
+        assert self._loop is not None, "whoever is in the room has set it"
         if threading.get_ident() == self._thread:
-            self._wake(workflow_ids)
+            _wake(place, workflow_ids)
         else:
-            self._loop.call_soon_threadsafe(self._wake, workflow_ids)
+            self._loop.call_soon_threadsafe(_wake, place, workflow_ids)
 
     def close(self) -> None:
         """Let every waiting call answer now, and no other wait."""
         self._closed = True
-        for waiters in self._waiters.values():
+        for waiters in (*self._runners.values(), *self._followers.values()):
             for waiter in waiters:
                 waiter.end()
-
-    def _wake(self, workflow_ids: set[int]) -> None:
-        for workflow_id in workflow_ids:
-            for waiter in self._waiters.get(workflow_id, ()):
-                waiter.wake.set()
 
     async def _watch_others(self) -> None:
         while True:
             await asyncio.sleep(OTHERS_INTERVAL_S)
             if self._database.others_committed():
-                self._wake(set(self._waiters))
+                for place in (self._runners, self._followers):
+                    _wake(place, set(place))
+
+
+def _wake(place: _Place, workflow_ids: set[int]) -> None:
+    for workflow_id in workflow_ids:
+        for waiter in place.get(workflow_id, ()):
+            waiter.wake.set()

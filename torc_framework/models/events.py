@@ -1,0 +1,93 @@
+"""Types of events and how grave they are.
+
+The names are those of Torc's event stream and those that only this framework has. An event that a
+person or a program stored may have any type; it is as grave as its own ``severity`` says.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, Final
+
+from attrs import frozen
+
+
+class Severity(IntEnum):
+    """How grave an event is; whoever asks for a level gets that level and all above it."""
+
+    DEBUG = 0
+    INFO = 1
+    WARNING = 2
+    ERROR = 3
+
+    @property
+    def label(self) -> str:
+        """The name a person types and JSON carries."""
+        return self.name.lower()
+
+
+LEVELS: Final[Mapping[str, Severity]] = {severity.label: severity for severity in Severity}
+"""Severities by name."""
+
+
+@frozen
+class EventFacts:
+    """What is true of a type of event.
+
+    Attributes:
+        meaning: What happened, for people.
+        severity: How grave it is.
+        keys: Names of the values that it carries.
+    """
+
+    meaning: str
+    severity: Severity = Severity.INFO
+    keys: tuple[str, ...] = ()
+
+
+_ENDED: Final = ("job_id", "job_name", "status", "return_code", "attempt_id", "run_id", "exit_class", "reason")
+_AGAIN: Final = ("job_id", "job_name", "previous_attempt", "new_attempt", "run_id", "return_code", "reason")
+_NODE: Final = ("compute_node_id", "hostname", "compute_node_type")
+
+FACTS: Final[Mapping[str, EventFacts]] = {
+    "workflow_started": EventFacts("a run of the workflow began", keys=("run_id",)),
+    "workflow_reinitialized": EventFacts("a run of the jobs that are not done began", keys=("run_id",)),
+    "workflow_completed": EventFacts("no job is unfinished"),
+    "workflow_canceled": EventFacts("somebody canceled the workflow", Severity.WARNING, ("canceled_jobs",)),
+    "jobs_ready": EventFacts("jobs wait for nothing any more", Severity.DEBUG, ("job_ids",)),
+    "job_started": EventFacts(
+        "an attempt began", keys=("job_id", "job_name", "compute_node_id", "run_id", "attempt_id")
+    ),
+    "job_completed": EventFacts("the job succeeded", keys=_ENDED),
+    "job_failed": EventFacts("the job failed", Severity.ERROR, _ENDED),
+    "job_terminated": EventFacts("the system stopped the job", Severity.WARNING, _ENDED),
+    "job_canceled": EventFacts("a person, or the failure of a dependency, canceled the job", Severity.WARNING, _ENDED),
+    "job_pending_failed": EventFacts("the job failed and waits for a verdict", keys=_ENDED),
+    "job_retried": EventFacts("the attempt failed and another follows", Severity.WARNING, _AGAIN),
+    "job_lost": EventFacts("nobody knows how the attempt ended; another follows", Severity.WARNING, _AGAIN),
+    "compute_node_started": EventFacts("a runner joined", keys=_NODE),
+    "compute_node_stopped": EventFacts("a runner left", keys=_NODE),
+    "scheduler_node_created": EventFacts(
+        "compute nodes were asked for", keys=("scheduled_compute_node_id", "scheduler_id", "scheduler_type")
+    ),
+    "user_action": EventFacts("a person changed something by hand", keys=("action", "user")),
+}
+"""Every type of event that the server writes by itself."""
+
+_UNNAMED: Final = "event"
+
+
+def type_of(data: Any) -> str:
+    """Return an event's type: its ``event_type``, else its ``category``, else ``event``."""
+    if isinstance(data, Mapping):
+        for key in ("event_type", "category"):
+            if isinstance(name := data.get(key), str) and name:
+                return name
+    return _UNNAMED
+
+
+def severity_of(data: Any) -> Severity:
+    """Return how grave an event is: what is known of its type, else its own ``severity``, else info."""
+    if (facts := FACTS.get(type_of(data))) is not None:
+        return facts.severity
+    own = data.get("severity") if isinstance(data, Mapping) else None
+    return LEVELS.get(own, Severity.INFO) if isinstance(own, str) else Severity.INFO
