@@ -45,17 +45,35 @@ class Connection:
             OSError: the connection failed on the way.
             BrokenAnswerError: the answer is not whole, or no HTTP.
         """
+        answer = self.begin(method, target, headers, body)
+        while not answer.is_whole:
+            self.read_more(answer)
+        return answer
+
+    def begin(self, method: str, target: str, headers: str, body: bytes | None) -> "Answer":
+        """Send a request; return the answer that is to come, nothing of which has arrived yet.
+
+        Raises:
+            OSError: the connection failed on the way.
+        """
         assert self.sock is not None
         content = body or b""
         length = f"Content-Length: {len(content)}\r\n" if content or method in ("POST", "PUT") else ""
         head = f"{method} {target} HTTP/1.1\r\n{self._host}{headers}{length}\r\n".encode("latin-1")
         self.sock.sendall(head + content)
-        answer = Answer()
-        while not answer.is_whole:
-            answer.feed(self.sock.recv(CHUNK))
-        if not answer.keeps_alive:
+        return Answer()
+
+    def read_more(self, answer: "Answer") -> None:
+        """Wait for more of an answer; the connection is closed with one that is its last.
+
+        Raises:
+            OSError: the connection failed on the way.
+            BrokenAnswerError: the answer is not whole, or no HTTP.
+        """
+        assert self.sock is not None
+        answer.feed(self.sock.recv(CHUNK))
+        if answer.is_whole and not answer.keeps_alive:
             self.close()
-        return answer
 
 
 class Answer:
@@ -83,6 +101,12 @@ class Answer:
     def content(self) -> bytes:
         """The body."""
         return b"".join(self._chunks)
+
+    def take(self) -> bytes:
+        """Return what has arrived of the body since the last call, and keep it no longer."""
+        content = self.content
+        self._chunks.clear()
+        return content
 
     def feed(self, chunk: bytes) -> None:
         """Take in what has arrived; nothing means that the connection is closed.

@@ -111,6 +111,33 @@ class Transport:
                 raise outcome.error from outcome.cause
             time.sleep(pause)
 
+    def begin(self, path: str, *, query: dict[str, Any] | None, headers: str, timeout: float) -> tuple[Connection, Answer]:
+        """Ask for an answer that has no end, on a connection of its own; return it when it has begun.
+
+        Args:
+            headers: More header lines, each with its line end.
+            timeout: Seconds to wait for any part of the answer.
+
+        Raises:
+            ServerUnreachableError: no answer, or none in time.
+            ApiError: an answer other than 2xx.
+        """
+        try:
+            connection = self._open(timeout)
+        except (OSError, UnicodeError) as error:
+            raise self._not_connected(error).error from error
+        try:
+            answer = connection.begin("GET", self._address.path + path + query_text(query), self._headers + headers, None)
+            while not answer.is_whole and not 200 <= answer.status < 300:
+                connection.read_more(answer)
+        except OSError as error:
+            connection.close()
+            raise self._no_answer("GET", error, harmless=True) from error
+        if not 200 <= answer.status < 300:
+            connection.close()
+            raise _api_error(answer)
+        return connection, answer
+
     def close(self) -> None:
         """Close every connection; the next request opens another. No other thread may be in a request."""
         for kept in list(self._all):

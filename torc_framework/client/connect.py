@@ -1,0 +1,54 @@
+"""From what a person or an environment says about a server to a client of it."""
+
+import getpass
+import os
+from pathlib import Path
+from typing import Final
+
+from torc_framework.client.core import DEFAULT_TIMEOUT_S
+from torc_framework.client.torc_client import TorcClient
+from torc_framework.errors import ConfigError
+
+DEFAULT_PATIENCE_S: Final = 10.0
+"""Seconds in which scripts ask again where that is safe: a server that restarts is back by then."""
+
+
+def make_api(
+    url: str | None = None,
+    username: str | None = None,
+    password: str | None = None,
+    *,
+    timeout: float = DEFAULT_TIMEOUT_S,
+    patience: float = DEFAULT_PATIENCE_S,
+    tls_ca: str | Path | None = None,
+    verify_tls: bool = True,
+) -> TorcClient:
+    """Return a client of a server; use it in ``with``, or close it.
+
+    Args:
+        url: Base URL, with or without the path ``/torc-service/v1``; else that of ``TORC_API_URL``.
+        username: Who you are, on a server with passwords; else your login name, if there is a password.
+        password: Your password; else that of ``TORC_PASSWORD``.
+        timeout: Seconds a request may wait for the server.
+        patience: Seconds in which a request that failed is sent again where that can do no harm; 0 is never.
+        tls_ca: File or folder with certificates to trust besides the system's; else that of ``TORC_TLS_CA``.
+        verify_tls: Refuse https servers whose certificate is not trusted or names another host.
+
+    Raises:
+        ConfigError: no URL is known, it is none, or the certificates cannot be read.
+    """
+    url = url or os.environ.get("TORC_API_URL")
+    if not url:
+        raise ConfigError("which server? give its URL, or set TORC_API_URL")
+    password = password if password is not None else os.environ.get("TORC_PASSWORD")
+    if password is not None and username is None and "@" not in url:
+        username = os.environ.get("USER") or os.environ.get("USERNAME") or getpass.getuser()
+    return TorcClient(
+        url,
+        username=username,
+        password=password,
+        timeout=timeout,
+        patience=patience,
+        tls_ca=tls_ca or os.environ.get("TORC_TLS_CA") or None,
+        verify_tls=verify_tls,
+    )

@@ -1,0 +1,195 @@
+"""A workflow's events as they happen, over as many connections as that takes."""
+
+import contextlib
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+from attrs import define, frozen
+
+from torc_framework.client.connection import Answer, Connection
+from torc_framework.client.retries import Chance, Failure, Patience
+from torc_framework.client.transport import Transport
+from torc_framework.errors import ApiError, ServerUnreachableError
+from torc_framework.models.events import Severity
+
+SILENCE_S: Final = 60.0
+"""Seconds without a sign of life after which a connection counts as dead; servers give one every 15."""
+FOREVER_S: Final = float(10**9)
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
+
+
+@frozen
+class StreamedEvent:
+    """One event.
+
+    Attributes:
+        id: Its id; whoever has it has every event before it.
+        timestamp: Milliseconds since the epoch.
+        severity: debug, info, warning or error.
+        data: What else is known; the keys depend on the type.
+    """
+
+    id: int
+    workflow_id: int
+    timestamp: int
+    event_type: str
+    severity: str
+    data: Any
+
+
+@define
+class _Content:
+    """The JSON of a frame."""
+
+    workflow_id: int
+    timestamp: int
+    event_type: str
+    severity: str
+    data: Any = None
+
+
+class EventStream:
+    """An iterator over events, oldest first, none left out and none twice; it ends when the workflow is deleted.
+
+    When the server is restarted or the connection breaks, it goes on where it was. Use it as a
+    context, or call `close`, which may be done from another thread and ends the iteration.
+
+    Args:
+        last_event_id: Begin after this event; 0 is the first event of all, None what happens from now on.
+        level: Leave out what is less grave.
+        patience: Seconds to look for the server again after the connection broke; None is for ever.
+
+    Raises, at the beginning and while it is read:
+        ServerUnreachableError: no server answers, or none within ``patience``.
+        ApiError: the server said no; 404 means that there is no such workflow.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        workflow_id: int,
+        *,
+        last_event_id: int | None = None,
+        level: Severity = Severity.INFO,
+        patience: float | None = None,
+    ) -> None:
+        self._transport = transport
+        self._path = f"/workflows/{workflow_id}/events/stream"
+        self._level = level
+        self._patience_s = FOREVER_S if patience is None else patience
+        self._frames = _Frames()
+        self._closed = threading.Event()
+        self.last_event_id = last_event_id
+        """Everything up to this event has been seen; None until the server has said where it begins."""
+        self._connection, self._answer = self._connect()
+        self._events = self._follow()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> StreamedEvent:
+        return next(self._events)
+
+    def close(self) -> None:
+        """End the iteration; harmless when repeated."""
+        self._closed.set()
+        sock = self._connection.sock
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def _connect(self) -> tuple[Connection, Answer]:
+        since = "" if self.last_event_id is None else f"Last-Event-ID: {self.last_event_id}\r\n"
+        headers = f"Accept: text/event-stream\r\n{since}"
+        return self._transport.begin(self._path, query={"level": self._level.label}, headers=headers, timeout=SILENCE_S)
+
+    def _follow(self) -> Iterator[StreamedEvent]:
+        """Yield events until the stream is closed or the workflow is gone."""
+        try:
+            while not self._closed.is_set():
+                yield from self._read()
+                if not self._reconnected():
+                    return
+        finally:
+            self._connection.close()
+
+    def _read(self) -> Iterator[StreamedEvent]:
+        """Yield the events of one connection until it ends."""
+        self._frames = _Frames()
+        while True:
+            for id_, content in self._frames.feed(self._answer.take()):
+                if content is not None and (self.last_event_id is None or id_ > self.last_event_id):
+                    self.last_event_id = id_
+                    yield self._event(id_, content)
+                self.last_event_id = max(id_, self.last_event_id or 0)
+            if self._answer.is_whole or self._closed.is_set():
+                return
+            try:
+                self._connection.read_more(self._answer)
+            except OSError:
+                return
+
+    def _event(self, id_: int, content: bytes) -> StreamedEvent:
+        try:
+            event = msgspec.json.decode(content, type=_Content)
+        except msgspec.DecodeError as error:
+            raise ApiError(200, f"{self._transport.url} sent an event that is none: {error}", content[:500]) from error
+        return StreamedEvent(id_, event.workflow_id, event.timestamp, event.event_type, event.severity, event.data)
+
+    def _reconnected(self) -> bool:
+        """Open another connection; False if there is nothing to follow any more."""
+        self._connection.close()
+        patience = Patience(self._patience_s)
+        while not self._closed.is_set():
+            try:
+                self._connection, self._answer = self._connect()
+            except ServerUnreachableError as error:
+                failure = Failure(error, Chance.ALWAYS)
+            except ApiError as error:
+                if error.status == 404:
+                    return False
+                failure = Failure(error, Chance.ALWAYS if error.status == 429 or error.status >= 500 else Chance.NEVER)
+            else:
+                return True
+            pause = patience.pause_before_next(failure, harmless=True)
+            if pause is None:
+                raise failure.error
+            self._closed.wait(pause)
+        return False
+
+
+class _Frames:
+    """Takes server-sent events apart, however they are cut into pieces."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._id = 0
+        self._data: list[bytes] = []
+
+    def feed(self, piece: bytes) -> Iterator[tuple[int, bytes | None]]:
+        """Yield id and data of each whole frame; data is None for one that only tells the id."""
+        *lines, self._rest = _LINE_END.split(self._rest + piece)
+        for line in lines:
+            if not line:
+                yield self._id, b"\n".join(self._data) if self._data else None
+                self._data = []
+                continue
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"data":
+                self._data.append(value)
+            elif name == b"id" and value.isdigit():
+                self._id = int(value)
