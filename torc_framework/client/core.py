@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 from attrs import fields
@@ -27,6 +27,9 @@ from torc_framework.models.records import (
     WorkflowActionRecord,
     WorkflowRecord,
 )
+
+if TYPE_CHECKING:
+    from torc_framework.client.event_stream import EventStream
 
 DEFAULT_TIMEOUT_S: Final = 60.0
 """Seconds a request may wait for the server."""
@@ -129,6 +132,21 @@ class ClientCore:
     def find(self, kind: type[_R], *, limit: int | None = None, offset: int = 0, **query: Any) -> list[_R]:
         """Return all records at once, ``limit`` at most; `iterate` holds one page at a time."""
         return [*self.iterate(kind, limit=limit, offset=offset, **query)]
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def event_stream(
+        self,
+        workflow_id: int,
+        *,
+        last_event_id: int | None = None,
+        level: str = "info",
+        patience: float | None = None,
+    ) -> "EventStream":
+        """Return the events of a workflow as they happen; the arguments are those of `EventStream`."""
+        from torc_framework.client.event_stream import EventStream
+
+        return EventStream(self._transport, workflow_id, last_event_id=last_event_id, level=level, patience=patience)
 
     # --- how --------------------------------------------------------------------------------------
 

@@ -12,14 +12,13 @@ import msgspec
 from attrs import define, frozen
 
 from torc_framework.client.connection import Answer, Connection
-from torc_framework.client.retries import Chance, Failure, Patience
+from torc_framework.client.retries import FIRST_PAUSE_S, Chance, Failure, Patience
 from torc_framework.client.transport import Transport
 from torc_framework.errors import ApiError, ServerUnreachableError
-from torc_framework.models.events import Severity
 
 SILENCE_S: Final = 60.0
 """Seconds without a sign of life after which a connection counts as dead; servers give one every 15."""
-FOREVER_S: Final = float(10**9)
+_FOREVER_S: Final = float(10**9)
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
 
 
@@ -61,7 +60,7 @@ class EventStream:
 
     Args:
         last_event_id: Begin after this event; 0 is the first event of all, None what happens from now on.
-        level: Leave out what is less grave.
+        level: debug, info, warning or error; what is less grave is left out.
         patience: Seconds to look for the server again after the connection broke; None is for ever.
 
     Raises, at the beginning and while it is read:
@@ -75,14 +74,13 @@ class EventStream:
         workflow_id: int,
         *,
         last_event_id: int | None = None,
-        level: Severity = Severity.INFO,
+        level: str = "info",
         patience: float | None = None,
     ) -> None:
         self._transport = transport
         self._path = f"/workflows/{workflow_id}/events/stream"
         self._level = level
-        self._patience_s = FOREVER_S if patience is None else patience
-        self._frames = _Frames()
+        self._patience_s = _FOREVER_S if patience is None else patience
         self._closed = threading.Event()
         self.last_event_id = last_event_id
         """Everything up to this event has been seen; None until the server has said where it begins."""
@@ -114,7 +112,7 @@ class EventStream:
     def _connect(self) -> tuple[Connection, Answer]:
         since = "" if self.last_event_id is None else f"Last-Event-ID: {self.last_event_id}\r\n"
         headers = f"Accept: text/event-stream\r\n{since}"
-        return self._transport.begin(self._path, query={"level": self._level.label}, headers=headers, timeout=SILENCE_S)
+        return self._transport.begin(self._path, query={"level": self._level}, headers=headers, timeout=SILENCE_S)
 
     def _follow(self) -> Iterator[StreamedEvent]:
         """Yield events until the stream is closed or the workflow is gone."""
@@ -128,13 +126,12 @@ class EventStream:
 
     def _read(self) -> Iterator[StreamedEvent]:
         """Yield the events of one connection until it ends."""
-        self._frames = _Frames()
+        frames = _Frames()
         while True:
-            for id_, content in self._frames.feed(self._answer.take()):
-                if content is not None and (self.last_event_id is None or id_ > self.last_event_id):
-                    self.last_event_id = id_
+            for id_, content in frames.feed(self._answer.take()):
+                self.last_event_id = id_
+                if content is not None:
                     yield self._event(id_, content)
-                self.last_event_id = max(id_, self.last_event_id or 0)
             if self._answer.is_whole or self._closed.is_set():
                 return
             try:
@@ -153,6 +150,7 @@ class EventStream:
         """Open another connection; False if there is nothing to follow any more."""
         self._connection.close()
         patience = Patience(self._patience_s)
+        self._closed.wait(FIRST_PAUSE_S)
         while not self._closed.is_set():
             try:
                 self._connection, self._answer = self._connect()

@@ -111,7 +111,9 @@ class Transport:
                 raise outcome.error from outcome.cause
             time.sleep(pause)
 
-    def begin(self, path: str, *, query: dict[str, Any] | None, headers: str, timeout: float) -> tuple[Connection, Answer]:
+    def begin(
+        self, path: str, *, query: dict[str, Any] | None, headers: str, timeout: float
+    ) -> tuple[Connection, Answer]:
         """Ask for an answer that has no end, on a connection of its own; return it when it has begun.
 
         Args:
@@ -127,7 +129,9 @@ class Transport:
         except (OSError, UnicodeError) as error:
             raise self._not_connected(error).error from error
         try:
-            answer = connection.begin("GET", self._address.path + path + query_text(query), self._headers + headers, None)
+            answer = connection.begin(
+                "GET", self._address.path + path + query_text(query), self._headers + headers, None
+            )
             while not answer.is_whole and not 200 <= answer.status < 300:
                 connection.read_more(answer)
         except OSError as error:

@@ -17,6 +17,7 @@ from torc_framework.server.endpoints import mount
 from torc_framework.server.hot import Hot
 from torc_framework.server.middleware import Envelope
 from torc_framework.server.settings import API_PREFIX, ServerSettings
+from torc_framework.server.stream import EventStreams
 from torc_framework.server.waiting import WaitingRoom
 from torc_framework.server.workflows import WORKFLOW_ENDPOINTS
 from torc_framework.store.database import Database
@@ -52,7 +53,8 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
         telemetry={"tracing": False, "metrics": False, "logs": False},  # would be looked for at each request
     )
     app.state.room = room
-    app.router.routes[:0] = Hot(database, room).routes()
+    streams = EventStreams(database, room, settings.limits)
+    app.router.routes[:0] = [*Hot(database, room).routes(), *streams.routes()]
     app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)
     app.add_api_route(f"{API_PREFIX}/version", _version, include_in_schema=False)
     endpoints = [*WORKFLOW_ENDPOINTS, *record_endpoints()]

@@ -136,9 +136,11 @@ class WaitingRoom:
     def close(self) -> None:
         """Let every waiting call answer now, and no other wait."""
         self._closed = True
-        for waiters in (*self._runners.values(), *self._followers.values()):
-            for waiter in waiters:
-                waiter.end()
+        places: tuple[_Place, ...] = (self._runners, self._followers)
+        for place in places:
+            for waiters in place.values():
+                for waiter in waiters:
+                    waiter.end()
 
     async def _watch_others(self) -> None:
         while True:
