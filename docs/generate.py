@@ -157,8 +157,7 @@ def spec() -> str:
         "# Workflow spec\n",
         "A spec is a YAML (1.2), JSON, JSON5 or KDL (1 and 2) file; the suffix says which.",
         "Fields that are not listed are errors.",
-        "Checked and stored, but not carried out by `torc run`: `actions`, `resource_monitor` (peak memory and CPU",
-        "time are always measured), and everything for Slurm.",
+        "Checked and stored, but not carried out by `torc run`: `actions`, and everything for Slurm.",
         "[Parameters and references](parameters.md) says what may stand in braces.\n",
     ]
     for owner in dict.fromkeys(owners):

@@ -47,7 +47,7 @@ def create(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Spec file: YAML, JSON, JSON5 or KDL.")],
     *,
     user: User = None,
-    no_resource_monitoring: Annotated[bool, typer.Option("--no-resource-monitoring", help="Do not monitor.")] = False,
+    no_resource_monitoring: Annotated[bool, typer.Option("--no-resource-monitoring", help="No samples.")] = False,
     skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would be created.")] = False,
 ) -> None:
@@ -67,7 +67,7 @@ def create(
         return
     loaded = spec.load_plan(file, options=options)
     if no_resource_monitoring:
-        loaded.plan.workflow.resource_monitor_config = None
+        loaded.plan.workflow.resource_monitor_config = '{"enabled":false}'
     specs.stamp_files(loaded.plan)
     stored = session.client.create_from_plan(loaded.plan)
     for warning in loaded.warnings:

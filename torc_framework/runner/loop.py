@@ -21,6 +21,7 @@ from torc_framework.runner.endings import Coroner
 from torc_framework.runner.hand import AttemptMaker, JobInHand, Stage
 from torc_framework.runner.interrupts import Interrupts, Waker
 from torc_framework.runner.log import RunnerLog
+from torc_framework.runner.monitor import Monitor
 from torc_framework.runner.news import EventSender
 from torc_framework.runner.pool import Pool
 from torc_framework.runner.registration import Registration
@@ -68,6 +69,7 @@ class Runner:
         patience_s = workflow.compute_node_wait_for_healthy_database_minutes * 60.0
         self._courier = Courier(self._client, self._blank_request, context.workflow_id, self._waker.wake, patience_s)
         self._crew = Crew(plugins.executor, settings.executor_options, context, self._watch_launcher)
+        self._monitor = Monitor(workflow.resource_monitor_config, self._crew.get, context, self._log)
         try:
             self._register(plugins)
         except BaseException:
@@ -148,6 +150,7 @@ class Runner:
 
     def _dispose(self) -> None:
         """Give back what this process holds; what is not settled stays for the next runner."""
+        self._monitor.close()
         self._courier.close()
         self._crew.abandon()
         self._registration.identity.release()
@@ -171,6 +174,7 @@ class Runner:
         self._listen(now)
         self._read_answers(now)
         self._end_scripts(now)
+        self._monitor.look(now)
         for item in self._stops.run(now):
             self._log.info("job_stopped", job_id=item.key.job_id, reason=item.stop_reason, forced=item.stop_forced)
         if self._stopping is None:
@@ -188,7 +192,8 @@ class Runner:
     def _sleep(self, now: float, wishes: Wishes) -> None:
         """Wait until something happens or is due."""
         due = [now + LONGEST_SLEEP_S]
-        due += [when for when in (self._courier.next_due(now, wishes), self._stops.next_due()) if when is not None]
+        timers = self._courier.next_due(now, wishes), self._stops.next_due(), self._monitor.next_due()
+        due += [when for when in timers if when is not None]
         if (interval := self._crew.poll_interval_s()) is not None:
             due.append(now + interval)
         if self._asked_in_vain and (leaving := self._idle_until()) > now:
@@ -285,7 +290,9 @@ class Runner:
         item.started_at = at
         if item.stage is Stage.QUEUED:
             self._workload.move(item, Stage.RUNNING)
-        self._stops.limit(item, now, time.time() - at)
+        age_s = time.time() - at
+        self._stops.limit(item, now, age_s)
+        self._monitor.begin(item, now, age_s)
         self._courier.report_started(StartedReport(item.key.job_id, item.key.attempt_id, at), now)
         self._log.detail("job_started", job_id=item.key.job_id, attempt_id=item.key.attempt_id)
         if self._stopping is not None:
@@ -293,8 +300,10 @@ class Runner:
 
     def _conclude(self, item: JobInHand, observation: ExitObservation, now: float) -> None:
         """Examine an ended attempt and report it."""
-        ending = self._coroner.examine(item, observation)
+        measured = self._monitor.end(item.key, observation)
+        ending = self._coroner.examine(item, measured.observation)
         report = ending.report
+        measured.complete(report)
         if not self._survives(item.executor):
             self._spool.add(report)
         self._workload.drop(item)

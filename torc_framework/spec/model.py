@@ -143,13 +143,13 @@ class ActionSpec:
 class ResourceMonitorSpec:
     """How resource use is watched."""
 
-    enabled: Annotated[bool, Meta(description="Watch it.")] = False
+    enabled: Annotated[bool, Meta(description="Sample jobs while they run.")] = True
     granularity: Annotated[
         Literal["summary", "time_series", "Summary", "TimeSeries"],
-        Meta(description="Peaks and means, or every sample."),
+        Meta(description="Peaks and means in the results, or also every sample in a file."),
     ] = "summary"
-    sample_interval_seconds: Annotated[Count, Meta(description="Seconds between samples.")] = 5
-    generate_plots: Annotated[bool, Meta(description="Draw plots at the end.")] = False
+    sample_interval_seconds: Annotated[Count, Meta(description="Seconds between two samples of a job.")] = 5
+    generate_plots: Annotated[bool, Meta(description="Reserved; `torc plot-resources` draws plots.")] = False
 
 
 @define(kw_only=True)

@@ -1,0 +1,145 @@
+"""A file of samples: a small SQLite database that people query too. Tables and names are Torc's.
+
+Only whole ticks are ever seen by readers, also when the writer is killed in the middle of one. The
+journal is SQLite's plain one, since output directories are often on network file systems, where
+its write-ahead log does not work.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import Factory, astuple, define, fields, frozen
+
+if TYPE_CHECKING:
+    import sqlite3  # elsewhere imported when a file is used: most runners write none
+
+FOLDER: Final = "resource_utilization"
+"""Folder of these files, within the output directory."""
+BUSY_S: Final = 5.0
+"""How long to wait for another process that writes the same file."""
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS job_metadata (job_id INTEGER PRIMARY KEY, job_name TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS job_resource_samples (
+    id INTEGER PRIMARY KEY,
+    job_id INTEGER NOT NULL,
+    timestamp REAL NOT NULL,
+    cpu_percent REAL NOT NULL,
+    memory_bytes INTEGER NOT NULL,
+    num_processes INTEGER NOT NULL,
+    attempt_id INTEGER NOT NULL DEFAULT 1,
+    gpu_memory_bytes INTEGER
+);
+CREATE INDEX IF NOT EXISTS job_resource_samples_by_job ON job_resource_samples (job_id, timestamp);
+"""
+
+
+@frozen
+class Sample:
+    """What one attempt used at one moment.
+
+    Attributes:
+        timestamp: Seconds since the epoch, UTC.
+        cpu_percent: CPU use since the sample before; 100 is one core.
+        memory_bytes: Memory of all its processes.
+        num_processes: How many they are.
+        gpu_memory_bytes: GPU memory of all its processes; None where that is not known.
+    """
+
+    job_id: int
+    timestamp: float
+    cpu_percent: float
+    memory_bytes: int
+    num_processes: int
+    attempt_id: int = 1
+    gpu_memory_bytes: int | None = None
+
+
+_COLUMNS: Final = tuple(attribute.name for attribute in fields(Sample))
+_INSERT: Final = f"INSERT INTO job_resource_samples ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+
+
+@define
+class Series:
+    """The samples of one attempt, oldest first."""
+
+    job_id: int
+    attempt_id: int
+    job_name: str
+    samples: list[Sample] = Factory(list)
+
+
+def series_path(output_dir: Path, hostname: str, workflow_id: int, run_id: int) -> Path:
+    """Return where a runner's samples go."""
+    return output_dir / FOLDER / f"resource_metrics_{hostname}_{workflow_id}_{run_id}.db"
+
+
+class SeriesWriter:
+    """Appends to a file of samples; to be used in one thread.
+
+    Raises:
+        OSError: the file cannot be made or written. What was to be written is lost, what was written stays.
+    """
+
+    def __init__(self, path: Path) -> None:
+        import sqlite3
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._error = sqlite3.Error
+        self._named: set[int] = set()
+        try:
+            self._connection = sqlite3.connect(path, timeout=BUSY_S)
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise OSError(f"{path}: {error}") from error
+
+    def add(self, samples: Sequence[Sample], names: Mapping[int, str]) -> None:
+        """Append the samples of one tick in one transaction; ``names`` holds the jobs' names by id."""
+        new = [(job_id, name) for job_id, name in names.items() if job_id not in self._named]
+        try:
+            with self._connection:
+                self._connection.executemany("INSERT OR REPLACE INTO job_metadata VALUES (?, ?)", new)
+                self._connection.executemany(_INSERT, [astuple(sample) for sample in samples])
+        except self._error as error:
+            raise OSError(f"samples are lost: {error}") from error
+        self._named.update(names)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def read_series(path: Path) -> list[Series]:
+    """Return the samples of a file by job and attempt, also of one that Torc wrote.
+
+    Raises:
+        ValueError: it is no such file.
+        OSError: it cannot be read.
+    """
+    import sqlite3
+
+    with path.open("rb"):  # SQLite would say less about what is wrong
+        pass
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as connection:
+            return _read(connection)
+    except sqlite3.Error as error:
+        raise ValueError(f"{path} is not a file of resource samples: {error}") from error
+
+
+def _read(connection: "sqlite3.Connection") -> list[Series]:
+    names: dict[int, str] = dict(connection.execute("SELECT job_id, job_name FROM job_metadata"))
+    known = {row[1] for row in connection.execute("PRAGMA table_info(job_resource_samples)")}
+    columns = [name for name in _COLUMNS if name in known]
+    found: dict[tuple[int, int], Series] = {}
+    rows: Any = connection.execute(f"SELECT {', '.join(columns)} FROM job_resource_samples ORDER BY timestamp, id")
+    for row in rows:
+        sample = Sample(**dict(zip(columns, row, strict=True)))
+        key = sample.job_id, sample.attempt_id
+        if key not in found:
+            found[key] = Series(*key, names.get(sample.job_id) or f"job {sample.job_id}")
+        found[key].samples.append(sample)
+    return [found[key] for key in sorted(found)]

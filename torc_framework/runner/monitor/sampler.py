@@ -1,0 +1,198 @@
+"""One thread that samples all jobs of a runner.
+
+It spends its time in short system calls, which leave the interpreter to the runner's own thread,
+so that a process of its own would cost more than it spares.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+from attrs import define, field, frozen
+
+from torc_framework.executors import AttemptKey
+from torc_framework.metrics import Sample, SeriesWriter
+from torc_framework.runner.monitor.gpu import GpuMeter
+from torc_framework.runner.monitor.tree import Moment, Tree
+
+TICK_S: Final = 1.0
+"""Jobs are sampled at whole ticks, so that all samples of one moment have one time."""
+CLOSE_PATIENCE_S: Final = 5.0
+"""How long the end of a runner waits for a sample that is being written."""
+
+
+@frozen
+class Usage:
+    """What the samples of one attempt say; bytes, and percent of one core."""
+
+    samples: int
+    peak_memory_bytes: int
+    avg_memory_bytes: int
+    peak_cpu_percent: float
+    peak_processes: int
+    cpu_time_s: float
+    peak_gpu_memory_bytes: int | None = None
+    cgroup_peak_memory_bytes: int | None = None
+
+
+@define(eq=False)
+class Watch:
+    """One attempt under observation. ``born`` is its start on the monotonic clock."""
+
+    key: AttemptKey
+    job_name: str
+    tree: Tree
+    born: float
+    samples: int = 0
+    _seen_at: float = field(default=0.0, init=False)
+    _cpu_s: float = field(default=0.0, init=False)
+    _cpu_total_s: float = field(default=0.0, init=False)
+    _memory_sum: int = field(default=0, init=False)
+    _peak_memory: int = field(default=0, init=False)
+    _peak_cpu: float = field(default=0.0, init=False)
+    _peak_processes: int = field(default=0, init=False)
+    _peak_gpu: int | None = field(default=None, init=False)
+    _cgroup_peak: int | None = field(default=None, init=False)
+
+    def record(self, moment: Moment, cgroup_peak: int | None, now: float) -> float:
+        """Take in a sample; return the CPU use since the one before in percent of a core."""
+        since = self._seen_at if self.samples else self.born
+        # Less than before means that a process took its share along when it left the tree.
+        used = max(0.0, moment.cpu_s - self._cpu_s)
+        percent = 100 * used / max(now - since, 0.01)
+        self.samples += 1
+        self._seen_at, self._cpu_s = now, moment.cpu_s
+        self._cpu_total_s += used
+        self._memory_sum += moment.memory_bytes
+        self._peak_memory = max(self._peak_memory, moment.memory_bytes)
+        self._peak_cpu = max(self._peak_cpu, percent)
+        self._peak_processes = max(self._peak_processes, moment.processes)
+        self._peak_gpu = _larger(self._peak_gpu, moment.gpu_memory_bytes)
+        self._cgroup_peak = _larger(self._cgroup_peak, cgroup_peak)
+        return percent
+
+    def usage(self) -> Usage | None:
+        """Return what was seen; None if there is no sample."""
+        if not self.samples:
+            return None
+        return Usage(
+            self.samples,
+            self._peak_memory,
+            self._memory_sum // self.samples,
+            self._peak_cpu,
+            self._peak_processes,
+            self._cpu_total_s,
+            self._peak_gpu,
+            self._cgroup_peak,
+        )
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+class Sampler:
+    """Samples attempts at whole seconds; its thread exists once there is something to sample.
+
+    Args:
+        interval_s: Seconds between two samples of an attempt; the first comes at the next tick.
+        open_series: Opens the file for all samples; None keeps peaks and means only.
+        on_trouble: Called in the sampler's thread when samples cannot be written; sampling goes on.
+    """
+
+    def __init__(
+        self, interval_s: int, open_series: Callable[[], SeriesWriter] | None, on_trouble: Callable[[str], None]
+    ) -> None:
+        self._interval_s, self._open_series, self._on_trouble = interval_s, open_series, on_trouble
+        self._watches: dict[AttemptKey, Watch] = {}
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._series: SeriesWriter | None = None
+
+    def add(self, watches: Iterable[Watch]) -> None:
+        """Begin to sample attempts."""
+        with self._changed:
+            self._watches.update((watch.key, watch) for watch in watches)
+            self._changed.notify()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="torc-monitor", daemon=True)
+            self._thread.start()
+
+    def remove(self, key: AttemptKey) -> Usage | None:
+        """Sample an attempt no more; return what was seen of it."""
+        with self._changed:
+            watch = self._watches.pop(key, None)
+            return None if watch is None else watch.usage()
+
+    def close(self) -> None:
+        """Sample nothing any more."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(CLOSE_PATIENCE_S)
+
+    def _work(self) -> None:
+        gpus = GpuMeter()
+        while (due := self._wait()) is not None:
+            samples = self._sample(due, gpus.bytes_by_pid())
+            if self._open_series is not None and samples:
+                self._keep(samples, {watch.key.job_id: watch.job_name for watch in due})
+        if self._series is not None:
+            self._series.close()
+
+    def _wait(self) -> list[Watch] | None:
+        """Wait for the next tick with something due; return it, or None at the end."""
+        with self._changed:
+            while True:
+                while not self._watches and not self._closing:
+                    self._changed.wait()
+                now = time.monotonic()
+                tick = int(now / TICK_S) + 1
+                while not self._closing and (left := tick * TICK_S - time.monotonic()) > 0:
+                    self._changed.wait(left)
+                if self._closing:
+                    return None
+                is_common = tick % self._interval_s == 0
+                if due := [watch for watch in self._watches.values() if is_common or not watch.samples]:
+                    return due
+
+    def _sample(self, due: list[Watch], gpu_bytes: dict[int, int] | None) -> list[Sample]:
+        at = time.time()
+        samples = []
+        for watch in due:
+            moment = watch.tree.look(gpu_bytes)
+            now = time.monotonic()
+            if moment is None:
+                continue  # it has ended; the runner is about to hear of it
+            cgroup_peak = watch.tree.cgroup_peak_bytes()
+            with self._changed:
+                percent = watch.record(moment, cgroup_peak, now)
+            key = watch.key
+            samples.append(
+                Sample(
+                    key.job_id,
+                    at,
+                    round(percent, 2),
+                    moment.memory_bytes,
+                    moment.processes,
+                    key.attempt_id,
+                    moment.gpu_memory_bytes,
+                )
+            )
+        return samples
+
+    def _keep(self, samples: list[Sample], names: dict[int, str]) -> None:
+        """Write samples; a file that cannot be written is given up, not the runner."""
+        try:
+            if self._series is None and self._open_series is not None:
+                self._series = self._open_series()
+            if self._series is not None:
+                self._series.add(samples, names)
+        except OSError as error:
+            self._open_series = None
+            with suppress(Exception):
+                self._on_trouble(str(error))
