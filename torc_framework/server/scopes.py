@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from torc_framework.store.access import check_admin, check_own_name, check_owner_kept, check_workflow, record_check
+from torc_framework.store.access import (
+    check_admin,
+    check_group_admin,
+    check_own_name,
+    check_owner_kept,
+    check_sharing,
+    check_workflow,
+    record_check,
+)
 from torc_framework.store.records import Resource
 from torc_framework.store.sql import Tx
 
@@ -82,6 +90,27 @@ def _kept_owner(tx: Tx, call: "Call") -> None:
 
 KEPT_OWNER: Final = Scope("workflow, owner kept", _kept_owner)
 """The path's ``id`` is a workflow; only administrators give it to another owner."""
+
+
+GROUP_ADMINS: Final = Scope("group admins", lambda tx, call: check_group_admin(tx, call.caller, call.id))
+"""Administrators, and admins of the group that is the path's ``id``."""
+
+
+def _sharing(tx: Tx, call: "Call") -> None:
+    check_sharing(tx, call.caller, call.id, call.ids["group_id"] if call.body is None else call.body["group_id"])
+
+
+SHARING: Final = Scope("sharing", _sharing)
+"""The owner of the workflow that is the path's ``id``, and admins of the group that is in path or body."""
+
+
+def _asked(tx: Tx, call: "Call") -> None:
+    if call.words["user_name"] != call.caller.name:
+        check_workflow(tx, call.caller, call.ids["workflow_id"])
+
+
+ASKED: Final = Scope("asked", _asked)
+"""The path's ``workflow_id``, unless it is about the caller."""
 
 
 def of_record(resource: Resource) -> Scope:

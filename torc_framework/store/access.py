@@ -1,6 +1,7 @@
 """Who may see and change which workflow.
 
-A workflow belongs to its owner and to the members of the groups that it is shared with.
+A workflow belongs to its owner and to the members of the groups that it is shared with; see
+``groups`` for those. Every check below is free of queries for callers who are not restricted.
 """
 
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from attrs import frozen
 
+from torc_framework.store import access_tables as a
 from torc_framework.store import tables as t
 from torc_framework.store.errors import ForbiddenError
 from torc_framework.store.records import Resource
@@ -16,6 +18,10 @@ from torc_framework.store.sql import Statement, Tx, param
 
 ANONYMOUS: Final = "anonymous"
 """Name of callers that did not say who they are."""
+GROUP_ADMIN: Final = "admin"
+"""Role of those who say who is in a group."""
+ROLES: Final = (GROUP_ADMIN, "member")
+"""Roles that a member of a group may have."""
 
 
 @frozen
@@ -39,7 +45,31 @@ class Caller:
 EVERYBODY: Final = Caller()
 """The caller of a server that does not ask who is calling."""
 
+
+def _shared(workflow_id: Any, user: Any) -> sa.Select[Any]:
+    """Return the sharings of a workflow with groups that a person is in."""
+    shared, member = a.WORKFLOW_ACCESS_GROUP.c, a.USER_GROUP_MEMBERSHIP.c
+    return sa.select(shared.workflow_id).where(
+        shared.workflow_id == workflow_id, shared.group_id == member.group_id, member.user_name == user
+    )
+
+
 _OWNER: Final = Statement(sa.select(t.WORKFLOW.c.user).where(t.WORKFLOW.c.id == param("workflow")), "workflow")
+_IS_SHARED: Final = Statement(_shared(param("workflow"), param("user")).limit(1), "workflow", "user")
+_ROLE: Final = Statement(
+    sa.select(a.USER_GROUP_MEMBERSHIP.c.role).where(
+        a.USER_GROUP_MEMBERSHIP.c.user_name == param("user"), a.USER_GROUP_MEMBERSHIP.c.group_id == param("group")
+    ),
+    "user",
+    "group",
+)
+
+
+def may_use(tx: Tx, user: str, workflow_id: int) -> bool:
+    """Say whether a workflow is a person's own or shared with a group that the person is in."""
+    return bool(
+        tx.value(_OWNER, workflow_id) == user or tx.value(_IS_SHARED, workflow_id, user) is not None,
+    )
 
 
 def check_workflow(tx: Tx, caller: Caller, workflow_id: int) -> None:
@@ -48,10 +78,9 @@ def check_workflow(tx: Tx, caller: Caller, workflow_id: int) -> None:
     Raises:
         ForbiddenError: neither owner nor member of a group that it is shared with.
     """
-    if not caller.is_restricted:
+    if not caller.is_restricted or may_use(tx, caller.name, workflow_id):
         return
-    owner = tx.value(_OWNER, workflow_id)
-    if owner is not None and owner != caller.name:
+    if tx.value(_OWNER, workflow_id) is not None:
         raise ForbiddenError(f"User {caller.name!r} does not have access to workflow {workflow_id}")
 
 
@@ -66,13 +95,13 @@ def check_admin(caller: Caller) -> None:
 
 
 def check_own_name(caller: Caller, user: str | None) -> None:
-    """Refuse a caller who makes a workflow, or gives one away, in the name of somebody else.
+    """Refuse a caller who makes a workflow in the name of somebody else.
 
     Raises:
         ForbiddenError: the name is another's.
     """
     if caller.is_restricted and user != caller.name:
-        raise ForbiddenError(f"User {caller.name!r} cannot create or own workflows as {user!r}")
+        raise ForbiddenError(f"User {caller.name!r} cannot create workflows of user {user!r}")
 
 
 def check_owner_kept(tx: Tx, caller: Caller, workflow_id: int, user: str | None) -> None:
@@ -83,6 +112,34 @@ def check_owner_kept(tx: Tx, caller: Caller, workflow_id: int, user: str | None)
     """
     if caller.is_restricted and user not in (None, tx.value(_OWNER, workflow_id)):
         check_admin(caller)
+
+
+def check_group_admin(tx: Tx, caller: Caller, group_id: int) -> None:
+    """Refuse a caller who may not say who is in a group.
+
+    Raises:
+        ForbiddenError: neither administrator of the server nor of the group.
+    """
+    if caller.is_restricted and tx.value(_ROLE, caller.name, group_id) != GROUP_ADMIN:
+        raise ForbiddenError(f"User {caller.name!r} is neither a system administrator nor an admin of group {group_id}")
+
+
+def check_sharing(tx: Tx, caller: Caller, workflow_id: int, group_id: int) -> None:
+    """Refuse a caller who may not share a workflow with a group, or take it back.
+
+    A group's admin may do so only with workflows that the admin has a right to: otherwise the role
+    would open every workflow.
+
+    Raises:
+        ForbiddenError: neither the owner, nor an admin of the group with a right to the workflow.
+    """
+    check_workflow(tx, caller, workflow_id)
+    if not caller.is_restricted or tx.value(_OWNER, workflow_id) in (None, caller.name):
+        return
+    if tx.value(_ROLE, caller.name, group_id) != GROUP_ADMIN:
+        raise ForbiddenError(
+            f"User {caller.name!r} is neither the owner of workflow {workflow_id} nor an admin of group {group_id}"
+        )
 
 
 def record_check(resource: Resource) -> Callable[[Tx, Caller, int], None]:
@@ -102,5 +159,7 @@ def visible(caller: Caller, resource: Resource) -> list[sa.ColumnElement[bool]]:
     if not caller.is_restricted:
         return []
     column = t.WORKFLOW.c.id if resource.table is t.WORKFLOW else resource.table.c.workflow_id
-    mine: sa.Select[Any] = sa.select(t.WORKFLOW.c.id).where(t.WORKFLOW.c.user == caller.name)
-    return [column.in_(mine)]
+    shared, member = a.WORKFLOW_ACCESS_GROUP.c, a.USER_GROUP_MEMBERSHIP.c
+    own = sa.select(t.WORKFLOW.c.id).where(t.WORKFLOW.c.user == caller.name)
+    others = sa.select(shared.workflow_id).where(shared.group_id == member.group_id, member.user_name == caller.name)
+    return [column.in_(own.union(others))]
