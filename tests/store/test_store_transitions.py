@@ -25,6 +25,7 @@ CALLS: dict[str, Callable[[Tx, int, int, JobStatus], Any]] = {
     "released": lambda tx, job, _wf, _target: transitions.released(tx, [job]),
     "attempt_started": lambda tx, job, _wf, _target: transitions.attempt_started(tx, 7, [job]),
     "attempt_ended": lambda tx, job, _wf, target: transitions.attempt_ended(tx, [(int(target), 0, None, job)]),
+    "recorded": lambda tx, job, _wf, target: transitions.recorded(tx, job, target, badly=False, result_id=None),
     "attempt_retried": lambda tx, job, _wf, _target: transitions.attempt_retried(tx, [job]),
     "attempt_lost": lambda tx, job, _wf, _target: transitions.attempt_lost(tx, [job]),
     "canceled": lambda tx, _job, wf, _target: transitions.canceled(tx, wf),

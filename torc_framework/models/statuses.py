@@ -149,6 +149,9 @@ TRANSITIONS: Final[Mapping[str, Transition]] = {
     "released": _transition({_S.PENDING}, {_S.READY}, "a runner gave the job back without starting it"),
     "attempt_started": _transition({_S.PENDING}, {_S.RUNNING}, "an attempt began"),
     "attempt_ended": _transition({_S.READY, _S.PENDING, _S.RUNNING}, set(END), "an attempt ended"),
+    "recorded": _transition(
+        set(UNFINISHED), set(END), "a result was recorded for the job, whatever it was waiting for"
+    ),
     "attempt_retried": _transition(
         {_S.PENDING, _S.RUNNING, _S.FAILED, _S.TERMINATED, _S.PENDING_FAILED},
         {_S.READY},

@@ -102,7 +102,12 @@ def follow(
         tx.touched.add(events.workflow_id)
     if has_actions:
         count_triggers(tx, now_ready, [*endings, *done.canceled])
-    if not endings or now_ready or not is_finished(tx, events.workflow_id):
+    return bool(endings) and not now_ready and announce_completion(tx, events)
+
+
+def announce_completion(tx: Tx, events: EventLog) -> bool:
+    """Tell everybody if no job of the workflow is unfinished; return whether that is so."""
+    if not is_finished(tx, events.workflow_id):
         return False
     tx.touched.add(events.workflow_id)
     trigger_completion(tx, events.workflow_id)

@@ -10,7 +10,7 @@ class StoreError(TorcError):
 class NotFoundError(StoreError):
     """No record has this id."""
 
-    def __init__(self, kind: str, record_id: int) -> None:
+    def __init__(self, kind: str, record_id: int | str) -> None:
         self.kind, self.record_id = kind, record_id
         super().__init__(f"{kind} not found with ID: {record_id}")
 

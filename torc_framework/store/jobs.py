@@ -13,6 +13,7 @@ from torc_framework.store.blockers import recount_jobs, waiting_for
 from torc_framework.store.consequences import forget_deleted, is_finished
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import EventLog
+from torc_framework.store.inputs import remember
 from torc_framework.store.plans import next_id
 from torc_framework.store.records import (
     Filter,
@@ -111,7 +112,7 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
         raise RuleError(f"All jobs in a batch must have the same workflow_id; found {sorted(workflows)}")
     (workflow_id,) = workflows
     require_workflow(tx, workflow_id)
-    _require_references(tx, workflow_id, sent)
+    require_references(tx, workflow_id, sent)
     default = default_requirements(tx, workflow_id)
     jobs = [{**_DEFAULTS, **present(job), "id": job_id} for job_id, job in enumerate(sent, next_id(tx, t.JOB))]
     for job in jobs:
@@ -125,7 +126,12 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
     return [{k: v for k, v in {**job, **new}.items() if k in shown and v != []} for job in jobs]
 
 
-def _require_references(tx: Tx, workflow_id: int, jobs: Sequence[Mapping[str, Any]]) -> None:
+def require_references(tx: Tx, workflow_id: int, jobs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse jobs that name records which their workflow does not have.
+
+    Raises:
+        RuleError: some do; names the first of them.
+    """
     for name, table in _REFERENCES.items():
         named: set[int] = set()
         for job in jobs:
@@ -153,7 +159,8 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
             "changes of scheduler_id, resource_requirements_id, failure_handler_id, invocation_script, executor, "
             "cancel_on_blocking_job_failure and supports_termination; status can be set to disabled before."
         )
-    _require_references(tx, before["workflow_id"], [given])
+    require_references(tx, before["workflow_id"], [given])
+    remember(tx, [job_id])
     if "depends_on_job_ids" in changed:
         _set_dependencies(tx, job_id, given["depends_on_job_ids"])
     given.pop("depends_on_job_ids", None)
@@ -186,6 +193,7 @@ def _set_dependencies(tx: Tx, job_id: int, others: Sequence[int]) -> None:
 def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> int:
     """Delete jobs; those that waited for them alone may go on."""
     waiting = waiting_for(tx, job_ids)
+    remember(tx, waiting.job_ids)
     delete = Statement(sa.delete(t.JOB).where(t.JOB.c.id.in_(ids_param())))
     count = tx.run_for(delete, job_ids)
     events = EventLog(workflow_id)

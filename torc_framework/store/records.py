@@ -53,7 +53,7 @@ def _unchanged(_tx: Tx, values: Values) -> Values:
     return values
 
 
-def _nothing(_tx: Tx, _record: Values) -> None:
+def _nothing(_tx: Tx, _record: Any) -> None:
     return None
 
 
@@ -79,7 +79,7 @@ class Resource:
         after_create: Is told of a new record.
         before_update: May complete or refuse changes; gets the record as it is.
         after_update: Is told of a changed record, as it was and as it is.
-        before_delete: May refuse, or mend what refers to the record.
+        before_delete: May refuse, or mend what refers to the records.
         kept: Records that a delete of all leaves.
         counted_as: Key of the count in the answer to a delete of all.
     """
@@ -94,7 +94,7 @@ class Resource:
     after_create: Callable[[Tx, Values], None] = _nothing
     before_update: Callable[[Tx, Values, Values], Values] = present_changes
     after_update: Callable[[Tx, Values, Values], None] = _no_consequence
-    before_delete: Callable[[Tx, Values], None] = _nothing
+    before_delete: Callable[[Tx, Sequence[Values]], None] = _nothing
     kept: sa.ColumnElement[bool] | None = None
     counted_as: str = "count"
 
@@ -297,7 +297,7 @@ def delete(tx: Tx, resource: Resource, record_id: int) -> Values:
         RuleError: the kind's rules refuse it.
     """
     record = get(tx, resource, record_id)
-    resource.before_delete(tx, record)
+    resource.before_delete(tx, [record])
     tx.connection.execute(sa.delete(resource.table).where(resource.table.c.id == record_id))
     return record
 
@@ -310,8 +310,7 @@ def delete_all(tx: Tx, resource: Resource, workflow_id: int) -> int:
         mine.append(sa.not_(resource.kept))
     if resource.before_delete is not _nothing:
         records, _ = find(tx, resource, mine, Page(limit=-1))
-        for record in records:
-            resource.before_delete(tx, record)
+        resource.before_delete(tx, records)
     return int(tx.connection.execute(sa.delete(resource.table).where(*mine)).rowcount)
 
 

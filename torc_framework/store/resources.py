@@ -1,7 +1,7 @@
 """Every kind of record, and what is special about each."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -11,6 +11,7 @@ from torc_framework.models.statuses import JobStatus
 from torc_framework.store import tables as t
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import EventLog, now_ms, user_action
+from torc_framework.store.inputs import remember
 from torc_framework.store.jobs import JOBS
 from torc_framework.store.plans import create_workflow
 from torc_framework.store.records import Filter, Resource, Values, get, present
@@ -20,7 +21,7 @@ from torc_framework.store.requirements import (
     default_requirements,
     parsed_requirements,
 )
-from torc_framework.store.sql import Tx
+from torc_framework.store.sql import Statement, Tx, ids_param, param
 
 
 def _equals(table: sa.Table, **kinds: type[Any]) -> dict[str, Filter]:
@@ -47,9 +48,10 @@ def _workflow_changes(_tx: Tx, _workflow: Values, changes: Values) -> Values:
     return present(changes)
 
 
-def _wake_everybody(tx: Tx, workflow: Values) -> None:
-    tx.touched.add(workflow["id"])
-    tx.told.add(workflow["id"])
+def _wake_everybody(tx: Tx, workflows: Sequence[Values]) -> None:
+    ids = {workflow["id"] for workflow in workflows}
+    tx.touched |= ids
+    tx.told |= ids
 
 
 WORKFLOWS: Final = Resource(
@@ -80,6 +82,31 @@ def new_workflow(tx: Tx, sent: Mapping[str, Any]) -> Values:
 # --- files and user data ---------------------------------------------------------------------------
 
 
+def _users(*tables: sa.Table, other: str) -> list[Statement]:
+    """Return the questions which jobs the relations in these tables link to records."""
+    return [Statement(sa.select(table.c.job_id).where(table.c[other].in_(ids_param()))) for table in tables]
+
+
+_FILE_USERS: Final = _users(t.JOB_INPUT_FILE, t.JOB_OUTPUT_FILE, other="file_id")
+_READERS: Final = _users(t.JOB_INPUT_USER_DATA, other="user_data_id")
+_USER_DATA_USERS: Final = [*_READERS, *_users(t.JOB_OUTPUT_USER_DATA, other="user_data_id")]
+
+
+def _remember_inputs(tx: Tx, users: Sequence[Statement], record_ids: Sequence[int]) -> None:
+    """Keep what the inputs of jobs were before these records change."""
+    remember(tx, sorted({job_id for statement in users for (job_id,) in tx.rows_for(statement, record_ids)}))
+
+
+def _before_delete(users: Sequence[Statement]) -> Callable[[Tx, Sequence[Values]], None]:
+    return lambda tx, records: _remember_inputs(tx, users, [record["id"] for record in records])
+
+
+def _user_data_changes(tx: Tx, record: Values, changes: Values) -> Values:
+    if changes.get("data") is not None:
+        _remember_inputs(tx, _READERS, [record["id"]])
+    return present(changes)
+
+
 def _file_changes(_tx: Tx, _record: Values, changes: Values) -> Values:
     return {**present(changes), "st_mtime": changes.get("st_mtime")}
 
@@ -97,6 +124,7 @@ FILES: Final = Resource(
         "is_output": Filter(bool, lambda yes: t.FILE.c.id.in_(_WRITTEN) if yes else t.FILE.c.id.not_in(_WRITTEN)),
     },
     before_update=_file_changes,
+    before_delete=_before_delete(_FILE_USERS),
     counted_as="deleted_count",
 )
 USER_DATA: Final = Resource(
@@ -110,6 +138,8 @@ USER_DATA: Final = Resource(
         "consumer_job_id": _linked(t.USER_DATA, t.JOB_INPUT_USER_DATA, "user_data_id"),
         "producer_job_id": _linked(t.USER_DATA, t.JOB_OUTPUT_USER_DATA, "user_data_id"),
     },
+    before_update=_user_data_changes,
+    before_delete=_before_delete(_USER_DATA_USERS),
     counted_as="deleted_count",
 )
 
@@ -123,6 +153,7 @@ def link_user_data(tx: Tx, user_data: Values, consumer_job_id: int | None, produ
         job = get(tx, JOBS, job_id)
         if job["workflow_id"] != user_data["workflow_id"]:
             raise RuleError(f"Job {job_id} is not in workflow {user_data['workflow_id']}")
+        remember(tx, [job_id])
         tx.connection.execute(sa.insert(table).values(job_id=job_id, user_data_id=user_data["id"]))
         tx.connection.execute(sa.update(t.JOB).where(t.JOB.c.id == job_id).values(dependencies_resolved=False))
 
@@ -157,12 +188,13 @@ def _requirements_changed(tx: Tx, before: Values, after: Values) -> None:
     )
 
 
-def _free_requirements(tx: Tx, record: Values) -> None:
-    if record["name"] == DEFAULT_REQUIREMENTS:
-        raise RuleError("The default resource requirements of a workflow cannot be deleted")
-    mine = sa.and_(t.JOB.c.workflow_id == record["workflow_id"], t.JOB.c.resource_requirements_id == record["id"])
-    default = default_requirements(tx, record["workflow_id"])
-    tx.connection.execute(sa.update(t.JOB).where(mine).values(resource_requirements_id=default))
+def _free_requirements(tx: Tx, records: Sequence[Values]) -> None:
+    for record in records:
+        if record["name"] == DEFAULT_REQUIREMENTS:
+            raise RuleError("The default resource requirements of a workflow cannot be deleted")
+        mine = sa.and_(t.JOB.c.workflow_id == record["workflow_id"], t.JOB.c.resource_requirements_id == record["id"])
+        default = default_requirements(tx, record["workflow_id"])
+        tx.connection.execute(sa.update(t.JOB).where(mine).values(resource_requirements_id=default))
 
 
 RESOURCE_REQUIREMENTS: Final = Resource(
@@ -200,9 +232,10 @@ def _checked_rules(_tx: Tx, values: Values) -> Values:
     return values
 
 
-def _free_handler(tx: Tx, record: Values) -> None:
-    mine = sa.and_(t.JOB.c.workflow_id == record["workflow_id"], t.JOB.c.failure_handler_id == record["id"])
-    tx.connection.execute(sa.update(t.JOB).where(mine).values(failure_handler_id=None))
+def _free_handler(tx: Tx, records: Sequence[Values]) -> None:
+    for record in records:
+        mine = sa.and_(t.JOB.c.workflow_id == record["workflow_id"], t.JOB.c.failure_handler_id == record["id"])
+        tx.connection.execute(sa.update(t.JOB).where(mine).values(failure_handler_id=None))
 
 
 FAILURE_HANDLERS: Final = Resource(
@@ -331,9 +364,17 @@ def _result_changes(_tx: Tx, _record: Values, changes: Values) -> Values:
     return present(changes)
 
 
-def _forget_result(tx: Tx, record: Values) -> None:
-    current = sa.and_(t.JOB.c.id == record["job_id"], t.JOB.c.result_id == record["id"])
-    tx.connection.execute(sa.update(t.JOB).where(current).values(result_id=None))
+_NO_RESULT = Statement(
+    sa.update(t.JOB)
+    .where(t.JOB.c.id == param("job"), t.JOB.c.result_id == param("result"))
+    .values(result_id=sa.null()),
+    "job",
+    "result",
+)
+
+
+def _forget_results(tx: Tx, records: Sequence[Values]) -> None:
+    tx.run_each(_NO_RESULT, [(record["job_id"], record["id"]) for record in records])
 
 
 _CURRENT: Final = sa.exists().where(t.JOB.c.id == t.RESULT.c.job_id, t.JOB.c.result_id == t.RESULT.c.id)
@@ -351,7 +392,7 @@ RESULTS: Final = Resource(
     },
     before_create=_new_result,
     before_update=_result_changes,
-    before_delete=_forget_result,
+    before_delete=_forget_results,
 )
 
 

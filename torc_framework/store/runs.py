@@ -8,8 +8,8 @@ from attrs import frozen
 
 from torc_framework.models.records import WorkflowStatusRecord
 from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
+from torc_framework.store import inputs, transitions
 from torc_framework.store import tables as t
-from torc_framework.store import transitions
 from torc_framework.store.blockers import count_down, downstream, recount
 from torc_framework.store.consequences import is_finished
 from torc_framework.store.errors import NotFoundError, RuleError
@@ -143,6 +143,17 @@ def status(tx: Tx, workflow_id: int) -> WorkflowStatusRecord:
     )
 
 
+def check_run(tx: Tx, workflow_id: int, run_id: int) -> None:
+    """Refuse what is meant for another run than the present one.
+
+    Raises:
+        RuleError: it is.
+    """
+    now = status(tx, workflow_id).run_id
+    if run_id != now:
+        raise RuleError(f"Run ID mismatch: provided {run_id} but workflow status has {now}")
+
+
 def put_status(tx: Tx, wanted: WorkflowStatusRecord) -> WorkflowStatusRecord:
     """Overwrite a workflow's status; return it.
 
@@ -265,6 +276,7 @@ def _initialize(
     tx.run(_FORGET_RESULTS, workflow_id)
     if clear_ephemeral_user_data:
         tx.run(_CLEAR_EPHEMERAL, workflow_id)
+    inputs.forget(tx, workflow_id)
     announce_run(tx, workflow_id, status(tx, workflow_id).run_id, again=only_uninitialized)
 
 

@@ -14,7 +14,7 @@ from torc_framework.store.access_tables import METADATA
 from torc_framework.store.errors import DatabaseError
 from torc_framework.store.probe import VERSION_TABLE
 
-HEAD: Final = "0003"
+HEAD: Final = "0004"
 """Newest migration."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _VERSION: Final = sa.table(VERSION_TABLE, sa.column("version_num"))

@@ -83,6 +83,7 @@ def _named() -> sa.UniqueConstraint:
 
 
 _IS_HELD: Final = "active_compute_node_id IS NOT NULL"
+_IS_CHANGED: Final = "input_hash IS NOT NULL"
 _NO_ROWID: Final = {"sqlite_with_rowid": False}
 
 
@@ -190,8 +191,9 @@ class Job(Base, table=True):
 
     __table_args__ = (
         sa.Index("ix_job_by_status", "workflow_id", "status", "resource_requirements_id", "id"),
+        sa.Index("ix_job_by_node", "active_compute_node_id", sqlite_where=sa.text(_IS_HELD)),
         sa.Index(
-            "ix_job_by_node", "active_compute_node_id", sqlite_where=sa.text("active_compute_node_id IS NOT NULL")
+            "ix_job_by_change", "workflow_id", sqlite_where=sa.text(_IS_CHANGED), postgresql_where=sa.text(_IS_CHANGED)
         ),
     )
     id: int | None = Field(default=None, primary_key=True)
@@ -219,6 +221,8 @@ class Job(Base, table=True):
     """Runner that holds it, from claim to end."""
     result_id: int | None = None
     """Its current result: the one of the attempt that ended it."""
+    input_hash: str | None = None
+    """What went into it at the last initialize, if that has changed since; see ``inputs``."""
 
 
 class JobDependency(Base, table=True):
@@ -382,6 +386,15 @@ class ScheduledComputeNode(Base, table=True):
     status: str
 
 
+class RemoteWorker(Base, table=True):
+    """A machine that a workflow may use."""
+
+    __tablename__ = "remote_worker"
+    __table_args__ = (_NO_ROWID,)
+    workflow_id: int = _member("workflow", index=False)
+    worker: str = Field(primary_key=True)
+
+
 class Result(Base, table=True):
     """`ResultRecord`: one row per job, run and attempt."""
 
@@ -462,5 +475,6 @@ WORKFLOW_ACTION: Final = _table(WorkflowAction)
 ACTION_JOB: Final = _table(ActionJob)
 COMPUTE_NODE: Final = _table(ComputeNode)
 SCHEDULED_COMPUTE_NODE: Final = _table(ScheduledComputeNode)
+REMOTE_WORKER: Final = _table(RemoteWorker)
 RESULT: Final = _table(Result)
 EVENT: Final = _table(Event)

@@ -46,6 +46,7 @@ _FOUND_READY_AGAIN = Statement(
     ),
     "workflow",
 )
+_FOUND_READY_ALONE = Statement(_change("found_ready", _THIS, JOB.c.blockers == number(0), **_RUN_AGAIN), "job")
 _ALL_FOUND_BLOCKED = Statement(
     _change("found_blocked", _ALL, JOB.c.blockers > number(0), JOB.c.status == number(JobStatus.UNINITIALIZED)),
     "workflow",
@@ -63,6 +64,15 @@ _ENDED = Statement(
         ended_badly=param("badly"),
         result_id=param("result"),
         **NO_NODE,
+    ),
+    "target",
+    "badly",
+    "result",
+    "job",
+)
+_RECORDED = Statement(
+    _change(
+        "recorded", _THIS, status=param("target"), ended_badly=param("badly"), result_id=param("result"), **NO_NODE
     ),
     "target",
     "badly",
@@ -102,6 +112,11 @@ def found_ready(tx: Tx, workflow_id: int) -> int:
     return tx.run(_FOUND_READY, workflow_id)
 
 
+def found_ready_alone(tx: Tx, job_id: int) -> int:
+    """`found_ready` for one job."""
+    return tx.run(_FOUND_READY_ALONE, job_id)
+
+
 def found_ready_again(tx: Tx, workflow_id: int) -> int:
     """`found_ready` for jobs that were stopped or wait for a verdict: they had no blockers when they ran."""
     return tx.run(_FOUND_READY_AGAIN, workflow_id)
@@ -127,7 +142,7 @@ def released(tx: Tx, job_ids: Iterable[int]) -> int:
     return tx.run_each(_RELEASED, [(job_id,) for job_id in job_ids])
 
 
-def attempt_started(tx: Tx, node_id: int, job_ids: Iterable[int]) -> int:
+def attempt_started(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
     """Attempts of these jobs began on a runner."""
     return tx.run_each(_STARTED, [(node_id, job_id) for job_id in job_ids])
 
@@ -135,6 +150,11 @@ def attempt_started(tx: Tx, node_id: int, job_ids: Iterable[int]) -> int:
 def attempt_ended(tx: Tx, endings: Sequence[tuple[int, int, int | None, int]]) -> int:
     """Attempts ended; each is (status, whether it ended badly, id of its result, job)."""
     return tx.run_each(_ENDED, endings)
+
+
+def recorded(tx: Tx, job_id: int, target: JobStatus, *, badly: bool, result_id: int | None) -> int:
+    """Somebody told how the job ended, whether or not the server had handed it out."""
+    return tx.run(_RECORDED, int(target), int(badly), result_id, job_id)
 
 
 def attempt_retried(tx: Tx, job_ids: Iterable[int]) -> int:

@@ -1,0 +1,133 @@
+"""Which jobs have other inputs than at the last initialize.
+
+The inputs of a job are its command, what it waits for, its files, and the values of the user data
+that it reads; a hash stands for them. Nothing is computed while nothing changes: a job without a hash
+has the inputs of the last initialize. Whoever is about to change the inputs of jobs calls `remember`
+first, and the hash of what they were is kept with the jobs.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.store import tables as t
+from torc_framework.store.events import user_action
+from torc_framework.store.records import require_workflow
+from torc_framework.store.resets import reset_alone
+from torc_framework.store.sql import Statement, Tx, ids_param, numbers, padded, param
+
+_IN: Final = t.JOB.c.id.in_(ids_param())
+_HASHED: Final = frozenset(JobStatus) - {JobStatus.UNINITIALIZED}
+_NOT_REMEMBERED = Statement(
+    sa.select(t.JOB.c.id).where(_IN, t.JOB.c.input_hash.is_(None), t.JOB.c.status.in_(numbers(_HASHED)))
+)
+_REMEMBER = Statement(
+    sa.update(t.JOB).where(t.JOB.c.id == param("job")).values(input_hash=param("hash")), "hash", "job"
+)
+_MINE: Final = sa.and_(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.input_hash.is_not(None))
+_FORGET = Statement(sa.update(t.JOB).where(_MINE).values(input_hash=sa.null()), "workflow")
+_RUNNABLE: Final = _HASHED - LIVE - {JobStatus.DISABLED}
+_REMEMBERED = Statement(
+    sa.select(t.JOB.c.id, t.JOB.c.name, t.JOB.c.input_hash)
+    .where(_MINE, t.JOB.c.status.in_(numbers(_RUNNABLE)))
+    .order_by(t.JOB.c.id),
+    "workflow",
+)
+_TEXTS = Statement(sa.select(t.JOB.c.id, t.JOB.c.command, t.JOB.c.invocation_script).where(_IN))
+_MEMBERS = Statement(
+    sa.select(t.GROUP_MEMBER.c.group_id, t.GROUP_MEMBER.c.job_id).where(t.GROUP_MEMBER.c.group_id.in_(ids_param()))
+)
+
+
+def _pairs(table: sa.Table, other: str) -> Statement:
+    return Statement(sa.select(table.c.job_id, table.c[other]).where(table.c.job_id.in_(ids_param())))
+
+
+_RELATIONS: Final = {
+    "depends_on": _pairs(t.JOB_DEPENDENCY, "depends_on_job_id"),
+    "input_files": _pairs(t.JOB_INPUT_FILE, "file_id"),
+    "output_files": _pairs(t.JOB_OUTPUT_FILE, "file_id"),
+    "output_user_data": _pairs(t.JOB_OUTPUT_USER_DATA, "user_data_id"),
+}
+_GROUPS: Final = _pairs(t.GROUP_WAITER, "group_id")
+_READS: Final = _pairs(t.JOB_INPUT_USER_DATA, "user_data_id")
+
+
+def remember(tx: Tx, job_ids: Sequence[int]) -> None:
+    """Keep what the inputs of these jobs were at the last initialize; to be called before they change."""
+    new = [job_id for (job_id,) in tx.rows_for(_NOT_REMEMBERED, job_ids)]
+    tx.run_each(_REMEMBER, [(digest, job_id) for job_id, digest in _hashes(tx, new).items()])
+
+
+def forget(tx: Tx, workflow_id: int) -> None:
+    """Take the present inputs of all jobs as those of the last initialize."""
+    tx.run(_FORGET, workflow_id)
+
+
+def reset_changed(tx: Tx, workflow_id: int, *, dry_run: bool = False, user: str | None = None) -> list[str]:
+    """Make the jobs uninitialized whose inputs have changed; return their names.
+
+    Jobs that a runner holds are left alone; what waits for a changed job follows at the next initialize.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    require_workflow(tx, workflow_id)
+    remembered = tx.rows(_REMEMBERED, workflow_id)
+    present = _hashes(tx, [row[0] for row in remembered])
+    changed = {job_id: name for job_id, name, digest in remembered if present[job_id] != digest}
+    names = list(changed.values())
+    if changed and not dry_run:
+        reset_alone(tx, workflow_id, list(changed))
+        user_action(tx, workflow_id, "process_changed_job_inputs", user, reinitialized_jobs=names[:1000])
+    return names
+
+
+def _hashes(tx: Tx, job_ids: Sequence[int]) -> dict[int, str]:
+    """Return the hash of what goes into each of these jobs."""
+    if not job_ids:
+        return {}
+    parts: dict[int, dict[str, Any]] = {
+        job_id: {"command": command, "invocation_script": script}
+        for job_id, command, script in tx.rows_for(_TEXTS, job_ids)
+    }
+    for name, statement in _RELATIONS.items():
+        for job_id, other in tx.rows_for(statement, job_ids):
+            parts[job_id].setdefault(name, set()).add(other)
+    groups = tx.rows_for(_GROUPS, job_ids)
+    members = _digests_of_groups(tx, sorted({group for _, group in groups}))
+    for job_id, group in groups:
+        parts[job_id].setdefault("groups", set()).add(members[group])
+    reads = tx.rows_for(_READS, job_ids)
+    values = _values(tx, sorted({user_data for _, user_data in reads}))
+    for job_id, user_data in reads:
+        parts[job_id].setdefault("input_user_data", set()).add((user_data, values[user_data]))
+    return {job_id: _digest(part) for job_id, part in parts.items()}
+
+
+def _digests_of_groups(tx: Tx, groups: Sequence[int]) -> dict[int, str]:
+    """Return a hash of the members of each group: a group is hashed once, not once for each of its waiters."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for group, job_id in tx.rows_for(_MEMBERS, groups):
+        members[group].append(job_id)
+    return {group: _digest(sorted(members[group])) for group in groups}
+
+
+def _values(tx: Tx, user_data_ids: Sequence[int]) -> dict[int, str]:
+    """Return the values of user data as JSON texts."""
+    query = sa.select(t.USER_DATA.c.id, t.USER_DATA.c.data)
+    rows = (
+        row
+        for chunk in padded(user_data_ids)
+        for row in tx.connection.execute(query.where(t.USER_DATA.c.id.in_(chunk)))
+    )
+    return {row[0]: json.dumps(row[1], sort_keys=True) for row in rows}
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=sorted).encode()).hexdigest()
