@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from torc_framework import __version__
 from torc_framework.server.access import ACCESS_ENDPOINTS
-from torc_framework.server.additions import ADDITION_ENDPOINTS
 from torc_framework.server.answers import STATUS_OF, RequestError, error_answer, misunderstood, refused
 from torc_framework.server.crud import record_endpoints
 from torc_framework.server.endpoints import mount
@@ -59,7 +58,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     app.router.routes[:0] = [*Hot(database, room).routes(), *streams.routes()]
     app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)
     app.add_api_route(f"{API_PREFIX}/version", _version, include_in_schema=False)
-    endpoints = [*WORKFLOW_ENDPOINTS, *ADDITION_ENDPOINTS, *record_endpoints(), *ACCESS_ENDPOINTS]
+    endpoints = [*WORKFLOW_ENDPOINTS, *record_endpoints(), *ACCESS_ENDPOINTS]
     mount(app, database, endpoints)
     app.openapi = lambda: _document(endpoints)  # type: ignore[method-assign]
     for kind in STATUS_OF:
