@@ -22,6 +22,13 @@ def print_json(value: Any) -> None:
     print(msgspec.json.format(msgspec.json.encode(_plain(value)), indent=2).decode())
 
 
+def json_line(value: Any) -> str:
+    """Return a record as JSON on one line, for output that has no end."""
+    import msgspec
+
+    return msgspec.json.encode(_plain(value)).decode()
+
+
 def _plain(value: Any) -> Any:
     """Return JSON values; the fields of records keep the order of their declaration."""
     if attrs.has(type(value)):
