@@ -44,6 +44,13 @@ class CreatedWorkflow(msgspec.Struct):
     file_count: int = 0
 
 
+class Added(msgspec.Struct):
+    """Ids of what was added to a workflow, in the order in which it was given."""
+
+    job_ids: list[int]
+    user_data_ids: list[int]
+
+
 class JobCounts(msgspec.Struct):
     """Jobs of a workflow by status label."""
 

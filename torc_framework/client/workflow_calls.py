@@ -6,6 +6,7 @@ import msgspec
 
 from torc_framework.client.address import quoted
 from torc_framework.client.answers import (
+    Added,
     CompletionState,
     CreatedWorkflow,
     DependencyGraph,
@@ -20,7 +21,7 @@ from torc_framework.client.answers import (
 from torc_framework.client.core import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, ClientCore, present
 from torc_framework.errors import ApiError
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
-from torc_framework.models.plan import Plan
+from torc_framework.models.plan import Addition, Plan
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 
 
@@ -39,6 +40,11 @@ class WorkflowCalls(ClientCore):
             raw=msgspec.json.encode(plan),
             timeout=PLAN_TIMEOUT_S,
         )
+
+    def add(self, workflow_id: int, addition: Addition) -> Added:
+        """Add user data and jobs to a workflow, all of them or none; the jobs are uninitialized."""
+        path = f"/workflows/{workflow_id}/additions"
+        return self._call(Added, "POST", path, raw=msgspec.json.encode(addition), timeout=PLAN_TIMEOUT_S)
 
     def begin_run(
         self,

@@ -108,3 +108,31 @@ class Plan:
     slurm_schedulers: list[SlurmSchedulerRecord] = Factory(list)
     local_schedulers: list[LocalSchedulerRecord] = Factory(list)
     actions: list[PlannedAction] = Factory(list)
+
+
+class AddedJob(msgspec.Struct, omit_defaults=True, gc=False):
+    """A job that joins a stored workflow; it names the addition's user data by position, all else by id."""
+
+    name: str
+    command: str
+    resource_requirements_id: int | None = None
+    scheduler_id: int | None = None
+    failure_handler_id: int | None = None
+    cancel_on_blocking_job_failure: bool = True
+    supports_termination: bool = False
+    input_user_data: list[int] = msgspec.field(default_factory=list)
+    output_user_data: list[int] = msgspec.field(default_factory=list)
+
+
+@define
+class Addition:
+    """User data and jobs that join a stored workflow together, or not at all.
+
+    Attributes:
+        user_data: New records; their ``workflow_id`` is 0 until the store gives them one.
+        depends_on_job_ids: Jobs of the workflow that all the new jobs wait for.
+    """
+
+    jobs: list[AddedJob]
+    user_data: list[UserDataRecord] = Factory(list)
+    depends_on_job_ids: list[int] = Factory(list)

@@ -1,0 +1,101 @@
+"""Python values as JSON and back: what a mapped function takes and returns is kept in the database.
+
+Going out, pydantic models, attrs classes, dataclasses, enums, dates, sets and the like become plain
+JSON. Coming back, they become instances again where the function's annotation asks for a class;
+without one the function gets the plain values.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, get_args, get_type_hints
+
+import attrs
+import msgspec
+
+from torc_framework.errors import UserError
+
+
+def to_json_values(value: Any, what: str) -> Any:
+    """Return a value as what JSON can hold.
+
+    Args:
+        what: How the value is called in messages.
+
+    Raises:
+        UserError: JSON cannot hold it.
+    """
+    try:
+        plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_dump)
+    except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+        raise UserError(
+            f"{what} cannot be stored as JSON: {error}; use numbers, texts, lists, dictionaries, dataclasses, "
+            "attrs classes or pydantic models"
+        ) from error
+    if _holds_no_number(plain):
+        raise UserError(f"{what} cannot be stored as JSON: it holds an infinite number or one that is none (nan)")
+    return plain
+
+
+def _dump(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if hasattr(value, "__fspath__"):
+        return value.__fspath__()
+    if hasattr(value, "tolist"):  # arrays and scalars of numpy, without importing it
+        return value.tolist()
+    raise TypeError(f"{value!r} is a {type(value).__name__}")
+
+
+def _holds_no_number(plain: Any) -> bool:
+    if isinstance(plain, dict):
+        return any(map(_holds_no_number, plain.values()))
+    if isinstance(plain, list | tuple):
+        return any(map(_holds_no_number, plain))
+    return isinstance(plain, float) and not math.isfinite(plain)
+
+
+def from_json_values(plain: Any, annotation: Any, what: str) -> Any:
+    """Return plain values as what an annotation asks for; as they are if it names no class that holds fields.
+
+    Raises:
+        UserError: they do not fit.
+    """
+    if not _names_class(annotation):
+        return plain
+    try:
+        return msgspec.convert(plain, annotation, str_keys=True, dec_hook=_load)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise UserError(f"{what} does not fit {getattr(annotation, '__name__', annotation)}: {error}") from error
+
+
+def _load(kind: type[Any], plain: Any) -> Any:
+    if hasattr(kind, "model_validate"):
+        return kind.model_validate(plain)
+    if hasattr(kind, "__fspath__"):
+        return kind(plain)
+    raise TypeError(f"{kind.__name__} cannot be made from JSON")
+
+
+def _names_class(annotation: Any) -> bool:
+    """Say whether a class with fields stands anywhere in an annotation."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        return (
+            dataclasses.is_dataclass(annotation)
+            or attrs.has(annotation)
+            or hasattr(annotation, "model_validate")
+            or issubclass(annotation, msgspec.Struct | Enum)
+        )
+    return any(map(_names_class, get_args(annotation)))
+
+
+def annotation_of(function: Callable[..., Any], position: int) -> Any:
+    """Return the annotation of a function's positional parameter; None if it has none that can be read."""
+    import inspect
+
+    try:
+        names = [*inspect.signature(function).parameters]
+        return get_type_hints(function).get(names[position])
+    except (NameError, TypeError, ValueError, IndexError):
+        return None
