@@ -7,12 +7,13 @@ server's own imports is one of `torc run`.
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from torc_framework import __version__
 from torc_framework.cli.server_flags import add_settings, given_settings
-from torc_framework.errors import ExitStatus, TorcError
+from torc_framework.errors import ConfigError, ExitStatus, TorcError
 from torc_framework.server.settings import ServerSettings
 
 
@@ -22,7 +23,16 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="Serve until SIGTERM or Ctrl-C.")
     add_settings(run, ServerSettings)
+    run.add_argument("--daemon", action="store_true", help="Serve in the background; needs --log-dir.")
+    run.add_argument(
+        "--pid-file",
+        type=Path,
+        metavar="FILE",
+        help="File that holds the process id; a daemon's is by default /var/run/torc-server.pid for root, "
+        "else torc-server.pid beside its log.",
+    )
     run.add_argument("--parent-fd", type=int, default=None, help=argparse.SUPPRESS)
+    run.set_defaults(work=_run)
     return parser
 
 
@@ -39,19 +49,68 @@ def _settings(arguments: argparse.Namespace) -> ServerSettings:
     return Config.load(flags={("server", *path): value for path, value in given.items()}).server
 
 
+def _run(arguments: argparse.Namespace) -> int:
+    """Serve, in the foreground or in the background."""
+    settings = _settings(arguments)
+    if arguments.daemon:
+        return _daemon(settings, arguments.pid_file)
+    from torc_framework.server.run import serve
+
+    if arguments.pid_file is None:
+        return serve(settings)
+    from torc_framework.server.daemon import pid_file
+
+    with pid_file(arguments.pid_file) as former:
+        if former is not None:
+            print(f"Warning: process {former} of {arguments.pid_file} did not end cleanly", file=sys.stderr)
+        return serve(settings)
+
+
+def _daemon(settings: ServerSettings, pid_path: Path | None) -> int:
+    """Start a server in the background; return when it answers."""
+    import logging
+
+    from torc_framework.server.daemon import default_pid_file, in_background, pid_file
+    from torc_framework.server.logs import FILE_NAME
+    from torc_framework.server.run import serve
+
+    log_dir = settings.logging.log_dir
+    if log_dir is None:
+        raise ConfigError("--daemon needs --log-dir DIR: a process in the background has no other place to write to")
+    path = pid_path or default_pid_file(log_dir)
+    try:
+        log_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot make the log folder {log_dir}: {error.strerror}") from error
+
+    def work(ready: Callable[[int], None]) -> int:
+        with pid_file(path) as former:
+
+            def up(port: int) -> None:
+                if former is not None:
+                    logging.getLogger("torc.server").warning("process %d of %s did not end cleanly", former, path)
+                ready(port)
+
+            return serve(settings, up)
+
+    started = in_background(work, log_dir / FILE_NAME)
+    if settings.port == 0:
+        print(f"TORC_SERVER_PORT={started.port}")
+    print(f"torc-server runs as process {started.pid}, pid file {path}, log {log_dir / FILE_NAME}")
+    return ExitStatus.OK
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``torc-server``; return the exit code of the process."""
     arguments = _parser().parse_args(argv)
     try:
-        from torc_framework.server.run import serve
-
-        code = serve(_settings(arguments))
+        code: int = arguments.work(arguments)
     except TorcError as error:
         print(f"Error: {error}", file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
-    if arguments.parent_fd is not None:
+    if getattr(arguments, "parent_fd", None) is not None:
         _leave(code)
     return code
 

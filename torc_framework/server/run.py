@@ -3,15 +3,20 @@
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import signal
 import socket
-from collections.abc import Generator
-from typing import Any, Final
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.errors import ExitStatus, OperatorError
-from torc_framework.server.settings import ServerSettings
+from torc_framework.server.settings import API_PREFIX, ServerSettings
 
+if TYPE_CHECKING:
+    from torc_framework.server.tls import TlsFiles
+
+_log = logging.getLogger("torc.server")
 GRACE_S: Final = 2
 """Seconds that requests under way get at shutdown."""
 _BACKLOG: Final = 2048
@@ -23,29 +28,64 @@ class ListenError(OperatorError):
     exit_status = ExitStatus.USAGE
 
 
-def serve(settings: ServerSettings) -> int:
+def serve(settings: ServerSettings, ready: Callable[[int], None] | None = None) -> int:
     """Serve until SIGTERM, SIGINT or the end of the parent; return the exit code of the process.
 
     The port is announced as soon as connections are accepted by the system; they are answered when
     the rest is loaded.
 
+    Args:
+        ready: Called with the port when requests are answered; a server with it belongs to no terminal.
+
     Raises:
+        ConfigError: certificate, key or log file cannot be used.
         DatabaseError: the database cannot be used.
         ListenError: the address is in use or is not ours.
     """
     from torc_framework.store.probe import check_database
 
+    certificate = _certificate(settings)
     check_database(settings.database)
     listener = _listen(settings)
-    if settings.port == 0:
-        print(f"TORC_SERVER_PORT={listener.getsockname()[1]}", flush=True)
-    app = _load(settings)
+    port = listener.getsockname()[1]
+    if settings.port == 0 and ready is None:
+        print(f"TORC_SERVER_PORT={port}", flush=True)
+    app = _load(settings, on_stderr=ready is None)
+
+    def up() -> None:
+        _log_start(settings, port)
+        if ready is not None:
+            ready(port)
+
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(app, listener, settings))
+        runner.run(_serve(app, listener, settings, certificate, up))
+    _log.info("the server ends", extra={"fields": {"pid": os.getpid()}})
     return int(ExitStatus.OK)
 
 
-def _load(settings: ServerSettings) -> Any:
+def _certificate(settings: ServerSettings) -> "TlsFiles | None":
+    if not (settings.https or settings.tls_cert or settings.tls_key):
+        return None
+    from torc_framework.server.tls import tls_files
+
+    return tls_files(settings)
+
+
+def _log_start(settings: ServerSettings, port: int) -> None:
+    from torc_framework import __version__
+    from torc_framework.server.logs import fields, without_password
+
+    scheme = "https" if settings.https else "http"
+    facts = fields(
+        version=__version__,
+        pid=os.getpid(),
+        url=f"{scheme}://{settings.url}:{port}{API_PREFIX}",
+        database=without_password(settings.database),
+    )
+    _log.info("the server listens", extra=facts)
+
+
+def _load(settings: ServerSettings, *, on_stderr: bool) -> Any:
     """Import the rest and make the application.
 
     The garbage collector is off meanwhile and never looks at what was imported: that saves a seventh
@@ -55,7 +95,7 @@ def _load(settings: ServerSettings) -> Any:
     from torc_framework.server.app import create_app
     from torc_framework.server.logs import configure_logging
 
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.logging, on_stderr=on_stderr)
     app = create_app(settings)
     gc.freeze()
     gc.enable()
@@ -81,8 +121,18 @@ def _loop_factory() -> Any:
     return uvloop.new_event_loop
 
 
-async def _serve(app: Any, listener: socket.socket, settings: ServerSettings) -> None:
+async def _serve(
+    app: Any,
+    listener: socket.socket,
+    settings: ServerSettings,
+    certificate: "TlsFiles | None",
+    up: Callable[[], None],
+) -> None:
+    import anyio.to_thread
     import uvicorn
+
+    if settings.threads is not None:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = settings.threads
 
     stopped = asyncio.Event()
 
@@ -94,7 +144,10 @@ async def _serve(app: Any, listener: socket.socket, settings: ServerSettings) ->
             yield
 
         async def main_loop(self) -> None:
+            up()
+            _notify("READY=1")
             await stopped.wait()
+            _notify("STOPPING=1")
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             if self.server_state.connections or self.server_state.tasks:
@@ -107,7 +160,9 @@ async def _serve(app: Any, listener: socket.socket, settings: ServerSettings) ->
     config = uvicorn.Config(
         app,
         log_config=None,
-        access_log=settings.log_level == "debug",
+        access_log=False,
+        ssl_certfile=certificate.certificate if certificate else None,
+        ssl_keyfile=certificate.key if certificate else None,
         timeout_graceful_shutdown=GRACE_S,
         timeout_keep_alive=75,
         proxy_headers=False,
@@ -135,3 +190,11 @@ def _stop_at_end_of_file(loop: asyncio.AbstractEventLoop, fd: int, stop: Any) ->
     if not os.read(fd, 4096):
         loop.remove_reader(fd)
         stop()
+
+
+def _notify(state: str) -> None:
+    """Tell the service manager that started this process how it is, such as ``READY=1``; without one do nothing."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address.startswith(("/", "@")):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, contextlib.suppress(OSError):
+            manager.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
