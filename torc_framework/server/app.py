@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -12,17 +12,21 @@ from starlette.responses import Response
 
 from torc_framework import __version__
 from torc_framework.server.access import ACCESS_ENDPOINTS
+from torc_framework.server.additions import ADDITION_ENDPOINTS
 from torc_framework.server.answers import STATUS_OF, RequestError, error_answer, misunderstood, refused
 from torc_framework.server.crud import record_endpoints
 from torc_framework.server.endpoints import mount
 from torc_framework.server.hot import Hot
 from torc_framework.server.middleware import Envelope
 from torc_framework.server.settings import API_PREFIX, ServerSettings
+from torc_framework.server.steps import STEP_ENDPOINTS
 from torc_framework.server.stream import EventStreams
 from torc_framework.server.waiting import WaitingRoom
 from torc_framework.server.workflows import WORKFLOW_ENDPOINTS
 from torc_framework.store.database import Database
 
+CONTRACT_VERSION: Final = "0.10.0"
+"""Version of Torc's HTTP contract; its clients compare it with their own."""
 _log = logging.getLogger("torc.server")
 
 
@@ -58,7 +62,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     app.router.routes[:0] = [*Hot(database, room).routes(), *streams.routes()]
     app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)
     app.add_api_route(f"{API_PREFIX}/version", _version, include_in_schema=False)
-    endpoints = [*WORKFLOW_ENDPOINTS, *record_endpoints(), *ACCESS_ENDPOINTS]
+    endpoints = [*WORKFLOW_ENDPOINTS, *STEP_ENDPOINTS, *ADDITION_ENDPOINTS, *record_endpoints(), *ACCESS_ENDPOINTS]
     mount(app, database, endpoints)
     app.openapi = lambda: _document(endpoints)  # type: ignore[method-assign]
     for kind in STATUS_OF:
@@ -75,7 +79,7 @@ async def _ping() -> dict[str, str]:
 
 
 async def _version() -> str:
-    return __version__
+    return f"{CONTRACT_VERSION} (torc-framework {__version__})"
 
 
 def _document(endpoints: list[Any]) -> dict[str, Any]:
