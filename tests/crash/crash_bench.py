@@ -111,18 +111,26 @@ class Bench:
 
     # --- the workflow ----------------------------------------------------------------------------
 
-    def create(self, codes: list[int], duration_s: float) -> None:
-        """Store a workflow of jobs that end with these codes; negative ones are signals."""
+    def create(self, codes: list[int], duration_s: float, chains: int | None = None) -> None:
+        """Store a workflow of jobs that end with these codes; negative ones are signals.
+
+        Args:
+            chains: Each job waits for the one that stands so many before it, however that ends.
+        """
         self.codes = codes
 
         def command(number: int, code: int) -> str:
             end = f"exit {code}" if code >= 0 else f"kill -{-code} $$"
             return f"echo {number} >> {self.log}; sleep {duration_s}; {end}"
 
-        jobs = [PlannedJob(name=f"j{number}", command=command(number, code)) for number, code in enumerate(codes)]
+        jobs = [
+            PlannedJob(name=f"j{number}", command=command(number, code), cancel_on_blocking_job_failure=False)
+            for number, code in enumerate(codes)
+        ]
+        waits = [] if chains is None else [(number, number - chains) for number in range(chains, len(codes))]
         client = TorcClient(self.url)
         record = WorkflowRecord(name="crash", user="tester")
-        self.workflow_id = client.create_from_plan(Plan(record, jobs), initialize=True).id
+        self.workflow_id = client.create_from_plan(Plan(record, jobs, dependencies=waits), initialize=True).id
         client.close()
         self.log.touch()
 

@@ -60,6 +60,25 @@ def test_both_killed(bench: Bench, seed: int) -> None:
     bench.check()
 
 
+@pytest.mark.parametrize(("seed", "chains"), [(8, 1), (9, 3)])
+def test_killed_in_chains(bench: Bench, seed: int, chains: int) -> None:
+    """Jobs that a runner went on with before the server knew are not begun again."""
+    chance = random.Random(seed)
+    bench.create([chance.choice([0, 0, 0, 0, 0, 3]) for _ in range(JOBS)], DURATION_S, chains)
+    for moment in moments(chance, 4):
+        bench.start_runner(chains)
+        bench.wait_until_begun(moment)
+        kills = [bench.kill_runner, bench.kill_server]
+        chance.shuffle(kills)
+        for kill in kills[: chance.choice([1, 2])]:
+            kill()
+        bench.kill_runner()
+        if bench.server is not None and bench.server.poll() is not None:
+            bench.start_server()
+    assert bench.start_runner(chains).wait(120) == 1
+    bench.check()
+
+
 def test_runner_killed_while_another_works(bench: Bench) -> None:
     """The other one goes on; what the dead one held is settled by its successor."""
     chance = random.Random(7)

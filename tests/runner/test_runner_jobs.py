@@ -394,7 +394,7 @@ def test_runners_share_a_workflow(bench: Bench) -> None:
     """Three runners at once: every job runs once."""
     workflow_id = bench.create(*[job(f"j{i}", f"echo {i} >> {bench.folder}/log") for i in range(300)])
     outcomes: list[RunOutcome] = []
-    settings = bench.settings(workflow_id)
+    settings = bench.settings(workflow_id, wait_for_new_jobs_s=30)
 
     def work(number: int) -> None:
         from torc_framework.runner import run

@@ -47,6 +47,8 @@ class EndedReport:
         file_mtimes: Modification times of the output files that exist, by file id.
         retry: Another attempt is asked for.
         lost: Nobody saw the end: the job is made ready again, at most ``retry.max_attempts`` attempts in all.
+        next_job_id: Job that waited for this end alone and that the runner has gone on with (see
+            `ExchangeReply.following`): it is claimed for the runner as soon as the end is recorded.
     """
 
     job_id: int
@@ -68,6 +70,7 @@ class EndedReport:
     file_mtimes: dict[int, float] | None = None
     retry: RetryRequest | None = None
     lost: bool = False
+    next_job_id: int | None = None
 
 
 @define
@@ -143,6 +146,10 @@ class ExchangeReply:
     Attributes:
         jobs: Jobs now held by this runner.
         held: Ids of jobs whose new attempt was granted with ``hold``; they are among ``jobs``.
+        following: Jobs that each wait for the success of the one before and for nothing else, by the id of
+            a job in the runner's hand that the first of them waits for. They are not claimed: the runner may
+            go on with one the moment its predecessor completes, and says so by ``next_job_id``.
+        refused: Ids named by a ``next_job_id`` that the runner may not have: it stops them and forgets them.
         is_complete: No job of the workflow is unfinished.
         is_canceled: The workflow was canceled: stop everything.
         unfit: Ready jobs that exceed ``total``, when nothing was handed out and nothing else is live.
@@ -151,6 +158,8 @@ class ExchangeReply:
 
     jobs: list[ClaimedJob] = Factory(list)
     held: list[int] = Factory(list)
+    following: dict[int, list[ClaimedJob]] = Factory(dict)
+    refused: list[int] = Factory(list)
     is_complete: bool = False
     is_canceled: bool = False
     unfit: int = 0

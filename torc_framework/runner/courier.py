@@ -206,6 +206,14 @@ class Courier:
             self._note(now)
             self.outbox.released += job_ids
 
+    def forget(self, job_id: int) -> list[int]:
+        """Say nothing of a job's attempt; return the jobs that its end would have been followed by."""
+        box = self.outbox
+        box.started = {key: report for key, report in box.started.items() if key[0] != job_id}
+        dropped = [report for report in box.ended if report.job_id == job_id]
+        box.ended = [report for report in box.ended if report.job_id != job_id]
+        return [report.next_job_id for report in dropped if report.next_job_id is not None]
+
     def _note(self, now: float) -> None:
         if not self.outbox:
             self.outbox.since = now

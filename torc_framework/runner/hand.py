@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from pathlib import Path
 
-from attrs import define
+from attrs import Factory, define
 
 from torc_framework.executors import Attempt, AttemptKey, RunnerContext
 from torc_framework.models.exchange import ClaimedJob
@@ -40,6 +40,8 @@ class JobInHand:
         started_at: When it began, once that is known.
         stop_reason: Why the runner stops it.
         stop_forced: SIGKILL was sent.
+        following: Jobs that become ready one after the other when this one completes.
+        is_disowned: The server gave it to nobody or to another: its end is nobody's business.
     """
 
     job: ClaimedJob
@@ -51,6 +53,8 @@ class JobInHand:
     started_at: float | None = None
     stop_reason: StopReason | None = None
     stop_forced: bool = False
+    following: list[ClaimedJob] = Factory(list)
+    is_disowned: bool = False
 
 
 class AttemptMaker:

@@ -2,7 +2,7 @@
 
 import selectors
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from attrs import evolve
@@ -30,6 +30,7 @@ from torc_framework.runner.settings import ProgressListener, RunnerSettings, Run
 from torc_framework.runner.settle import Legacy, Settler
 from torc_framework.runner.spool import Spool
 from torc_framework.runner.stops import Stops
+from torc_framework.runner.succession import Succession
 from torc_framework.runner.telling import Teller
 from torc_framework.runner.unfit import explain
 from torc_framework.runner.walltime import Walltime
@@ -92,6 +93,7 @@ class Runner:
         self._pool = Pool(offer, gpu_names, settings.max_parallel_jobs)
         self._maker = AttemptMaker(context)
         self._workload = Workload(self._pool, self._crew, self._maker)
+        self._succession = Succession(self._workload, lambda: self._walltime.left_s(time.monotonic()))
         self._pace = Pace(now)
         self._coroner = Coroner(
             plugins, self._maker, context.workflow_id, use_pending_failed=workflow.use_pending_failed
@@ -164,6 +166,7 @@ class Runner:
         settlement = self._settler.settle(context.workflow_id, context.run_id, context.hostname)
         for job, executor in settlement.adopted:
             self._workload.add(job, executor, Stage.RUNNING)
+        self._succession.learn(settlement.following)
         self._legacies = settlement.legacies
         self._dismiss_settled()
 
@@ -301,9 +304,14 @@ class Runner:
     def _conclude(self, item: JobInHand, observation: ExitObservation, now: float) -> None:
         """Examine an ended attempt and report it."""
         measured = self._monitor.end(item.key, observation)
+        if item.is_disowned:
+            self._workload.drop(item)
+            return
         ending = self._coroner.examine(item, measured.observation)
         report = ending.report
         measured.complete(report)
+        follower = None if self._stopping else self._succession.after(item, report)
+        report.next_job_id = None if follower is None else follower.id
         if not self._survives(item.executor):
             self._spool.add(report)
         self._workload.drop(item)
@@ -318,6 +326,10 @@ class Runner:
         self._log.detail(
             "job_ended", job_id=report.job_id, attempt_id=report.attempt_id, status=report.status, reason=report.reason
         )
+        if follower is not None:
+            self._accept(follower, now, item.following[1:])
+        else:
+            self._disown([job.id for job in item.following])
 
     def _survives(self, executor: str) -> bool:
         launcher = self._crew.launchers.get(executor)
@@ -377,6 +389,8 @@ class Runner:
     def _take_reply(self, answer: Answer, reply: ExchangeReply, now: float) -> None:
         for job in reply.jobs:
             self._accept(job, now)
+        self._succession.learn(reply.following)
+        self._disown(reply.refused)
         self._scripts.call_off({report.job_id for report in answer.request.ended})  # no retry was granted
         if reply.counts is not None:
             self._teller.counted(reply.counts, now)
@@ -392,7 +406,25 @@ class Runner:
         if reply.unfit and not self._workload.items and self._stopping is None:
             self._outcome.unfit = explain(self._client, self._settings.workflow_id, self._total(now), reply.unfit)
 
-    def _accept(self, job: ClaimedJob, now: float) -> None:
+    def _disown(self, job_ids: Iterable[int]) -> None:
+        """Stop and forget jobs that were begun before their turn, and those that went on from them."""
+        for job_id in job_ids:
+            self._disown(self._courier.forget(job_id))
+            item = self._workload.items.get(job_id)
+            if item is None:
+                continue
+            for legacy in self._legacies:
+                legacy.open.discard(item.key)
+            match item.stage:
+                case Stage.RUNNING:
+                    item.is_disowned = True
+                    self._workload.stop([item], True)
+                case Stage.QUEUED:
+                    self._workload.withdraw([item])
+                case _:
+                    self._workload.drop(item)
+
+    def _accept(self, job: ClaimedJob, now: float, following: list[ClaimedJob] | None = None) -> None:
         """Take a job into the hand; what this runner cannot run at all ends here."""
         if job.id in self._workload.items:
             return
@@ -408,6 +440,7 @@ class Runner:
             self._conclude(item, ExitObservation(executor, launch_error=str(error), ended_at=time.time()), now)
             return
         item = self._workload.add(job, executor)
+        item.following = following or []
         if self._stopping is None and self._scripts.begin(item):
             self._workload.move(item, Stage.RECOVERING)
 
@@ -434,7 +467,7 @@ class Runner:
             free=self._pool.free(),
             total=self._total(now),
             ahead=max(0, self._pace.ahead(now) - at_hand),
-            starving=room > 0 and at_hand == 0,
+            starving=at_hand == 0 and (room > 0 or self._succession.is_running_out()),
             alone=not self._workload.items,
             ask=not self._workload.items and not self._asked_in_vain,
             counts=self._teller.wants_counts(now),

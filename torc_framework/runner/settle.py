@@ -16,7 +16,7 @@ from attrs import Factory, define
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError, ServerUnreachableError, TorcError
 from torc_framework.executors import AttemptKey
-from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequest, StartedReport
+from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeReply, ExchangeRequest, StartedReport
 from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.runner.crew import Crew
 from torc_framework.runner.identity import is_gone
@@ -48,11 +48,13 @@ class Settlement:
 
     Attributes:
         legacies: The dead runners with attempts that still run, or that ended.
-        adopted: Their jobs, with the executors that run them.
+        adopted: Their jobs, with the executors that run them; jobs that they went on with too.
+        following: What follows their jobs.
     """
 
     legacies: list[Legacy] = Factory(list)
     adopted: list[tuple[ClaimedJob, str]] = Factory(list)
+    following: dict[int, list[ClaimedJob]] = Factory(dict)
 
 
 class Settler:
@@ -69,22 +71,35 @@ class Settler:
         self._client, self._crew, self._log, self._lost = client, crew, log, lost
 
     def settle(self, workflow_id: int, run_id: int, hostname: str) -> Settlement:
-        """Settle every dead runner; one that cannot be settled stays as it is."""
+        """Settle every dead runner; one that cannot be settled stays as it is.
+
+        The jobs that they held are asked for first: any of them may have gone on with what follows the
+        job of another, which it had taken over itself.
+        """
         settlement = Settlement()
+        held: list[tuple[ComputeNodeRecord, list[ClaimedJob]]] = []
         for node in self._client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True):
-            described = node.scheduler if isinstance(node.scheduler, dict) else {}
-            if not node.is_active or node.hostname != hostname or not is_gone(described):
+            if not node.is_active or node.hostname != hostname or not is_gone(_described(node)):
                 continue
             self._log.info("dead_runner", compute_node_id=node.id, pid=node.pid)
             try:
-                self._settle_one(node, run_id, described, settlement)
+                reply = self._ask_server(node, run_id)
+            except ApiError as error:
+                self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
+                if error.status < 500:  # of an earlier run: nothing of it counts
+                    self._ask_launchers(_described(node), [], [])
+                    settlement.legacies.append(Legacy(node.id or 0, _described(node)))
+                continue
+            settlement.following |= reply.following
+            held.append((node, reply.jobs))
+        early = [job for chain in settlement.following.values() for job in chain]
+        for node, jobs in held:
+            try:
+                self._settle_one(node, run_id, jobs, early, settlement)
             except ServerUnreachableError:
                 raise
             except TorcError as error:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
-                if isinstance(error, ApiError) and error.status < 500:  # of an earlier run: nothing of it counts
-                    self._ask_launchers([], described)
-                    settlement.legacies.append(Legacy(node.id or 0, described))
         return settlement
 
     def dismiss(self, legacy: Legacy) -> None:
@@ -97,45 +112,62 @@ class Settler:
             if path := legacy.described.get(name):
                 Path(path).unlink(missing_ok=True)
 
-    def _settle_one(
-        self, node: ComputeNodeRecord, run_id: int, described: Mapping[str, Any], settlement: Settlement
-    ) -> None:
-        def exchange(**fields: Any) -> list[ClaimedJob]:
-            request = ExchangeRequest(node.id or 0, run_id, **fields)
-            return self._client.exchange(node.workflow_id, request).jobs
+    def _ask_server(self, node: ComputeNodeRecord, run_id: int) -> ExchangeReply:
+        """Report what a dead runner kept, and return what it held."""
+        spooled = read_spool(Path(str(_described(node).get("spool"))))
+        request = ExchangeRequest(node.id or 0, run_id, ended=_without_scripts(spooled), holding=[])
+        return self._client.exchange(node.workflow_id, request)
 
-        spooled = read_spool(Path(str(described.get("spool"))))
-        held = exchange(ended=_without_scripts(spooled), holding=[])
-        adopted, lost, released = self._ask_launchers(held, described)
+    def _settle_one(
+        self,
+        node: ComputeNodeRecord,
+        run_id: int,
+        held: list[ClaimedJob],
+        early: list[ClaimedJob],
+        settlement: Settlement,
+    ) -> None:
+        described = _described(node)
+        adopted, lost, released = self._ask_launchers(described, held, early)
         now = time.time()
         started = [StartedReport(job.id, job.attempt_id, now) for job, _ in adopted]  # or known as begun already
-        exchange(started=started, ended=lost, released=released)
+        request = ExchangeRequest(node.id or 0, run_id, started=started, ended=lost, released=released)
+        self._client.exchange(node.workflow_id, request)
         self._log.info("settled", compute_node_id=node.id, adopted=len(adopted), lost=len(lost), released=len(released))
         keys = {AttemptKey(job.id, job.attempt_id) for job, _ in adopted}
         settlement.adopted += adopted
         settlement.legacies.append(Legacy(node.id or 0, described, keys))
 
     def _ask_launchers(
-        self, held: list[ClaimedJob], described: Mapping[str, Any]
+        self, described: Mapping[str, Any], held: list[ClaimedJob], early: list[ClaimedJob]
     ) -> tuple[list[tuple[ClaimedJob, str]], list[EndedReport], list[int]]:
         """Return the jobs that a launcher took over, reports on those lost, and ids of those never begun.
 
         Launchers that are asked for none of their attempts stop what they find.
+
+        Args:
+            held: The dead runner's jobs.
+            early: Jobs that it may have gone on with before the server knew.
         """
         states: Mapping[str, Any] = described.get("state") or {}
         adopted: list[tuple[ClaimedJob, str]] = []
         lost: list[EndedReport] = []
         released: list[int] = []
         by_executor: dict[str, dict[AttemptKey, ClaimedJob]] = {executor: {} for executor in states}
-        for job in held:
+        for job in (*held, *early):
             executor = job.executor or str(described.get("type"))
             by_executor.setdefault(executor, {})[AttemptKey(job.id, job.attempt_id)] = job
+        its_own = {job.id for job in held}
         for executor, jobs in by_executor.items():
             adoption = self._crew.get(executor).adopt(states.get(executor, {}), list(jobs))
             adopted += [(jobs[key], executor) for key in adoption.adopted]
-            lost += [self._lost(jobs[key], executor) for key in adoption.unknown]
-            released += [key.job_id for key in adoption.never_started]
+            lost += [self._lost(jobs[key], executor) for key in adoption.unknown if key.job_id in its_own]
+            released += [key.job_id for key in adoption.never_started if key.job_id in its_own]
         return adopted, lost, released
+
+
+def _described(node: ComputeNodeRecord) -> Mapping[str, Any]:
+    """Return what a runner's record says of its launchers and files."""
+    return node.scheduler if isinstance(node.scheduler, dict) else {}
 
 
 def _without_scripts(reports: list[EndedReport]) -> list[EndedReport]:

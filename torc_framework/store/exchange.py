@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.statuses import LIVE, JobStatus
-from torc_framework.store import claims, transitions
+from torc_framework.store import claims, succession, transitions
 from torc_framework.store.consequences import follow, is_finished
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.events import EventLog
@@ -71,15 +71,27 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
     now = Conversation(tx, workflow_id, request.compute_node_id, run_id, bool(is_canceled), events, jobs)
     if request.started:
         take_started(now, request.started)
-    if request.ended:
-        take_ended(now, request.ended)
+    refused: list[int] = []
+    for wave in succession.waves(request.ended):
+        take_ended(now, [report for report in wave if report.job_id not in refused])
+        _follow(now, has_actions=has_actions)
+        refused += succession.go_on(now, wave)
+    if now.continued and request.started:
+        take_started(now, [report for report in request.started if report.job_id in now.continued])
     if request.released:
         take_released(now, request.released)
-    if now.endings or now.ready:
-        follow(tx, events, now.endings, now.ready, has_actions=bool(has_actions))
+        _follow(now, has_actions=has_actions)
     reply = _answer(now, request, sort_method)
+    reply.refused = refused
     events.write(tx)
     return reply
+
+
+def _follow(now: Conversation, *, has_actions: bool) -> None:
+    """Do what follows from the reports taken so far."""
+    if now.endings or now.ready:
+        follow(now.tx, now.events, now.endings, now.ready, has_actions=has_actions)
+        now.endings, now.ready = {}, []
 
 
 def worth_asking(tx: Tx, workflow_id: int, run_id: int) -> bool:
@@ -99,7 +111,11 @@ def _answer(now: Conversation, request: ExchangeRequest, sort_method: str | None
         chosen = claims.choose(now.tx, now.workflow_id, offer)
         transitions.claimed(now.tx, now.node_id, chosen)
         again = _missing(now, request.holding, {*now.held, *chosen})
-        reply.jobs = claims.describe(now.tx, [*now.held, *again, *chosen])
+        handed = [*now.held, *again, *chosen]
+        reply.jobs = claims.describe(now.tx, handed)
+        if again or len(chosen) < offer.slots + offer.ahead:  # nothing else is left to do meanwhile
+            in_hand = [job_id for job_id in now.continued if now.jobs[job_id].status in LIVE]
+            reply.following = succession.following(now.tx, [*handed, *in_hand])
     if not reply.jobs:
         reply.is_complete = is_finished(now.tx, now.workflow_id)
         if offer.free is not None and not reply.is_complete and not now.tx.value(_LIVE, now.workflow_id):

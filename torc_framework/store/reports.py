@@ -125,6 +125,7 @@ class Conversation:
     endings: dict[int, bool] = Factory(dict)
     ready: list[int] = Factory(list)
     held: list[int] = Factory(list)
+    continued: list[int] = Factory(list)
 
 
 def look_up(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> dict[int, ReportedJob]:

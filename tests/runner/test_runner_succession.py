@@ -1,0 +1,73 @@
+"""Chains: a runner goes on by itself where only one way leads on, and never where none does."""
+
+import itertools
+
+import pytest
+from runner_bench import Bench, file, handler, job
+
+from torc_framework.models.plan import PlannedJob
+from torc_framework.runner import Progress
+
+
+def chain(count: int, command: str = "echo {n} >> order") -> tuple[list[PlannedJob], list[tuple[int, int]]]:
+    """Return jobs that wait for one another, and their dependencies."""
+    return [job(f"j{n}", command.format(n=n)) for n in range(count)], [(n + 1, n) for n in range(count - 1)]
+
+
+@pytest.mark.parametrize("depth", [1, 4, None])
+def test_a_chain_runs_in_order(bench: Bench, depth: int | None) -> None:
+    """Each job once, after the one before it; the records say the same."""
+    jobs, waits = chain(30)
+    workflow_id = bench.create(*jobs, dependencies=waits)
+    assert bench.run(workflow_id, max_parallel_jobs=depth).is_complete
+    assert (bench.folder / "order").read_text().split() == [str(n) for n in range(30)]
+    results = bench.results(workflow_id)
+    spans = [results[f"j{n}"].observation for n in range(30)]
+    assert all(before["ended_at"] <= after["started_at"] for before, after in itertools.pairwise(spans))
+
+
+def test_a_failure_ends_the_chain(bench: Bench) -> None:
+    """Nothing behind it begins."""
+    jobs, waits = chain(8)
+    jobs[3] = job("j3", "echo 3 >> order; exit 3")
+    workflow_id = bench.create(*jobs, dependencies=waits)
+    bench.run(workflow_id)
+    assert (bench.folder / "order").read_text().split() == ["0", "1", "2", "3"]
+    assert [*bench.statuses(workflow_id).values()] == ["completed"] * 3 + ["failed"] + ["canceled"] * 4
+
+
+def test_a_missing_output_ends_the_chain(bench: Bench) -> None:
+    """A clean exit is not enough."""
+    jobs, waits = chain(3)
+    jobs[0] = job("j0", "echo 0 >> order", output_files=[0])
+    workflow_id = bench.create(*jobs, dependencies=waits, files=[file("never_written")])
+    bench.run(workflow_id)
+    assert (bench.folder / "order").read_text().split() == ["0"]
+
+
+def test_a_retry_keeps_the_chain_waiting(bench: Bench) -> None:
+    """The follower begins after the attempt that succeeds."""
+    jobs, waits = chain(3)
+    jobs[1] = job("j1", "echo 1 >> order; test $TORC_ATTEMPT_ID = 2", failure_handler=0)
+    rules = '[{"match_all_exit_codes": true, "max_retries": 3}]'
+    workflow_id = bench.create(*jobs, dependencies=waits, failure_handlers=[handler(rules)])
+    assert bench.run(workflow_id).is_complete
+    assert (bench.folder / "order").read_text().split() == ["0", "1", "1", "2"]
+
+
+def test_canceled_in_the_middle(bench: Bench) -> None:
+    """A chain is stopped where it is."""
+    jobs, waits = chain(200, "echo {n} >> order; sleep 0.01")
+
+    def cancel(progress: Progress) -> None:
+        if progress.running and (bench.folder / "order").exists():
+            bench.client.cancel(workflow_id)
+
+    workflow_id = bench.create(*jobs, dependencies=waits)
+    assert bench.run(workflow_id, cancel, max_parallel_jobs=1).is_canceled
+    ran = len((bench.folder / "order").read_text().split())
+    statuses = [*bench.statuses(workflow_id).values()]
+    assert ran < 200
+    assert "running" not in statuses
+    assert "pending" not in statuses
+    assert statuses.count("completed") <= ran
