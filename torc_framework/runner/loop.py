@@ -2,8 +2,8 @@
 
 import selectors
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
@@ -23,6 +23,7 @@ from torc_framework.runner.interrupts import Interrupts, Waker
 from torc_framework.runner.log import RunnerLog
 from torc_framework.runner.monitor import Monitor
 from torc_framework.runner.news import EventSender
+from torc_framework.runner.patience import LAST_PATIENCE_S, insist
 from torc_framework.runner.pool import Pool
 from torc_framework.runner.registration import Registration
 from torc_framework.runner.scripts import RecoveryScripts, ScriptOrder
@@ -39,12 +40,8 @@ from torc_framework.runner.workload import Pace, Workload
 if TYPE_CHECKING:
     from torc_framework.plugins import PluginManager
 
-_T = TypeVar("_T")
-
 LONGEST_SLEEP_S: Final = 1.0
 """The runner looks around at least this often, whatever wakes it."""
-LAST_PATIENCE_S: Final = 10.0
-"""How long an interrupted runner waits for a lost server."""
 WELL: Final = frozenset({JobStatus.COMPLETED.label, JobStatus.CANCELED.label})
 
 
@@ -235,8 +232,8 @@ class Runner:
         outcome, context = self._outcome, self._registration.context
         outcome.duration_s = time.monotonic() - self._walltime.began
         self._dismiss_settled()
-        outcome.counts = _insist(lambda: self._client.job_counts(context.workflow_id)).counts
-        _insist(self._registration.leave)
+        outcome.counts = insist(lambda: self._client.job_counts(context.workflow_id)).counts
+        insist(self._registration.leave)
         if outcome.is_complete:
             self._events.workflow_completed()
         self._crew.close()
@@ -488,15 +485,3 @@ class Runner:
         for item in items:
             self._workload.drop(item)
         self._courier.release([item.key.job_id for item in items], now)
-
-
-def _insist(call: Callable[[], _T]) -> _T:
-    """Return what a call returns, trying again for a while if the server does not answer."""
-    deadline = time.monotonic() + LAST_PATIENCE_S
-    while True:
-        try:
-            return call()
-        except ServerUnreachableError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)

@@ -1,0 +1,24 @@
+"""How long a runner that is about to leave goes on asking."""
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from torc_framework.errors import ServerUnreachableError
+
+LAST_PATIENCE_S: Final = 10.0
+"""How long a runner that leaves, or was interrupted, waits for a lost server."""
+_PAUSE_S: Final = 0.5
+_T = TypeVar("_T")
+
+
+def insist(call: Callable[[], _T]) -> _T:
+    """Return what a call returns, trying again for a while if the server does not answer."""
+    deadline = time.monotonic() + LAST_PATIENCE_S
+    while True:
+        try:
+            return call()
+        except ServerUnreachableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
