@@ -1,10 +1,36 @@
 """What the server answers besides records: counts, relations, claims."""
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from attrs import Factory, define
 
 from torc_framework.models.records import JobRecord
+
+
+_T = TypeVar("_T")
+
+
+@define
+class Page(Generic[_T]):
+    """A part of a list; ``has_more`` says whether there is anything after it."""
+
+    items: list[_T]
+    offset: int
+    max_limit: int
+    count: int
+    total_count: int
+    has_more: bool
+
+
+@define
+class ShortPage(Generic[_T]):
+    """A part of a list, as lists about access groups are answered."""
+
+    items: list[_T]
+    offset: int
+    limit: int
+    total_count: int
+    has_more: bool
 
 
 @define

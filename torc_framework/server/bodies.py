@@ -31,6 +31,18 @@ def parse_json(body: bytes) -> Any:
         raise RequestError(f"body: {error}") from error
 
 
+class Composite:
+    """A body that holds records: they are parsed after the whole."""
+
+    def settle(self) -> list[str]:
+        """Parse the records in their place; return the names of unknown fields.
+
+        Raises:
+            RequestError: one of them does not fit.
+        """
+        raise NotImplementedError
+
+
 def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list[str]]:
     """Return a body's values, and the names of unknown fields.
 
@@ -48,7 +60,7 @@ def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list
         value = msgspec.convert({} if sent is None else sent, kind, str_keys=True)
     except (msgspec.ValidationError, RecursionError) as error:
         raise RequestError(f"body: {error}") from error
-    return value, []
+    return value, value.settle() if isinstance(value, Composite) else []
 
 
 def _parse_record(record: type[Any], sent: Any, *, complete: bool) -> tuple[dict[str, Any], list[str]]:

@@ -1,11 +1,15 @@
 """The endpoints of records, from their declarations: list, create, get, update, delete, delete all."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 from attrs import Factory, define
 
-from torc_framework.server.bodies import parse_body
+from torc_framework.models import answers as a
+from torc_framework.models.records import JobRecord
+from torc_framework.server.answers import RequestError
+from torc_framework.server.bodies import Composite, parse_body
 from torc_framework.server.endpoints import MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
 from torc_framework.server.scopes import (
     BODY,
@@ -25,6 +29,7 @@ from torc_framework.store.lookups import job_ids
 from torc_framework.store.records import Page, Resource, Values
 from torc_framework.store.resources import (
     FAILURE_HANDLERS,
+    FILES,
     IN_WORKFLOWS,
     USER_DATA,
     WORKFLOWS,
@@ -40,13 +45,27 @@ _LIST_PARAMETERS: Final = {
 }
 _IN_WORKFLOW: Final = {"workflow_id": Parameter(int, required=True)}
 _LINKS: Final = {"consumer_job_id": Parameter(int), "producer_job_id": Parameter(int)}
+_JOBS: Final = {"items": {"$ref": "#/components/schemas/JobRecord"}}
+_COUNTED: Final = {FILES.path: a.DeletedFiles, USER_DATA.path: a.DeletedUserData}
+"""Answers to a delete of all that are not `DeletedCount`."""
 
 
 @define
-class JobBatch:
+class JobBatch(Composite):
     """Body of ``bulk_jobs``."""
 
-    jobs: list[Any] = Factory(list)
+    jobs: Annotated[list[Any], msgspec.Meta(extra_json_schema=_JOBS)] = Factory(list)
+
+    def settle(self) -> list[str]:
+        """Parse the jobs."""
+        unknown: set[str] = set()
+        for position, job in enumerate(self.jobs):
+            try:
+                self.jobs[position], ignored = parse_body(JobRecord, job, complete=True)
+            except RequestError as error:
+                raise RequestError(f"jobs[{position}]: {error}", error.status) from error
+            unknown.update(ignored)
+        return sorted(unknown)
 
 
 def record_endpoints() -> Iterator[Endpoint]:
@@ -58,31 +77,62 @@ def record_endpoints() -> Iterator[Endpoint]:
         "/workflows/{id}/failure_handlers",
         _list(FAILURE_HANDLERS),
         query=_list_parameters(FAILURE_HANDLERS),
-        answers=FAILURE_HANDLERS.record,
+        answers=a.Page[FAILURE_HANDLERS.record],  # type: ignore[name-defined]
+        tags=[FAILURE_HANDLERS.path],
         scope=WORKFLOW,
+        summary="List a workflow's failure handlers.",
     )
-    yield Endpoint("POST", "/bulk_jobs", _create_bulk_jobs, changes=True, body=JobBatch, tags=["jobs"], scope=BODY_JOBS)
+    yield Endpoint(
+        "POST",
+        "/bulk_jobs",
+        lambda tx, call: a.CreatedJobs(create_jobs(tx, call.body.jobs)),  # type: ignore[arg-type]
+        changes=True,
+        body=JobBatch,
+        answers=a.CreatedJobs,
+        tags=[JOBS.path],
+        scope=BODY_JOBS,
+        summary="Create many jobs of one workflow, all or none.",
+    )
 
 
 def _endpoints(resource: Resource) -> Iterator[Endpoint]:
     every, one = f"/{resource.path}", f"/{resource.path}/{{id}}"
-    common: dict[str, Any] = {"answers": resource.record, "tags": [resource.path]}
+    kind, tags = resource.record, [resource.path]
+    name = resource.kind[0].lower() + resource.kind[1:]
+    several = resource.path.replace("_", " ")
+    a_record = f"{'some' if resource is USER_DATA else 'a'} {name}"
     in_workflow = {} if resource is WORKFLOWS else _IN_WORKFLOW
     new, listed, mine, changed = _scopes(resource)
+
+    def endpoint(method: str, path: str, work: Work, summary: str, **more: Any) -> Endpoint:
+        more = {"answers": kind, "scope": mine, **more}
+        return Endpoint(method, path, work, method != "GET", tags=tags, summary=summary, **more)
+
     links = _LINKS if resource is USER_DATA else {}
-    yield Endpoint(
-        "POST", every, _create(resource), changes=True, body=resource.record, query=links, scope=new, **common
+    yield endpoint("POST", every, _create(resource), f"Create {a_record}.", body=kind, query=links, scope=new)
+    yield endpoint(
+        "GET",
+        every,
+        _list(resource),
+        f"List {several}.",
+        query=in_workflow | _list_parameters(resource),
+        answers=a.Page[kind],  # type: ignore[valid-type]
+        scope=listed,
     )
-    yield Endpoint(
-        "GET", every, _list(resource), query=in_workflow | _list_parameters(resource), scope=listed, **common
-    )
-    yield Endpoint("GET", one, lambda tx, call: records.get(tx, resource, call.id), scope=mine, **common)
-    yield Endpoint(
-        "PUT", one, _update(resource), changes=True, body=resource.record, partial=True, scope=changed, **common
-    )
-    yield Endpoint("DELETE", one, _delete(resource), changes=True, scope=mine, **common)
+    yield endpoint("GET", one, lambda tx, call: records.get(tx, resource, call.id), f"Get {a_record}.")
+    yield endpoint("PUT", one, _update(resource), f"Change {a_record}.", body=kind, partial=True, scope=changed)
+    yield endpoint("DELETE", one, _delete(resource), f"Delete {a_record}; answers it as it was.")
     if in_workflow:
-        yield Endpoint("DELETE", every, _delete_all(resource), changes=True, query=in_workflow, scope=QUERY, **common)
+        counted = _COUNTED.get(resource.path, a.DeletedCount)
+        yield endpoint(
+            "DELETE",
+            every,
+            _delete_all(resource),
+            f"Delete all {several} of a workflow.",
+            query=in_workflow,
+            answers=counted,
+            scope=QUERY,
+        )
 
 
 def _scopes(resource: Resource) -> tuple[Scope, Scope, Scope, Scope]:
@@ -140,16 +190,15 @@ def _delete(resource: Resource) -> Work:
 
 
 def _delete_all(resource: Resource) -> Work:
-    def delete_all(tx: Tx, call: Call) -> dict[str, int]:
+    def delete_all(tx: Tx, call: Call) -> Any:
         workflow_id = call.query["workflow_id"]
         if resource is JOBS:
             records.require_workflow(tx, workflow_id)
-            return {resource.counted_as: delete_jobs(tx, workflow_id, job_ids(tx, workflow_id))}
-        return {resource.counted_as: records.delete_all(tx, resource, workflow_id)}
+            count = delete_jobs(tx, workflow_id, job_ids(tx, workflow_id))
+        else:
+            count = records.delete_all(tx, resource, workflow_id)
+        if resource is USER_DATA:
+            return a.DeletedUserData(f"Deleted {count} user data records", count)
+        return _COUNTED.get(resource.path, a.DeletedCount)(count)
 
     return delete_all
-
-
-def _create_bulk_jobs(tx: Tx, call: Call) -> dict[str, Any]:
-    jobs = [parse_body(JOBS.record, job, complete=True)[0] for job in call.body.jobs]
-    return {"jobs": create_jobs(tx, jobs)}

@@ -97,11 +97,12 @@ class Endpoint:
     """One endpoint.
 
     Attributes:
+        summary: What it does, in one line.
         scope: How the workflow that the caller must have a right to is found; see ``scopes``.
         changes: It may change something.
         body: Class of its body's values; None if the body is not looked at.
         partial: Required fields of the body may be absent.
-        answers: Class of what it answers, for the documentation.
+        answers: Class of what it answers, for the documentation; nothing checks that it does.
     """
 
     method: str
@@ -114,6 +115,7 @@ class Endpoint:
     answers: Any = None
     tags: Sequence[str] = field(default=("workflows",))
     scope: Scope = field(kw_only=True)
+    summary: str = field(default="", kw_only=True)
 
 
 def page(items: Sequence[Any], offset: int, total: int) -> dict[str, Any]:
@@ -175,7 +177,7 @@ def caller_of(request: Request) -> Caller:
 
 def is_number(name: str) -> bool:
     """Say whether a name in a path stands for a number."""
-    return name == "id" or name.endswith("_id")
+    return name in ("id", "limit") or name.endswith("_id")
 
 
 def _parse_path(request: Request) -> tuple[dict[str, int], dict[str, str]]:

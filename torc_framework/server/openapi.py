@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 from attrs import fields
 
 from torc_framework import __version__
+from torc_framework.models.answers import Failure, Ping, StoredPlan
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
-from torc_framework.models.records import WorkflowStatusRecord, describe
+from torc_framework.models.records import Record, describe
 from torc_framework.server.endpoints import Endpoint, Parameter, is_number
 from torc_framework.server.scopes import OPEN, OWN_NAME, WORKFLOW
 from torc_framework.server.settings import API_PREFIX
@@ -24,16 +25,43 @@ def _nothing(*_: Any) -> None:
 
 
 _OTHERS: Final = (
-    Endpoint("GET", "/ping", _nothing, tags=["server"], scope=OPEN),
-    Endpoint("GET", "/version", _nothing, answers=str, tags=["server"], scope=OPEN),
-    Endpoint("POST", "/workflows/{id}/exchange", _nothing, body=ExchangeRequest, answers=ExchangeReply, scope=WORKFLOW),
+    Endpoint("GET", "/ping", _nothing, answers=Ping, tags=["server"], scope=OPEN, summary="Is the server there?"),
+    Endpoint(
+        "GET",
+        "/version",
+        _nothing,
+        answers=str,
+        tags=["server"],
+        scope=OPEN,
+        summary="Get the version of the contract that the server keeps, and its own.",
+    ),
+    Endpoint(
+        "POST",
+        "/workflows/{id}/exchange",
+        _nothing,
+        body=ExchangeRequest,
+        answers=ExchangeReply,
+        scope=WORKFLOW,
+        summary="Take a runner's reports and hand out jobs, in one call that may wait for them.",
+    ),
     Endpoint(
         "POST",
         "/workflows/from_plan",
         _nothing,
         body=Plan,
+        answers=StoredPlan,
         query={"initialize": Parameter(bool, default=False)},
         scope=OWN_NAME,
+        summary="Create a whole workflow in one transaction, and start its first run if asked.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/events/stream",
+        _nothing,
+        query={"level": Parameter(str, "info")},
+        tags=["events"],
+        scope=WORKFLOW,
+        summary="Follow a workflow's events as they happen, as server-sent events.",
     ),
 )
 """Endpoints that are mounted by hand."""
@@ -42,11 +70,11 @@ _OTHERS: Final = (
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Return the document for these endpoints and the ones mounted by hand."""
     everything = [*_OTHERS, *endpoints]
-    kinds = [kind for e in everything for kind in (e.body, e.answers) if kind is not None]
-    schemas, components = msgspec.json.schema_components([*kinds, WorkflowStatusRecord], ref_template=_REFERENCE)
-    schema_of = dict(zip(map(str, kinds), schemas, strict=False))
-    for kind in kinds:
-        _describe_fields(kind, components)
+    kinds = [Failure, *(kind for e in everything for kind in (e.body, e.answers) if kind is not None)]
+    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
+    schema_of = dict(zip(map(str, kinds), schemas, strict=True))
+    for record in get_args(Record):
+        _describe_fields(record, components)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in everything:
         paths.setdefault(API_PREFIX + endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema_of)
@@ -58,11 +86,11 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _describe_fields(kind: Any, components: dict[str, Any]) -> None:
-    """Put the records' own sentences beside their fields."""
-    properties = components.get(getattr(kind, "__name__", ""), {}).get("properties", {})
-    for attribute in fields(kind) if properties else ():
-        if attribute.metadata and attribute.name in properties:
+def _describe_fields(record: Any, components: dict[str, Any]) -> None:
+    """Put a record's own sentences beside its fields."""
+    properties = components.get(record.__name__, {}).get("properties", {})
+    for attribute in fields(record):
+        if attribute.name in properties:
             properties[attribute.name]["description"] = describe(attribute)[0]
 
 
@@ -83,26 +111,20 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
         elif parameter.default is not None:
             schema["default"] = parameter.default
         parameters.append({"name": name, "in": "query", "required": parameter.required, "schema": schema})
+    answer = {"type": "object"} if endpoint.answers is None else schema_of[str(endpoint.answers)]
     operation: dict[str, Any] = {
+        "summary": endpoint.summary,
         "operationId": re.sub(r"\W+", "_", f"{endpoint.method.lower()}{endpoint.path}"),
         "tags": list(endpoint.tags),
         "parameters": parameters,
-        "responses": {"200": {"description": "Done", **_content(_answer_schema(endpoint, schema_of))}},
+        "responses": {
+            "200": {"description": "Done", **_content(answer)},
+            "default": {"description": "Refused", **_content(schema_of[str(Failure)])},
+        },
     }
     if endpoint.body is not None:
         operation["requestBody"] = {"required": True, **_content(schema_of[str(endpoint.body)])}
     return operation
-
-
-def _answer_schema(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
-    if endpoint.answers is None:
-        return {"type": "object"}
-    one: dict[str, Any] = schema_of[str(endpoint.answers)]
-    if "sort_by" not in endpoint.query:
-        return one
-    counts = {name: {"type": "integer"} for name in ("offset", "max_limit", "count", "total_count")}
-    properties = {"items": {"type": "array", "items": one}, **counts, "has_more": {"type": "boolean"}}
-    return {"type": "object", "required": list(properties), "properties": properties}
 
 
 def _content(schema: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from typing import Any, Final
 
 from attrs import Factory, define
 
+from torc_framework.models import answers as a
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.server.endpoints import MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
 from torc_framework.server.scopes import WORKFLOW
-from torc_framework.store import actions, lookups, runs
+from torc_framework.store import actions, handouts, inputs, lookups, remote_workers, runs
 from torc_framework.store.records import create
 from torc_framework.store.sql import Tx
 
@@ -33,84 +34,106 @@ class StatusChange:
     """Body of ``PUT status``: all four fields are written, absent ones as false."""
 
     run_id: int
-    is_canceled: bool = False
-    is_archived: bool = False
-    has_detected_need_to_run_completion_script: bool = False
+    id: int | None = None
+    is_canceled: bool | None = None
+    is_archived: bool | None = None
+    has_detected_need_to_run_completion_script: bool | None = None
 
 
-def _begin_run(tx: Tx, call: Call) -> Any:
+def _begin_run(tx: Tx, call: Call) -> WorkflowStatusRecord:
     asked: BeginRun = call.body
     return runs.begin_run(
         tx, call.id, asked.file_mtimes, only_uninitialized=asked.only_uninitialized, force=asked.force
     )
 
 
-def _put_status(tx: Tx, call: Call) -> Any:
+def _put_status(tx: Tx, call: Call) -> WorkflowStatusRecord:
     wanted: StatusChange = call.body
     status = WorkflowStatusRecord(
         id=call.id,
         run_id=wanted.run_id,
-        is_canceled=wanted.is_canceled,
-        is_archived=wanted.is_archived,
-        has_detected_need_to_run_completion_script=wanted.has_detected_need_to_run_completion_script,
+        is_canceled=bool(wanted.is_canceled),
+        is_archived=bool(wanted.is_archived),
+        has_detected_need_to_run_completion_script=bool(wanted.has_detected_need_to_run_completion_script),
     )
     return runs.put_status(tx, status)
 
 
-def _cancel(tx: Tx, call: Call) -> Any:
+def _cancel(tx: Tx, call: Call) -> a.Message:
     runs.cancel(tx, call.id)
-    return {"message": f"Workflow {call.id} canceled"}
+    return a.Message(f"Workflow {call.id} canceled")
 
 
-def _initialize_jobs(tx: Tx, call: Call) -> Any:
+def _initialize_jobs(tx: Tx, call: Call) -> a.Message:
     runs.initialize_jobs(tx, call.id, **call.query)
-    return {"message": f"Initialized jobs of workflow {call.id}"}
+    return a.Message(f"Initialized jobs of workflow {call.id}")
 
 
-def _reset_status(tx: Tx, call: Call) -> Any:
-    runs.reset_status(tx, call.id, force=call.query["force"])
-    return {"message": f"Reset status of workflow {call.id}"}
+def _process_changed_job_inputs(tx: Tx, call: Call) -> a.ChangedJobs:
+    names = inputs.reset_changed(tx, call.id, dry_run=call.query["dry_run"], user=call.caller.name)
+    return a.ChangedJobs(names)
 
 
-def _reset_job_status(tx: Tx, call: Call) -> Any:
+def _reset_status(tx: Tx, call: Call) -> a.Message:
+    runs.reset_status(tx, call.id, force=call.query["force"], user=call.caller.name)
+    return a.Message(f"Reset status of workflow {call.id}")
+
+
+def _reset_job_status(tx: Tx, call: Call) -> a.ResetJobs:
     failed_only = call.query["failed_only"]
-    count = runs.reset_job_status(tx, call.id, failed_only=failed_only)
-    answer = {"workflow_id": call.id, "updated_count": count, "status": "uninitialized"}
-    return answer | ({"reset_type": "failed_only"} if failed_only else {})
+    count = runs.reset_job_status(tx, call.id, failed_only=failed_only, user=call.caller.name)
+    return a.ResetJobs(call.id, count, "uninitialized", "failed_only" if failed_only else None)
 
 
-def _job_counts(tx: Tx, call: Call) -> Any:
+def _job_counts(tx: Tx, call: Call) -> a.JobCounts:
     counts = runs.job_counts(tx, call.id)
-    return {"counts": counts, "total": sum(counts.values())}
+    return a.JobCounts(counts, sum(counts.values()))
 
 
-def _job_ids(tx: Tx, call: Call) -> Any:
+def _job_ids(tx: Tx, call: Call) -> a.JobIds:
     found = lookups.job_ids(tx, call.id)
-    return {"job_ids": found, "count": len(found)}
+    return a.JobIds(found, len(found))
 
 
-def _required_existing_files(tx: Tx, call: Call) -> Any:
-    return {"files": [str(file_id) for file_id in lookups.required_existing_files(tx, call.id)]}
+def _is_uninitialized(tx: Tx, call: Call) -> a.IsUninitialized:
+    return a.IsUninitialized(runs.is_uninitialized(tx, call.id))
 
 
-def _missing_user_data(tx: Tx, call: Call) -> Any:
-    return {"user_data": lookups.missing_user_data(tx, call.id)}
+def _required_existing_files(tx: Tx, call: Call) -> a.RequiredFiles:
+    return a.RequiredFiles([str(file_id) for file_id in lookups.required_existing_files(tx, call.id)])
 
 
-def _latest_event_timestamp(tx: Tx, call: Call) -> Any:
-    return {"timestamp": lookups.latest_event_timestamp(tx, call.id)}
+def _missing_user_data(tx: Tx, call: Call) -> a.MissingUserData:
+    return a.MissingUserData(lookups.missing_user_data(tx, call.id))
 
 
-def _job_dependencies(tx: Tx, call: Call) -> Any:
-    offset, limit = call.query["offset"], min(call.query["limit"], MAX_LIMIT)
-    pairs, total = lookups.job_dependencies(tx, call.id, offset, limit)
-    return page(pairs, offset, total)
+def _latest_event_timestamp(tx: Tx, call: Call) -> a.LatestEvent:
+    return a.LatestEvent(lookups.latest_event_timestamp(tx, call.id))
 
 
-def _claim_action(tx: Tx, call: Call) -> Any:
+def _paged(find: lookups.Find) -> Work:
+    """Return the work that lists one page of what is found."""
+
+    def listed(tx: Tx, call: Call) -> Any:
+        offset, limit = call.query["offset"], min(call.query["limit"], MAX_LIMIT)
+        items, total = find(tx, call.id, offset, limit)
+        return page(items, offset, total)
+
+    return _known(listed)
+
+
+def _claim_action(tx: Tx, call: Call) -> a.ClaimedAction:
     action_id = call.ids["action_id"]
     actions.claim_action(tx, call.id, action_id, call.body.compute_node_id)
-    return {"action_id": action_id, "success": True, "claimed": True}
+    return a.ClaimedAction(action_id)
+
+
+def _ready_job_requirements(tx: Tx, call: Call) -> a.ReadyRequirements:
+    return handouts.requirements_of_ready(tx, call.id, call.query["scheduler_config_id"])
+
+
+def _delete_remote_worker(tx: Tx, call: Call) -> a.RemoteWorker:
+    return remote_workers.delete_remote_worker(tx, call.id, call.words["worker"])
 
 
 def _known(work: Work) -> Work:
@@ -120,7 +143,6 @@ def _known(work: Work) -> Work:
         runs.status(tx, call.id)
         return work(tx, call)
 
-    checked.__doc__ = work.__doc__
     return checked
 
 
@@ -128,73 +150,174 @@ def _flag(*, default: bool) -> Parameter:
     return Parameter(bool, default)
 
 
+def _about(method: str, path: str, work: Work, summary: str, answers: Any, **more: Any) -> Endpoint:
+    """Return an endpoint below ``/workflows/{id}``."""
+    changes = method != "GET"
+    path = f"/workflows/{{id}}/{path}"
+    return Endpoint(method, path, work, changes, summary=summary, answers=answers, scope=WORKFLOW, **more)
+
+
+_STATUS: Final = WorkflowStatusRecord
+_PAGED: Final[dict[str, Any]] = {"query": PAGE_PARAMETERS}
 _INITIALIZE: Final = {
     "only_uninitialized": _flag(default=False),
     "clear_ephemeral_user_data": _flag(default=True),
 }
-_STATUS: Final = WorkflowStatusRecord
-_TRIGGERS: Final = {"trigger_type": Parameter(str, (), repeated=True)}
-_W: Final = "/workflows/{id}"
 
 WORKFLOW_ENDPOINTS: Final = (
-    Endpoint("POST", f"{_W}/begin_run", _begin_run, changes=True, body=BeginRun, answers=_STATUS, scope=WORKFLOW),
-    Endpoint("GET", f"{_W}/status", lambda tx, call: runs.status(tx, call.id), answers=_STATUS, scope=WORKFLOW),
-    Endpoint("PUT", f"{_W}/status", _put_status, changes=True, body=StatusChange, answers=_STATUS, scope=WORKFLOW),
-    Endpoint("PUT", f"{_W}/cancel", _cancel, changes=True, scope=WORKFLOW),
-    Endpoint("POST", f"{_W}/initialize_jobs", _initialize_jobs, changes=True, query=_INITIALIZE, scope=WORKFLOW),
-    Endpoint(
-        "POST", f"{_W}/reset_status", _reset_status, changes=True, query={"force": _flag(default=False)}, scope=WORKFLOW
-    ),
-    Endpoint(
+    _about("GET", "status", lambda tx, call: runs.status(tx, call.id), "Get a workflow's status.", _STATUS),
+    _about("PUT", "status", _put_status, "Overwrite a workflow's status.", _STATUS, body=StatusChange),
+    _about(
         "POST",
-        f"{_W}/reset_job_status",
+        "begin_run",
+        _begin_run,
+        "Start the next run in one step: reset the jobs, count `run_id` up, record modification times, initialize.",
+        _STATUS,
+        body=BeginRun,
+    ),
+    _about(
+        "POST",
+        "initialize_jobs",
+        _initialize_jobs,
+        "Find out which jobs are ready and which are blocked.",
+        a.Message,
+        query=_INITIALIZE,
+    ),
+    _about(
+        "POST",
+        "process_changed_job_inputs",
+        _process_changed_job_inputs,
+        "Make the jobs uninitialized whose inputs have changed since the last initialize.",
+        a.ChangedJobs,
+        query={"dry_run": _flag(default=False)},
+    ),
+    _about("PUT", "cancel", _cancel, "Cancel a workflow: held jobs end, no more are handed out.", a.Message),
+    _about(
+        "POST",
+        "reset_status",
+        _reset_status,
+        "Clear a workflow's canceled and archived flags.",
+        a.Message,
+        query={"force": _flag(default=False)},
+    ),
+    _about(
+        "POST",
+        "reset_job_status",
         _reset_job_status,
-        changes=True,
+        "Make all jobs uninitialized, or failed ones and what follows them.",
+        a.ResetJobs,
         query={"failed_only": _flag(default=False)},
-        scope=WORKFLOW,
     ),
-    Endpoint(
-        "GET", f"{_W}/is_complete", lambda tx, call: runs.outcome(tx, call.id), answers=runs.Outcome, scope=WORKFLOW
-    ),
-    Endpoint(
+    _about("GET", "is_complete", lambda tx, call: runs.outcome(tx, call.id), "Is the workflow over?", runs.Outcome),
+    _about("GET", "is_uninitialized", _is_uninitialized, "Is every job uninitialized or disabled?", a.IsUninitialized),
+    _about("GET", "job_counts", _known(_job_counts), "Count the jobs by status.", a.JobCounts),
+    _about("GET", "job_ids", _known(_job_ids), "List the ids of all jobs.", a.JobIds),
+    _about(
         "GET",
-        f"{_W}/is_uninitialized",
-        lambda tx, call: {"is_uninitialized": runs.is_uninitialized(tx, call.id)},
-        scope=WORKFLOW,
+        "required_existing_files",
+        _known(_required_existing_files),
+        "List the files that must exist before a run.",
+        a.RequiredFiles,
     ),
-    Endpoint("GET", f"{_W}/job_counts", _known(_job_counts), scope=WORKFLOW),
-    Endpoint("GET", f"{_W}/job_ids", _known(_job_ids), scope=WORKFLOW),
-    Endpoint("GET", f"{_W}/required_existing_files", _known(_required_existing_files), scope=WORKFLOW),
-    Endpoint("GET", f"{_W}/missing_user_data", _known(_missing_user_data), scope=WORKFLOW),
-    Endpoint("GET", f"{_W}/latest_event_timestamp", _known(_latest_event_timestamp), scope=WORKFLOW),
-    Endpoint("GET", f"{_W}/graph", _known(lambda tx, call: lookups.dependency_graph(tx, call.id)), scope=WORKFLOW),
-    Endpoint("GET", f"{_W}/job_dependencies", _known(_job_dependencies), query=PAGE_PARAMETERS, scope=WORKFLOW),
-    Endpoint(
+    _about(
+        "GET",
+        "missing_user_data",
+        _known(_missing_user_data),
+        "List the user data that must have a value before a run and has none.",
+        a.MissingUserData,
+    ),
+    _about(
+        "GET",
+        "latest_event_timestamp",
+        _known(_latest_event_timestamp),
+        "Get the time of the newest event, milliseconds since the epoch.",
+        a.LatestEvent,
+    ),
+    _about(
+        "GET",
+        "ready_job_requirements",
+        _ready_job_requirements,
+        "Sum up what all ready jobs ask for.",
+        a.ReadyRequirements,
+        query={"scheduler_config_id": Parameter(int)},
+    ),
+    _about(
+        "GET",
+        "graph",
+        _known(lambda tx, call: lookups.dependency_graph(tx, call.id)),
+        "Get all dependencies: pairs, and groups that stand for M x N pairs.",
+        a.DependencyGraph,
+    ),
+    _about(
+        "GET",
+        "job_dependencies",
+        _paged(lookups.job_dependencies),
+        "List the pairs of jobs of which one waits for the other.",
+        a.Page[a.JobDependency],
+        **_PAGED,
+    ),
+    _about(
+        "GET",
+        "job_file_relationships",
+        _paged(lookups.job_file_relationships),
+        "List which job writes and which job reads which file.",
+        a.Page[a.JobFileRelationship],
+        **_PAGED,
+    ),
+    _about(
+        "GET",
+        "job_user_data_relationships",
+        _paged(lookups.job_user_data_relationships),
+        "List which job writes and which job reads which user data.",
+        a.Page[a.JobUserDataRelationship],
+        **_PAGED,
+    ),
+    _about(
         "POST",
-        f"{_W}/actions",
+        "actions",
         lambda tx, call: create(tx, actions.ACTIONS, call.body),
-        changes=True,
+        "Create an action.",
+        WorkflowActionRecord,
         body=WorkflowActionRecord,
-        answers=WorkflowActionRecord,
-        scope=WORKFLOW,
     ),
-    Endpoint(
+    _about(
         "GET",
-        f"{_W}/actions",
+        "actions",
         lambda tx, call: actions.all_actions(tx, call.id),
-        answers=list[WorkflowActionRecord],
-        scope=WORKFLOW,
+        "List a workflow's actions.",
+        list[WorkflowActionRecord],
     ),
-    Endpoint(
+    _about(
         "GET",
-        f"{_W}/actions/pending",
+        "actions/pending",
         lambda tx, call: actions.due_actions(tx, call.id, call.query["trigger_type"]),
-        query=_TRIGGERS,
-        answers=list[WorkflowActionRecord],
-        scope=WORKFLOW,
+        "List the actions that are due.",
+        list[WorkflowActionRecord],
+        query={"trigger_type": Parameter(str, (), repeated=True)},
     ),
-    Endpoint(
-        "POST", f"{_W}/actions/{{action_id}}/claim", _claim_action, changes=True, body=ActionClaim, scope=WORKFLOW
+    _about(
+        "POST",
+        "actions/{action_id}/claim",
+        _claim_action,
+        "Take an action for a runner; 409 if another has it.",
+        a.ClaimedAction,
+        body=ActionClaim,
     ),
+    _about(
+        "POST",
+        "remote_workers",
+        lambda tx, call: remote_workers.add_remote_workers(tx, call.id, call.body),
+        "Add machines, `[user@]host[:port]`.",
+        list[a.RemoteWorker],
+        body=list[str],
+    ),
+    _about(
+        "GET",
+        "remote_workers",
+        lambda tx, call: remote_workers.remote_workers(tx, call.id),
+        "List a workflow's machines.",
+        list[a.RemoteWorker],
+    ),
+    _about("DELETE", "remote_workers/{worker}", _delete_remote_worker, "Take a machine away.", a.RemoteWorker),
 )
 """Everything below ``/workflows/{id}`` that is no record of its own."""

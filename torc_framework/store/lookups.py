@@ -1,5 +1,6 @@
 """Questions about a workflow that concern several tables."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -7,6 +8,9 @@ import sqlalchemy as sa
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store import tables as t
 from torc_framework.store.sql import Tx
+
+Find = Callable[[Tx, int, int, int], tuple[list[dict[str, Any]], int]]
+"""Finds one page of a workflow's something: offset and limit in, items and their total out."""
 
 
 def job_ids(tx: Tx, workflow_id: int) -> list[int]:
@@ -106,3 +110,53 @@ def _count_pairs(tx: Tx, workflow_id: int) -> int:
         t.DEPENDENCY_GROUP.c.workflow_id == workflow_id
     )
     return int(execute(direct).scalar_one()) + int(execute(grouped).scalar_one())
+
+
+def job_file_relationships(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
+    """Return one page of (file, job that writes it, job that reads it), and how many there are.
+
+    A file that several jobs read comes several times; one that no job uses does not come.
+    """
+    names = {"file_id": t.FILE.c.id, "file_name": t.FILE.c.name, "file_path": t.FILE.c.path}
+    return _relationships(tx, names, (t.JOB_OUTPUT_FILE, t.JOB_INPUT_FILE), workflow_id, (offset, limit))
+
+
+def job_user_data_relationships(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
+    """Return the same as `job_file_relationships` for user data."""
+    names = {"user_data_id": t.USER_DATA.c.id, "user_data_name": t.USER_DATA.c.name}
+    tables = t.JOB_OUTPUT_USER_DATA, t.JOB_INPUT_USER_DATA
+    return _relationships(tx, names, tables, workflow_id, (offset, limit))
+
+
+def _relationships(
+    tx: Tx,
+    names: dict[str, sa.Column[Any]],
+    relations: tuple[sa.Table, sa.Table],
+    workflow_id: int,
+    part: tuple[int, int],
+) -> tuple[list[dict[str, Any]], int]:
+    key, record = next(iter(names.items()))
+    written, read = relations
+    offset, limit = part
+    producer, consumer = t.JOB.alias("producer"), t.JOB.alias("consumer")
+    joined = (
+        record.table.outerjoin(written, written.c[key] == record)
+        .outerjoin(read, read.c[key] == record)
+        .outerjoin(producer, producer.c.id == written.c.job_id)
+        .outerjoin(consumer, consumer.c.id == read.c.job_id)
+    )
+    used = sa.or_(written.c.job_id.is_not(None), read.c.job_id.is_not(None))
+    mine = sa.and_(record.table.c.workflow_id == workflow_id, used)
+    columns = [
+        *(column.label(name) for name, column in names.items()),
+        record.table.c.workflow_id,
+        written.c.job_id.label("producer_job_id"),
+        producer.c.name.label("producer_job_name"),
+        read.c.job_id.label("consumer_job_id"),
+        consumer.c.name.label("consumer_job_name"),
+    ]
+    order = record, sa.func.coalesce(written.c.job_id, 0), sa.func.coalesce(read.c.job_id, 0)
+    query = sa.select(*columns).select_from(joined).where(mine).order_by(*order).limit(limit).offset(offset)
+    count = sa.select(sa.func.count()).select_from(joined).where(mine)
+    rows = [dict(row) for row in tx.connection.execute(query).mappings()]
+    return rows, int(tx.connection.execute(count).scalar_one())

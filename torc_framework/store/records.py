@@ -81,7 +81,6 @@ class Resource:
         after_update: Is told of a changed record, as it was and as it is.
         before_delete: May refuse, or mend what refers to the records.
         kept: Records that a delete of all leaves.
-        counted_as: Key of the count in the answer to a delete of all.
     """
 
     path: str
@@ -96,7 +95,6 @@ class Resource:
     after_update: Callable[[Tx, Values, Values], None] = _no_consequence
     before_delete: Callable[[Tx, Sequence[Values]], None] = _nothing
     kept: sa.ColumnElement[bool] | None = None
-    counted_as: str = "count"
 
     @property
     def columns(self) -> list[sa.Column[Any]]:

@@ -125,7 +125,6 @@ FILES: Final = Resource(
     },
     before_update=_file_changes,
     before_delete=_before_delete(_FILE_USERS),
-    counted_as="deleted_count",
 )
 USER_DATA: Final = Resource(
     path="user_data",
@@ -140,7 +139,6 @@ USER_DATA: Final = Resource(
     },
     before_update=_user_data_changes,
     before_delete=_before_delete(_USER_DATA_USERS),
-    counted_as="deleted_count",
 )
 
 
