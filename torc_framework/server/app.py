@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from torc_framework import __version__
 from torc_framework.server.access import ACCESS_ENDPOINTS
+from torc_framework.server.access_log import log_events
 from torc_framework.server.additions import ADDITION_ENDPOINTS
 from torc_framework.server.answers import STATUS_OF, RequestError, error_answer, misunderstood, refused
 from torc_framework.server.crud import record_endpoints
@@ -40,6 +41,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
         DatabaseError: the database cannot be opened.
     """
     database = database or Database.open(settings.database)
+    log_events(database)
     room = WaitingRoom(database)
 
     @asynccontextmanager

@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from torc_framework.server.access_log import note
 from torc_framework.server.answers import RequestError, answer
 from torc_framework.server.bodies import parse_body, parse_json
 from torc_framework.server.scopes import Scope
@@ -149,11 +150,13 @@ def mount(app: FastAPI, database: Database, endpoints: Iterable[Endpoint]) -> No
 def _handler(endpoint: Endpoint, database: Database) -> Callable[[Request], Awaitable[Response]]:
     begin = database.write if endpoint.changes else database.read
 
-    def do(call: Call, ignored: list[str]) -> Response:
+    def do(request: Request, call: Call, ignored: list[str]) -> Response:
         with begin() as tx:
             if call.caller.is_restricted:
                 endpoint.scope.check(tx, call)
             content = endpoint.work(tx, call)
+        if endpoint.changes:
+            _note_ids(request, endpoint, content)
         return answer(content, headers=_warning(ignored))
 
     async def handle(request: Request) -> Response:
@@ -164,9 +167,20 @@ def _handler(endpoint: Endpoint, database: Database) -> Callable[[Request], Awai
             sent = parse_json(await request.body())
             body, unknown = parse_body(endpoint.body, _placed(sent, endpoint, ids), complete=not endpoint.partial)
             ignored += unknown
-        return await run_in_threadpool(do, Call(ids, query, body, words, caller_of(request)), ignored)
+        return await run_in_threadpool(do, request, Call(ids, query, body, words, caller_of(request)), ignored)
 
     return handle
+
+
+_IDS: Final = ("id", "workflow_id", "job_id")
+
+
+def _note_ids(request: Request, endpoint: Endpoint, content: Any) -> None:
+    """Let the line of a change say what was made or changed."""
+    values = content if isinstance(content, dict) else {name: getattr(content, name, None) for name in _IDS}
+    found = {name: values[name] for name in _IDS if values.get(name) is not None}
+    own = endpoint.path.split("/")[1].removesuffix("s") + "_id"
+    note(request, **{own if name == "id" else name: value for name, value in found.items()})
 
 
 def caller_of(request: Request) -> Caller:

@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
+from torc_framework.server.access_log import note
 from torc_framework.server.answers import RequestError, answer
 from torc_framework.server.endpoints import caller_of
 from torc_framework.server.settings import API_PREFIX
@@ -68,7 +69,9 @@ class Hot:
         wanted = decoded(_EXCHANGE, await request.body())
         if wanted.wait_s <= 0:
             self._room.supersede(workflow_id, wanted.compute_node_id, wanted.seq)
-            return answer(await self._exchange(caller, workflow_id, wanted))
+            reply = await self._exchange(caller, workflow_id, wanted)
+            _note(request, wanted, reply)
+            return answer(reply)
         deadline = asyncio.get_running_loop().time() + min(wanted.wait_s, MAX_WAIT_S)
         with self._room.wait(workflow_id, wanted.compute_node_id, wanted.seq) as waiter:
             reply = await self._exchange(caller, workflow_id, wanted)
@@ -77,6 +80,7 @@ class Hot:
                     break  # nobody would hear of the jobs
                 if self._is_worth_asking(workflow_id, wanted.run_id):
                     reply = await self._exchange(caller, workflow_id, _poll(wanted))
+        _note(request, wanted, reply)
         return answer(reply)
 
     async def _woken(self, waiter: Waiter, deadline: float) -> bool:
@@ -108,7 +112,9 @@ class Hot:
         flag = request.query_params.get("initialize", "false").lower()
         if flag not in ("true", "false"):
             raise RequestError(f"query 'initialize': {flag!r} is neither true nor false")
-        return answer(await run_in_threadpool(self._store, caller_of(request), await request.body(), flag == "true"))
+        stored = await run_in_threadpool(self._store, caller_of(request), await request.body(), flag == "true")
+        note(request, workflow_id=stored["id"], job_count=stored["job_count"])
+        return answer(stored)
 
     def _store(self, caller: Caller, body: bytes, initialize: bool) -> dict[str, int]:
         plan = decoded(_PLAN, body)
@@ -129,6 +135,13 @@ def _first_run(tx: Tx, workflow_id: int) -> int:
     runs.begin_planned_run(tx, workflow_id)
     runs.announce_run(tx, workflow_id, run_id=1)
     return 1
+
+
+def _note(request: Request, wanted: ExchangeRequest, reply: ExchangeReply) -> None:
+    """Let the line of an exchange say what was exchanged."""
+    reported, claimed = len(wanted.ended), len(reply.jobs)
+    is_routine = not reported and not claimed
+    note(request, is_routine=is_routine, compute_node_id=wanted.compute_node_id, reported=reported, claimed=claimed)
 
 
 def _poll(wanted: ExchangeRequest) -> ExchangeRequest:

@@ -26,6 +26,7 @@ LOG_BYTES: Final = 1000 * 4096
 """Length of the write-ahead log at which SQLite moves it into the database (wal_autocheckpoint, 1000 pages)."""
 
 Listener = Callable[[set[int]], None]
+NewsListener = Callable[[list[tuple[int, int, str]]], None]
 
 
 class Database:
@@ -36,6 +37,7 @@ class Database:
         self._lock = threading.Lock()
         self._listeners: list[Listener] = []
         self._followers: list[Listener] = []
+        self._reporters: list[NewsListener] = []
         self._engine = _engine(path)
         self._writer = self._engine.connect()
         self._seen_version = 0
@@ -79,6 +81,10 @@ class Database:
     def on_events(self, listener: Listener) -> None:
         """Call ``listener`` after each commit that stored events, with the workflows that they are about."""
         self._followers.append(listener)
+
+    def on_news(self, listener: NewsListener) -> None:
+        """Call ``listener`` with the events that each commit stored, in the thread that committed."""
+        self._reporters.append(listener)
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Tx]:
@@ -183,6 +189,9 @@ class Database:
             if workflow_ids:
                 for listener in listeners:
                     listener(workflow_ids)
+        if tx.news:
+            for report in self._reporters:
+                report(tx.news)
 
 
 def _engine(path: Path) -> sa.Engine:

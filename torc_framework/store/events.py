@@ -70,6 +70,7 @@ class EventLog:
         if self._rows:
             tx.run_each(_INSERT, self._rows)
             tx.told.add(self.workflow_id)
+            tx.news += self._rows
         self._rows = []
 
 

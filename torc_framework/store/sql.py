@@ -127,12 +127,14 @@ class Tx:
         connection: SQLAlchemy's connection, for everything that is not hot.
         touched: Workflows in which something became ready, complete or canceled.
         told: Workflows of which events were stored, or that are gone.
+        news: The events themselves: workflow, time in milliseconds, JSON text.
     """
 
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
         self.touched: set[int] = set()
         self.told: set[int] = set()
+        self.news: list[tuple[int, int, str]] = []
         self._dialect = connection.dialect
         self._cursor: Any = connection.connection.cursor()
 
