@@ -25,6 +25,10 @@ class DependencyBuilder:
     _pairs: list[tuple[int, int]] = field(factory=list)
     _own: dict[int, int] = field(factory=dict)
 
+    def add_pair(self, job: int, on: int) -> None:
+        """Let ``job`` wait for one other job, and for nothing else."""
+        self._pairs.append((job, on))
+
     def add(self, job: int, upstream: Sequence[Sequence[int]]) -> None:
         """Let ``job`` wait for all jobs of all the sequences; itself among them does not count."""
         if len(upstream) == 1 and len(upstream[0]) == 1:

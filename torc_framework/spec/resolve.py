@@ -141,8 +141,14 @@ class _Resolver:
         builder = DependencyBuilder()
         producers = [self._producers(outputs) for _, outputs, _ in _INPUTS]
         chunks: dict[tuple[int, ...], tuple[int, ...]] = {}
-        written = self.spec.jobs
+        written, known_jobs = self.spec.jobs, self.jobs.table.positions
         for position, (job, origin) in enumerate(zip(self.all_jobs, self.expanded.jobs.origins, strict=True)):
+            names = job.depends_on
+            if names and len(names) == 1 and self.relations[position] is None and not job.depends_on_regexes:
+                on = known_jobs.get(names[0], position)
+                if on != position:  # most jobs of most workflows: nothing to put together, nothing to complain of
+                    builder.add_pair(position, on)
+                    continue
             upstream: list[Sequence[int]] = []
             if job.depends_on or job.depends_on_regexes:
                 upstream += self._explicit(job, position, origin, literal=job is written[origin])
@@ -175,6 +181,8 @@ class _Resolver:
         return found
 
     def _check_cycles(self, plan: Plan) -> None:
+        if _only_backwards(plan):
+            return
         graph = Graph.of_plan(plan)
         if not graph.is_acyclic:
             origins = self.expanded.jobs.origins
@@ -197,6 +205,13 @@ class _Resolver:
                 names = self.files.table.names if kind == "file" else self.data.table.names
                 return f"{kind} {names[shared]!r}, which {other} writes"
         raise AssertionError("each dependency has a reason")
+
+
+def _only_backwards(plan: Plan) -> bool:
+    """Say whether every job waits for jobs before it only, so that there is no cycle."""
+    return all(on < job for job, on in plan.dependencies) and all(
+        max(barrier.upstream) < min(barrier.downstream) for barrier in plan.barriers
+    )
 
 
 def _implied(
