@@ -24,6 +24,7 @@ BUILT_IN: Final = {
     "resource-requirements": ("torc_framework.cli.resource_requirements", "What jobs ask for."),
     "events": ("torc_framework.cli.events", "What happened to a workflow."),
     "compute-nodes": ("torc_framework.cli.compute_nodes", "Runners that worked on a workflow."),
+    "plot-resources": ("torc_framework.cli.plot_resources", "Plot what jobs used over time."),
     "plugins": ("torc_framework.cli.plugins", "Installed plugins: who provides what."),
     "ping": ("torc_framework.cli.ping", "Ask whether the server is there."),
 }
