@@ -14,7 +14,7 @@ from typing import NoReturn
 from torc_framework import __version__
 from torc_framework.cli.server_flags import add_settings, given_settings
 from torc_framework.errors import ConfigError, ExitStatus, TorcError
-from torc_framework.server.settings import ServerSettings
+from torc_framework.server.settings import TOKEN_VARIABLE, ServerSettings
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,7 +43,10 @@ def _settings(arguments: argparse.Namespace) -> ServerSettings:
     """
     given = given_settings(arguments)
     if arguments.parent_fd is not None:
-        return ServerSettings(parent_fd=arguments.parent_fd, **{path[0]: value for path, value in given.items()})
+        token = os.environ.pop(TOKEN_VARIABLE, None)
+        return ServerSettings(
+            parent_fd=arguments.parent_fd, token=token, **{path[0]: value for path, value in given.items()}
+        )
     from torc_framework.config import Config
 
     return Config.load(flags={("server", *path): value for path, value in given.items()}).server

@@ -15,6 +15,7 @@ from torc_framework.server.access import ACCESS_ENDPOINTS
 from torc_framework.server.access_log import log_events
 from torc_framework.server.additions import ADDITION_ENDPOINTS
 from torc_framework.server.answers import STATUS_OF, RequestError, error_answer, misunderstood, refused
+from torc_framework.server.auth import add_door
 from torc_framework.server.crud import record_endpoints
 from torc_framework.server.endpoints import mount
 from torc_framework.server.hot import Hot
@@ -72,6 +73,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     app.add_exception_handler(RequestError, misunderstood)
     app.add_exception_handler(HTTPException, _no_such_path)
     app.add_exception_handler(Exception, _failed)
+    add_door(app, settings, database)
     app.add_middleware(Envelope)
     return app
 

@@ -11,6 +11,9 @@ DEFAULT_PORT = 8080
 API_PREFIX = "/torc-service/v1"
 """Path under which every endpoint lives."""
 
+TOKEN_VARIABLE = "TORC_SERVER_TOKEN"
+"""Environment variable by which a command gives its own server the token."""
+
 
 @frozen
 class LoggingSettings:
@@ -50,6 +53,7 @@ class ServerSettings:
 
     Attributes:
         parent_fd: Inherited pipe; its end of file stops the server, so that it never outlives its parent.
+        token: What every path must begin with, after ``/~``.
     """
 
     url: str = setting("127.0.0.1", "Name or address to listen on.", flags=("-u", "--url", "--host"), metavar="HOST")
@@ -88,7 +92,34 @@ class ServerSettings:
         flags=("-c", "--completion-check-interval-secs"),
         metavar="SECONDS",
     )
+    auth_file: Path | None = setting(
+        None,
+        "Users and their passwords: an htpasswd file with bcrypt hashes; see torc-htpasswd.",
+        variables=("TORC_AUTH_FILE",),
+        metavar="FILE",
+    )
+    require_auth: bool = setting(False, "Refuse requests without user and password.")
+    credential_cache_ttl_secs: float = setting(
+        60.0, "A password that was right is not checked again for so long; 0 checks each time.", unit="s", low=0
+    )
+    enforce_access_control: bool = setting(
+        False, "People see and change only their own workflows, and those shared with a group of theirs."
+    )
+    admin_users: tuple[str, ...] = setting(
+        (),
+        "Users who may do everything and manage access groups; repeat, or separate by commas.",
+        variables=("TORC_ADMIN_USERS",),
+        flags=("--admin-user",),
+        metavar="USER",
+    )
+    allowed_hosts: tuple[str, ...] = setting(
+        (),
+        "Further host names by which browsers may call the server, such as that of a proxy before it.",
+        flags=("--allowed-host",),
+        metavar="NAME",
+    )
     open_metrics: bool = setting(False, "Anybody may read /metrics, also with access control on.")
     logging: LoggingSettings = field(factory=LoggingSettings)
     limits: LimitSettings = field(factory=LimitSettings)
     parent_fd: int | None = None
+    token: str | None = field(default=None, repr=False)

@@ -55,7 +55,7 @@ def _shared(workflow_id: Any, user: Any) -> sa.Select[Any]:
 
 
 _OWNER: Final = Statement(sa.select(t.WORKFLOW.c.user).where(t.WORKFLOW.c.id == param("workflow")), "workflow")
-_IS_SHARED: Final = Statement(_shared(param("workflow"), param("user")).limit(1), "workflow", "user")
+_IS_SHARED: Final = Statement(_shared(param("workflow"), param("user")), "workflow", "user")
 _ROLE: Final = Statement(
     sa.select(a.USER_GROUP_MEMBERSHIP.c.role).where(
         a.USER_GROUP_MEMBERSHIP.c.user_name == param("user"), a.USER_GROUP_MEMBERSHIP.c.group_id == param("group")
