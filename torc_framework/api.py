@@ -1,10 +1,23 @@
-"""The public face for plugin authors: everything a plugin may import.
+"""The public face: everything that a plugin or a script may import.
 
 Names here keep their meaning within a major version. A plugin that needs anything else of the
 framework needs a change of this module first.
+
+The client and the records it speaks in are imported when they are first asked for: the program
+starts with every plugin, and few of them need a server.
 """
 
-from torc_framework.errors import AllocationError, ConfigError, LaunchError, TorcError
+from typing import TYPE_CHECKING, Any, Final
+
+from torc_framework.errors import (
+    AllocationError,
+    ApiError,
+    ConfigError,
+    LaunchError,
+    ServerUnreachableError,
+    TorcError,
+    UserError,
+)
 from torc_framework.executors import (
     Adoption,
     Allocation,
@@ -50,6 +63,38 @@ from torc_framework.models.resources import (
 from torc_framework.models.sites import ActionContext, ActionType, HpcProfile, LogPattern, Partition, Severity
 from torc_framework.models.statuses import JobStatus
 
+if TYPE_CHECKING:
+    from torc_framework.client import Page, TorcClient, make_api, map_function_to_jobs
+    from torc_framework.models.records import (
+        ComputeNodeRecord,
+        EventRecord,
+        FailureHandlerRecord,
+        FileRecord,
+        JobRecord,
+        LocalSchedulerRecord,
+        ResourceRequirementsRecord,
+        ResultRecord,
+        ScheduledComputeNodeRecord,
+        SlurmSchedulerRecord,
+        UserDataRecord,
+        WorkflowActionRecord,
+        WorkflowRecord,
+        WorkflowStatusRecord,
+    )
+
+_CLIENT: Final = ("Page", "TorcClient", "make_api", "map_function_to_jobs")
+
+
+def __getattr__(name: str) -> Any:
+    """Import the client or a record when it is first asked for."""
+    import importlib
+
+    home = "client" if name in _CLIENT else "models.records"
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"torc_framework.{home}"), name)
+
+
 __all__ = [
     "ActionContext",
     "ActionType",
@@ -58,39 +103,60 @@ __all__ = [
     "AllocationError",
     "AllocationRequest",
     "Allocator",
+    "ApiError",
     "Attempt",
     "AttemptEnded",
     "AttemptKey",
     "AttemptReturned",
     "AttemptStarted",
     "Capabilities",
+    "ComputeNodeRecord",
     "ConfigError",
+    "EventRecord",
     "Executor",
     "ExitClass",
     "ExitObservation",
     "ExitVerdict",
     "FailedJob",
     "Failure",
+    "FailureHandlerRecord",
     "FailureRule",
+    "FileRecord",
     "HpcProfile",
+    "JobRecord",
     "JobStatus",
     "LaunchError",
     "Launcher",
+    "LocalSchedulerRecord",
     "LogPattern",
     "News",
+    "Page",
     "Partition",
     "PendingVerdict",
     "RecoveryAction",
     "RecoveryDecision",
+    "ResourceRequirementsRecord",
     "Resources",
+    "ResultRecord",
     "RuleSchema",
     "RunnerContext",
+    "ScheduledComputeNodeRecord",
+    "ServerUnreachableError",
     "Severity",
+    "SlurmSchedulerRecord",
     "StopReason",
+    "TorcClient",
     "TorcError",
+    "UserDataRecord",
+    "UserError",
+    "WorkflowActionRecord",
+    "WorkflowRecord",
+    "WorkflowStatusRecord",
     "format_duration",
     "format_memory",
     "hookimpl",
+    "make_api",
+    "map_function_to_jobs",
     "option",
     "parse_duration",
     "parse_memory",

@@ -1,8 +1,22 @@
 """The typed HTTP client: what every face of the framework and every runner speaks to the server with."""
 
+from typing import TYPE_CHECKING, Any
+
 from torc_framework.client.address import make_url
 from torc_framework.client.answers import CompletionState, Page
 from torc_framework.client.connect import make_api
 from torc_framework.client.torc_client import TorcClient
 
-__all__ = ["CompletionState", "Page", "TorcClient", "make_api", "make_url"]
+if TYPE_CHECKING:
+    from torc_framework.client.mapping import map_function_to_jobs
+
+__all__ = ["CompletionState", "Page", "TorcClient", "make_api", "make_url", "map_function_to_jobs"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what only scripts need when it is first asked for: runners start without it."""
+    if name == "map_function_to_jobs":
+        from torc_framework.client.mapping import map_function_to_jobs
+
+        return map_function_to_jobs
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,106 @@
+"""Which request each method of the client makes: found by calling them all on a transport that only writes down."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, get_args, get_origin, get_type_hints
+
+import attrs
+import msgspec
+
+from torc_framework.client import TorcClient
+from torc_framework.client.core import PATHS
+from torc_framework.models.records import Record, WorkflowActionRecord, WorkflowRecord
+
+NUMBER, WORD = 424242, "a_word"
+"""Arguments that are recognised in a path."""
+Request = tuple[str, str]
+"""Method and path; every variable part of the path is ``{}``."""
+NO_REQUEST = {"close", "find", "iterate"}
+"""Methods that make none of their own."""
+STREAMS = {"event_stream": ("GET", "/workflows/{}/events/stream")}
+"""Methods that keep a connection of their own."""
+FOR_ANY_RECORD = ("create", "get", "update", "replace", "delete", "delete_all", "page")
+"""Methods whose request follows from the kind of the record."""
+
+
+class _Written(BaseException):
+    """A request was about to be sent; no method catches this."""
+
+
+class _Notebook:
+    """Stands where the transport stands."""
+
+    def __init__(self) -> None:
+        self.request_made: Request | None = None
+
+    def request(self, method: str, path: str, **_: Any) -> bytes:
+        self.request_made = method, re.sub(rf"\b({NUMBER}|{WORD})\b", "{}", path)
+        raise _Written
+
+
+def methods() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the client's public methods in the order of their classes and lines."""
+    for owner in reversed(TorcClient.__mro__):
+        for name, member in vars(owner).items():
+            if not name.startswith("_") and inspect.isfunction(member):
+                yield name, member
+
+
+def requests() -> dict[str, Request]:
+    """Return the request of every method that makes one, by name, or name and kind of record."""
+    made: dict[str, Request] = dict(STREAMS)
+    for name, method in methods():
+        if name in FOR_ANY_RECORD:
+            kinds: list[Any] = [*PATHS, *([WorkflowActionRecord] if name == "create" else [])]
+            of_workflow = {"workflow_id": NUMBER} if name == "page" else {}
+            if name == "delete_all":
+                kinds.remove(WorkflowRecord)
+            made |= {
+                f"{name}({kind.__name__})": _request(name, _for_record(name, kind), **of_workflow) for kind in kinds
+            }
+        elif name not in NO_REQUEST | STREAMS.keys():
+            made[name] = _request(name, _arguments(method))
+    return made
+
+
+def _request(name: str, arguments: list[Any], **named: Any) -> Request:
+    notebook = _Notebook()
+    client = TorcClient("http://localhost")
+    client._transport = notebook  # type: ignore[assignment]
+    try:
+        answer = getattr(client, name)(*arguments, **named)
+        next(answer)
+    except _Written:
+        pass
+    assert notebook.request_made is not None, f"{name} makes no request"
+    return notebook.request_made
+
+
+def _for_record(name: str, kind: type[Record]) -> list[Any]:
+    if name in ("create", "replace"):
+        record = _value(kind)
+        record.id = NUMBER
+        return [record]
+    return {"page": [kind], "update": [kind, NUMBER, {}]}.get(name, [kind, NUMBER])
+
+
+def _arguments(method: Callable[..., Any]) -> list[Any]:
+    hints = get_type_hints(method)
+    _, *parameters = inspect.signature(method).parameters.values()
+    return [_value(hints[given.name]) for given in parameters if given.default is given.empty]
+
+
+def _value(kind: Any) -> Any:
+    """Return some value of a kind."""
+    if kind in (int, float):
+        return NUMBER
+    if kind is str:
+        return WORD
+    if attrs.has(kind):
+        needed = [field for field in attrs.fields(kind) if field.default is attrs.NOTHING]
+        return kind(**{field.name: _value(field.type) for field in needed})
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        fields = [field for field in msgspec.structs.fields(kind) if field.required]
+        return kind(**{field.name: _value(field.type) for field in fields})
+    return [_value(get_args(kind)[0])] if isinstance(get_origin(kind), type) else None

@@ -1,0 +1,154 @@
+"""Functions mapped by a script and run by the installed program."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import running_server
+
+from torc_framework.client import make_api, map_function_to_jobs
+from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord, WorkflowRecord
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+MODULE = """
+import json
+import pathlib
+from dataclasses import dataclass
+
+import attrs
+import pydantic
+import sibling
+
+
+@dataclass
+class Point:
+    x: int
+
+@attrs.define
+class Weight:
+    point: Point
+    kg: float
+
+class Named(pydantic.BaseModel):
+    name: str
+
+
+def plain(job_name, params):
+    return [job_name, params]
+
+def of_point(job_name: str, point: Point) -> Weight:
+    assert isinstance(point, Point)
+    return Weight(point, sibling.FACTOR * point.x)
+
+def of_weight(job_name: str, weight: Weight) -> Named:
+    assert isinstance(weight.point, Point)
+    return Named(name=f"{weight.kg}")
+
+def of_named(job_name: str, named: Named) -> None:
+    assert isinstance(named, Named)
+
+def total(weights: list[Weight]) -> float:
+    import late_sibling
+    return sum(weight.kg for weight in weights) + late_sibling.MORE
+
+def breaks(job_name, params):
+    print("so far")
+    raise ValueError(f"cannot do {params}")
+
+def leaves(job_name, params):
+    raise SystemExit(7)
+
+def unstorable(job_name, params):
+    return object()
+"""
+
+
+@pytest.fixture
+def project(work: Path) -> Path:
+    (work / "physics.py").write_text(MODULE)
+    (work / "sibling.py").write_text("FACTOR = 2.5\n")
+    (work / "late_sibling.py").write_text("MORE = 100.0\n")
+    return work
+
+
+def data_of(records: list[UserDataRecord]) -> dict[str, Any]:
+    return {record.name: record.data for record in records}
+
+
+def test_kinds_of_inputs_and_results(server: str, torc: Any, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Classes go through the database and come back; results are gathered; nothing returned is {}."""
+    monkeypatch.chdir(project)
+    monkeypatch.syspath_prepend(str(project))
+    import physics  # type: ignore[import-not-found]
+
+    point, weight = physics.Point(2), physics.Weight(physics.Point(1), 1.5)
+    with make_api(server) as api:
+        wid = api.create(WorkflowRecord(name="w", user="tester")).id
+        assert wid is not None
+        map_function_to_jobs(api, wid, "physics", "plain", [1, "a", [None, {"b": 2.5}]], name_prefix="plain_")
+        map_function_to_jobs(
+            api, wid, physics, "of_point", [point, {"x": 4}], name_prefix="point_", postprocess_func="total"
+        )
+        map_function_to_jobs(api, wid, "physics", physics.of_weight, [weight], name_prefix="weight_")
+        map_function_to_jobs(api, wid, "physics", "of_named", [physics.Named(name="n")], name_prefix="named_")
+        done = torc("run", wid, "-f", "json", env={"TORC_API_URL": server})
+        assert done.returncode == 0, done.stdout + done.stderr
+        data = data_of(api.find(UserDataRecord, workflow_id=wid))
+        assert {name: value for name, value in data.items() if not name.startswith("input_")} == {
+            "output_plain_1": ["plain_1", 1],
+            "output_plain_2": ["plain_2", "a"],
+            "output_plain_3": ["plain_3", [None, {"b": 2.5}]],
+            "output_point_1": {"point": {"x": 2}, "kg": 5.0},
+            "output_point_2": {"point": {"x": 4}, "kg": 10.0},
+            "point_postprocess_result": 115.0,
+            "output_weight_1": {"name": "1.5"},
+            "output_named_1": {},
+        }
+        assert api.missing_user_data(wid) == []
+
+
+def test_failures_are_told(server: str, torc: Any, project: Path) -> None:
+    """The traceback begins in the user's code; the exit code is the function's; dependents are canceled."""
+    with make_api(server) as api:
+        wid = api.create(WorkflowRecord(name="w", user="tester")).id
+        assert wid is not None
+        for name in ("breaks", "leaves", "unstorable"):
+            map_function_to_jobs(
+                api, wid, "physics", name, [1], module_directory=project, name_prefix=name, postprocess_func="total"
+            )
+        done = torc("run", wid, "-f", "json", env={"TORC_API_URL": server})
+        assert done.returncode == 1
+        jobs = {job.name: job for job in api.find(JobRecord, workflow_id=wid)}
+        assert {name: job.status for name, job in jobs.items()} == {
+            f"{name}{rest}": status
+            for name in ("breaks", "leaves", "unstorable")
+            for rest, status in (("1", "failed"), ("postprocess", "canceled"))
+        }
+        codes = {result.job_id: result.return_code for result in api.find(ResultRecord, workflow_id=wid)}
+        assert [codes[jobs[name].id] for name in ("breaks1", "leaves1", "unstorable1")] == [1, 7, 1 + 1]
+        output = {
+            name: [path.read_text() for path in sorted(project.glob(f"output/job_stdio/*_j{job.id}_*"))]
+            for name, job in jobs.items()
+        }
+        errors, printed = output["breaks1"]
+        assert printed == "so far\n"
+        lines = errors.splitlines()
+        assert lines[0] == "Traceback (most recent call last):"
+        assert "physics.py" in lines[1]
+        assert lines[-2:] == ["ValueError: cannot do 1", "Error: physics.breaks failed"]
+        assert "the result of physics.unstorable cannot be stored as JSON" in output["unstorable1"][0]
+
+
+def test_the_embedded_server_serves_mapped_jobs(torc: Any, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workflow was made on another server over the same database."""
+    monkeypatch.chdir(project)
+    with running_server(project) as url, make_api(url) as api:
+        wid = api.create(WorkflowRecord(name="w", user="tester")).id
+        assert wid is not None
+        map_function_to_jobs(api, wid, "physics", "of_point", [{"x": n} for n in range(5)], postprocess_func="total")
+    done = torc("run", wid, "--database", project / "torc.db", "-f", "json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    listed = torc("user-data", "list", wid, "--name", "postprocess_result", "-f", "json", "--database", "torc.db")
+    assert [record["data"] for record in json.loads(listed.stdout)["user_data"]] == [125.0]

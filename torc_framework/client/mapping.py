@@ -1,0 +1,134 @@
+"""Maps a Python function over many inputs: one job each, and one more that takes all the results."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from torc_framework.client.functions import importable, load, name_of, require_arguments
+from torc_framework.client.torc_client import TorcClient
+from torc_framework.client.values import annotation_of, from_json_values, to_json_values
+from torc_framework.errors import UserError
+from torc_framework.models.plan import AddedJob, Addition
+from torc_framework.models.records import JobRecord, UserDataRecord
+
+RUN_FUNCTION: Final = "pytorc run-function"
+RUN_POSTPROCESS: Final = "pytorc run-postprocess"
+
+
+def input_name(job_name: str) -> str:
+    """Return the name of the user data that says what a job calls."""
+    return f"input_{job_name}"
+
+
+def map_function_to_jobs(
+    api: TorcClient,
+    workflow_id: int,
+    module: str | ModuleType | None,
+    func: str | Callable[..., Any],
+    params: Iterable[Any],
+    *,
+    postprocess_func: str | Callable[..., Any] | None = None,
+    module_directory: str | Path | None = None,
+    resource_requirements_id: int | None = None,
+    scheduler_id: int | None = None,
+    start_index: int = 1,
+    name_prefix: str = "",
+    depends_on_job_ids: Sequence[int] | None = None,
+) -> list[JobRecord]:
+    """Add one job for each of ``params``, which calls ``func(job_name, param)``.
+
+    What the function returns is stored as the job's output user data; an exception fails the job. All
+    records are added in one transaction. The jobs are named ``1``, ``2``, ... after ``name_prefix``,
+    their user data ``input_1`` and ``output_1``; the job of ``postprocess_func`` is ``postprocess``,
+    its user data ``input_postprocess`` and ``postprocess_result``, with the same prefix before the name
+    of the job.
+
+    Args:
+        api: Client of the server that has the workflow.
+        workflow_id: The workflow.
+        module: Name of the function's module, or the module; None if ``func`` is the function itself.
+            Jobs must be able to import it: installed, in the working folder, or in ``module_directory``.
+        func: Name of the function, or the function.
+        params: Inputs: anything that JSON can hold, and dataclasses, attrs classes and pydantic models. A
+            function whose second parameter is annotated with such a class gets an instance of it, others
+            get plain values.
+        postprocess_func: Function of the same module that is called with the list of all results, in the
+            order of ``params``, when all jobs have completed. Functions that return nothing have ``{}`` there.
+        module_directory: Folder of the module, if jobs would not find it otherwise.
+        resource_requirements_id: What each job asks for.
+        scheduler_id: Scheduler that each job is bound to.
+        start_index: Number of the first job.
+        name_prefix: What stands before the numbers in the jobs' names.
+        depends_on_job_ids: Jobs that all of these jobs wait for.
+
+    Returns:
+        The new jobs, that of ``postprocess_func`` last.
+
+    Raises:
+        UserError: a function cannot be imported or does not take its arguments, or a value does not fit.
+        ApiError: the server refused; nothing was added.
+    """
+    module_name, func_name = name_of(module, func)
+    directory = None if module_directory is None else str(Path(module_directory).expanduser().resolve())
+    common = {"module": module_name} | ({} if directory is None else {"module_directory": directory})
+    with importable(directory):
+        function = load(module_name, func_name)
+        require_arguments(function, "job_name", "params")
+        inputs = _plain_inputs(params, annotation_of(function, 1))
+        post_name = None if postprocess_func is None else name_of(module, postprocess_func)[1]
+        if post_name is not None:
+            require_arguments(load(module_name, post_name), "results")
+
+    shared: dict[str, Any] = {"resource_requirements_id": resource_requirements_id, "scheduler_id": scheduler_id}
+    data: list[UserDataRecord] = []
+    jobs: list[AddedJob] = []
+    for number, plain in enumerate(inputs, start_index):
+        name = f"{name_prefix}{number}"
+        call = {**common, "func": func_name, "params": plain, "job_name": name}
+        jobs.append(
+            AddedJob(name, RUN_FUNCTION, input_user_data=[len(data)], output_user_data=[len(data) + 1], **shared)
+        )
+        data += [_record(input_name(name), call), _record(f"output_{name}", {})]
+    if post_name is not None:
+        name = f"{name_prefix}postprocess"
+        results = [len(data), *(job.output_user_data[0] for job in jobs)]
+        jobs.append(
+            AddedJob(name, RUN_POSTPROCESS, input_user_data=results, output_user_data=[len(data) + 1], **shared)
+        )
+        call = {**common, "func": post_name, "job_name": name}
+        data += [_record(input_name(name), call), _record(f"{name}_result", {})]
+    added = api.add(workflow_id, Addition(jobs, data, list(depends_on_job_ids or ())))
+    return [
+        JobRecord(
+            id=job_id,
+            workflow_id=workflow_id,
+            name=job.name,
+            command=job.command,
+            status="uninitialized",
+            depends_on_job_ids=list(depends_on_job_ids or ()) or None,
+            input_user_data_ids=sorted(added.user_data_ids[position] for position in job.input_user_data),
+            output_user_data_ids=[added.user_data_ids[position] for position in job.output_user_data],
+            **shared,
+        )
+        for job_id, job in zip(added.job_ids, jobs, strict=True)
+    ]
+
+
+def _plain_inputs(params: Iterable[Any], annotation: Any) -> list[Any]:
+    """Return the inputs as JSON holds them, each of which the function can take again."""
+    if isinstance(params, str | bytes | Mapping):
+        raise UserError(f"params is one {type(params).__name__}; give a list of inputs, one for each job")
+    inputs = []
+    for position, value in enumerate(params):
+        what = f"params[{position}]"
+        plain = to_json_values(value, what)
+        from_json_values(plain, annotation, what)
+        inputs.append(plain)
+    if not inputs:
+        raise UserError("params holds no inputs, so there is nothing to do")
+    return inputs
+
+
+def _record(name: str, data: Any) -> UserDataRecord:
+    return UserDataRecord(workflow_id=0, name=name, data=data)
