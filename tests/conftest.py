@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from postgres_server import PostgresServer, running_postgres
 
 BIN = Path(sys.executable).parent
 Torc = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -48,6 +49,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Base URL of a real server on a fresh database, one for each test module."""
     with running_server(tmp_path_factory.mktemp("server")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server, one for each process that runs tests."""
+    with running_postgres() as server:
+        yield server
 
 
 @pytest.fixture

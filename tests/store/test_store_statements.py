@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from torc_framework.store import blockers, claims, consequences, exchange, reports, transitions, triggers
 from torc_framework.store import tables as t
+from torc_framework.store.database import Database
 from torc_framework.store.sql import IDS, Insertion, Statement, Tx, ids_param, insertion, padded, param
 
 HOT = {
@@ -31,9 +32,9 @@ def _takes_ids(statement: Statement) -> bool:
 
 
 @pytest.mark.parametrize("name", HOT)
-def test_no_hot_statement_reads_through_a_table(database: Any, name: str) -> None:
+def test_no_hot_statement_reads_through_a_table(sqlite: Database, name: str) -> None:
     """Each finds its rows by an index; rows that are named by id are found by it."""
-    with database.read() as tx:
+    with sqlite.read() as tx:
         text, count = text_of(tx, HOT[name])
         plan = [row[3] for row in tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", (1,) * count)]
     steps = [step for step in plan if "CONSTANT ROW" not in step]
@@ -42,7 +43,7 @@ def test_no_hot_statement_reads_through_a_table(database: Any, name: str) -> Non
         assert any("SEARCH job USING INTEGER PRIMARY KEY" in step for step in steps)
 
 
-def test_values_are_bound_by_name(database: Any) -> None:
+def test_values_are_bound_by_name() -> None:
     """Whatever order the text wants, values are given in the declared one."""
     statement = Statement(
         sa.update(t.FILE)
@@ -69,14 +70,17 @@ def test_inserts_keep_their_order(database: Any) -> None:
     statement = insertion(t.WORKFLOW_STATUS, "run_id", "id", "is_canceled", "is_archived", COMPLETION)
     assert isinstance(statement, Insertion)
     with database.write() as tx:
-        tx.connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
+        tx.run_each(insertion(t.WORKFLOW, *WORKFLOW), [(n, "w", "u", 60, 90, 0, 20, 300, 0) for n in range(1, 124)])
         tx.insert(statement, [(n * 2, n, 0, 0, 0) for n in range(1, 124)])
         rows = tx.connection.execute(sa.select(t.WORKFLOW_STATUS.c.id, t.WORKFLOW_STATUS.c.run_id)).all()
         assert [tuple(row) for row in rows] == [(n, n * 2) for n in range(1, 124)]
-        tx.connection.execute(sa.delete(t.WORKFLOW_STATUS))
 
 
 COMPLETION = "has_detected_need_to_run_completion_script"
+WORKFLOW = [
+    "id",
+    *[column.name for column in t.WORKFLOW.c if not column.nullable and column.name != "id"],
+]
 
 
 def test_a_transaction_that_raises_leaves_nothing(database: Any) -> None:
@@ -107,7 +111,7 @@ def test_a_change_that_cannot_begin_at_once_is_left(database: Any) -> None:
     """While this process or another is writing, ``write_if_free`` gives None and does not wait."""
     with database.write(), database.write_if_free() as tx:
         assert tx is None
-    other = type(database).open(str(database.path))
+    other = type(database).open(database.source)
     try:
         with other.write(), database.write_if_free() as tx:
             assert tx is None
@@ -122,10 +126,12 @@ def test_commits_of_others_are_noticed_once(database: Any) -> None:
     database.others_committed()
     with database.write() as tx:
         tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
+        tx.touched.add(1)
     assert not database.others_committed()
-    other = type(database).open(str(database.path))
+    other = type(database).open(database.source)
     with other.write() as tx:
         tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
+        tx.touched.add(1)
     other.close()
     assert database.others_committed()
     assert not database.others_committed()

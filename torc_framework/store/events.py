@@ -21,6 +21,7 @@ from torc_framework.store.tables import EVENT, WORKFLOW
 _INSERT: Final = insertion(EVENT, "workflow_id", "timestamp", "data")
 JOBS_A_ROW: Final = 1000
 """Most job ids that one event names."""
+_NUL: Final = "\\u0000"
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -53,6 +54,11 @@ class EventLog:
     def add(self, event_type: str, **data: Any) -> None:
         """Note an event."""
         text = _encode({"event_type": event_type, **data}).decode()
+        if _NUL in text:  # PostgreSQL would store it, and then not look into it
+            plain = {
+                name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in data.items()
+            }
+            text = _encode({"event_type": event_type, **plain}).decode()
         self._rows.append((self.workflow_id, self._timestamp, text))
 
     def job_ended(self, job_id: int, name: str, status: JobStatus, return_code: int | None, **data: Any) -> None:

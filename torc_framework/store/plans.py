@@ -121,7 +121,7 @@ _encode: Final = msgspec.json.encode
 
 def next_id(tx: Tx, table: sa.Table) -> int:
     """Return the id after the largest in use; it stays free until the transaction ends."""
-    return int(tx.connection.execute(sa.select(sa.func.coalesce(sa.func.max(table.c.id), 0))).scalar_one()) + 1
+    return tx.next_id(table)
 
 
 def create_workflow(tx: Tx, record: WorkflowRecord) -> int:

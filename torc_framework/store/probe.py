@@ -1,6 +1,6 @@
-"""Is a database file one that we can use? Asked before anything heavy is loaded.
+"""Is a database one that we can use? Asked before anything heavy is loaded.
 
-Plain sqlite3, so that a wrong path is told in a moment and not after a second of imports.
+By the plain driver, so that a wrong path or URL is told in a moment and not after a second of imports.
 """
 
 import sqlite3
@@ -12,6 +12,17 @@ from torc_framework.store.errors import DatabaseError
 
 VERSION_TABLE: Final = "alembic_version"
 _SCHEME: Final = "sqlite:"
+_POSTGRES: Final = ("postgresql:", "postgresql+psycopg:", "postgres:")
+
+
+def is_postgres(database: str) -> bool:
+    """Say whether this is the URL of a PostgreSQL database."""
+    return database.startswith(_POSTGRES)
+
+
+def is_url(database: str) -> bool:
+    """Say whether this is a URL, not a plain path."""
+    return is_postgres(database) or database.startswith(_SCHEME) or "://" in database
 
 
 def database_path(database: str) -> Path:
@@ -26,27 +37,42 @@ def database_path(database: str) -> Path:
     if text.startswith(_SCHEME):
         text = text.removeprefix(_SCHEME).removeprefix("//").split("?")[0]
     elif "://" in text:
-        raise DatabaseError(f"cannot use database {database!r}: expected the path of a file or a sqlite: URL")
+        scheme = text.partition("://")[0]  # what follows may be a password
+        raise DatabaseError(
+            f"cannot use a {scheme}: database: expected the path of a file, or a sqlite: or postgresql: URL"
+        )
     if not text or text == ":memory:":
         raise DatabaseError(f"cannot use database {database!r}: it must be a file, so that nothing is lost")
     return Path(text).expanduser()
 
 
 def check_database(database: str) -> str | None:
-    """Return the version of a database, None for a new one; its folder is made.
+    """Return the version of a database, None for a new one; the folder of a file is made.
 
     Raises:
         DatabaseError: it cannot be opened, or is no database of ours.
     """
-    path = database_path(database)
+    if is_postgres(database):
+        from torc_framework.store.probe_postgres import PostgresAddress
+
+        address = PostgresAddress.parse(database)
+        name, (tables, version) = address.name, address.look()
+    else:
+        path = database_path(database)
+        name, (tables, version) = str(path), _look(path)
+    if tables and version is None:
+        raise DatabaseError(f"cannot use database {name}: it belongs to another program (it has a table {tables[0]!r})")
+    return version
+
+
+def _look(path: Path) -> tuple[list[str], str | None]:
+    """Return the names of a file's tables, and its version if it is one of ours."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(path, timeout=30)) as connection:
             names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            if VERSION_TABLE in names:
-                return str(connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()[0])
+            if VERSION_TABLE not in names:
+                return names, None
+            return names, str(connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()[0])
     except (OSError, sqlite3.Error) as error:
         raise DatabaseError(f"cannot open database {path}: {error}") from error
-    if names:
-        raise DatabaseError(f"cannot use database {path}: it belongs to another program (it has a table {names[0]!r})")
-    return None

@@ -46,7 +46,7 @@ class Relation:
     def query(self) -> Statement:
         """Return the selection of (owner, other) for a list of owners."""
         owner, other = self.table.c[self.owner], self.table.c[self.other]
-        return Statement(sa.select(owner, other).where(owner.in_(ids_param())).order_by(owner, other))
+        return Statement(sa.select(owner, other).where(owner.in_(ids_param())))
 
 
 def _unchanged(_tx: Tx, values: Values) -> Values:
@@ -141,6 +141,14 @@ def get(tx: Tx, resource: Resource, record_id: int) -> Values:
     return record
 
 
+def _ascending(column: sa.Column[Any]) -> sa.UnaryExpression[Any]:
+    return column.asc().nulls_first() if column.nullable else column.asc()
+
+
+def _descending(column: sa.Column[Any]) -> sa.UnaryExpression[Any]:
+    return column.desc().nulls_last() if column.nullable else column.desc()
+
+
 def find(
     tx: Tx,
     resource: Resource,
@@ -160,7 +168,7 @@ def find(
         if wanted.sort_by not in (sortable := [column.name for column in resource.columns]):
             raise RuleError(f"cannot sort {resource.path} by {wanted.sort_by!r}; known: {', '.join(sortable)}")
         order = resource.table.c[wanted.sort_by]
-    direction = sa.desc if wanted.reverse else sa.asc
+    direction = _descending if wanted.reverse else _ascending
     query = (
         sa.select(*resource.columns)
         .where(*conditions)
@@ -214,13 +222,13 @@ _RELATION_QUERIES: Final[dict[tuple[str, str], Statement]] = {}
 
 
 def add_relations(tx: Tx, resource: Resource, records: Sequence[Values]) -> None:
-    """Put the ids of their relations into records; empty ones are left out."""
+    """Put the ids of their relations into records, in order; empty ones are left out."""
     by_id = {record["id"]: record for record in records}
     for name, relation in resource.relations.items():
         key = resource.path, name
         if key not in _RELATION_QUERIES:
             _RELATION_QUERIES[key] = relation.query()
-        for owner, other in tx.rows_for(_RELATION_QUERIES[key], list(by_id)):
+        for owner, other in sorted(tx.rows_for(_RELATION_QUERIES[key], list(by_id))):
             by_id[owner].setdefault(name, []).append(other)
 
 

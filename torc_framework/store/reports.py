@@ -19,7 +19,7 @@ from torc_framework.models.statuses import END, LIVE, UNBLOCKING, JobStatus
 from torc_framework.store import transitions
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import EventLog, utc_text
-from torc_framework.store.sql import Row, Statement, Tx, ids_param, insertion, number, param
+from torc_framework.store.sql import Row, Statement, Tx, ids_param, insertion, param
 from torc_framework.store.tables import COMPUTE_NODE, FILE, JOB, RESULT
 
 MAX_LOST_ATTEMPTS: Final = 3
@@ -60,7 +60,6 @@ _FORGET = Statement(
     "run",
     "attempt",
 )
-_LAST_RESULT = Statement(sa.select(sa.func.coalesce(sa.func.max(RESULT.c.id), number(0))))
 _INSERT_RESULTS = insertion(
     RESULT,
     "id",
@@ -164,7 +163,7 @@ def take_started(now: Conversation, reports: Sequence[StartedReport]) -> None:
 def take_ended(now: Conversation, reports: Sequence[EndedReport]) -> None:
     """Record attempts that ended, and what becomes of their jobs."""
     recorded = set(now.tx.rows_for(_RECORDED, [report.job_id for report in reports], now.run_id))
-    next_result = int(now.tx.value(_LAST_RESULT)) + 1
+    next_result = now.tx.next_id(RESULT)
     results: list[Row] = []
     stale: list[Row] = []
     outcomes = _Outcomes()

@@ -61,7 +61,7 @@ WORKFLOWS: Final = Resource(
     table=t.WORKFLOW,
     filters={
         **_equals(t.WORKFLOW, name=str, user=str),
-        "description": Filter(str, lambda text: t.WORKFLOW.c.description.contains(text, autoescape=True)),
+        "description": Filter(str, lambda text: t.WORKFLOW.c.description.icontains(text, autoescape=True)),
         "is_archived": Filter(
             bool, lambda yes: t.WORKFLOW.c.id.in_(_ARCHIVED) if yes else t.WORKFLOW.c.id.not_in(_ARCHIVED)
         ),
@@ -133,7 +133,7 @@ USER_DATA: Final = Resource(
     table=t.USER_DATA,
     filters={
         **_equals(t.USER_DATA, is_ephemeral=bool),
-        "name": Filter(str, lambda text: t.USER_DATA.c.name.contains(text, autoescape=True)),
+        "name": Filter(str, lambda text: t.USER_DATA.c.name.icontains(text, autoescape=True)),
         "consumer_job_id": _linked(t.USER_DATA, t.JOB_INPUT_USER_DATA, "user_data_id"),
         "producer_job_id": _linked(t.USER_DATA, t.JOB_OUTPUT_USER_DATA, "user_data_id"),
     },
@@ -304,7 +304,7 @@ COMPUTE_NODES: Final = Resource(
             lambda yes: t.COMPUTE_NODE.c.is_active if yes else sa.func.coalesce(t.COMPUTE_NODE.c.is_active, False) == 0,
         ),
         "scheduled_compute_node_id": Filter(
-            int, lambda value: t.COMPUTE_NODE.c.scheduler["scheduler_id"].as_integer() == value
+            int, lambda value: sa.cast(t.COMPUTE_NODE.c.scheduler["scheduler_id"].as_string(), sa.String) == str(value)
         ),
     },
     after_create=lambda tx, node: _tell_node(tx, node, "compute_node_started"),

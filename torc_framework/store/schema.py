@@ -5,8 +5,10 @@ equal to the tables. A new database is made from the tables directly and marked 
 version, and a database that is marked so is used as it is: alembic is imported only to migrate.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -14,27 +16,29 @@ from torc_framework.store.access_tables import METADATA
 from torc_framework.store.errors import DatabaseError
 from torc_framework.store.probe import VERSION_TABLE
 
-HEAD: Final = "0004"
-"""Newest migration."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
+HEAD: Final = max(path.name for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))[:4]
+"""Newest migration: their files are named by four digits, and follow each other in this order."""
 _VERSION: Final = sa.table(VERSION_TABLE, sa.column("version_num"))
 
 
-def prepare(connection: sa.Connection, path: Path) -> None:
+Alone = Callable[..., AbstractContextManager[None]]
+"""Begins a change of the tables of a connection; with ``migrating=True``, of tables that have rows."""
+
+
+def prepare(connection: sa.Connection, name: str, alone: Alone) -> None:
     """Bring the database to the present version.
 
     Raises:
         DatabaseError: it was made by a newer version of this program.
     """
-    raw: Any = connection.connection.driver_connection
-    raw.execute("BEGIN IMMEDIATE")
-    with connection.begin():
+    with alone(connection):
         version = _version(connection)
         if version is None:
             _create(connection)
             version = HEAD
     if version != HEAD:
-        migrate(connection, version, path)
+        migrate(connection, version, name, alone)
 
 
 def _version(connection: sa.Connection) -> str | None:
@@ -53,7 +57,7 @@ def _create(connection: sa.Connection) -> None:
     connection.execute(sa.insert(_VERSION).values(version_num=HEAD))
 
 
-def migrate(connection: sa.Connection, version: str, path: Path) -> None:
+def migrate(connection: sa.Connection, version: str, name: str, alone: Alone) -> None:
     """Bring a database of an older version to the present one; ``base`` is an empty one.
 
     Raises:
@@ -70,19 +74,9 @@ def migrate(connection: sa.Connection, version: str, path: Path) -> None:
         ScriptDirectory.from_config(config).get_revisions(version)
     except CommandError as error:
         raise DatabaseError(
-            f"cannot use database {path}: it has version {version!r}, this program knows up to {HEAD!r}; "
+            f"cannot use database {name}: it has version {version!r}, this program knows up to {HEAD!r}; "
             "use a newer torc, or another database"
         ) from error
-    raw: Any = connection.connection.driver_connection
-    # A change of a table that others refer to makes it anew: with foreign keys on, that would
-    # delete all rows that refer to it.
-    raw.execute("PRAGMA foreign_keys=OFF")
-    try:
-        raw.execute("BEGIN IMMEDIATE")
-        with connection.begin():
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-            if broken := raw.execute("PRAGMA foreign_key_check").fetchall():
-                raise DatabaseError(f"cannot migrate database {path}: references of {broken[0][0]!r} would break")
-    finally:
-        raw.execute("PRAGMA foreign_keys=ON")
+    with alone(connection, migrating=True):
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")

@@ -6,6 +6,7 @@ statuses are numbers, booleans 0 or 1, JSON is text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain, islice
 from typing import Any, Final, cast
 
@@ -50,27 +51,27 @@ def first(query: sa.Select[Any], count: sa.ColumnElement[int]) -> sa.Select[Any]
 def insertion(table: sa.Table, *columns: str) -> "Insertion":
     """Return an insert of those columns, in that order; the others get the database's defaults."""
     bare = sa.table(table.name, *(sa.column(table.c[name].name) for name in columns))
-    return Insertion(sa.insert(bare).values({name: param(name) for name in columns}), *columns)
+    return Insertion(table.name, sa.insert(bare).values({name: param(name) for name in columns}), *columns)
 
 
 class Statement:
-    """One statement, and the order in which its values are given; a process speaks one dialect."""
+    """One statement, and the order in which its values are given."""
 
     def __init__(self, clause: sa.Executable, *order: str) -> None:
         self._clause = clause
         self._order = order
-        self._texts: dict[int, tuple[str, tuple[int, ...] | None]] = {}
+        self._texts: dict[tuple[str, int], tuple[str, tuple[int, ...] | None]] = {}
 
     def _compiled(self, dialect: sa.Dialect, ids: int) -> tuple[str, tuple[int, ...] | None]:
         """Return the text for that many ids, and the places of values in the order given if it differs."""
-        found = self._texts.get(ids)
+        found = self._texts.get((dialect.name, ids))
         if found is None:
             clause: Any = _with_ids(self._clause, ids) if ids else self._clause
             compiled = clause.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
             order = [*self._order, *(f"{IDS}_{n + 1}" for n in range(ids))]
             places = tuple(order.index(name) for name in compiled.positiontup)
             plain = places == tuple(range(len(order)))
-            found = self._texts[ids] = compiled.string, None if plain else places
+            found = self._texts[dialect.name, ids] = compiled.string, None if plain else places
         return found
 
     def bind(self, dialect: sa.Dialect, values: Sequence[Any], ids: Sequence[int] = ()) -> tuple[str, Sequence[Any]]:
@@ -90,6 +91,11 @@ class Insertion(Statement):
 
     ROWS_AT_ONCE: Final = 50
 
+    def __init__(self, table: str, clause: sa.Executable, *columns: str) -> None:
+        super().__init__(clause, *columns)
+        self.table = table
+        self.columns = columns
+
     def bind_block(self, dialect: sa.Dialect) -> str:
         """Return the text that inserts `ROWS_AT_ONCE` rows, values row after row."""
         text, places = self._compiled(dialect, 0)
@@ -106,6 +112,11 @@ def _with_ids(clause: sa.Executable, count: int) -> Any:
             parameter.value = [0] * count
 
     return visitors.cloned_traverse(cast("Any", clause), {}, {"bindparam": set_length})
+
+
+@cache
+def _largest_id(table: sa.Table) -> Statement:
+    return Statement(sa.select(sa.func.coalesce(sa.func.max(table.c.id), number(0))))
 
 
 def padded(ids: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -128,12 +139,14 @@ class Tx:
         touched: Workflows in which something became ready, complete or canceled.
         told: Workflows of which events were stored, or that are gone.
         news: The events themselves: workflow, time in milliseconds, JSON text.
+        changed: How many jobs changed their status, by the name of the transition.
     """
 
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
         self.touched: set[int] = set()
         self.told: set[int] = set()
+        self.changed: dict[str, int] = {}
         self.news: list[tuple[int, int, str]] = []
         self._dialect = connection.dialect
         self._cursor: Any = connection.connection.cursor()
@@ -162,6 +175,10 @@ class Tx:
             self._cursor.execute(*statement.bind(self._dialect, values, chunk))
             found += self._cursor.fetchall()
         return found
+
+    def next_id(self, table: sa.Table) -> int:
+        """Return the id after the largest in use; it stays free until the transaction ends."""
+        return int(self.value(_largest_id(table))) + 1
 
     def run(self, statement: Statement, *values: Any) -> int:
         """Run a change; return the number of rows it touched."""

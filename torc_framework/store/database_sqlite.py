@@ -1,0 +1,195 @@
+"""SQLite: one file in WAL mode with full synchronisation."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from torc_framework.store.database import BUSY_TIMEOUT_MS, Database, original
+from torc_framework.store.errors import DatabaseError, RuleError
+from torc_framework.store.probe import database_path
+from torc_framework.store.sql import Tx
+
+LOG_BYTES: Final = 1000 * 4096
+"""Length of the write-ahead log at which SQLite moves it into the database (wal_autocheckpoint, 1000 pages)."""
+
+
+class SqliteDatabase(Database):
+    """One database file."""
+
+    is_local = True
+
+    def __init__(self, source: str) -> None:
+        self.path = database_path(source)
+        super().__init__(source, str(self.path), _engine(self.path))
+        self._seen_version = 0
+        self._inode = self.path.stat().st_ino
+        self._timeout_ms = -1
+
+    @classmethod
+    def opened(cls, source: str) -> "SqliteDatabase":
+        """Open a database that `check_database` has looked at."""
+        try:
+            database = cls(source)
+        except (sa.exc.DBAPIError, sqlite3.Error) as error:
+            raise DatabaseError(f"cannot open database {database_path(source)}: {original(error)}") from error
+        try:
+            _use_wal(database._raw)
+            database._prepare()
+            _lengthen_log(database._raw, database.path)
+        except sqlite3.Error as error:
+            database.close()
+            raise DatabaseError(f"cannot use database {database.name}: {error}") from error
+        return database
+
+    @property
+    def _raw(self) -> Any:
+        return self._writer.connection.driver_connection
+
+    @contextlib.contextmanager
+    def write_bulk(self) -> Iterator[Tx]:
+        """`write` for rows whose references the caller has checked, and that deletes nothing.
+
+        References are not looked up then; for a large plan that would cost a tenth of the whole.
+        """
+        with self._lock:
+            raw = self._raw
+            raw.execute("PRAGMA foreign_keys=OFF")
+            try:
+                with self._when_free() as tx:
+                    yield tx
+            finally:
+                raw.execute("PRAGMA foreign_keys=ON")
+        self._tell(tx)
+
+    def check(self) -> None:
+        """Look whether the file is still there: without it everything seems well, and is gone at the end."""
+        try:
+            found = self.path.stat().st_ino
+        except OSError as error:
+            raise DatabaseError(f"database {self.name} is gone: {error.strerror}") from error
+        if found != self._inode:
+            raise DatabaseError(f"database {self.name} is gone: another file has its name")
+
+    def others_committed(self) -> bool:
+        """Say whether another process has committed since the last call; False while a change is under way."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            version = self._raw.execute("PRAGMA data_version").fetchone()[0]
+            changed, self._seen_version = version != self._seen_version, version
+            return bool(changed)
+        finally:
+            self._lock.release()
+
+    @contextlib.contextmanager
+    def _alone(self, connection: sa.Connection, *, migrating: bool = False) -> Iterator[None]:
+        with alone(connection, migrating=migrating):
+            yield
+
+    def _begin(self, *, wait: bool) -> bool:
+        raw, timeout_ms = self._raw, BUSY_TIMEOUT_MS if wait else 0
+        if timeout_ms != self._timeout_ms:
+            raw.execute(f"PRAGMA busy_timeout={timeout_ms}")
+            self._timeout_ms = timeout_ms
+        try:
+            raw.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise DatabaseError(f"cannot write to database {self.name}: {error}") from error
+            return False
+        return True
+
+    def _reader(self) -> sa.Connection:
+        connection = self._engine.connect()
+        raw: Any = connection.connection.driver_connection
+        raw.execute("BEGIN")
+        return connection
+
+    def _finish(self, tx: Tx) -> None:
+        pass
+
+    def _meaning(self, error: Exception) -> Exception | None:
+        if isinstance(error, (sqlite3.OperationalError, sa.exc.OperationalError)):
+            return DatabaseError(f"cannot use database {self.name}: {original(error)}")
+        if isinstance(error, OverflowError):
+            return RuleError(f"a number is too large: {error}")
+        return None
+
+    def _reason(self, error: Exception) -> str:
+        return str(original(error))
+
+
+def _engine(path: Path) -> sa.Engine:
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(path)),
+        connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False, "cached_statements": 512},
+        poolclass=sa.QueuePool,
+        pool_size=8,
+        max_overflow=64,
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions are begun above, not by the driver
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-65536"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    return engine
+
+
+@contextlib.contextmanager
+def alone(connection: sa.Connection, *, migrating: bool = False) -> Iterator[None]:
+    """Begin a change of the tables; commit at the end of the block.
+
+    A change of a table that others refer to makes it anew: with foreign keys on, that would delete all
+    rows that refer to it. So they are off while migrating, and are checked afterwards.
+    """
+    raw: Any = connection.connection.driver_connection
+    if migrating:
+        raw.execute("PRAGMA foreign_keys=OFF")
+    try:
+        raw.execute("BEGIN IMMEDIATE")
+        with connection.begin():
+            yield
+            if migrating and (broken := raw.execute("PRAGMA foreign_key_check").fetchall()):
+                raise DatabaseError(f"cannot migrate the database: references of {broken[0][0]!r} would break")
+    finally:
+        raw.execute("PRAGMA foreign_keys=ON")
+
+
+def _use_wal(raw: Any) -> None:
+    """Switch to WAL; the switch alone does not wait for other processes by itself."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _lengthen_log(raw: Any, path: Path) -> None:
+    """Make the write-ahead log as long as it is when SQLite begins to write it from the start again.
+
+    A commit that overwrites the log waits for its data alone; one that lengthens it waits for the
+    file system's journal too, several times as long. A change too large for the cache goes to the log
+    before it is taken back.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size >= LOG_BYTES:
+        return
+    (cache_size,) = raw.execute("PRAGMA cache_size").fetchone()
+    raw.execute("PRAGMA cache_size=16")
+    raw.execute("BEGIN IMMEDIATE")
+    raw.execute("CREATE TABLE filler (content BLOB)")
+    raw.execute("INSERT INTO filler VALUES (zeroblob(?))", (LOG_BYTES,))
+    raw.execute("ROLLBACK")
+    raw.execute(f"PRAGMA cache_size={cache_size}")
