@@ -47,9 +47,9 @@ ROOMS: dict[str, set[str]] = {
     },
 }
 
-# Arrows that a room has in one named module only.
+# Arrows that a room has only in the modules whose path begins so.
 DOORS: dict[str, str] = {
-    "cli -> server": "cli/server_main.py",
+    "cli -> server": "cli/server_",
     "config -> server": "config/sections.py",
 }
 
@@ -99,7 +99,7 @@ def test_arrows_between_rooms(path: Path) -> None:
             continue
         assert target in ROOMS[room], f"{where}:{line}: {room} may not import {target}"
         door = DOORS.get(f"{room} -> {target}")
-        assert door in (None, where), f"{where}:{line}: only {door} may import {target}"
+        assert where.startswith(door or ""), f"{where}:{line}: only {door} may import {target}"
 
 
 @pytest.mark.parametrize("path", modules(ROOT / "plugins"), ids=lambda path: str(path.relative_to(ROOT)))

@@ -17,7 +17,7 @@ from torc_framework.errors import ConfigError, ExitStatus, TorcError
 from torc_framework.server.settings import TOKEN_VARIABLE, ServerSettings
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, with_service: bool = True) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="torc-server", description="The server of torc: an HTTP API over a database.")
     parser.add_argument("--version", action="version", version=f"torc-server {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -33,6 +33,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--parent-fd", type=int, default=None, help=argparse.SUPPRESS)
     run.set_defaults(work=_run)
+    about = "Let systemd start a server at boot, or at login with --user, and again after a failure."
+    service = commands.add_parser("service", help=about, description=about)
+    if with_service:
+        from torc_framework.cli.server_service import add_commands
+
+        add_commands(service)
     return parser
 
 
@@ -105,7 +111,8 @@ def _daemon(settings: ServerSettings, pid_path: Path | None) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``torc-server``; return the exit code of the process."""
-    arguments = _parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = _parser(with_service="service" in words).parse_args(words)
     try:
         code: int = arguments.work(arguments)
     except TorcError as error:

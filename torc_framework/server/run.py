@@ -28,6 +28,10 @@ class ListenError(OperatorError):
     exit_status = ExitStatus.USAGE
 
 
+class StartError(OperatorError):
+    """The application did not come up."""
+
+
 def serve(settings: ServerSettings, ready: Callable[[int], None] | None = None) -> int:
     """Serve until SIGTERM, SIGINT or the end of the parent; return the exit code of the process.
 
@@ -41,6 +45,7 @@ def serve(settings: ServerSettings, ready: Callable[[int], None] | None = None) 
         ConfigError: certificate, key or log file cannot be used.
         DatabaseError: the database cannot be used.
         ListenError: the address is in use or is not ours.
+        StartError: a fault of ours.
     """
     from torc_framework.store.probe import check_database
 
@@ -184,6 +189,8 @@ async def _serve(
     if settings.parent_fd is not None:
         loop.add_reader(settings.parent_fd, _stop_at_end_of_file, loop, settings.parent_fd, stop)
     await server.serve(sockets=[listener])
+    if not server.started:
+        raise StartError("the server could not start; its log says why")
 
 
 def _stop_at_end_of_file(loop: asyncio.AbstractEventLoop, fd: int, stop: Any) -> None:
