@@ -4,7 +4,7 @@ import contextlib
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -108,13 +108,18 @@ class EventStream:
         if sock is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+        try:
+            self._events.close()
+        except ValueError:
+            return  # another thread is in the iteration, finds the connection closed and leaves
+        self._connection.close()
 
     def _connect(self) -> tuple[Connection, Answer]:
         since = "" if self.last_event_id is None else f"Last-Event-ID: {self.last_event_id}\r\n"
         headers = f"Accept: text/event-stream\r\n{since}"
         return self._transport.begin(self._path, query={"level": self._level}, headers=headers, timeout=SILENCE_S)
 
-    def _follow(self) -> Iterator[StreamedEvent]:
+    def _follow(self) -> Generator[StreamedEvent, None, None]:
         """Yield events until the stream is closed or the workflow is gone."""
         try:
             while not self._closed.is_set():
