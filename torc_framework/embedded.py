@@ -3,10 +3,16 @@
 It is a process and not a thread, so that its imports overlap with whatever the parent does
 meanwhile, and a session of its own, so that Ctrl-C does not reach it. It ends when its parent
 closes the pipe between them, which the kernel does for a parent that is killed.
+
+Whoever can log in to this machine can reach the loopback interface, and jobs are commands. So every
+path begins with a token that only this server's owner and its jobs know: it is part of the URL, so
+that any program that is given the URL works, and it is told to the server in its environment, which
+other users cannot see.
 """
 
 import contextlib
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -18,6 +24,7 @@ from types import TracebackType
 from typing import IO, Final
 
 from torc_framework.errors import ConfigError, ExitStatus, OperatorError, TorcError
+from torc_framework.server.settings import TOKEN_VARIABLE
 
 START_TIMEOUT_S: Final = 60.0
 """How long a server may take until it listens; migrations and a cold disk included."""
@@ -44,6 +51,7 @@ class EmbeddedServer:
         self._errors: IO[bytes] | None = None
         self._last_words = ""
         self._url: str | None = None
+        self._token = secrets.token_urlsafe(32)
 
     def __enter__(self) -> "EmbeddedServer":
         self.start()
@@ -78,6 +86,7 @@ class EmbeddedServer:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 pass_fds=(reader,),
+                env={**os.environ, TOKEN_VARIABLE: self._token},
                 start_new_session=True,
             )
         finally:
@@ -93,14 +102,14 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """Base URL of the server; waits until it listens.
+        """Base URL of the server, token included; waits until it listens.
 
         Raises:
             ConfigError: the database cannot be used.
             OperatorError: it ended otherwise or took too long; the message holds what it said.
         """
         if self._url is None:
-            self._url = f"http://127.0.0.1:{self._read_port()}/torc-service/v1"
+            self._url = f"http://127.0.0.1:{self._read_port()}/~{self._token}/torc-service/v1"
         return self._url
 
     def _read_port(self) -> int:

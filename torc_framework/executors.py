@@ -152,6 +152,7 @@ class RunnerContext:
         working_dir: Absolute path of the folder that jobs run in.
         api_url: Base URL of the server, as jobs see it (``TORC_API_URL``).
         hostname: Name of this machine.
+        server_environment: Variables by which jobs reach the server as the runner does; secret.
     """
 
     workflow_id: int
@@ -160,6 +161,7 @@ class RunnerContext:
     working_dir: str
     api_url: str
     hostname: str = Factory(lambda: os.uname().nodename)
+    server_environment: Mapping[str, str] = field(factory=dict, repr=False)
 
 
 class Executor(abc.ABC):

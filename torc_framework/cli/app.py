@@ -24,6 +24,7 @@ BUILT_IN: Final = {
     "resource-requirements": ("torc_framework.cli.resource_requirements", "What jobs ask for."),
     "events": ("torc_framework.cli.events", "What happened to a workflow."),
     "compute-nodes": ("torc_framework.cli.compute_nodes", "Runners that worked on a workflow."),
+    "reports": ("torc_framework.cli.reports", "Use of resources, results with logs, summary."),
     "plot-resources": ("torc_framework.cli.plot_resources", "Plot what jobs used over time."),
     "plugins": ("torc_framework.cli.plugins", "Installed plugins: who provides what."),
     "ping": ("torc_framework.cli.ping", "Ask whether the server is there."),
@@ -71,6 +72,9 @@ def global_options(*, hidden: bool) -> tuple[Any, ...]:
         password: Annotated[
             str | None, option("--password", metavar="TEXT", help="Password (else TORC_PASSWORD, else asked for).")
         ] = None,
+        prompt_password: Annotated[
+            bool, option("--prompt-password", help="Ask for the password, whatever the environment says.")
+        ] = False,
         database: Annotated[
             str | None, option("--database", metavar="PATH", help="Database of the embedded server.")
         ] = None,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from torc_framework.cli.output import Column, print_json, print_pairs, print_table
-from torc_framework.cli.session import Session, current_user
+from torc_framework.cli.session import Session
 from torc_framework.errors import UserError
 from torc_framework.models.records import Record, WorkflowRecord, field_names
 
@@ -122,7 +122,7 @@ def pick_workflow(session: Session, workflow_id: int | None, user: str | None = 
         return workflow_id
     if not is_interactive() or session.wants_json:
         raise UserError("which workflow? give its id; 'torc workflows list' shows them")
-    owner = user or current_user()
+    owner = user or session.user
     found = session.client.find(WorkflowRecord, user=owner, is_archived=False)
     if not found:
         raise UserError(f"{owner} has no workflows; give an id, or create one with 'torc workflows create SPEC'")

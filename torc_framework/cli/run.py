@@ -140,7 +140,7 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any]) -> No
     runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, **settings)
     counts = None
     try:
-        outcome = run_workflow(runner, session.plugins(), progress)
+        outcome = run_workflow(runner, session.plugins(), progress, session.client)
         counts = outcome.counts
     finally:
         progress.finish(counts)

@@ -111,7 +111,7 @@ class Session:
         database = self._options.get("database")
         if self.url is not None:
             if database is not None:
-                raise UserError(f"--database is for the embedded server, but a server is configured: {self.url}")
+                raise UserError("--database is for the embedded server, but --url, TORC_API_URL or a file names a server")
             return
         from torc_framework.config import default_database
         from torc_framework.embedded import EmbeddedServer
@@ -139,13 +139,29 @@ class Session:
         return self._client
 
     def _credentials(self) -> tuple[str | None, str | None]:
-        username = self._options.get("username") or self.config.client.username
+        """Return who the person is and the password, which is asked for if need be and possible."""
+        username = self._username
         password = self._options.get("password") or os.environ.get("TORC_PASSWORD")
-        if username and password is None and sys.stdin.isatty():
+        if self._options.get("prompt_password") or (username and password is None and sys.stdin.isatty()):
             import getpass
 
-            password = getpass.getpass(f"Password of {username}: ")
+            username = username or current_user()
+            password = getpass.getpass(f"Password for '{username}': ")
+        if password is not None and username is None:
+            username = current_user()
         return username, password
+
+    @property
+    def _username(self) -> str | None:
+        from urllib.parse import unquote, urlsplit
+
+        given = self._options.get("username") or self.config.client.username
+        return given or unquote(urlsplit(self.url or "").username or "") or None
+
+    @property
+    def user(self) -> str:
+        """Name of the person, as the server knows it."""
+        return self._username or current_user()
 
     # --- plugins ----------------------------------------------------------------------------------
 

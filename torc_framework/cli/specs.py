@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torc_framework.cli.session import Session, current_user
+from torc_framework.cli.session import Session
 from torc_framework.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def load_options(
 
     plugins = session.plugins(path.parent)
     return LoadOptions(
-        user=user or current_user(),
+        user=user or session.user,
         rule_keys=plugins.rule_keys(),
         action_types={name: action_type.schema for name, action_type in plugins.action_types().items()},
         executors=set(plugins.executors()) if to_run else None,

@@ -23,7 +23,6 @@ from torc_framework.cli.common import (
 )
 from torc_framework.cli.executor_flags import ExecutorCommand
 from torc_framework.cli.output import Column, print_json, print_pairs
-from torc_framework.cli.session import current_user
 from torc_framework.errors import ExitStatus, UserError
 from torc_framework.models.records import WorkflowRecord
 
@@ -92,7 +91,7 @@ def new(
 ) -> None:
     """Create an empty workflow."""
     session = session_of(ctx)
-    stored = session.client.create(WorkflowRecord(name=name, description=description, user=user or current_user()))
+    stored = session.client.create(WorkflowRecord(name=name, description=description, user=user or session.user))
     if session.wants_json:
         show_one(session, "Workflow", stored)
         return
@@ -118,7 +117,7 @@ def list_(
     archived = {(True, False): True, (False, False): False}.get((archived_only, include_archived))
     found = session.client.find(
         WorkflowRecord,
-        user=None if all_users else user or current_user(),
+        user=None if all_users else user or session.user,
         is_archived=archived,
         limit=limit,
         offset=offset,
@@ -196,7 +195,7 @@ def delete(
     session = session_of(ctx)
     wanted = [session.client.get(WorkflowRecord, id_) for id_ in ids or [pick_workflow(session, None)]]
     for workflow in wanted:
-        if workflow.user != current_user() and not force:
+        if workflow.user != session.user and not force:
             raise UserError(f"workflow {workflow.id} belongs to {workflow.user}; --force deletes it all the same")
     names = ", ".join(f"{workflow.id} ({workflow.name})" for workflow in wanted)
     confirm(f"Delete workflow {names} with all jobs and results?", assume_yes=no_prompts or session.wants_json)

@@ -1,5 +1,6 @@
 """Where a server is: its URL, taken apart."""
 
+import re
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -32,13 +33,19 @@ def make_url(text: str) -> str:
 
 @frozen
 class Address:
-    """A base URL taken apart; ``shown`` holds no password."""
+    """A base URL taken apart.
+
+    Attributes:
+        base: The URL without user name and password.
+        shown: The same without the token of an embedded server (``/~token``), for messages.
+    """
 
     secure: bool
     host: str
     port: int
     path: str
     authority: str
+    base: str
     shown: str
     username: str | None
     password: str | None
@@ -54,10 +61,11 @@ class Address:
         secure = parts.scheme == "https"
         host, port = parts.hostname or "", parts.port or (443 if secure else 80)
         authority = parts.netloc.rpartition("@")[2]
-        shown = f"{parts.scheme}://{authority}{parts.path}"
+        base = f"{parts.scheme}://{authority}{parts.path}"
+        shown = re.sub(r"/~[\w-]+", "", base, count=1)
         username = unquote(parts.username) if parts.username else None
         password = unquote(parts.password) if parts.password else None
-        return cls(secure, host, port, parts.path, authority, shown, username, password)
+        return cls(secure, host, port, parts.path, authority, base, shown, username, password)
 
 
 def quoted(text: str) -> str:

@@ -27,7 +27,8 @@ def make_api(
 
     Args:
         url: Base URL, with or without the path ``/torc-service/v1``; else that of ``TORC_API_URL``.
-        username: Who you are, on a server with passwords; else your login name, if there is a password.
+        username: Who you are, on a server with passwords; else that of ``TORC_USERNAME``, else your login name if
+            there is a password.
         password: Your password; else that of ``TORC_PASSWORD``.
         timeout: Seconds a request may wait for the server.
         patience: Seconds in which a request that failed is sent again where that can do no harm; 0 is never.
@@ -41,6 +42,7 @@ def make_api(
     if not url:
         raise ConfigError("which server? give its URL, or set TORC_API_URL")
     password = password if password is not None else os.environ.get("TORC_PASSWORD")
+    username = username if username is not None else os.environ.get("TORC_USERNAME")
     if password is not None and username is None and "@" not in url:
         username = os.environ.get("USER") or os.environ.get("USERNAME") or getpass.getuser()
     return TorcClient(

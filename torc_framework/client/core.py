@@ -64,8 +64,13 @@ class ClientCore:
 
     @property
     def url(self) -> str:
-        """The base URL, without credentials: what jobs get as ``TORC_API_URL``."""
+        """The base URL as it may be shown: without credentials."""
         return self._transport.url
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables by which another process, such as a job, reaches the same server as the same user; secret."""
+        return self._transport.environment
 
     def close(self) -> None:
         """Close all connections; no other thread may be in a request."""

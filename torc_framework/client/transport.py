@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.client.address import Address, query_text
@@ -16,7 +17,6 @@ from torc_framework.errors import ApiError, ServerUnreachableError
 
 if TYPE_CHECKING:
     import ssl
-    from pathlib import Path
 
 _IDEMPOTENT: Final = frozenset({"GET", "PUT", "DELETE"})
 
@@ -66,14 +66,19 @@ class Transport:
             self._tls = tls_context(tls_ca, verify=verify_tls)
         self._headers = "Accept: application/json\r\nUser-Agent: torc-framework\r\nContent-Type: application/json\r\n"
         username = username if username is not None else self._address.username
+        self.environment = {"TORC_API_URL": self._address.base}
+        """Variables by which another process reaches the same server as the same user."""
         if username is not None:
             secret = password if password is not None else self._address.password or ""
             token = base64.b64encode(f"{username}:{secret}".encode()).decode()
             self._headers += f"Authorization: Basic {token}\r\n"
+            self.environment |= {"TORC_USERNAME": username, "TORC_PASSWORD": secret}
+        if tls_ca is not None:
+            self.environment["TORC_TLS_CA"] = str(Path(tls_ca).absolute())
 
     @property
     def url(self) -> str:
-        """The base URL, without credentials."""
+        """The base URL as it may be shown: without credentials."""
         return self._address.shown
 
     def request(

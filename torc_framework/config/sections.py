@@ -77,7 +77,11 @@ class ClientSection:
     )
     format: str = setting("table", "Output format.", choices=FORMATS)
     log_level: str = setting("warn", "How much is logged to standard error.", choices=LOG_LEVELS)
-    username: str | None = setting(None, "User name for basic authentication.")
+    username: str | None = setting(
+        None,
+        "User name for basic authentication; your login name if there is only a password.",
+        variables=("TORC_USERNAME",),
+    )
     run: RunSection = field(factory=RunSection)
     slurm: SlurmSection = field(factory=SlurmSection)
     hpc: HpcSection = field(factory=HpcSection)

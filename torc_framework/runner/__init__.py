@@ -5,12 +5,18 @@ from typing import TYPE_CHECKING
 from torc_framework.runner.settings import Progress, ProgressListener, RunnerSettings, RunOutcome
 
 if TYPE_CHECKING:
+    from torc_framework.client import TorcClient
     from torc_framework.plugins import PluginManager
 
 __all__ = ["Progress", "ProgressListener", "RunOutcome", "RunnerSettings", "run"]
 
 
-def run(settings: RunnerSettings, plugins: "PluginManager", progress: ProgressListener | None = None) -> RunOutcome:
+def run(
+    settings: RunnerSettings,
+    plugins: "PluginManager",
+    progress: ProgressListener | None = None,
+    client: "TorcClient | None" = None,
+) -> RunOutcome:
     """Work on a workflow until it is complete, canceled, out of work for this runner, or interrupted.
 
     What an earlier runner of this machine left unsettled is settled first. Whatever this runner
@@ -20,6 +26,7 @@ def run(settings: RunnerSettings, plugins: "PluginManager", progress: ProgressLi
         settings: What to run and what to offer.
         plugins: Executors, classifiers and matchers.
         progress: Hears of the workflow's state now and then.
+        client: How to reach the server, and as whom; by default the URL of the settings, as nobody.
 
     Returns:
         How it ended.
@@ -32,8 +39,7 @@ def run(settings: RunnerSettings, plugins: "PluginManager", progress: ProgressLi
     from torc_framework.client import TorcClient
     from torc_framework.runner.loop import Runner
 
-    client = TorcClient(settings.url)
-    try:
+    if client is not None:
         return Runner(settings, plugins, client, progress).run()
-    finally:
-        client.close()
+    with TorcClient(settings.url) as own:
+        return Runner(settings, plugins, own, progress).run()

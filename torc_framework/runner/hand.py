@@ -68,7 +68,7 @@ class AttemptMaker:
             "TORC_WORKFLOW_ID": str(context.workflow_id),
             "TORC_RUN_ID": str(context.run_id),
             "TORC_OUTPUT_DIR": context.output_dir,
-            "TORC_API_URL": context.api_url,
+            **context.server_environment,
         }
 
     def log_path(self, key: AttemptKey, suffix: str) -> str:

@@ -35,7 +35,8 @@ class Registration:
             run_id=self.run_id,
             output_dir=str(output_dir),
             working_dir=str((settings.working_dir or Path.cwd()).absolute()),
-            api_url=client.url,
+            api_url=client.environment["TORC_API_URL"],
+            server_environment=client.environment,
         )
         self.identity = Identity(output_dir)
         self.node_id = 0
