@@ -90,6 +90,15 @@ def memory_text(size_bytes: float | None) -> str | None:
     return f"{value:.1f}TB"
 
 
+def peak_memory_text(result: Any) -> str | None:
+    """Return the peak memory of a result record for people; ``<9.6MB`` where only a bound is known."""
+    seen = result.observation if isinstance(result.observation, dict) else {}
+    bound = seen.get("raw", {}).get("peak_memory_below_bytes")
+    if result.peak_memory_bytes is None and bound is not None:
+        return f"<{memory_text(bound)}"
+    return memory_text(result.peak_memory_bytes)
+
+
 def seconds_text(seconds: float | None) -> str | None:
     """Return a duration for people, such as ``0.02s``, ``12.3s``, ``4m05s`` or ``2h03m``."""
     if seconds is None:

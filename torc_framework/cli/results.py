@@ -18,7 +18,7 @@ from torc_framework.cli.common import (
     show_one,
 )
 from torc_framework.cli.jobs import known_status
-from torc_framework.cli.output import Column, memory_text
+from torc_framework.cli.output import Column, peak_memory_text
 from torc_framework.models.records import ResultRecord
 
 app = App("How jobs ended.")
@@ -30,7 +30,7 @@ COLUMNS: list[Column] = [
     ("Run ID", "run_id"),
     ("Return Code", "return_code"),
     ("Exec Time", lambda result: f"{result.exec_time_minutes:.2f}"),
-    ("Peak Mem", lambda result: memory_text(result.peak_memory_bytes)),
+    ("Peak Mem", peak_memory_text),
     ("Peak CPU %", lambda result: None if result.peak_cpu_percent is None else f"{result.peak_cpu_percent:.1f}%"),
     ("Completion Time", "completion_time"),
     ("Status", "status"),

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from torc_framework.cli.output import Column, memory_text, print_json, print_table, seconds_text
+from torc_framework.cli.output import Column, peak_memory_text, print_json, print_table, seconds_text
 from torc_framework.cli.progress import TROUBLE, summary
 from torc_framework.cli.session import Session
 from torc_framework.client import TorcClient
@@ -22,7 +22,7 @@ COLUMNS: Final[list[Column]] = [
     ("Status", lambda row: row[0].status),
     ("Return Code", lambda row: row[1] and row[1].return_code),
     ("Time", lambda row: row[1] and seconds_text(row[1].exec_time_minutes * 60)),
-    ("Peak Mem", lambda row: row[1] and memory_text(row[1].peak_memory_bytes)),
+    ("Peak Mem", lambda row: row[1] and peak_memory_text(row[1])),
     ("Reason", lambda row: row[1] and row[1].reason if row[0].status != "completed" else None),
 ]
 

@@ -1,0 +1,20 @@
+"""Reports on a workflow: what its jobs used against what they asked for, its results with their logs, its sum."""
+
+from torc_framework.reports.corrections import Correction, apply, corrections
+from torc_framework.reports.results import ResultsReport, results_report
+from torc_framework.reports.summary import Summary, summarize
+from torc_framework.reports.utilization import FailedJob, Figure, Utilization, analyze
+
+__all__ = [
+    "Correction",
+    "FailedJob",
+    "Figure",
+    "ResultsReport",
+    "Summary",
+    "Utilization",
+    "analyze",
+    "apply",
+    "corrections",
+    "results_report",
+    "summarize",
+]

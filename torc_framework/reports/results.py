@@ -1,0 +1,87 @@
+"""Results with the paths of everything that was logged about them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import Factory, define
+
+from torc_framework.client import TorcClient
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord, WorkflowRecord
+
+_LOGS: Final = {
+    "job_stdout": "job stdout log",
+    "job_stderr": "job stderr log",
+    "job_runner_log": "job runner log",
+    "slurm_stdout": "Slurm stdout log",
+    "slurm_stderr": "Slurm stderr log",
+}
+"""Keys of paths, and their names for people."""
+
+
+@define
+class ResultsReport:
+    """The report as JSON values, and warnings about files that are not there."""
+
+    document: dict[str, Any]
+    warnings: list[str] = Factory(list)
+
+
+def results_report(
+    client: TorcClient, workflow_id: int, output_dir: Path, *, all_runs: bool = False, job_id: int | None = None
+) -> ResultsReport:
+    """Return the results of a workflow, of each job the present one or with ``all_runs`` every attempt."""
+    workflow = client.get(WorkflowRecord, workflow_id)
+    names = {job.id: job.name for job in client.iterate(JobRecord, workflow_id=workflow_id)}
+    nodes = {node.id: node for node in client.iterate(ComputeNodeRecord, workflow_id=workflow_id)}
+    found = client.iterate(ResultRecord, workflow_id=workflow_id, all_runs=all_runs or None, job_id=job_id)
+    report = ResultsReport({})
+    entries = []
+    for result in found:
+        logs = dict(_logs(result, nodes.get(result.compute_node_id), output_dir))
+        for key, path in logs.items():
+            if not Path(path).exists():
+                report.warnings.append(f"{_LOGS[key]} file does not exist for job {result.job_id}: {path}")
+        entries.append(_entry(result, names.get(result.job_id), nodes.get(result.compute_node_id)) | logs)
+    report.document = {
+        "workflow_id": workflow_id,
+        "workflow_name": workflow.name,
+        "workflow_user": workflow.user,
+        "all_runs": all_runs,
+        "total_results": len(entries),
+        "results": entries,
+    }
+    return report
+
+
+def _entry(result: ResultRecord, job_name: str | None, node: ComputeNodeRecord | None) -> dict[str, Any]:
+    return {
+        "job_id": result.job_id,
+        "job_name": job_name,
+        "status": result.status,
+        "run_id": result.run_id,
+        "attempt_id": result.attempt_id,
+        "return_code": result.return_code,
+        "exit_class": result.exit_class,
+        "reason": result.reason,
+        "completion_time": result.completion_time,
+        "exec_time_minutes": result.exec_time_minutes,
+        "compute_node_id": result.compute_node_id,
+        "compute_node_type": node.compute_node_type if node else None,
+    }
+
+
+def _logs(result: ResultRecord, node: ComputeNodeRecord | None, output_dir: Path) -> Iterator[tuple[str, str]]:
+    """Yield keys and paths of the logs of an attempt, by the runner's naming."""
+    stem = f"job_wf{result.workflow_id}_j{result.job_id}_r{result.run_id}_a{result.attempt_id}"
+    yield "job_stdout", str(output_dir / "job_stdio" / f"{stem}.o")
+    yield "job_stderr", str(output_dir / "job_stdio" / f"{stem}.e")
+    if node is None:
+        return
+    name = f"job_runner_{node.hostname}_wf{result.workflow_id}_r{result.run_id}.log"
+    yield "job_runner_log", str(output_dir / name)
+    scheduler = node.scheduler if isinstance(node.scheduler, dict) else {}
+    if (slurm_job := scheduler.get("slurm_job_id")) is not None:
+        slurm = f"slurm_output_wf{result.workflow_id}_sl{slurm_job}"
+        yield "slurm_stdout", str(output_dir / f"{slurm}.o")
+        yield "slurm_stderr", str(output_dir / f"{slurm}.e")

@@ -1,0 +1,58 @@
+"""A workflow in a few figures."""
+
+from datetime import datetime
+from typing import Any
+
+from attrs import frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.models.records import ResultRecord, WorkflowRecord
+from torc_framework.models.statuses import JobStatus
+from torc_framework.reports import texts
+
+
+@frozen
+class Summary:
+    """Where a workflow stands.
+
+    Attributes:
+        exec_time_s: Run times of all jobs' present results, added up.
+        walltime_s: From the first start to the last end, the time between runs left out.
+    """
+
+    workflow: WorkflowRecord
+    counts: dict[str, int]
+    is_complete: bool
+    exec_time_s: float
+    walltime_s: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return Torc's report; ``is_complete`` is an addition."""
+        return {
+            "workflow_id": self.workflow.id,
+            "workflow_name": self.workflow.name,
+            "workflow_user": self.workflow.user,
+            "total_jobs": sum(self.counts.values()),
+            "jobs_by_status": {status.label: self.counts.get(status.label, 0) for status in JobStatus},
+            "is_complete": self.is_complete,
+            "total_exec_time_minutes": self.exec_time_s / 60,
+            "total_exec_time_formatted": texts.duration(self.exec_time_s),
+            "walltime_seconds": round(self.walltime_s, 3),
+            "walltime_formatted": texts.duration(self.walltime_s),
+        }
+
+
+def summarize(client: TorcClient, workflow_id: int) -> Summary:
+    """Return the summary of a workflow, complete or not."""
+    workflow = client.get(WorkflowRecord, workflow_id)
+    counts = client.job_counts(workflow_id).counts
+    total = 0.0
+    spans: dict[int, tuple[float, float]] = {}
+    for result in client.iterate(ResultRecord, workflow_id=workflow_id):
+        seconds = result.exec_time_minutes * 60
+        total += seconds
+        end = datetime.fromisoformat(result.completion_time).timestamp()
+        first, last = spans.get(result.run_id, (end - seconds, end))
+        spans[result.run_id] = min(first, end - seconds), max(last, end)
+    walltime = sum(last - first for first, last in spans.values())
+    return Summary(workflow, counts, client.is_complete(workflow_id).is_complete, total, walltime)

@@ -1,0 +1,270 @@
+"""What jobs used, beside what they asked for.
+
+Figures that were not measured are left out. Jobs that asked for nothing have the workflow's ``default``
+requirements: figures for schedulers that nobody chose, so that exceeding them is no finding.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from attrs import frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.models.exits import OOM_RETURN_CODE, ExitClass
+from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord
+from torc_framework.models.resources import parse_duration, parse_memory
+from torc_framework.models.statuses import JobStatus
+from torc_framework.reports import texts
+
+CPU_NOISE_PERCENT: Final = 5.0
+"""CPU use is sampled in hundredths of a second: so little above the cores asked for is none."""
+NEAR_RUNTIME: Final = 0.9
+"""An attempt that was killed after this part of its run time probably ran out of it."""
+DEFAULT_NAME: Final = "default"
+_FAILURES: Final = frozenset({JobStatus.FAILED.label, JobStatus.TERMINATED.label, JobStatus.PENDING_FAILED.label})
+
+
+class Resource(StrEnum):
+    """What is compared."""
+
+    MEMORY = "Memory"
+    RUNTIME = "Runtime"
+    CPU = "CPU"
+
+
+@frozen
+class Rule:
+    """How one resource is read from requirements and results, and spelled."""
+
+    asked: Callable[[ResourceRequirementsRecord], float]
+    used: Callable[[ResultRecord], float | None]
+    asked_text: Callable[[float], str]
+    used_text: Callable[[float], str]
+    noise_percent: float = 0.0
+
+
+RULES: Final[Mapping[Resource, Rule]] = {
+    Resource.MEMORY: Rule(
+        lambda wanted: parse_memory(wanted.memory), lambda seen: seen.peak_memory_bytes, texts.memory, texts.memory
+    ),
+    Resource.RUNTIME: Rule(
+        lambda wanted: parse_duration(wanted.runtime),
+        lambda seen: seen.exec_time_minutes * 60,
+        texts.duration,
+        texts.duration,
+    ),
+    Resource.CPU: Rule(
+        lambda wanted: wanted.num_cpus * 100,
+        lambda seen: seen.peak_cpu_percent,
+        lambda percent: texts.cores(percent / 100),
+        texts.cpu,
+        CPU_NOISE_PERCENT,
+    ),
+}
+
+
+@frozen
+class Figure:
+    """The use of one resource by one job, at its largest.
+
+    Attributes:
+        asked: Bytes, seconds or percent of a core.
+        used: The same.
+        is_violation: It is more than asked for, by more than was to be overlooked.
+    """
+
+    job_id: int
+    job_name: str
+    resource: Resource
+    asked: float
+    used: float
+    is_violation: bool
+    requirements_id: int
+
+    @property
+    def over_percent(self) -> float:
+        """By how much more was used than asked for; negative if less."""
+        return _over(self.used, self.asked)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it in the words of Torc's report."""
+        rule = RULES[self.resource]
+        return {
+            "job_id": self.job_id,
+            "job_name": self.job_name,
+            "resource_type": self.resource.value,
+            "specified": rule.asked_text(self.asked),
+            "peak_used": rule.used_text(self.used),
+            "over_utilization": texts.over(self.over_percent),
+        }
+
+
+@frozen
+class FailedJob:
+    """A failed attempt, and whether it probably lacked memory or time. Reasons are None where it did not."""
+
+    result: ResultRecord
+    job_name: str
+    wanted: ResourceRequirementsRecord
+    oom_reason: str | None
+    timeout_reason: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        peak = self.result.peak_memory_bytes
+        return {
+            "job_id": self.result.job_id,
+            "job_name": self.job_name,
+            "status": self.result.status,
+            "run_id": self.result.run_id,
+            "attempt_id": self.result.attempt_id,
+            "return_code": self.result.return_code,
+            "exit_class": self.result.exit_class,
+            "exec_time_minutes": self.result.exec_time_minutes,
+            "configured_cpus": self.wanted.num_cpus,
+            "configured_memory": self.wanted.memory,
+            "configured_runtime": self.wanted.runtime,
+            "peak_memory_bytes": peak,
+            "peak_memory_formatted": None if peak is None else texts.memory(peak),
+            "likely_oom": self.oom_reason is not None,
+            "oom_reason": self.oom_reason,
+            "likely_timeout": self.timeout_reason is not None,
+            "timeout_reason": self.timeout_reason,
+        }
+
+
+@frozen
+class Utilization:
+    """The report. ``figures`` holds all that was measured of jobs that asked for something."""
+
+    workflow_id: int
+    run_id: int | None
+    total_results: int
+    figures: tuple[Figure, ...]
+    failed: tuple[FailedJob, ...]
+    requirements: Mapping[int, ResourceRequirementsRecord]
+
+    @property
+    def violations(self) -> list[Figure]:
+        """Figures that are more than was asked for."""
+        return [figure for figure in self.figures if figure.is_violation]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return Torc's report; ``failed_jobs`` is an addition."""
+        violations = [figure.as_dict() for figure in self.violations]
+        return {
+            "workflow_id": self.workflow_id,
+            "run_id": self.run_id,
+            "total_results": self.total_results,
+            "over_utilization_count": len(violations),
+            "violations": violations,
+        }
+
+
+def analyze(
+    client: TorcClient,
+    workflow_id: int,
+    *,
+    run_id: int | None = None,
+    include_failed: bool = False,
+    min_over_percent: float = 0.0,
+) -> Utilization:
+    """Compare the completed jobs of a workflow with their requirements.
+
+    Args:
+        client: The server.
+        workflow_id: The workflow.
+        run_id: The run; None takes each job's present result.
+        include_failed: Take failed attempts too; of several attempts the largest use counts.
+        min_over_percent: Overlook what is over by no more than this.
+    """
+    requirements = {each.id or 0: each for each in client.find(ResourceRequirementsRecord, workflow_id=workflow_id)}
+    jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
+    results = [r for r in _results(client, workflow_id, run_id, all_attempts=include_failed) if r.job_id in jobs]
+    if not include_failed:
+        results = [result for result in results if result.status == JobStatus.COMPLETED.label]
+    figures: list[Figure] = []
+    for job_id, attempts in _by_job(results).items():
+        wanted = requirements.get(jobs[job_id].resource_requirements_id or 0)
+        if wanted is not None and wanted.name != DEFAULT_NAME:
+            figures += _figures(jobs[job_id], attempts, wanted, min_over_percent)
+    failures = [result for result in results if result.status in _FAILURES]
+    return Utilization(
+        workflow_id,
+        run_id,
+        len(results),
+        tuple(figures),
+        tuple(_failed(jobs[result.job_id], result, requirements) for result in failures),
+        requirements,
+    )
+
+
+def _results(client: TorcClient, workflow_id: int, run_id: int | None, *, all_attempts: bool) -> list[ResultRecord]:
+    """Return the results of a run, or of each job's latest one; of each job the last attempt, or all."""
+    if run_id is None:
+        current = client.find(ResultRecord, workflow_id=workflow_id)
+        if not all_attempts:
+            return current
+        runs = {(result.job_id, result.run_id) for result in current}
+        found = client.iterate(ResultRecord, workflow_id=workflow_id, all_runs=True)
+        return [result for result in found if (result.job_id, result.run_id) in runs]
+    results = client.find(ResultRecord, workflow_id=workflow_id, run_id=run_id, all_runs=True)
+    if all_attempts:
+        return results
+    return [max(attempts, key=lambda result: result.attempt_id) for attempts in _by_job(results).values()]
+
+
+def _by_job(results: Iterable[ResultRecord]) -> dict[int, list[ResultRecord]]:
+    found: dict[int, list[ResultRecord]] = {}
+    for result in results:
+        found.setdefault(result.job_id, []).append(result)
+    return dict(sorted(found.items()))
+
+
+def _figures(
+    job: JobRecord, attempts: Sequence[ResultRecord], wanted: ResourceRequirementsRecord, min_over_percent: float
+) -> Iterable[Figure]:
+    for resource, rule in RULES.items():
+        used = [amount for result in attempts if (amount := rule.used(result)) is not None]
+        if used:
+            asked = rule.asked(wanted)
+            overlooked = max(min_over_percent, rule.noise_percent)
+            is_violation = max(used) > asked and _over(max(used), asked) > overlooked
+            yield Figure(job.id or 0, job.name, resource, asked, max(used), is_violation, wanted.id or 0)
+
+
+def _over(used: float, asked: float) -> float:
+    return 100 * (used / asked - 1) if asked else float("inf")
+
+
+def _failed(job: JobRecord, result: ResultRecord, requirements: Mapping[int, ResourceRequirementsRecord]) -> FailedJob:
+    wanted = requirements.get(job.resource_requirements_id or 0)
+    if wanted is None:  # its record was deleted meanwhile
+        wanted = ResourceRequirementsRecord(workflow_id=job.workflow_id, name=DEFAULT_NAME)
+    return FailedJob(result, job.name, wanted, _oom_reason(result, wanted), _timeout_reason(result, wanted))
+
+
+def _oom_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) -> str | None:
+    """Say why an attempt probably lacked memory."""
+    if result.exit_class == ExitClass.OOM:
+        return "exit_class_oom"
+    if wanted.name != DEFAULT_NAME and (result.peak_memory_bytes or 0) > parse_memory(wanted.memory):
+        return "memory_exceeded"
+    if result.return_code == OOM_RETURN_CODE and not _was_stopped(result):
+        return "sigkill_137"
+    return None
+
+
+def _timeout_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) -> str | None:
+    """Say why an attempt probably lacked time."""
+    if result.exit_class == ExitClass.TIMEOUT:
+        return "exit_class_timeout"
+    was_killed = result.signal is not None or result.status == JobStatus.TERMINATED.label or result.return_code > 128
+    is_near = result.exec_time_minutes * 60 >= NEAR_RUNTIME * parse_duration(wanted.runtime)
+    return "killed_near_runtime" if was_killed and is_near and wanted.name != DEFAULT_NAME else None
+
+
+def _was_stopped(result: ResultRecord) -> bool:
+    """Say whether a runner stopped the attempt itself."""
+    return isinstance(result.observation, dict) and result.observation.get("stop_reason") is not None
