@@ -136,7 +136,7 @@ class ResourceRequirementsRecord:
 
     id: int | None = _id()
     workflow_id: int = _workflow_id()
-    name: str = _required("Name; unique within a workflow.")
+    name: str = _required("Name; unique within a spec.")
     num_cpus: int = _field(1, "CPU cores per node.")
     num_gpus: int = _field(0, "GPUs per node.")
     num_nodes: int = _field(1, "Nodes.")

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from torc_framework.models.answers import AccessCheck, ShortPage
 from torc_framework.models.records import AccessGroupRecord, UserGroupMembershipRecord, WorkflowAccessGroupRecord
 from torc_framework.server.endpoints import MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Work
-from torc_framework.server.scopes import ADMINS, ASKED, GROUP_ADMINS, OPEN, SHARING, WORKFLOW
+from torc_framework.server.scopes import ADMINS, ASKED, GROUP_ADMINS, OPEN, SHARING, WORKFLOW, Scope
 from torc_framework.store import groups
 from torc_framework.store.records import Page, Values
 from torc_framework.store.sql import Tx
@@ -50,10 +51,9 @@ def _unshare(tx: Tx, call: Call) -> Values:
     return groups.unshare(tx, call.id, call.ids["group_id"])
 
 
-def _check(tx: Tx, call: Call) -> dict[str, Any]:
+def _check(tx: Tx, call: Call) -> AccessCheck:
     workflow_id, user_name = call.ids["workflow_id"], call.words["user_name"]
-    has_access = groups.has_access(tx, user_name, workflow_id)
-    return {"has_access": has_access, "user_name": user_name, "workflow_id": workflow_id}
+    return AccessCheck(groups.has_access(tx, user_name, workflow_id), user_name, workflow_id)
 
 
 _GROUP: Final = AccessGroupRecord
@@ -61,55 +61,91 @@ _MEMBER: Final = UserGroupMembershipRecord
 _LINK: Final = WorkflowAccessGroupRecord
 _G: Final = "/access_groups"
 _W: Final = "/workflows/{id}/access_groups"
-_PAGED: Final[dict[str, Any]] = {"query": PAGE_PARAMETERS, "tags": ["access_groups"]}
-_CHANGES: Final[dict[str, Any]] = {"changes": True, "tags": ["access_groups"]}
+
+
+def _endpoint(method: str, path: str, work: Work, summary: str, answers: Any, **more: Any) -> Endpoint:
+    common: dict[str, Any] = {"tags": ["access_groups"], "summary": summary, "answers": answers}
+    return Endpoint(method, path, work, method != "GET", **common, **more)
+
+
+def _listing(path: str, find: Callable[[Tx, Call, Page], Found], summary: str, answers: Any, scope: Scope) -> Endpoint:
+    return _endpoint("GET", path, _paged(find), summary, answers, scope=scope, query=PAGE_PARAMETERS)
+
 
 ACCESS_ENDPOINTS: Final = (
-    Endpoint("POST", _G, _create, body=_GROUP, answers=_GROUP, scope=ADMINS, **_CHANGES),
-    Endpoint("GET", _G, _paged(lambda tx, _call, page: groups.find_groups(tx, page)), scope=OPEN, **_PAGED),
-    Endpoint("GET", f"{_G}/{{id}}", lambda tx, call: groups.get_group(tx, call.id), answers=_GROUP, scope=OPEN),
-    Endpoint(
+    _endpoint("POST", _G, _create, "Create an access group.", _GROUP, scope=ADMINS, body=_GROUP),
+    _listing(
+        _G,
+        lambda tx, _call, page: groups.find_groups(tx, page),
+        "List access groups.",
+        ShortPage[AccessGroupRecord],
+        OPEN,
+    ),
+    _endpoint(
+        "GET",
+        f"{_G}/{{id}}",
+        lambda tx, call: groups.get_group(tx, call.id),
+        "Get an access group.",
+        _GROUP,
+        scope=OPEN,
+    ),
+    _endpoint(
         "DELETE",
         f"{_G}/{{id}}",
         lambda tx, call: groups.delete_group(tx, call.id),
-        answers=_GROUP,
+        "Delete an access group; its workflows are no longer shared with it.",
+        _GROUP,
         scope=ADMINS,
-        **_CHANGES,
     ),
-    Endpoint(
-        "POST", f"{_G}/{{id}}/members", _add_member, body=_MEMBER, answers=_MEMBER, scope=GROUP_ADMINS, **_CHANGES
-    ),
-    Endpoint(
-        "GET",
+    _endpoint(
+        "POST",
         f"{_G}/{{id}}/members",
-        _paged(lambda tx, call, page: groups.find_members(tx, call.id, page)),
-        scope=OPEN,
-        **_PAGED,
+        _add_member,
+        "Add a person to a group.",
+        _MEMBER,
+        scope=GROUP_ADMINS,
+        body=_MEMBER,
     ),
-    Endpoint(
+    _listing(
+        f"{_G}/{{id}}/members",
+        lambda tx, call, page: groups.find_members(tx, call.id, page),
+        "List the members of a group.",
+        ShortPage[UserGroupMembershipRecord],
+        OPEN,
+    ),
+    _endpoint(
         "DELETE",
         f"{_G}/{{id}}/members/{{user_name}}",
         _remove_member,
-        answers=_MEMBER,
+        "Take a person out of a group.",
+        _MEMBER,
         scope=GROUP_ADMINS,
-        **_CHANGES,
     ),
-    Endpoint(
-        "GET",
+    _listing(
         "/users/{user_name}/groups",
-        _paged(lambda tx, call, page: groups.groups_of_user(tx, call.words["user_name"], page)),
-        scope=OPEN,
-        **_PAGED,
+        lambda tx, call, page: groups.groups_of_user(tx, call.words["user_name"], page),
+        "List a person's groups.",
+        ShortPage[AccessGroupRecord],
+        OPEN,
     ),
-    Endpoint("POST", _W, _share, body=_LINK, answers=_LINK, scope=SHARING, **_CHANGES),
-    Endpoint(
-        "GET",
+    _endpoint("POST", _W, _share, "Share a workflow with a group.", _LINK, scope=SHARING, body=_LINK),
+    _listing(
         _W,
-        _paged(lambda tx, call, page: groups.groups_of_workflow(tx, call.id, page)),
-        scope=WORKFLOW,
-        **_PAGED,
+        lambda tx, call, page: groups.groups_of_workflow(tx, call.id, page),
+        "List the groups that may use a workflow.",
+        ShortPage[AccessGroupRecord],
+        WORKFLOW,
     ),
-    Endpoint("DELETE", f"{_W}/{{group_id}}", _unshare, answers=_LINK, scope=SHARING, **_CHANGES),
-    Endpoint("GET", "/access_check/{workflow_id}/{user_name}", _check, scope=ASKED, tags=["access_groups"]),
+    _endpoint(
+        "DELETE", f"{_W}/{{group_id}}", _unshare, "Share a workflow with a group no longer.", _LINK, scope=SHARING
+    ),
+    _endpoint(
+        "GET",
+        "/access_check/{workflow_id}/{user_name}",
+        _check,
+        "May a person use a workflow?",
+        AccessCheck,
+        scope=ASKED,
+    ),
 )
 """Who may use which workflow."""

@@ -2,10 +2,11 @@
 
 from typing import Any, Final
 
+from torc_framework.models.answers import Added
 from torc_framework.models.plan import Addition
 from torc_framework.server.endpoints import Call, Endpoint
 from torc_framework.server.scopes import WORKFLOW
-from torc_framework.store.additions import Added, add_to_workflow
+from torc_framework.store.additions import add_to_workflow
 from torc_framework.store.sql import Tx
 
 
@@ -14,5 +15,14 @@ def _add(tx: Tx, call: Call) -> Any:
 
 
 ADDITION_ENDPOINTS: Final = (
-    Endpoint("POST", "/workflows/{id}/additions", _add, changes=True, body=Addition, answers=Added, scope=WORKFLOW),
+    Endpoint(
+        "POST",
+        "/workflows/{id}/additions",
+        _add,
+        changes=True,
+        body=Addition,
+        answers=Added,
+        scope=WORKFLOW,
+        summary="Add user data and jobs to a workflow in one transaction.",
+    ),
 )

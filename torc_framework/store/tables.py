@@ -122,10 +122,10 @@ class WorkflowStatus(Base, table=True):
 
 
 class ResourceRequirements(Base, table=True):
-    """`ResourceRequirementsRecord`."""
+    """`ResourceRequirementsRecord`; several may have one name, except ``default``."""
 
     __tablename__ = "resource_requirements"
-    __table_args__ = (_named(),)
+    __table_args__ = (sa.Index(None, "workflow_id", "name"),)
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow", index=False)
     name: str
