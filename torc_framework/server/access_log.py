@@ -39,7 +39,7 @@ def note(request: Request, *, is_routine: bool = False, **facts: Any) -> None:
     request.scope[_ROUTINE] = is_routine
 
 
-def log_request(scope: MutableMapping[str, Any], span: str, status: int, seconds: float) -> None:
+def log_request(scope: MutableMapping[str, Any], span: bytes, status: int, seconds: float) -> None:
     """Write the line of a request that was answered."""
     level = _level(scope, status)
     if not _ACCESS.isEnabledFor(level):
@@ -49,7 +49,7 @@ def log_request(scope: MutableMapping[str, Any], span: str, status: int, seconds
     own = _OWN_ID.get(parts[1]) if len(parts) > 2 and parts[2].isdecimal() else None
     facts = {own: parts[2]} if own else {}
     line = fields(
-        span=span,
+        span=span.decode(),
         method=scope["method"],
         path=scope["path"],
         status=status,
@@ -79,4 +79,4 @@ def _log_news(news: list[tuple[int, int, str]]) -> None:
         data = msgspec.json.decode(text)
         level = _LEVELS[severity_of(data)]
         if _EVENTS.isEnabledFor(level):
-            _EVENTS.log(level, data.pop("event_type"), extra=fields(workflow_id=workflow_id, **data))
+            _EVENTS.log(level, data.pop("event_type"), extra=fields(**{"workflow_id": workflow_id, **data}))

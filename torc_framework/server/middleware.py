@@ -3,10 +3,12 @@
 import itertools
 import os
 from collections.abc import MutableMapping
+from time import perf_counter
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from torc_framework.server.access_log import log_request
 from torc_framework.server.answers import error_answer
 
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
@@ -33,12 +35,13 @@ class Envelope:
             await self._app(scope, receive, send)
             return
         span = f"{self._prefix}-{next(self._numbers):08x}".encode()
-        started = False
+        started, begun = False, perf_counter()
 
         async def send_named(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
+                log_request(scope, span, message["status"], perf_counter() - begun)
                 message["headers"] = [*message.get("headers", ()), (b"x-span-id", span)]
             await send(message)
 
