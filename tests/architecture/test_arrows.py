@@ -39,6 +39,7 @@ ROOMS: dict[str, set[str]] = {
         "executors",
         "graph",
         "hookspecs",
+        "htpasswd",
         "models",
         "plots",
         "plugins",

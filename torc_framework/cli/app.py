@@ -26,6 +26,7 @@ BUILT_IN: Final = {
     "compute-nodes": ("torc_framework.cli.compute_nodes", "Runners that worked on a workflow."),
     "reports": ("torc_framework.cli.reports", "Use of resources, results with logs, summary."),
     "plot-resources": ("torc_framework.cli.plot_resources", "Plot what jobs used over time."),
+    "access-groups": ("torc_framework.cli.access_groups", "Groups of people who share workflows."),
     "plugins": ("torc_framework.cli.plugins", "Installed plugins: who provides what."),
     "ping": ("torc_framework.cli.ping", "Ask whether the server is there."),
 }
