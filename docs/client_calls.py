@@ -39,18 +39,18 @@ class _Notebook:
         raise _Written
 
 
-def methods() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield the client's public methods in the order of their classes and lines."""
+def methods() -> Iterator[tuple[type[Any], str, Callable[..., Any]]]:
+    """Yield the client's public methods with the class that defines them, in the order of their lines."""
     for owner in reversed(TorcClient.__mro__):
         for name, member in vars(owner).items():
             if not name.startswith("_") and inspect.isfunction(member):
-                yield name, member
+                yield owner, name, member
 
 
 def requests() -> dict[str, Request]:
     """Return the request of every method that makes one, by name, or name and kind of record."""
     made: dict[str, Request] = dict(STREAMS)
-    for name, method in methods():
+    for _, name, method in methods():
         if name in FOR_ANY_RECORD:
             kinds: list[Any] = [*PATHS, *([WorkflowActionRecord] if name == "create" else [])]
             of_workflow = {"workflow_id": NUMBER} if name == "page" else {}

@@ -218,6 +218,13 @@ def commands() -> str:
     return "# Command line\n\n" + "\n".join(pages(root_command(), None, "torc"))
 
 
+def client() -> str:
+    """Every method of the Python client."""
+    import client_page
+
+    return client_page.client()
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "hooks.md": hooks,
     "statuses.md": statuses,
@@ -225,6 +232,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "records.md": record_pages,
     "executors.md": executors,
     "cli.md": commands,
+    "client.md": client,
     "spec.md": spec,
 }
 

@@ -3,54 +3,59 @@
 from collections.abc import Iterator
 
 from torc_framework.client.address import quoted
-from torc_framework.client.answers import AccessGroup, JsonObject, Membership, SharedWorkflow
-from torc_framework.client.core import ClientCore
+from torc_framework.client.answers import JsonObject
+from torc_framework.client.core import ClientCore, present
+from torc_framework.models.answers import AccessCheck, ShortPage
+from torc_framework.models.records import AccessGroupRecord, UserGroupMembershipRecord, WorkflowAccessGroupRecord
 
 
 class AccessCalls(ClientCore):
     """Groups and rights."""
 
-    def create_access_group(self, name: str, description: str | None = None) -> AccessGroup:
+    def create_access_group(self, name: str, description: str | None = None) -> AccessGroupRecord:
         """Make a group; for administrators."""
-        return self._call(AccessGroup, "POST", "/access_groups", body=AccessGroup(name, description=description))
+        group = AccessGroupRecord(name=name, description=description)
+        return self._call(AccessGroupRecord, "POST", "/access_groups", body=present(group))
 
-    def access_groups(self) -> Iterator[AccessGroup]:
+    def access_groups(self) -> Iterator[AccessGroupRecord]:
         """Yield all groups."""
-        return self._walk(AccessGroup, "/access_groups")
+        return self._walk(AccessGroupRecord, "/access_groups", ShortPage)
 
-    def access_group(self, group_id: int) -> AccessGroup:
+    def access_group(self, group_id: int) -> AccessGroupRecord:
         """Return one group."""
-        return self._call(AccessGroup, "GET", f"/access_groups/{group_id}")
+        return self._call(AccessGroupRecord, "GET", f"/access_groups/{group_id}")
 
-    def delete_access_group(self, group_id: int) -> AccessGroup:
+    def delete_access_group(self, group_id: int) -> AccessGroupRecord:
         """Delete a group; its members lose what was shared with it."""
-        return self._call(AccessGroup, "DELETE", f"/access_groups/{group_id}")
+        return self._call(AccessGroupRecord, "DELETE", f"/access_groups/{group_id}")
 
-    def add_member(self, group_id: int, user_name: str, role: str = "member") -> Membership:
+    def add_member(self, group_id: int, user_name: str, role: str = "member") -> UserGroupMembershipRecord:
         """Add a person to a group; ``role`` is member or admin."""
-        body = Membership(user_name, group_id, role)
-        return self._call(Membership, "POST", f"/access_groups/{group_id}/members", body=body)
+        member = UserGroupMembershipRecord(user_name=user_name, group_id=group_id, role=role)
+        path = f"/access_groups/{group_id}/members"
+        return self._call(UserGroupMembershipRecord, "POST", path, body=present(member))
 
-    def members(self, group_id: int) -> Iterator[Membership]:
+    def members(self, group_id: int) -> Iterator[UserGroupMembershipRecord]:
         """Yield the members of a group."""
-        return self._walk(Membership, f"/access_groups/{group_id}/members")
+        return self._walk(UserGroupMembershipRecord, f"/access_groups/{group_id}/members", ShortPage)
 
     def remove_member(self, group_id: int, user_name: str) -> None:
         """Take a person out of a group."""
         self._call(JsonObject, "DELETE", f"/access_groups/{group_id}/members/{quoted(user_name)}")
 
-    def groups_of_user(self, user_name: str) -> Iterator[AccessGroup]:
+    def groups_of_user(self, user_name: str) -> Iterator[AccessGroupRecord]:
         """Yield the groups that a person is in."""
-        return self._walk(AccessGroup, f"/users/{quoted(user_name)}/groups")
+        return self._walk(AccessGroupRecord, f"/users/{quoted(user_name)}/groups", ShortPage)
 
-    def share_workflow(self, workflow_id: int, group_id: int) -> SharedWorkflow:
+    def share_workflow(self, workflow_id: int, group_id: int) -> WorkflowAccessGroupRecord:
         """Let a group use a workflow."""
-        body = SharedWorkflow(workflow_id, group_id)
-        return self._call(SharedWorkflow, "POST", f"/workflows/{workflow_id}/access_groups", body=body)
+        shared = WorkflowAccessGroupRecord(workflow_id=workflow_id, group_id=group_id)
+        path = f"/workflows/{workflow_id}/access_groups"
+        return self._call(WorkflowAccessGroupRecord, "POST", path, body=present(shared))
 
-    def groups_of_workflow(self, workflow_id: int) -> Iterator[AccessGroup]:
+    def groups_of_workflow(self, workflow_id: int) -> Iterator[AccessGroupRecord]:
         """Yield the groups that may use a workflow."""
-        return self._walk(AccessGroup, f"/workflows/{workflow_id}/access_groups")
+        return self._walk(AccessGroupRecord, f"/workflows/{workflow_id}/access_groups", ShortPage)
 
     def unshare_workflow(self, workflow_id: int, group_id: int) -> None:
         """Take a workflow away from a group."""
@@ -58,5 +63,4 @@ class AccessCalls(ClientCore):
 
     def has_access(self, workflow_id: int, user_name: str) -> bool:
         """Say whether a person may use a workflow."""
-        answer = self._call(JsonObject, "GET", f"/access_check/{workflow_id}/{quoted(user_name)}")
-        return bool(answer["has_access"])
+        return self._call(AccessCheck, "GET", f"/access_check/{workflow_id}/{quoted(user_name)}").has_access

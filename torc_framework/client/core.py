@@ -155,11 +155,11 @@ class ClientCore:
 
     # --- how --------------------------------------------------------------------------------------
 
-    def _walk(self, kind: type[_T], path: str) -> Iterator[_T]:
-        """Yield the items of a list that has no filters, page by page."""
+    def _walk(self, kind: type[_T], path: str, shape: Any = Page) -> Iterator[_T]:
+        """Yield the items of a list that has no filters, page by page; ``shape`` is what a page looks like."""
         offset = 0
         while True:
-            page = self._page(kind, path, {"offset": offset, "limit": answers.PAGE_SIZE})
+            page = self._call(shape[kind], "GET", path, query={"offset": offset, "limit": answers.PAGE_SIZE})
             yield from page.items
             offset += len(page.items)
             if not page.has_more or not page.items:

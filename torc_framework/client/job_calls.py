@@ -5,8 +5,8 @@ from itertools import islice
 
 import msgspec
 
-from torc_framework.client.answers import ClaimedJobs
 from torc_framework.client.core import ClientCore, present
+from torc_framework.models.answers import ClaimedJobs, CreatedJobs
 from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord
 
 BATCH = 10_000
@@ -40,8 +40,7 @@ class JobCalls(ClientCore):
         """
         waiting, created = iter(jobs), list[JobRecord]()
         while batch := [present(job) for job in islice(waiting, BATCH)]:
-            answer = self._call(dict[str, list[JobRecord]], "POST", "/bulk_jobs", body={"jobs": batch})
-            created += answer["jobs"]
+            created += self._call(CreatedJobs, "POST", "/bulk_jobs", body={"jobs": batch}).jobs
         return created
 
     def create_user_data(

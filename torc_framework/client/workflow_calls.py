@@ -5,21 +5,28 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from torc_framework.client.address import quoted
-from torc_framework.client.answers import (
+from torc_framework.client.answers import JsonObject
+from torc_framework.client.core import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, ClientCore, present
+from torc_framework.errors import ApiError
+from torc_framework.models.answers import (
     Added,
+    ChangedJobs,
     CompletionState,
-    CreatedWorkflow,
     DependencyGraph,
+    IsUninitialized,
     JobCounts,
     JobDependency,
     JobFileRelationship,
+    JobIds,
     JobUserDataRelationship,
-    JsonObject,
+    LatestEvent,
+    MissingUserData,
     ReadyRequirements,
     RemoteWorker,
+    RequiredFiles,
+    ResetJobs,
+    StoredPlan,
 )
-from torc_framework.client.core import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, ClientCore, present
-from torc_framework.errors import ApiError
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Addition, Plan
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
@@ -30,10 +37,10 @@ class WorkflowCalls(ClientCore):
 
     # --- runs -------------------------------------------------------------------------------------
 
-    def create_from_plan(self, plan: Plan, *, initialize: bool = False) -> CreatedWorkflow:
+    def create_from_plan(self, plan: Plan, *, initialize: bool = False) -> StoredPlan:
         """Store a whole workflow in one transaction; with ``initialize`` also begin its first run."""
         return self._call(
-            CreatedWorkflow,
+            StoredPlan,
             "POST",
             "/workflows/from_plan",
             query={"initialize": initialize},
@@ -96,8 +103,8 @@ class WorkflowCalls(ClientCore):
             dry_run: Only say which.
         """
         path = f"/workflows/{workflow_id}/process_changed_job_inputs"
-        answer = self._call(JsonObject, "POST", path, query={"dry_run": dry_run}, body={}, timeout=PLAN_TIMEOUT_S)
-        return [str(name) for name in answer["reinitialized_jobs"]]
+        query = {"dry_run": dry_run}
+        return self._call(ChangedJobs, "POST", path, query=query, body={}, timeout=PLAN_TIMEOUT_S).reinitialized_jobs
 
     def cancel(self, workflow_id: int) -> None:
         """Cancel a workflow: running and pending jobs become canceled, nothing more is handed out."""
@@ -110,8 +117,7 @@ class WorkflowCalls(ClientCore):
     def reset_job_status(self, workflow_id: int, *, failed_only: bool = False) -> int:
         """Make jobs uninitialized again; return how many."""
         path = f"/workflows/{workflow_id}/reset_job_status"
-        answer = self._call(JsonObject, "POST", path, query={"failed_only": failed_only}, body={})
-        return int(answer["updated_count"])
+        return self._call(ResetJobs, "POST", path, query={"failed_only": failed_only}, body={}).updated_count
 
     # --- state ------------------------------------------------------------------------------------
 
@@ -129,8 +135,7 @@ class WorkflowCalls(ClientCore):
 
     def is_uninitialized(self, workflow_id: int) -> bool:
         """Say whether no job of a workflow has been initialized."""
-        answer = self._call(JsonObject, "GET", f"/workflows/{workflow_id}/is_uninitialized")
-        return bool(answer["is_uninitialized"])
+        return self._call(IsUninitialized, "GET", f"/workflows/{workflow_id}/is_uninitialized").is_uninitialized
 
     def job_counts(self, workflow_id: int) -> JobCounts:
         """Count the jobs of a workflow by status."""
@@ -138,9 +143,7 @@ class WorkflowCalls(ClientCore):
 
     def latest_event_timestamp(self, workflow_id: int) -> int | None:
         """Return when something last happened, in milliseconds since the epoch; None if nothing did."""
-        answer = self._call(JsonObject, "GET", f"/workflows/{workflow_id}/latest_event_timestamp")
-        timestamp = answer["timestamp"]
-        return None if timestamp is None else int(timestamp)
+        return self._call(LatestEvent, "GET", f"/workflows/{workflow_id}/latest_event_timestamp").timestamp
 
     def ready_job_requirements(self, workflow_id: int, *, scheduler_config_id: int | None = None) -> ReadyRequirements:
         """Return what all ready jobs ask for together; with a scheduler, only those that may run there."""
@@ -151,8 +154,7 @@ class WorkflowCalls(ClientCore):
 
     def job_ids(self, workflow_id: int) -> list[int]:
         """Return the ids of a workflow's jobs."""
-        answer = self._call(JsonObject, "GET", f"/workflows/{workflow_id}/job_ids")
-        return [int(job_id) for job_id in answer["job_ids"]]
+        return self._call(JobIds, "GET", f"/workflows/{workflow_id}/job_ids").job_ids
 
     def job_dependencies(self, workflow_id: int) -> Iterator[JobDependency]:
         """Yield every pair of jobs of which one waits for the other."""
@@ -172,13 +174,12 @@ class WorkflowCalls(ClientCore):
 
     def required_existing_files(self, workflow_id: int) -> list[int]:
         """Return the ids of files that must be there: inputs that no job writes, outputs of completed jobs."""
-        answer = self._call(JsonObject, "GET", f"/workflows/{workflow_id}/required_existing_files")
-        return [int(item) for item in answer["files"]]
+        answer = self._call(RequiredFiles, "GET", f"/workflows/{workflow_id}/required_existing_files")
+        return [int(file_id) for file_id in answer.files]
 
     def missing_user_data(self, workflow_id: int) -> list[int]:
         """Return the ids of user data that must have a value before a run."""
-        answer = self._call(JsonObject, "GET", f"/workflows/{workflow_id}/missing_user_data")
-        return [int(item) for item in answer["user_data"]]
+        return self._call(MissingUserData, "GET", f"/workflows/{workflow_id}/missing_user_data").user_data
 
     # --- actions ----------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 import sqlalchemy as sa
-from attrs import frozen
 
+from torc_framework.models.answers import Added
 from torc_framework.models.plan import AddedJob, Addition
 from torc_framework.store import tables as t
 from torc_framework.store.blockers import Waiting, recount_waiting
@@ -21,14 +21,6 @@ _INSERT_USER_DATA: Final = insertion(t.USER_DATA, "id", "workflow_id", "name", "
 _INSERT_GROUP: Final = insertion(t.DEPENDENCY_GROUP, "id", "workflow_id", "remaining")
 _INSERT_MEMBERS: Final = insertion(t.GROUP_MEMBER, "group_id", "job_id")
 _INSERT_WAITERS: Final = insertion(t.GROUP_WAITER, "group_id", "job_id")
-
-
-@frozen
-class Added:
-    """Ids of what was added, in the order in which it was given."""
-
-    job_ids: list[int]
-    user_data_ids: list[int]
 
 
 def add_to_workflow(tx: Tx, workflow_id: int, addition: Addition) -> Added:
