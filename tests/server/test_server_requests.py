@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from torc_framework.server.middleware import MAX_BODY_BYTES
+from torc_framework.server.settings import LimitSettings
 
 NESTED = b'{"workflow_id": 1, "name": "u", "data": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 BODIES = [
@@ -127,7 +127,8 @@ def test_a_body_that_is_too_large_is_not_read(api: Any) -> None:
     """The announced length is enough to refuse it."""
     address = urlsplit(api.url)
     with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
-        head = f"POST {address.path}/files HTTP/1.1\r\nHost: h\r\nContent-Length: {MAX_BODY_BYTES + 1}\r\n\r\n"
+        length = LimitSettings().body_mib * 2**20 + 1
+        head = f"POST {address.path}/files HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n"
         connection.sendall(head.encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
 

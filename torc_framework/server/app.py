@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from torc_framework import __version__
@@ -18,7 +18,10 @@ from torc_framework.server.answers import STATUS_OF, RequestError, error_answer,
 from torc_framework.server.auth import add_door
 from torc_framework.server.crud import record_endpoints
 from torc_framework.server.endpoints import mount
+from torc_framework.server.health import Health
 from torc_framework.server.hot import Hot
+from torc_framework.server.limits import BodyLimits
+from torc_framework.server.metrics import Metrics, Traffic
 from torc_framework.server.middleware import Envelope
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 from torc_framework.server.steps import STEP_ENDPOINTS
@@ -62,19 +65,25 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     )
     app.state.room = room
     streams = EventStreams(database, room, settings.limits)
-    app.router.routes[:0] = [*Hot(database, room).routes(), *streams.routes()]
+    traffic = Traffic()
+    metrics = Metrics(database, room, traffic, is_open=settings.open_metrics)
+    by_hand = (Hot(database, room), streams, metrics, Health(database))
+    app.router.routes[:0] = [route for part in by_hand for route in part.routes()]
     app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)
     app.add_api_route(f"{API_PREFIX}/version", _version, include_in_schema=False)
     endpoints = [*WORKFLOW_ENDPOINTS, *STEP_ENDPOINTS, *ADDITION_ENDPOINTS, *record_endpoints(), *ACCESS_ENDPOINTS]
     mount(app, database, endpoints)
+    traffic.know(app.routes)
     app.openapi = lambda: _document(endpoints)  # type: ignore[method-assign]
     for kind in STATUS_OF:
         app.add_exception_handler(kind, refused)
     app.add_exception_handler(RequestError, misunderstood)
     app.add_exception_handler(HTTPException, _no_such_path)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _failed)
     add_door(app, settings, database)
-    app.add_middleware(Envelope)
+    app.add_middleware(BodyLimits, limits=settings.limits)
+    app.add_middleware(Envelope, traffic=traffic)
     return app
 
 
@@ -95,6 +104,10 @@ def _document(endpoints: list[Any]) -> dict[str, Any]:
 def _no_such_path(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return error_answer(error.status_code, str(error.detail))
+
+
+def _gone(_request: Request, _error: Exception) -> Response:
+    return error_answer(400, "the request ended before it was whole")  # nobody hears it
 
 
 def _failed(request: Request, error: Exception) -> Response:

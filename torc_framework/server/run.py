@@ -136,6 +136,10 @@ async def _serve(
     import anyio.to_thread
     import uvicorn
 
+    from torc_framework.server.limits import allow_files, guarded_protocol
+
+    allow_files()
+
     if settings.threads is not None:
         anyio.to_thread.current_default_thread_limiter().total_tokens = settings.threads
 
@@ -170,6 +174,7 @@ async def _serve(
         ssl_keyfile=certificate.key if certificate else None,
         timeout_graceful_shutdown=GRACE_S,
         timeout_keep_alive=75,
+        http=guarded_protocol(settings.limits),
         proxy_headers=False,
         server_header=False,
         date_header=False,

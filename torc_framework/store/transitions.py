@@ -97,101 +97,108 @@ _DISABLED = Statement(_change("disabled", _THIS), "job")
 _ENABLED = Statement(_change("enabled", _THIS), "job")
 
 
+def _count(tx: Tx, name: str, jobs: int) -> int:
+    """Note how many jobs a transition changed; return that."""
+    if jobs:
+        tx.changed[name] = tx.changed.get(name, 0) + jobs
+    return jobs
+
+
 def found_blocked(tx: Tx, job_ids: Sequence[int]) -> int:
     """These jobs wait for jobs that are to run again: what they have done no longer counts."""
-    return tx.run_for(_FOUND_BLOCKED, job_ids)
+    return _count(tx, "found_blocked", tx.run_for(_FOUND_BLOCKED, job_ids))
 
 
 def all_found_blocked(tx: Tx, workflow_id: int) -> int:
     """`found_blocked` for every uninitialized job that has blockers."""
-    return tx.run(_ALL_FOUND_BLOCKED, workflow_id)
+    return _count(tx, "found_blocked", tx.run(_ALL_FOUND_BLOCKED, workflow_id))
 
 
 def found_ready(tx: Tx, workflow_id: int) -> int:
     """Every job of the workflow without blockers may run."""
-    return tx.run(_FOUND_READY, workflow_id)
+    return _count(tx, "found_ready", tx.run(_FOUND_READY, workflow_id))
 
 
 def found_ready_alone(tx: Tx, job_id: int) -> int:
     """`found_ready` for one job."""
-    return tx.run(_FOUND_READY_ALONE, job_id)
+    return _count(tx, "found_ready", tx.run(_FOUND_READY_ALONE, job_id))
 
 
 def found_ready_again(tx: Tx, workflow_id: int) -> int:
     """`found_ready` for jobs that were stopped or wait for a verdict: they had no blockers when they ran."""
-    return tx.run(_FOUND_READY_AGAIN, workflow_id)
+    return _count(tx, "found_ready", tx.run(_FOUND_READY_AGAIN, workflow_id))
 
 
 def unblocked(tx: Tx, job_ids: Sequence[int]) -> int:
     """The last dependency of these jobs finished."""
-    return tx.run_for(_UNBLOCKED, job_ids)
+    return _count(tx, "unblocked", tx.run_for(_UNBLOCKED, job_ids))
 
 
 def blocker_failed(tx: Tx, job_ids: Sequence[int]) -> int:
     """A dependency of these jobs failed, and they ask to be canceled then."""
-    return tx.run_for(_BLOCKER_FAILED, job_ids)
+    return _count(tx, "blocker_failed", tx.run_for(_BLOCKER_FAILED, job_ids))
 
 
 def claimed(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
     """A runner took these jobs."""
-    return tx.run_each(_CLAIMED, [(node_id, job_id) for job_id in job_ids])
+    return _count(tx, "claimed", tx.run_each(_CLAIMED, [(node_id, job_id) for job_id in job_ids]))
 
 
 def released(tx: Tx, job_ids: Iterable[int]) -> int:
     """A runner gave these jobs back without starting them."""
-    return tx.run_each(_RELEASED, [(job_id,) for job_id in job_ids])
+    return _count(tx, "released", tx.run_each(_RELEASED, [(job_id,) for job_id in job_ids]))
 
 
 def attempt_started(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
     """Attempts of these jobs began on a runner."""
-    return tx.run_each(_STARTED, [(node_id, job_id) for job_id in job_ids])
+    return _count(tx, "attempt_started", tx.run_each(_STARTED, [(node_id, job_id) for job_id in job_ids]))
 
 
 def attempt_ended(tx: Tx, endings: Sequence[tuple[int, int, int | None, int]]) -> int:
     """Attempts ended; each is (status, whether it ended badly, id of its result, job)."""
-    return tx.run_each(_ENDED, endings)
+    return _count(tx, "attempt_ended", tx.run_each(_ENDED, endings))
 
 
 def recorded(tx: Tx, job_id: int, target: JobStatus, *, badly: bool, result_id: int | None) -> int:
     """Somebody told how the job ended, whether or not the server had handed it out."""
-    return tx.run(_RECORDED, int(target), int(badly), result_id, job_id)
+    return _count(tx, "recorded", tx.run(_RECORDED, int(target), int(badly), result_id, job_id))
 
 
 def attempt_retried(tx: Tx, job_ids: Iterable[int]) -> int:
     """The failed attempts of these jobs are followed by another."""
-    return tx.run_each(_RETRIED, [(job_id,) for job_id in job_ids])
+    return _count(tx, "attempt_retried", tx.run_each(_RETRIED, [(job_id,) for job_id in job_ids]))
 
 
 def attempt_lost(tx: Tx, job_ids: Iterable[int]) -> int:
     """Nobody knows how the attempts of these jobs ended; they run again."""
-    return tx.run_each(_LOST, [(job_id,) for job_id in job_ids])
+    return _count(tx, "attempt_lost", tx.run_each(_LOST, [(job_id,) for job_id in job_ids]))
 
 
 def canceled(tx: Tx, workflow_id: int) -> int:
     """The workflow was canceled: whatever a runner holds ends here."""
-    return tx.run(_CANCELED, workflow_id)
+    return _count(tx, "canceled", tx.run(_CANCELED, workflow_id))
 
 
 def reset(tx: Tx, job_ids: Sequence[int]) -> int:
     """These jobs are to run again, from their first attempt."""
-    return tx.run_for(_RESET, job_ids)
+    return _count(tx, "reset", tx.run_for(_RESET, job_ids))
 
 
 def all_reset(tx: Tx, workflow_id: int) -> int:
     """`reset` for every job of the workflow."""
-    return tx.run(_ALL_RESET, workflow_id)
+    return _count(tx, "reset", tx.run(_ALL_RESET, workflow_id))
 
 
 def judged(tx: Tx, job_id: int, target: JobStatus) -> int:
     """A verdict was given on a job that waited for one; made ready, it gets another attempt."""
-    return tx.run(_JUDGED[target], job_id)
+    return _count(tx, "judged", tx.run(_JUDGED[target], job_id))
 
 
 def disabled(tx: Tx, job_id: int) -> int:
     """A person took the job out."""
-    return tx.run(_DISABLED, job_id)
+    return _count(tx, "disabled", tx.run(_DISABLED, job_id))
 
 
 def enabled(tx: Tx, job_id: int) -> int:
     """A person put the job back."""
-    return tx.run(_ENABLED, job_id)
+    return _count(tx, "enabled", tx.run(_ENABLED, job_id))

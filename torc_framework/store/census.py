@@ -1,0 +1,70 @@
+"""What the whole database holds, counted: jobs by status, workflows by state, runners."""
+
+from collections import Counter, defaultdict
+from typing import Final
+
+import sqlalchemy as sa
+from attrs import Factory, define
+
+from torc_framework.models.statuses import LIVE, UNFINISHED, JobStatus
+from torc_framework.store.sql import Statement, Tx
+from torc_framework.store.tables import COMPUTE_NODE, JOB, WORKFLOW_STATUS
+
+WORKFLOW_STATES: Final = ("new", "waiting", "active", "complete", "canceled", "archived")
+"""A workflow is in the last of these that is true of it; ``waiting`` has unfinished jobs and none in hand."""
+
+_JOBS: Final = Statement(
+    sa.select(JOB.c.workflow_id, JOB.c.status, sa.func.count()).group_by(JOB.c.workflow_id, JOB.c.status)
+)
+_WORKFLOWS: Final = Statement(
+    sa.select(
+        WORKFLOW_STATUS.c.id, WORKFLOW_STATUS.c.run_id, WORKFLOW_STATUS.c.is_canceled, WORKFLOW_STATUS.c.is_archived
+    )
+)
+_RUNNERS: Final = Statement(sa.select(sa.func.count()).where(COMPUTE_NODE.c.is_active.is_(sa.true())))
+_ANYTHING: Final = Statement(sa.select(WORKFLOW_STATUS.c.id).where(WORKFLOW_STATUS.c.id == sa.literal_column("0")))
+
+
+@define
+class Census:
+    """Numbers of everything.
+
+    Attributes:
+        jobs: By status label.
+        workflows: By state.
+        runners: Compute nodes that are active.
+    """
+
+    jobs: Counter[str] = Factory(Counter)
+    workflows: Counter[str] = Factory(Counter)
+    runners: int = 0
+
+
+def take_census(tx: Tx) -> Census:
+    """Count everything."""
+    census = Census()
+    statuses: defaultdict[int, set[JobStatus]] = defaultdict(set)
+    for workflow_id, status, count in tx.rows(_JOBS):
+        statuses[workflow_id].add(JobStatus(status))
+        census.jobs[JobStatus(status).label] += count
+    for workflow_id, run_id, is_canceled, is_archived in tx.rows(_WORKFLOWS):
+        census.workflows[_state(run_id, bool(is_canceled), bool(is_archived), statuses[workflow_id])] += 1
+    census.runners = int(tx.value(_RUNNERS) or 0)
+    return census
+
+
+def _state(run_id: int, is_canceled: bool, is_archived: bool, statuses: set[JobStatus]) -> str:
+    if is_archived:
+        return "archived"
+    if is_canceled:
+        return "canceled"
+    if not run_id:
+        return "new"
+    if not statuses & UNFINISHED:
+        return "complete"
+    return "active" if statuses & LIVE else "waiting"
+
+
+def look(tx: Tx) -> None:
+    """Read from the tables of the database; what is wrong with it is raised."""
+    tx.rows(_ANYTHING)
