@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import IO, Final
 
 from torc_framework.errors import ConfigError, ExitStatus, OperatorError, TorcError
-from torc_framework.server.settings import TOKEN_VARIABLE
+from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE
 
 START_TIMEOUT_S: Final = 60.0
 """How long a server may take until it listens; migrations and a cold disk included."""
@@ -34,16 +34,16 @@ _PORT_LINE: Final = b"TORC_SERVER_PORT="
 
 
 class EmbeddedServer:
-    """A server of one's own on one database file. `start` returns at once; `url` waits until it listens.
+    """A server of one's own on one database. `start` returns at once; `url` waits until it listens.
 
     Several may use one database at the same time.
 
     Args:
-        database: Path of the database file; its folder is made if need be.
+        database: Path of the database file, whose folder is made if need be; or the URL of a database.
         log_level: Level of what the server writes to standard error, shown only if it fails.
     """
 
-    def __init__(self, database: Path, *, log_level: str = "warning") -> None:
+    def __init__(self, database: Path | str, *, log_level: str = "warning") -> None:
         self.database = database
         self._log_level = log_level
         self._process: subprocess.Popen[bytes] | None = None
@@ -74,7 +74,8 @@ class EmbeddedServer:
             ConfigError: the database's folder cannot be made.
         """
         try:
-            self.database.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(self.database, Path):
+                self.database.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"cannot make the folder of the database {self.database}: {error.strerror}") from error
         reader, self._lifeline = os.pipe()
@@ -86,7 +87,7 @@ class EmbeddedServer:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 pass_fds=(reader,),
-                env={**os.environ, TOKEN_VARIABLE: self._token},
+                env={**os.environ, TOKEN_VARIABLE: self._token, DATABASE_VARIABLE: str(self.database)},
                 start_new_session=True,
             )
         finally:
@@ -96,7 +97,7 @@ class EmbeddedServer:
         # -P keeps a json.py or yaml.py of the user's project out of the server's imports.
         return [
             *(sys.executable, "-P", "-m", "torc_framework.cli.server_main", "run"),
-            *("--host", "127.0.0.1", "--port", "0", "--database", str(self.database)),
+            *("--host", "127.0.0.1", "--port", "0"),
             *("--log-level", self._log_level, "--parent-fd", str(lifeline)),
         ]
 
@@ -135,7 +136,8 @@ class EmbeddedServer:
         said = self._last_words
         if process is not None and process.returncode == ExitStatus.USAGE and said:
             return ConfigError(said)
-        return OperatorError(f"the embedded server on {self.database} {what}{': ' + said if said else ''}")
+        where = f" on {self.database}" if isinstance(self.database, Path) else ""  # a URL may hold a password
+        return OperatorError(f"the embedded server{where} {what}{': ' + said if said else ''}")
 
     def close(self) -> None:
         """End the server and wait for its end; harmless when repeated."""

@@ -14,7 +14,7 @@ from typing import NoReturn
 from torc_framework import __version__
 from torc_framework.cli.server_flags import add_settings, given_settings
 from torc_framework.errors import ConfigError, ExitStatus, TorcError
-from torc_framework.server.settings import TOKEN_VARIABLE, ServerSettings
+from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE, ServerSettings
 
 
 def _parser(*, with_service: bool = True) -> argparse.ArgumentParser:
@@ -49,10 +49,10 @@ def _settings(arguments: argparse.Namespace) -> ServerSettings:
     """
     given = given_settings(arguments)
     if arguments.parent_fd is not None:
-        token = os.environ.pop(TOKEN_VARIABLE, None)
-        return ServerSettings(
-            parent_fd=arguments.parent_fd, token=token, **{path[0]: value for path, value in given.items()}
-        )
+        token, database = (os.environ.pop(name, None) for name in (TOKEN_VARIABLE, DATABASE_VARIABLE))
+        own = {"database": database} if database else {}
+        values = {**own, **{path[0]: value for path, value in given.items()}}
+        return ServerSettings(parent_fd=arguments.parent_fd, token=token, **values)
     from torc_framework.config import Config
 
     return Config.load(flags={("server", *path): value for path, value in given.items()}).server

@@ -111,12 +111,14 @@ class Session:
         database = self._options.get("database")
         if self.url is not None:
             if database is not None:
-                raise UserError("--database is for the embedded server, but --url, TORC_API_URL or a file names a server")
+                raise UserError(
+                    "--database is for the embedded server, but --url, TORC_API_URL or a file names a server"
+                )
             return
-        from torc_framework.config import default_database
+        from torc_framework.config import database_place, default_database
         from torc_framework.embedded import EmbeddedServer
 
-        self._server = EmbeddedServer(Path(database).expanduser() if database else default_database())
+        self._server = EmbeddedServer(database_place(database) if database else default_database())
         self._server.start()
 
     @property

@@ -6,6 +6,6 @@ folder, ``torc.toml`` in the present folder. A key ``client.run.num_cpus`` is sp
 """
 
 from torc_framework.config.files import candidates, config_files
-from torc_framework.config.settings import Config, Finding, WrongConfigError, default_database
+from torc_framework.config.settings import Config, Finding, WrongConfigError, database_place, default_database
 
-__all__ = ["Config", "Finding", "WrongConfigError", "candidates", "config_files", "default_database"]
+__all__ = ["Config", "Finding", "WrongConfigError", "candidates", "config_files", "database_place", "default_database"]

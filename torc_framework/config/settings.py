@@ -1,6 +1,7 @@
 """The configuration of one process: what its files and environment say, checked as a whole."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -47,10 +48,15 @@ class WrongConfigError(ConfigError):
         super().__init__("\n".join(map(str, findings)))
 
 
-def default_database(environ: Mapping[str, str] = os.environ) -> Path:
+def database_place(text: str) -> Path | str:
+    """Return the file that a text names, or the text itself if it is a URL."""
+    return text if re.match("[a-z+]{2,}:", text) else Path(text).expanduser()
+
+
+def default_database(environ: Mapping[str, str] = os.environ) -> Path | str:
     """Return the database of the embedded server: ``TORC_DATABASE``, else ``torc.db`` in the user's data folder."""
     if given := environ.get("TORC_DATABASE"):
-        return Path(given).expanduser()
+        return database_place(given)
     from platformdirs import user_data_path
 
     return user_data_path("torc") / "torc.db"
@@ -154,6 +160,11 @@ class Config:
     def executors(self) -> list[str]:
         """Names of the executors for which options are set, dashes as underscores."""
         return sorted({option.executor for option in self._options})
+
+    def options(self) -> list[tuple[tuple[str, ...], Any, str]]:
+        """Return path, value and origin of each option that is set for an executor, as it was written."""
+        found = {(option.executor, option.name): option for option in self._options}
+        return [((EXECUTOR, *name), option.value, option.origin) for name, option in sorted(found.items())]
 
     def executor_options(self, executor: str, kinds: Mapping[str, type[Any]]) -> dict[str, Any]:
         """Return what is set for an executor's options.

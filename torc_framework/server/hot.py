@@ -1,7 +1,8 @@
 """The calls that carry the work: a plan in, an exchange with a runner.
 
 Plain ASGI routes: bodies go from JSON to the domain's own classes and back without a detour. A short
-change is made right in the event loop when the database is free; otherwise in a thread.
+change of a database on this machine is made right in the event loop when it is free; otherwise in a
+thread.
 """
 
 import asyncio
@@ -78,7 +79,7 @@ class Hot:
             while not _tells(reply) and await self._woken(waiter, deadline):
                 if await request.is_disconnected():
                     break  # nobody would hear of the jobs
-                if self._is_worth_asking(workflow_id, wanted.run_id):
+                if await self._is_worth_asking(workflow_id, wanted.run_id):
                     reply = await self._exchange(caller, workflow_id, _poll(wanted))
         _note(request, wanted, reply)
         return answer(reply)
@@ -93,14 +94,20 @@ class Hot:
         waiter.wake.clear()
         return not waiter.is_over
 
-    def _is_worth_asking(self, workflow_id: int, run_id: int) -> bool:
+    async def _is_worth_asking(self, workflow_id: int, run_id: int) -> bool:
+        if self._database.is_local:
+            return self._ask(workflow_id, run_id)
+        return await run_in_threadpool(self._ask, workflow_id, run_id)
+
+    def _ask(self, workflow_id: int, run_id: int) -> bool:
         with self._database.read() as tx:
             return worth_asking(tx, workflow_id, run_id)
 
     async def _exchange(self, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
-        with self._database.write_if_free() as tx:
-            if tx is not None:
-                return _permitted_exchange(tx, caller, workflow_id, wanted)
+        if self._database.is_local:
+            with self._database.write_if_free() as tx:
+                if tx is not None:
+                    return _permitted_exchange(tx, caller, workflow_id, wanted)
         return await run_in_threadpool(self._in_turn, caller, workflow_id, wanted)
 
     def _in_turn(self, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:

@@ -14,6 +14,9 @@ API_PREFIX = "/torc-service/v1"
 TOKEN_VARIABLE = "TORC_SERVER_TOKEN"
 """Environment variable by which a command gives its own server the token."""
 
+DATABASE_VARIABLE = "TORC_SERVER_DATABASE"
+"""Environment variable by which a command tells its own server the database, whose URL may hold a password."""
+
 
 @frozen
 class LoggingSettings:
@@ -62,7 +65,7 @@ class ServerSettings:
     )
     database: str = setting(
         "torc.db",
-        "Database: the path of a file, or its sqlite: URL.",
+        "Database: the path of a file, or a sqlite: or postgresql: URL.",
         variables=("DATABASE_URL",),
         flags=("-d", "--database"),
         metavar="PATH",

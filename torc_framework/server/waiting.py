@@ -145,7 +145,7 @@ class WaitingRoom:
     async def _watch_others(self) -> None:
         while True:
             await asyncio.sleep(OTHERS_INTERVAL_S)
-            if self._database.others_committed():
+            if await asyncio.to_thread(self._database.others_committed):
                 for place in (self._runners, self._followers):
                     _wake(place, set(place))
 

@@ -55,6 +55,7 @@ class PostgresDatabase(Database):
         self._address = PostgresAddress.parse(source)
         self._ear: psycopg.Connection[Any] | None = None
         super().__init__(source, self._address.name, _engine(self._address))
+        self._pid: int = self._raw.info.backend_pid
 
     @classmethod
     def opened(cls, source: str) -> "PostgresDatabase":
@@ -87,8 +88,7 @@ class PostgresDatabase(Database):
                 self._ear = self._address.connect()
                 self._ear.execute(f"LISTEN {_CHANNEL}")
                 return True
-            own = self._raw.info.backend_pid
-            return bool([notice for notice in self._ear.notifies(timeout=0) if notice.pid != own])
+            return bool([notice for notice in self._ear.notifies(timeout=0) if notice.pid != self._pid])
         except psycopg.Error:
             if self._ear is not None:
                 self._ear.close()
@@ -137,6 +137,7 @@ class PostgresDatabase(Database):
         self._writer.close()
         self._engine.dispose()
         self._writer = self._engine.connect()
+        self._pid = self._raw.info.backend_pid
 
     def _reader(self) -> sa.Connection:
         connection = self._engine.connect()

@@ -6,7 +6,6 @@ that whatever they understand, such as several hosts, certificates or a service 
 
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
@@ -50,21 +49,26 @@ class PostgresAddress:
         """
         scheme, _, rest = url.partition(":")
         plain = f"{scheme.removesuffix('+psycopg')}:{rest}"
-        name = _without_secrets(plain)
         try:
             from psycopg import ProgrammingError
             from psycopg.conninfo import conninfo_to_dict
         except ImportError as error:
             raise DatabaseError(
-                f"cannot use database {name}: the driver for PostgreSQL is not installed; "
-                "install it with: pip install 'torc-framework[postgres]'"
+                "the driver for PostgreSQL is not installed; install it with: pip install 'torc-framework[postgres]'"
             ) from error
+        if not rest.startswith("//"):
+            raise DatabaseError(f"cannot use this {scheme}: database: expected {scheme}://user@host:port/name")
         try:
             options = conninfo_to_dict(plain)
         except ProgrammingError as error:
-            reason = _one_line(str(error)).replace(plain, name).partition(": ")[0]
-            raise DatabaseError(f"cannot use database {name}: {reason}") from None
-        return cls(plain, options, name)
+            reason = _one_line(str(error)).partition(": ")[0]  # then comes the URL, or a part of it
+            raise DatabaseError(f"cannot use this {scheme}: database: {reason}") from None
+        if any("@" in str(options.get(part, "")) for part in ("host", "port", "dbname")):
+            raise DatabaseError(
+                f"cannot use this {scheme}: database: its user or password has characters that a URL must have "
+                "in their encoded form, such as %40 for @ and %2F for /"
+            )
+        return cls(plain, options, _name(options))
 
     def connect(self) -> "psycopg.Connection[Any]":
         """Return a new connection, on which transactions are begun by hand."""
@@ -113,8 +117,9 @@ def _one_line(text: str) -> str:
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _without_secrets(url: str) -> str:
-    parts = urlsplit(url)
-    user = parts.netloc.rpartition("@")[0].partition(":")[0]
-    hosts = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{user + '@' if user else ''}{hosts}{parts.path}"
+def _name(options: dict[str, Any]) -> str:
+    """Return the URL without its secrets."""
+    user, host, port = (str(options.get(part) or "") for part in ("user", "host", "port"))
+    if host.startswith("/"):  # the folder of a socket
+        host = port = ""
+    return f"postgresql://{user}{'@' * bool(user)}{host}{':' * bool(port)}{port}/{options.get('dbname') or ''}"
