@@ -194,9 +194,7 @@ def test_a_list_needs_a_workflow(api: Any, path: str) -> None:
     assert (answer.status, answer.message) == (400, "query 'workflow_id' is missing")
 
 
-@pytest.mark.parametrize(
-    "path", ["files", "user_data", "resource_requirements", "failure_handlers", "slurm_schedulers"]
-)
+@pytest.mark.parametrize("path", ["files", "user_data", "failure_handlers", "slurm_schedulers"])
 def test_names_are_unique(api: Any, path: str) -> None:
     """A second record of one name is refused, also by renaming."""
     workflow_id = api.workflow()
