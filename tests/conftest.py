@@ -22,12 +22,12 @@ def isolated_environment(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def running_server(folder: Path) -> Iterator[str]:
-    """Run a real server on a fresh database in ``folder``; yield its base URL."""
+def running_server(folder: Path, *options: str) -> Iterator[str]:
+    """Run a real server with these options on a fresh database in ``folder``; yield its base URL."""
     command = [str(BIN / "torc-server"), "run", "--host", "127.0.0.1", "--port", "0", "--log-level", "warning"]
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(
-            [*command, "--database", str(folder / "torc.db")],
+            [*command, "--database", str(folder / "torc.db"), *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

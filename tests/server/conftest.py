@@ -28,8 +28,9 @@ class Answer:
 class Api:
     """Calls one server, each call on a connection of its own."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
         self.url = url
+        self._headers = headers or {}
         parts = urlsplit(url)
         self._address = parts.netloc
         self._prefix = parts.path
@@ -38,7 +39,7 @@ class Api:
         """Send bytes."""
         connection = http.client.HTTPConnection(self._address, timeout=60)
         try:
-            connection.request(method, (self._prefix if prefix else "") + path, body)
+            connection.request(method, (self._prefix if prefix else "") + path, body, dict(self._headers))
             response = connection.getresponse()
             content = response.read()
         finally:

@@ -20,7 +20,7 @@ from torc_framework.errors import ConfigError
 from torc_framework.server.answers import error_answer
 from torc_framework.server.auth_throttle import Throttle
 from torc_framework.server.auth_users import BusyError, Credentials, UserFile
-from torc_framework.server.settings import ServerSettings
+from torc_framework.server.settings import API_PREFIX, ServerSettings
 from torc_framework.store.access import ANONYMOUS, Caller
 from torc_framework.store.database import Database
 from torc_framework.store.groups import set_admins
@@ -67,7 +67,8 @@ class Door:
         self._hosts = None if login is not None and login.is_required else own_hosts(settings)
         self._origins = frozenset(name.lower() for name in settings.allowed_hosts)
         self._prefix = None if settings.token is None else f"/~{settings.token}"
-        self._open_paths = frozenset({"/metrics"} if settings.open_metrics else ())
+        ends = ("/health", "/metrics") if settings.open_metrics else ("/health",)
+        self._open_paths = frozenset(start + end for start in ("", API_PREFIX) for end in ends)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
