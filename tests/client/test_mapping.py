@@ -93,9 +93,9 @@ def test_what_is_stored(api: TorcClient, workflow: int, folder: Path, module: st
     shown = [(job.name, job.command, job.resource_requirements_id) for job in stored]
     assert shown == [(job.name, job.command, job.resource_requirements_id) for job in jobs]
     assert shown == [
-        ("1", "pytorc run-function", big.id),
-        ("2", "pytorc run-function", big.id),
-        ("postprocess", "pytorc run-postprocess", big.id),
+        ("1", "torc jobs run-function", big.id),
+        ("2", "torc jobs run-function", big.id),
+        ("postprocess", "torc jobs run-postprocess", big.id),
     ]
     assert [job.input_user_data_ids for job in stored] == [job.input_user_data_ids for job in jobs]
     assert [job.output_user_data_ids for job in stored] == [job.output_user_data_ids for job in jobs]

@@ -20,6 +20,7 @@ from torc_framework.cli.common import (
     show_many,
     show_one,
 )
+from torc_framework.cli.mapped_jobs import run_function, run_postprocess
 from torc_framework.cli.output import Column
 from torc_framework.errors import UserError
 from torc_framework.models.records import JobRecord
@@ -114,6 +115,10 @@ def update(
     """Change a job."""
     session = session_of(ctx)
     show_one(session, f"Job {id_}", session.client.update(JobRecord, id_, changes(name=name, command=command)))
+
+
+app.command("run-function")(run_function)
+app.command("run-postprocess")(run_postprocess)
 
 
 def known_status(label: str | None) -> str | None:

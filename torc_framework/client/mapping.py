@@ -12,8 +12,8 @@ from torc_framework.errors import UserError
 from torc_framework.models.plan import AddedJob, Addition
 from torc_framework.models.records import JobRecord, UserDataRecord
 
-RUN_FUNCTION: Final = "pytorc run-function"
-RUN_POSTPROCESS: Final = "pytorc run-postprocess"
+RUN_FUNCTION: Final = "torc jobs run-function"
+RUN_POSTPROCESS: Final = "torc jobs run-postprocess"
 
 
 def input_name(job_name: str) -> str:
