@@ -111,14 +111,14 @@ def test_a_wrong_key_or_value_is_told_with_its_line(home: Path, text: str, findi
 def test_everything_that_is_wrong_is_told_at_once_and_the_rest_counts(home: Path) -> None:
     """Files and variables together."""
     (home / "torc.toml").write_text("[client.run]\nnum_cpus = 'four'\nnum_gpus = 2\nnum_gpu = 1")
-    environ = {"TORC_SERVER__THREADS": "0", "TORC_CLIENT__FORMATT": "json", "TORC_NO__SUCH": "1", "TORC_OTHER": "x"}
+    environ = {"TORC_SERVER__THREADS": "0", "TORC_CLIENT__FORMATT": "json", "TORC_XYZ__QQQQQQ": "1", "TORC_OTHER": "x"}
     assert findings(environ, home) == [
         "torc.toml:2: client.run.num_cpus is 'four'; expected a whole number",
         "torc.toml:4: client.run.num_gpu is not a key of the configuration; did you mean 'num_gpus'?",
         "environment variable TORC_SERVER__THREADS: server.threads is '0'; expected at least 1",
         "environment variable TORC_CLIENT__FORMATT: sets no key of the configuration; "
         "did you mean 'TORC_CLIENT__FORMAT'?",
-        "environment variable TORC_NO__SUCH: sets no key of the configuration; see 'torc config show'",
+        "environment variable TORC_XYZ__QQQQQQ: sets no key of the configuration; see 'torc config show'",
     ]
     config, _ = Config.examine(environ, home)
     assert (config.client.run.num_gpus, config.client.run.num_cpus) == (2, None)

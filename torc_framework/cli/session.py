@@ -137,7 +137,8 @@ class Session:
                 self._client = TorcClient(self._server.url)
             else:
                 username, password = self._credentials()
-                self._client = TorcClient(self.url or "", username=username, password=password)
+                tls_ca = self.config.client.tls_ca
+                self._client = TorcClient(self.url or "", username=username, password=password, tls_ca=tls_ca)
         return self._client
 
     def _credentials(self) -> tuple[str | None, str | None]:

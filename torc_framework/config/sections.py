@@ -82,6 +82,9 @@ class ClientSection:
         "User name for basic authentication; your login name if there is only a password.",
         variables=("TORC_USERNAME",),
     )
+    tls_ca: Path | None = setting(
+        None, "File or folder with certificates to trust besides the system's.", variables=("TORC_TLS_CA",)
+    )
     run: RunSection = field(factory=RunSection)
     slurm: SlurmSection = field(factory=SlurmSection)
     hpc: HpcSection = field(factory=HpcSection)
