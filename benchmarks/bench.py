@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -173,6 +174,32 @@ class Bench:
 
         return self.against(yardstick, measure, f"plan and store {count:,} jobs (CPU)")
 
+    def monitor(self, jobs: int, seconds: int) -> Row:
+        """Sample running jobs each second and keep the samples: CPU seconds against those of one core."""
+        from torc_framework.executors import AttemptKey
+        from torc_framework.metrics import SeriesWriter
+        from torc_framework.runner.monitor.sampler import Sampler, Watch
+        from torc_framework.runner.monitor.tree import Tree
+
+        command = ["/bin/sh", "-c", f"sleep {100 * seconds}; true"]
+        processes = [subprocess.Popen(command, start_new_session=True) for _ in range(jobs)]
+        sampler = Sampler(1, lambda: SeriesWriter(self.folder / "samples.db"), print)
+        try:
+            now = time.monotonic()
+            sampler.add(
+                Watch(AttemptKey(number, 1), f"job_{number}", Tree([process.pid]), now)
+                for number, process in enumerate(processes)
+            )
+            begin = time.process_time()
+            time.sleep(seconds)
+            used = time.process_time() - begin
+        finally:
+            sampler.close()
+            for process in processes:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        return Row(f"{jobs} jobs sampled each second for {seconds} s (CPU)", float(seconds), used)
+
 
 def rows(bench: Bench, wanted: set[str]) -> Iterator[Row]:
     """Measure what is wanted, in the order of the table."""
@@ -200,6 +227,7 @@ def rows(bench: Bench, wanted: set[str]) -> Iterator[Row]:
         table.append(("plan", lambda: bench.plan(100_000)))
     else:
         print("ninja is not installed: the plan row is left out", file=sys.stderr)
+    table.append(("monitor", lambda: bench.monitor(100, 20)))
     yield from (measure() for name, measure in table if name in wanted)
 
 
@@ -221,7 +249,7 @@ def write(path: Path, table: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    names = ["independent", "barrier", "chain", "sleeps", "plan"]
+    names = ["independent", "barrier", "chain", "sleeps", "plan", "monitor"]
     parser.add_argument("rows", nargs="*", choices=[*names, []], help=f"rows to measure (all): {', '.join(names)}")
     parser.add_argument("--rounds", type=int, default=3, help="rounds per row; the median counts")
     parser.add_argument("--write", type=Path, help="Markdown file whose table is replaced")

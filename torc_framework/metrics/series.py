@@ -7,10 +7,11 @@ its write-ahead log does not work.
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import Factory, astuple, define, fields, frozen
+from attrs import Factory, define, fields, frozen
 
 if TYPE_CHECKING:
     import sqlite3  # elsewhere imported when a file is used: most runners write none
@@ -58,6 +59,7 @@ class Sample:
 
 
 _COLUMNS: Final = tuple(attribute.name for attribute in fields(Sample))
+_row: Final = attrgetter(*_COLUMNS)
 _INSERT: Final = f"INSERT INTO job_resource_samples ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 
@@ -102,7 +104,7 @@ class SeriesWriter:
         try:
             with self._connection:
                 self._connection.executemany("INSERT OR REPLACE INTO job_metadata VALUES (?, ?)", new)
-                self._connection.executemany(_INSERT, [astuple(sample) for sample in samples])
+                self._connection.executemany(_INSERT, map(_row, samples))
         except self._error as error:
             raise OSError(f"samples are lost: {error}") from error
         self._named.update(names)

@@ -53,7 +53,7 @@ def _read(path: str) -> bytes:
 
 def read_process(pid: int) -> Process | None:
     """Return a process, None if there is none of that pid."""
-    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split(maxsplit=22)
     if len(fields) < 22:
         return None
     return Process(
