@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from torc_framework.api import (
@@ -34,6 +34,13 @@ class SimpleLauncher(Launcher):
         super().__init__(options, context)
         self._running: dict[AttemptKey, tuple[subprocess.Popen[bytes], float]] = {}
         self._news: list[News] = []
+        self._asked: set[AttemptKey] = set()
+
+    def processes(self, keys: Iterable[AttemptKey]) -> Mapping[AttemptKey, Sequence[int]]:
+        """Answer the second question only, as one that has to ask others first."""
+        known = {key: [self._running[key][0].pid] for key in keys if key in self._asked and key in self._running}
+        self._asked.update(keys)
+        return known
 
     def start(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:

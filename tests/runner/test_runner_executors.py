@@ -41,6 +41,17 @@ def test_another_executor_runs_the_jobs(simple: Bench) -> None:
     assert simple.log(workflow_id, "a") == "a\n"
 
 
+def test_another_executors_jobs_are_sampled(simple: Bench) -> None:
+    """It names the processes; one that does not know them yet is asked again."""
+    config = '{"granularity": "time_series", "sample_interval_seconds": 1}'
+    waits = "until [ -e output/resource_utilization/*.db ]; do sleep 0.05; done; sleep 0.2"
+    workflow_id = simple.create(job("a", waits), workflow={"resource_monitor_config": config})
+    simple.run(workflow_id, executor="simple")
+    result = simple.results(workflow_id)["a"]
+    assert result.observation["raw"]["peak_processes"] == 2
+    assert result.avg_memory_bytes
+
+
 def test_executors_can_be_mixed(simple: Bench) -> None:
     """A job's own executor goes before the runner's; all share the runner's resources."""
     log = simple.folder / "log"
