@@ -3,12 +3,15 @@
 import http.client
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 from attrs import frozen
+from conftest import running_server
 
 
 @frozen
@@ -132,6 +135,26 @@ class Background:
         if self._error:
             raise self._error
         return self._result
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Base URL of a real server on a fresh database of each kind, one for each test module."""
+    with ExitStack() as stack:
+        options: tuple[str, ...] = ()
+        if request.param == "postgresql":
+            options = ("--database", stack.enter_context(request.getfixturevalue("postgres").database()))
+        yield stack.enter_context(running_server(tmp_path_factory.mktemp("server"), *options))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A fresh database of each kind: its path or URL."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "torc.db")
+        return
+    with request.getfixturevalue("postgres").database() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

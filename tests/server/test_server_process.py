@@ -17,6 +17,9 @@ from typing import Any
 
 import pytest
 
+from torc_framework.store.database import Database
+from torc_framework.store.probe import is_postgres
+
 COMMAND = [
     sys.executable,
     "-m",
@@ -31,7 +34,7 @@ PREFIX = "/torc-service/v1"
 
 
 @contextmanager
-def started(database: Path, *more: str, **options: Any) -> Iterator[tuple["subprocess.Popen[str]", int]]:
+def started(database: Path | str, *more: str, **options: Any) -> Iterator[tuple["subprocess.Popen[str]", int]]:
     """Run a server; yield the process and its port."""
     process = subprocess.Popen(
         [*COMMAND, "--port", "0", "--database", str(database), *more],
@@ -143,20 +146,18 @@ def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
         assert f"127.0.0.1:{port}" in refused("--port", port, "--database", str(tmp_path / "torc.db"))
 
 
-def test_two_servers_share_a_database(tmp_path: Path) -> None:
-    """Started at once on a file that is not there; what one stores the other shows."""
-    database = tmp_path / "torc.db"
-    with started(database) as (_, first), started(database) as (_, second):
+def test_two_servers_share_a_database(place: str) -> None:
+    """Started at once on a database that is empty; what one stores the other shows."""
+    with started(place) as (_, first), started(place) as (_, second):
         workflow_id, _ = planned(first, 3)
         assert call(second, "GET", f"/workflows/{workflow_id}/job_counts")["total"] == 3
         planned(second, 3)
         assert call(first, "GET", "/workflows")["total_count"] == 2
 
 
-def test_another_process_wakes_a_waiting_runner(tmp_path: Path, background: Any) -> None:
+def test_another_process_wakes_a_waiting_runner(place: str, background: Any) -> None:
     """Servers that share a database need not know of each other."""
-    database = tmp_path / "torc.db"
-    with started(database) as (_, first), started(database) as (_, second):
+    with started(place) as (_, first), started(place) as (_, second):
         workflow_id, node = planned(first, 1)
         path = f"/workflows/{workflow_id}/exchange"
         wish = {"compute_node_id": node, "run_id": 1, "slots": 1}
@@ -169,16 +170,16 @@ def test_another_process_wakes_a_waiting_runner(tmp_path: Path, background: Any)
 
 @pytest.mark.crash
 @pytest.mark.parametrize("seed", range(3))
-def test_a_killed_server_has_lost_nothing(tmp_path: Path, seed: int) -> None:
+def test_a_killed_server_has_lost_nothing(place: str, seed: int) -> None:
     """Killed in the midst of exchanges: what it answered is there, the database is whole, the rest goes on."""
     random_ = random.Random(seed)
-    database, jobs = tmp_path / "torc.db", 120
+    jobs = 120
     told: dict[int, int] = {}
     kills = 4
     workflow_id = node = 0
     held: dict[int, int] = {}
     for round_ in range(kills + 1):
-        with started(database) as (process, port):
+        with started(place) as (process, port):
             if not workflow_id:
                 workflow_id, node = planned(port, jobs)
             timer = threading.Timer(random_.uniform(0.005, 0.08), process.kill)
@@ -187,14 +188,26 @@ def test_a_killed_server_has_lost_nothing(tmp_path: Path, seed: int) -> None:
             with suppress(OSError, HTTPException):
                 _work(port, workflow_id, node, held, told)
             timer.cancel()
-        with closing(sqlite3.connect(database)) as connection:
-            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-            stored = dict(connection.execute("SELECT job_id, return_code FROM result").fetchall())
-            statuses = dict(connection.execute("SELECT status, count(*) FROM job GROUP BY status").fetchall())
+        stored, statuses = _kept(place)
         assert told.items() <= stored.items()
     assert len(told) == len(stored) == jobs
     assert statuses == {5: jobs}
+
+
+def _kept(place: str) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the return codes by job and the number of jobs by status, from a database that is whole."""
+    if not is_postgres(place):
+        with closing(sqlite3.connect(place)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    database = Database.open(place)
+    try:
+        with database.read() as tx:
+            stored = tx.connection.exec_driver_sql("SELECT job_id, return_code FROM result")
+            counts = tx.connection.exec_driver_sql("SELECT status, count(*) FROM job GROUP BY status")
+            return {row[0]: row[1] for row in stored}, {row[0]: row[1] for row in counts}
+    finally:
+        database.close()
 
 
 def _work(port: int, workflow_id: int, node: int, held: dict[int, int], told: dict[int, int]) -> None:
