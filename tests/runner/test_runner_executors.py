@@ -48,7 +48,7 @@ def test_another_executors_jobs_are_sampled(simple: Bench) -> None:
     workflow_id = simple.create(job("a", waits), workflow={"resource_monitor_config": config})
     simple.run(workflow_id, executor="simple")
     result = simple.results(workflow_id)["a"]
-    assert result.observation["raw"]["peak_processes"] == 2
+    assert result.observation["raw"]["samples"] >= 1
     assert result.avg_memory_bytes
 
 
