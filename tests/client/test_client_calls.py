@@ -1,0 +1,205 @@
+"""Every method that is not the same for all records, against a real server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import running_server
+
+from torc_framework.client import TorcClient, answers, job_calls
+from torc_framework.client.job_calls import NodeResources
+from torc_framework.errors import ApiError
+from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.records import (
+    ComputeNodeRecord,
+    EventRecord,
+    FileRecord,
+    JobRecord,
+    ResultRecord,
+    UserDataRecord,
+    WorkflowActionRecord,
+    WorkflowRecord,
+)
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def api(server: str) -> Iterator[TorcClient]:
+    with TorcClient(server) as client:
+        yield client
+
+
+@pytest.fixture
+def workflow(api: TorcClient) -> int:
+    """A workflow: ``a`` writes a file and user data, ``b`` reads both."""
+    plan = Plan(
+        WorkflowRecord(name="w", user="ann"),
+        [
+            PlannedJob("a", "true", output_files=[0], output_user_data=[0]),
+            PlannedJob("b", "true", input_files=[0], input_user_data=[0]),
+        ],
+        dependencies=[(1, 0)],
+        files=[FileRecord(workflow_id=0, name="f", path="f.txt")],
+        user_data=[UserDataRecord(workflow_id=0, name="d")],
+    )
+    return api.create_from_plan(plan, initialize=True).id
+
+
+def node_of(api: TorcClient, workflow: int) -> int:
+    node = api.create(
+        ComputeNodeRecord(
+            workflow_id=workflow,
+            hostname="h",
+            pid=1,
+            start_time=NOW,
+            is_active=True,
+            num_cpus=4,
+            memory_gb=8.0,
+            num_gpus=0,
+            num_nodes=1,
+            compute_node_type="local",
+        )
+    )
+    assert node.id is not None
+    return node.id
+
+
+def result_of(job_id: int, workflow: int, node: int, code: int, attempt: int = 1) -> ResultRecord:
+    return ResultRecord(
+        job_id=job_id,
+        workflow_id=workflow,
+        run_id=1,
+        attempt_id=attempt,
+        compute_node_id=node,
+        return_code=code,
+        exec_time_minutes=0.5,
+        completion_time=NOW,
+        status="failed" if code else "completed",
+    )
+
+
+def test_an_attempt_step_by_step(api: TorcClient, workflow: int) -> None:
+    """Claimed, started, failed, tried again, completed; then the next one is there."""
+    node = node_of(api, workflow)
+    ready = api.ready_job_requirements(workflow)
+    assert (ready.num_jobs, ready.num_cpus, ready.max_runtime) == (1, 1, "PT1M")
+    assert api.claim_jobs(workflow, NodeResources(num_cpus=0, memory_gb=1.0), 5).jobs == []
+    (job,) = api.claim_jobs(workflow, NodeResources(num_cpus=4, memory_gb=8.0), 5, sort_method="none").jobs
+    assert (job.name, job.status) == ("a", "pending")
+    assert job.id is not None
+    assert api.start_job(job.id, 1, node).status == "running"
+    assert api.complete_job(job.id, "failed", 1, result_of(job.id, workflow, node, 3)).status == "failed"
+    again = api.retry_job(job.id, 1, max_retries=3)
+    assert (again.status, again.attempt_id) == ("ready", 2)
+    (job,) = api.claim_next_jobs(workflow, limit=1).jobs
+    assert job.id is not None
+    api.start_job(job.id, 1, node)
+    assert api.complete_job(job.id, "completed", 1, result_of(job.id, workflow, node, 0, 2)).status == "completed"
+    (second,) = api.claim_next_jobs(workflow).jobs
+    assert second.name == "b"
+    assert second.id is not None
+    assert api.change_job_status(second.id, "ready", 1).status == "ready"
+    with pytest.raises(ApiError, match="Run ID mismatch"):
+        api.start_job(second.id, 7, node)
+
+
+def test_relations_are_walked_page_by_page(api: TorcClient, workflow: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "PAGE_SIZE", 1)
+    first, second = api.job_ids(workflow)
+    (pair,) = api.job_dependencies(workflow)
+    assert (pair.job_id, pair.depends_on_job_id, pair.job_name) == (second, first, "b")
+    (file,) = api.job_file_relationships(workflow)
+    assert (file.file_path, file.producer_job_id, file.consumer_job_name) == ("f.txt", first, "b")
+    (data,) = api.job_user_data_relationships(workflow)
+    assert (data.user_data_name, data.producer_job_name, data.consumer_job_id) == ("d", "a", second)
+
+
+def test_the_graph_holds_groups_as_they_are_kept(api: TorcClient) -> None:
+    jobs = [PlannedJob(f"j{n}", "true") for n in range(4)]
+    plan = Plan(WorkflowRecord(name="w", user="ann"), jobs, barriers=[Barrier([0, 1], [2, 3])])
+    workflow = api.create_from_plan(plan).id
+    ids = api.job_ids(workflow)
+    graph = api.dependency_graph(workflow)
+    assert (graph.dependencies, graph.groups) == ([], [Barrier(ids[:2], ids[2:])])
+
+
+def test_what_a_run_needs_and_what_has_changed(api: TorcClient, workflow: int) -> None:
+    assert (api.required_existing_files(workflow), api.missing_user_data(workflow)) == ([], [])
+    (file,) = api.find(FileRecord, workflow_id=workflow)
+    (data,) = api.find(UserDataRecord, workflow_id=workflow)
+    reader = api.create(
+        JobRecord(
+            workflow_id=workflow,
+            name="c",
+            command="true",
+            input_file_ids=[file.id or 0],
+            input_user_data_ids=[data.id or 0],
+        )
+    )
+    assert reader.id is not None
+    loose = api.create(UserDataRecord(workflow_id=workflow, name="loose"))
+    read = api.create_user_data(UserDataRecord(workflow_id=workflow, name="read"), consumer_job_id=reader.id)
+    assert api.missing_user_data(workflow) == [read.id]
+    assert loose.id not in api.missing_user_data(workflow)
+    assert api.process_changed_job_inputs(workflow, dry_run=True) == []
+
+
+def test_times_of_events(api: TorcClient, workflow: int) -> None:
+    event = api.create(EventRecord(workflow_id=workflow, data={"event_type": "mine"}))
+    assert api.latest_event_timestamp(workflow) == event.timestamp
+    empty = api.create(WorkflowRecord(name="e", user="ann"))
+    assert empty.id is not None
+    assert api.latest_event_timestamp(empty.id) is None
+
+
+def test_actions_are_claimed_once(api: TorcClient, workflow: int) -> None:
+    config = {"commands": ["true"]}
+    action = api.create(
+        WorkflowActionRecord(
+            workflow_id=workflow, trigger_type="on_workflow_start", action_type="run_commands", action_config=config
+        )
+    )
+    api.initialize_jobs(workflow)
+    assert [due.id for due in api.pending_actions(workflow, ["on_workflow_start"])] == [action.id]
+    assert action.id is not None
+    node = node_of(api, workflow)
+    assert [api.claim_action(workflow, action.id, node) for _ in range(2)] == [True, False]
+
+
+def test_remote_workers_come_and_go(api: TorcClient, workflow: int) -> None:
+    """An address may hold anything that has a meaning in a path."""
+    names = ["ann@host:22", "other"]
+    assert [worker.worker for worker in api.create_remote_workers(workflow, [*names, "other"])] == names
+    assert api.delete_remote_worker(workflow, "ann@host:22").worker == "ann@host:22"
+    assert [worker.worker for worker in api.remote_workers(workflow)] == ["other"]
+
+
+def test_many_jobs_are_created_in_order(api: TorcClient, workflow: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In more than one request, when there are too many for one."""
+    monkeypatch.setattr(job_calls, "BATCH", 2)
+    jobs = [JobRecord(workflow_id=workflow, name=f"n{number}", command="true") for number in range(5)]
+    created = api.create_jobs(iter(jobs))
+    assert [job.name for job in created] == [f"n{number}" for number in range(5)]
+    assert [job.id for job in created] == api.job_ids(workflow)[2:]
+
+
+def test_workflows_are_shared_with_groups(tmp_path: Path) -> None:
+    with running_server(tmp_path) as url, TorcClient(url) as api:
+        workflow = api.create(WorkflowRecord(name="w", user="ann")).id
+        assert workflow is not None
+        group = api.create_access_group("team", "People")
+        assert group.id is not None
+        assert api.access_group(group.id) == group
+        assert group.name in [listed.name for listed in api.access_groups()]
+        assert api.add_member(group.id, "bob@site.example", "admin").role == "admin"
+        assert [member.user_name for member in api.members(group.id)] == ["bob@site.example"]
+        assert [listed.id for listed in api.groups_of_user("bob@site.example")] == [group.id]
+        assert not api.has_access(workflow, "bob@site.example")
+        assert api.share_workflow(workflow, group.id).group_id == group.id
+        assert [listed.id for listed in api.groups_of_workflow(workflow)] == [group.id]
+        assert api.has_access(workflow, "bob@site.example")
+        api.unshare_workflow(workflow, group.id)
+        api.remove_member(group.id, "bob@site.example")
+        assert [*api.members(group.id), *api.groups_of_workflow(workflow)] == []
+        assert api.delete_access_group(group.id).id == group.id
