@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from attrs import Factory, define
 
 from torc_framework.models.statuses import LIVE, UNFINISHED, JobStatus
-from torc_framework.store.sql import Statement, Tx
+from torc_framework.store.sql import Statement, Tx, number
 from torc_framework.store.tables import COMPUTE_NODE, JOB, WORKFLOW_STATUS
 
 WORKFLOW_STATES: Final = ("new", "waiting", "active", "complete", "canceled", "archived")
@@ -21,7 +21,7 @@ _WORKFLOWS: Final = Statement(
         WORKFLOW_STATUS.c.id, WORKFLOW_STATUS.c.run_id, WORKFLOW_STATUS.c.is_canceled, WORKFLOW_STATUS.c.is_archived
     )
 )
-_RUNNERS: Final = Statement(sa.select(sa.func.count()).where(COMPUTE_NODE.c.is_active.is_(sa.true())))
+_RUNNERS: Final = Statement(sa.select(sa.func.count()).where(COMPUTE_NODE.c.is_active == number(1)))
 _ANYTHING: Final = Statement(sa.select(WORKFLOW_STATUS.c.id).where(WORKFLOW_STATUS.c.id == sa.literal_column("0")))
 
 
