@@ -9,11 +9,12 @@ from functools import cache
 from typing import Annotated, Any, Final, cast, get_args, get_origin
 
 import msgspec
-from attrs import NOTHING, fields
+from attrs import NOTHING, fields, has
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from torc_framework.models.records import Access, Record, describe
 from torc_framework.server.answers import RequestError
+from torc_framework.server.limits import refuse_nul
 
 _INTEGER: Final = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 """What a column can hold."""
@@ -23,8 +24,9 @@ def parse_json(body: bytes) -> Any:
     """Return the values of a JSON text; None for an empty one.
 
     Raises:
-        RequestError: it is not JSON.
+        RequestError: it is not JSON, or holds what cannot be stored.
     """
+    refuse_nul(body)
     try:
         return msgspec.json.decode(body) if body.strip() else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -60,7 +62,9 @@ def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list
         value = msgspec.convert({} if sent is None else sent, kind, str_keys=True)
     except (msgspec.ValidationError, RecursionError) as error:
         raise RequestError(f"body: {error}") from error
-    return value, value.settle() if isinstance(value, Composite) else []
+    known = {attribute.name for attribute in fields(kind)} if has(kind) else set()
+    unknown = [str(name) for name in sent if name not in known] if isinstance(sent, Mapping) else []
+    return value, unknown + (value.settle() if isinstance(value, Composite) else [])
 
 
 def _parse_record(record: type[Any], sent: Any, *, complete: bool) -> tuple[dict[str, Any], list[str]]:

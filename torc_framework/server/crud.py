@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 import msgspec
-from attrs import Factory, define
+from attrs import define
 
 from torc_framework.models import answers as a
 from torc_framework.models.records import JobRecord
@@ -54,7 +54,7 @@ _COUNTED: Final = {FILES.path: a.DeletedFiles, USER_DATA.path: a.DeletedUserData
 class JobBatch(Composite):
     """Body of ``bulk_jobs``."""
 
-    jobs: Annotated[list[Any], msgspec.Meta(extra_json_schema=_JOBS)] = Factory(list)
+    jobs: Annotated[list[Any], msgspec.Meta(extra_json_schema=_JOBS)]
 
     def settle(self) -> list[str]:
         """Parse the jobs."""

@@ -9,7 +9,7 @@ document is made from the same declarations.
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from attrs import Factory, field, frozen
+from attrs import Factory, field, fields_dict, frozen, has
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -209,7 +209,9 @@ def _parse_path(request: Request) -> tuple[dict[str, int], dict[str, str]]:
 def _placed(sent: Any, endpoint: Endpoint, ids: Mapping[str, int]) -> Any:
     """Return a body that says what it belongs to, if the path says so."""
     owner = next((name for path, name in _OWNERS.items() if endpoint.path.startswith(path)), None)
-    return {**sent, owner: ids["id"]} if owner is not None and isinstance(sent, dict) else sent
+    kind = endpoint.body
+    names = fields_dict(kind) if kind is not None and has(kind) else {}
+    return {**sent, owner: ids["id"]} if owner in names and isinstance(sent, dict) else sent
 
 
 def _parse_query(endpoint: Endpoint, request: Request) -> tuple[dict[str, Any], list[str]]:

@@ -26,7 +26,7 @@ class BeginRun:
 class ActionClaim:
     """Body of an action's ``claim``."""
 
-    compute_node_id: int | None = None
+    compute_node_id: int
 
 
 @define

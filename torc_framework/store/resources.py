@@ -33,6 +33,11 @@ def _equals(table: sa.Table, **kinds: type[Any]) -> dict[str, Filter]:
     return {name: equal(table.c[name]) for name in kinds}
 
 
+def _written(column: sa.Column[Any]) -> Filter:
+    """Return a filter that compares a number as it is written: Torc's clients send a text, which may be none."""
+    return Filter(str, lambda text: sa.cast(column, sa.String) == text)
+
+
 def _linked(record: sa.Table, table: sa.Table, other: str) -> Filter:
     """Return a filter by a job that a relation links to the record."""
     return Filter(int, lambda job_id: record.c.id.in_(sa.select(table.c[other]).where(table.c.job_id == job_id)))
@@ -328,7 +333,11 @@ SCHEDULED_COMPUTE_NODES: Final = Resource(
     kind="Scheduled compute node",
     record=r.ScheduledComputeNodeRecord,
     table=t.SCHEDULED_COMPUTE_NODE,
-    filters=_equals(t.SCHEDULED_COMPUTE_NODE, scheduler_id=int, scheduler_config_id=int, status=str),
+    filters={
+        **_equals(t.SCHEDULED_COMPUTE_NODE, status=str),
+        "scheduler_id": _written(t.SCHEDULED_COMPUTE_NODE.c.scheduler_id),
+        "scheduler_config_id": _written(t.SCHEDULED_COMPUTE_NODE.c.scheduler_config_id),
+    },
     after_create=_tell_scheduled,
 )
 
@@ -395,6 +404,8 @@ RESULTS: Final = Resource(
 
 
 def _new_event(_tx: Tx, values: Values) -> Values:
+    if values.get("data") is None:
+        raise RuleError("data is missing: an event without it says nothing")
     return {**values, "timestamp": now_ms()}
 
 
