@@ -98,6 +98,15 @@ def test_trouble_with_the_file_is_logged_and_jobs_go_on(bench: Bench) -> None:
     assert bench.run(workflow_id).counts == {"completed": 1}
 
 
+def test_an_executor_that_fails_to_name_processes_does_no_harm(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def processes(*_: object) -> None:
+        raise RuntimeError("no idea")
+
+    monkeypatch.setattr(bench.plugins.executor("local"), "processes", processes)
+    waits = "until grep -q processes_unknown output/*.log; do sleep 0.05; done"
+    assert bench.run(bench.create(job("a", waits))).counts == {"completed": 1}
+
+
 def test_settings_that_cannot_be_read_are_logged(bench: Bench) -> None:
     workflow_id = bench.create(job("a", "true"), workflow={"resource_monitor_config": '{"granularity": "fine"}'})
     assert bench.run(workflow_id).counts == {"completed": 1}

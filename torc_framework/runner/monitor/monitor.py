@@ -96,7 +96,13 @@ class Monitor:
 
     def _find_processes(self, executor: str, born_at: dict[AttemptKey, float], now: float) -> None:
         launcher = self._launcher(executor)
-        found = launcher.processes(born_at)
+        try:
+            found = launcher.processes(born_at)
+        except Exception as error:  # an executor's mistake must not end the runner
+            self._log.warning("processes_unknown", executor=executor, reason=f"{type(error).__name__}: {error}")
+            for key in born_at:
+                del self._young[key]
+            return
         self._sampler.add(
             Watch(key, self._young.pop(key).job.name, Tree(pids), born_at[key]) for key, pids in found.items() if pids
         )
