@@ -19,6 +19,7 @@ from torc_framework.models.plan import Plan
 from torc_framework.server.access_log import note
 from torc_framework.server.answers import RequestError, answer
 from torc_framework.server.endpoints import caller_of
+from torc_framework.server.limits import refuse_nul
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.server.waiting import Waiter, WaitingRoom
 from torc_framework.store import runs
@@ -124,6 +125,7 @@ class Hot:
         return answer(stored)
 
     def _store(self, caller: Caller, body: bytes, initialize: bool) -> dict[str, int]:
+        refuse_nul(body)
         plan = decoded(_PLAN, body)
         check_own_name(caller, plan.workflow.user)
         with self._database.write_bulk() as tx:

@@ -5,6 +5,7 @@ listen; nothing that a client sends or fails to send keeps memory, a thread or a
 """
 
 import asyncio
+import re
 import resource
 import socket
 import struct
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 MOST_FILES: Final = 65_536
 """Open files that the process allows itself, where the system does."""
 
+_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 """Value of SO_LINGER: the system forgets what was not sent, too, and tells the other side."""
 
 
 class BodyLimits:
-    """Refuses bodies that are too large, or that stop coming."""
+    """Refuses bodies that are too large or stop coming, and addresses that no database can be asked about."""
 
     def __init__(self, app: ASGIApp, limits: LimitSettings) -> None:
         self._app = app
@@ -41,6 +43,8 @@ class BodyLimits:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+        elif b"%00" in scope["query_string"] or b"%00" in scope["raw_path"]:
+            await error_answer(400, "address: a text cannot hold the character NUL (%00)")(scope, receive, send)
         elif _announced(scope) > self._most:
             await error_answer(413, self._too_large)(scope, receive, send)
         else:
@@ -72,6 +76,16 @@ class BodyLimits:
             await send(message)
 
         return guarded, closing
+
+
+def refuse_nul(body: bytes) -> None:
+    """Refuse a JSON text that has a NUL in one of its texts: not every database, and no command, can hold it.
+
+    Raises:
+        RequestError: there is one.
+    """
+    if b"\\u0000" in body and _NUL.search(body):
+        raise RequestError("body: a text cannot hold the character NUL (\\u0000)")
 
 
 def _announced(scope: MutableMapping[str, Any]) -> int:
