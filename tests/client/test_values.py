@@ -39,6 +39,14 @@ class Pydantic(pydantic.BaseModel):
     color: Color = Color.RED
 
 
+class Strict(pydantic.BaseModel, extra="forbid"):
+    from_: int = pydantic.Field(alias="from")
+
+    @pydantic.computed_field
+    def double(self) -> int:
+        return 2 * self.from_
+
+
 DATACLASS = Dataclass(1, datetime(2026, 1, 2, tzinfo=UTC))
 PAIRS: list[tuple[Any, Any, Any]] = [
     (DATACLASS, Dataclass, {"x": 1, "when": "2026-01-02T00:00:00Z"}),
@@ -48,11 +56,12 @@ PAIRS: list[tuple[Any, Any, Any]] = [
     ({"a": Pydantic(x=1, path=Path("p"))}, dict[str, Pydantic], {"a": {"x": 1, "path": "p", "color": "red"}}),
     (None, Attrs | None, None),
     (Color.RED, Color, "red"),
+    (Strict.model_validate({"from": 2}), Strict, {"from": 2}),
 ]
 PLAIN = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers(-(2**63), 2**63 - 1)
+    | st.integers(-(2**64), 2**64 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -73,7 +82,9 @@ def test_plain_values_stay_as_they_are(value: Any) -> None:
         assert from_json_values(value, annotation, "it") is value
 
 
-@pytest.mark.parametrize("value", [math.inf, [math.nan], {"a": -math.inf}, object(), {1: {2: lambda: 0}}, print])
+@pytest.mark.parametrize(
+    "value", [math.inf, [math.nan], {"a": -math.inf}, object(), {1: {2: lambda: 0}}, print, "\ud800"]
+)
 def test_what_json_cannot_hold_is_refused(value: Any) -> None:
     with pytest.raises(UserError, match="the result cannot be stored as JSON"):
         to_json_values(value, "the result")

@@ -1,11 +1,14 @@
 """Functions mapped by a script and run by the installed program."""
 
 import json
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import running_server
+from conftest import BIN, running_server
+from server_child import ServerChild
 
 from torc_framework.client import make_api, map_function_to_jobs
 from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord, WorkflowRecord
@@ -152,3 +155,54 @@ def test_the_embedded_server_serves_mapped_jobs(torc: Any, project: Path, monkey
     assert done.returncode == 0, done.stdout + done.stderr
     listed = torc("user-data", "list", wid, "--name", "postprocess_result", "-f", "json", "--database", "torc.db")
     assert [record["data"] for record in json.loads(listed.stdout)["user_data"]] == [125.0]
+
+
+WAITING = """
+import pathlib
+import time
+
+def run(job_name, params):
+    pathlib.Path("called").touch()
+    while not pathlib.Path("go").exists():
+        time.sleep(0.01)
+    return "kept"
+"""
+
+
+def test_a_result_waits_for_a_server_that_is_away(work: Path, torc_env: dict[str, str]) -> None:
+    """The server is gone when the function returns, and there again a little later."""
+    (work / "patient.py").write_text(WAITING)
+    server = ServerChild(work)
+    try:
+        with make_api(server.url) as api:
+            wid = api.create(WorkflowRecord(name="w", user="tester")).id
+            assert wid is not None
+            (job,) = map_function_to_jobs(api, wid, "patient", "run", [None], module_directory=work)
+        identity = {"TORC_WORKFLOW_ID": wid, "TORC_JOB_ID": job.id, "TORC_JOB_NAME": job.name}
+        process = subprocess.Popen(
+            [BIN / "torc", "jobs", "run-function"],
+            cwd=work,
+            env={**torc_env, **{name: str(value) for name, value in identity.items()}, "TORC_API_URL": server.url},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            while not (work / "called").exists():
+                assert process.poll() is None
+                time.sleep(0.01)
+            server.kill()
+            (work / "go").touch()
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1.0)
+            server.start()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+            _, said = process.communicate()
+        assert said == ""
+        with make_api(server.url) as api:
+            (result,) = api.find(UserDataRecord, workflow_id=wid, name="output_")
+            assert result.data == "kept"
+    finally:
+        server.kill()

@@ -28,19 +28,19 @@ def to_json_values(value: Any, what: str) -> Any:
     """
     try:
         plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_dump)
-    except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+        msgspec.json.encode(plain)
+        _require_finite(plain)
+    except (TypeError, ValueError, OverflowError, NotImplementedError, RecursionError) as error:
         raise UserError(
             f"{what} cannot be stored as JSON: {error}; use numbers, texts, lists, dictionaries, dataclasses, "
             "attrs classes or pydantic models"
         ) from error
-    if _holds_no_number(plain):
-        raise UserError(f"{what} cannot be stored as JSON: it holds an infinite number or one that is none (nan)")
     return plain
 
 
 def _dump(value: Any) -> Any:
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
+        return value.model_dump(mode="json", by_alias=True, round_trip=True)
     if hasattr(value, "__fspath__"):
         return value.__fspath__()
     if hasattr(value, "tolist"):  # arrays and scalars of numpy, without importing it
@@ -48,12 +48,15 @@ def _dump(value: Any) -> Any:
     raise TypeError(f"{value!r} is a {type(value).__name__}")
 
 
-def _holds_no_number(plain: Any) -> bool:
+def _require_finite(plain: Any) -> None:
     if isinstance(plain, dict):
-        return any(map(_holds_no_number, plain.values()))
-    if isinstance(plain, list | tuple):
-        return any(map(_holds_no_number, plain))
-    return isinstance(plain, float) and not math.isfinite(plain)
+        plain = plain.values()
+    elif not isinstance(plain, list | tuple):
+        if isinstance(plain, float) and not math.isfinite(plain):
+            raise ValueError(f"{plain} is no number that JSON knows")
+        return
+    for item in plain:
+        _require_finite(item)
 
 
 def from_json_values(plain: Any, annotation: Any, what: str) -> Any:
