@@ -16,6 +16,7 @@ from attrs import NOTHING, Factory, fields, has
 from torc_framework import hookspecs
 from torc_framework.executors import options_of
 from torc_framework.models import records
+from torc_framework.models.events import FACTS as EVENT_FACTS
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.statuses import FACTS, TRANSITIONS, JobStatus
 
@@ -79,6 +80,21 @@ def statuses() -> str:
         + "\n## Transitions\n\nA job's status changes in no other way. "
         "From any status not listed a transition does nothing.\n\n"
         + table(["transition", "from", "to", "what happened"], changes)
+    )
+
+
+def events() -> str:
+    """Types of events."""
+    rows = [
+        [f"`{name}`", facts.severity.label, facts.meaning, ", ".join(f"`{key}`" for key in facts.keys)]
+        for name, facts in EVENT_FACTS.items()
+    ]
+    return (
+        "# Events\n\nThe server stores these by itself, in the transaction of what they tell about. An event of your own "
+        "may have any `event_type`, and a `severity` of debug, info, warning or error.\n\n"
+        + table(["type", "severity", "what happened", "values"], rows)
+        + "\nIn the list of events, `data` holds the type and the values. "
+        "[Watch a workflow live](../how-to/watch-a-workflow-live.md) shows the stream.\n"
     )
 
 
@@ -229,6 +245,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "hooks.md": hooks,
     "statuses.md": statuses,
     "endings.md": exits,
+    "events.md": events,
     "records.md": record_pages,
     "executors.md": executors,
     "cli.md": commands,

@@ -65,6 +65,7 @@ _OTHERS: Final = (
     ),
 )
 """Endpoints that are mounted by hand."""
+_STREAMED: Final = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
         "tags": list(endpoint.tags),
         "parameters": parameters,
         "responses": {
-            "200": {"description": "Done", **_content(answer)},
+            "200": {"description": "Done", **(_STREAMED if endpoint.path.endswith("/stream") else _content(answer))},
             "default": {"description": "Refused", **_content(schema_of[str(Failure)])},
         },
     }
