@@ -164,6 +164,12 @@ def api(server: str) -> Api:
 
 
 @pytest.fixture
+def make_api() -> type[Api]:
+    """Make the calls to a server."""
+    return Api
+
+
+@pytest.fixture
 def background() -> Callable[[Callable[[], Any]], Background]:
     """Start calls in threads."""
     return Background

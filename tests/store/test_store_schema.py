@@ -156,3 +156,11 @@ def test_settings_are_durable(sqlite: Database) -> None:
             for name in ("journal_mode", "synchronous", "foreign_keys")
         }
     assert pragma == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+def test_migrations_follow_each_other() -> None:
+    """One line without branches, in the order of the files' names."""
+    script = ScriptDirectory(str(schema.MIGRATIONS))
+    assert [step.revision for step in script.walk_revisions()] == [
+        path.name[:4] for path in sorted((schema.MIGRATIONS / "versions").glob("[0-9]*.py"), reverse=True)
+    ]

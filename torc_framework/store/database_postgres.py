@@ -55,7 +55,7 @@ class PostgresDatabase(Database):
         self._address = PostgresAddress.parse(source)
         self._ear: psycopg.Connection[Any] | None = None
         super().__init__(source, self._address.name, _engine(self._address))
-        self._pid: int = self._raw.info.backend_pid
+        self._raw: psycopg.Connection[Any] = self._driver_connection()
 
     @classmethod
     def opened(cls, source: str) -> "PostgresDatabase":
@@ -77,9 +77,11 @@ class PostgresDatabase(Database):
         if self._ear is not None:
             self._ear.close()
 
-    @property
-    def _raw(self) -> Any:
-        return self._writer.connection.driver_connection
+    def _driver_connection(self) -> Any:
+        """Return the writer's connection, and keep in mind whose commits are ours."""
+        raw: Any = self._writer.connection.driver_connection
+        self._pid: int = raw.info.backend_pid
+        return raw
 
     def others_committed(self) -> bool:
         """Say whether another server has touched workflows since the last call."""
@@ -126,18 +128,19 @@ class PostgresDatabase(Database):
             raw.rollback()
             return False
         answer.nextset()
-        if answer.fetchone()[0] is False:
+        if answer.fetchone() == (False,):
             raw.rollback()
             return False
         return True
 
     def _connect_again(self) -> None:
         """Replace the writer's connection, which is gone, and with it all that are as old."""
+        self._engine.dispose()
+        fresh = self._engine.connect()
         self._writer.invalidate()
         self._writer.close()
-        self._engine.dispose()
-        self._writer = self._engine.connect()
-        self._pid = self._raw.info.backend_pid
+        self._writer = fresh
+        self._raw = self._driver_connection()
 
     def _reader(self) -> sa.Connection:
         connection = self._engine.connect()

@@ -191,7 +191,12 @@ class Job(Base, table=True):
 
     __table_args__ = (
         sa.Index("ix_job_by_status", "workflow_id", "status", "resource_requirements_id", "id"),
-        sa.Index("ix_job_by_node", "active_compute_node_id", sqlite_where=sa.text(_IS_HELD)),
+        sa.Index(
+            "ix_job_by_node",
+            "active_compute_node_id",
+            sqlite_where=sa.text(_IS_HELD),
+            postgresql_where=sa.text(_IS_HELD),
+        ),
         sa.Index(
             "ix_job_by_change", "workflow_id", sqlite_where=sa.text(_IS_CHANGED), postgresql_where=sa.text(_IS_CHANGED)
         ),

@@ -160,9 +160,8 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name="pk_job"),
     )
-    op.create_index(
-        "ix_job_by_node", "job", ["active_compute_node_id"], sqlite_where=sa.text("active_compute_node_id IS NOT NULL")
-    )
+    is_held = sa.text("active_compute_node_id IS NOT NULL")
+    op.create_index("ix_job_by_node", "job", ["active_compute_node_id"], sqlite_where=is_held, postgresql_where=is_held)
     op.create_index("ix_job_by_status", "job", ["workflow_id", "status", "resource_requirements_id", "id"])
     op.create_table(
         "local_scheduler",

@@ -1,0 +1,295 @@
+"""What PostgreSQL has of its own: connections that get lost, values it refuses, ids, other servers."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from postgres_server import OWNER, PostgresServer
+
+from torc_framework.models.plan import Plan
+from torc_framework.models.records import FileRecord, WorkflowRecord
+from torc_framework.store import records, schema
+from torc_framework.store import tables as t
+from torc_framework.store.database import Database
+from torc_framework.store.database_postgres import PostgresDatabase, alone
+from torc_framework.store.errors import DatabaseError, RuleError
+from torc_framework.store.events import EventLog
+from torc_framework.store.plans import create_plan
+from torc_framework.store.resources import EVENTS, FILES, USER_DATA, WORKFLOWS, new_workflow
+
+COLUMNS = (
+    "SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name "
+    "FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'"
+)
+INDEXES = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+CONSTRAINTS = (
+    "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint "
+    "WHERE connamespace = 'public'::regnamespace AND conrelid <> 'alembic_version'::regclass"
+)
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> Iterator[str]:
+    """A new database, sorted as people sort, which we must not care for."""
+    (version,) = postgres.execute("SHOW server_version_num")[0]
+    sorted_so = "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en' LOCALE 'C'" if int(version) >= 150_000 else ""
+    with postgres.database(sorted_so) as made:
+        yield made
+
+
+@pytest.fixture
+def own(url: str) -> Iterator[Database]:
+    """A database of one's own, open."""
+    opened = Database.open(url)
+    yield opened
+    opened.close()
+
+
+def workflow(database: Database) -> int:
+    """Make an empty workflow."""
+    with database.write() as tx:
+        return int(new_workflow(tx, {"name": "w", "user": "u"})["id"])
+
+
+def end_connections(postgres: PostgresServer, url: str) -> None:
+    """End every connection to a database, as an administrator can."""
+    name = url.partition("?")[0].rpartition("/")[2]
+    postgres.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'")
+
+
+def test_migrations_make_the_tables(url: str) -> None:
+    """All migrations, one after another, give exactly the tables."""
+    new = Database.open(url)
+    expected = _tables(new)
+    with new._writer.begin():
+        new._writer.exec_driver_sql("DROP SCHEMA public CASCADE")
+        new._writer.exec_driver_sql("CREATE SCHEMA public")
+    schema.migrate(new._writer, "base", "new", alone)
+    assert _tables(new) == expected
+    new.close()
+
+
+def _tables(database: Database) -> list[Any]:
+    with database.read() as tx:
+        return [sorted(map(str, tx.connection.exec_driver_sql(query))) for query in (COLUMNS, INDEXES, CONSTRAINTS)]
+
+
+@pytest.mark.parametrize(
+    ("statements", "words"),
+    [
+        (["CREATE TABLE recipes (id int)"], "belongs to another program"),
+        (["CREATE TABLE alembic_version (version_num text)", "INSERT INTO alembic_version VALUES ('9999')"], "9999"),
+        (["REVOKE CREATE ON SCHEMA public FROM PUBLIC", "DROP SCHEMA public"], "cannot use database"),
+    ],
+)
+def test_a_database_that_is_not_ours_is_refused(
+    postgres: PostgresServer, url: str, statements: list[str], words: str
+) -> None:
+    """Another program's, a later version's, one without a place for tables."""
+    name = url.partition("?")[0].rpartition("/")[2]
+    for statement in statements:
+        postgres.execute(statement, name)
+    with pytest.raises(DatabaseError, match=words):
+        Database.open(url)
+
+
+def test_a_database_of_bytes_is_refused(postgres: PostgresServer) -> None:
+    """Without an encoding, texts would come back as bytes."""
+    bytes_ = "TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'"
+    with postgres.database(bytes_) as url, pytest.raises(DatabaseError, match="its encoding is SQL_ASCII"):
+        Database.open(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgresql://u:sesame@127.0.0.1:1/x", "127.0.0.1"),
+        ("postgresql+psycopg://u:sesame@127.0.0.1:1/x", "postgresql://u@127.0.0.1:1/x"),
+        ("postgresql://u@127.0.0.1:1/x?password=sesame", "127.0.0.1"),
+        ("postgresql://u:a@sesame@host/x", "%40"),
+        ("postgresql://u:a/sesame@host/x", "%2F"),
+        ("postgresql://u:sesame@[::1/x", "IPv6"),
+        ("postgresql://u:%sesame@h/x", "percent-encoded"),
+        ("postgresql:///x?passwd=sesame", "invalid URI query parameter"),
+        ("postgresql:x", "expected postgresql://user@host:port/name"),
+    ],
+)
+def test_a_wrong_url_is_told_without_its_password(url: str, words: str) -> None:
+    """One line that says what is wrong."""
+    with pytest.raises(DatabaseError, match="cannot") as caught:
+        Database.open(url)
+    message = str(caught.value)
+    assert words in message
+    assert "sesame" not in message
+    assert "\n" not in message
+
+
+def test_a_missing_driver_is_told() -> None:
+    """With the command that installs it."""
+    code = (
+        "import sys; sys.modules['psycopg'] = None; from torc_framework.store.probe import check_database; "
+        "check_database('postgresql://u:sesame@h/x')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert "pip install 'torc-framework[postgres]'" in last
+    assert "sesame" not in last
+
+
+# --- values -----------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_stored_is_refused(own: Database) -> None:
+    """One by one, in bulk, in JSON and in a question; nothing is left, and the next change works."""
+    workflow_id = workflow(own)
+    mine = {"workflow_id": workflow_id}
+    sent: list[tuple[records.Resource, dict[str, Any]]] = [
+        (FILES, {**mine, "name": "a\0b", "path": "p"}),
+        (USER_DATA, {**mine, "name": "x", "data": {"deep": ["a\0b"]}}),
+        (EVENTS, {**mine, "data": {"category": "\0"}}),
+        (WORKFLOWS, {"name": "w", "user": "u", "compute_node_wait_for_new_jobs_seconds": 2**63}),
+    ]
+    for resource, values in sent:
+        with pytest.raises(RuleError, match=r"NUL|too large"), own.write() as tx:
+            records.create(tx, resource, values)
+    for count in (1, 200):
+        files = [FileRecord(workflow_id=0, name=f"{n}\0", path="p") for n in range(count)]
+        with pytest.raises(RuleError, match="NUL"), own.write_bulk() as tx:
+            create_plan(tx, Plan(workflow=WorkflowRecord(name="w", user="u"), jobs=[], files=files))
+    with pytest.raises(RuleError, match="NUL"), own.read() as tx:
+        records.find(tx, FILES, [t.FILE.c.name == "\0"], records.Page())
+    with own.read() as tx:
+        assert [records.find(tx, kind, [], records.Page())[1] for kind, _ in sent] == [0, 0, 0, 1]
+    with own.write() as tx:
+        text = {"looks": "like \\u0000"}
+        assert records.create(tx, USER_DATA, {**mine, "name": "x", "data": text})["data"] == text
+
+
+def test_events_can_be_looked_into_whatever_they_tell(database: Database) -> None:
+    """A NUL in a reason would make every later search by category fail."""
+    workflow_id = workflow(database)
+    with database.write() as tx:
+        events = EventLog(workflow_id)
+        events.add("job_failed", reason="a\0b")
+        events.write(tx)
+        found, _ = records.find_in(tx, EVENTS, workflow_id, {"category": "job_failed"}, records.Page())
+    assert [event["data"]["reason"] for event in found] == ["a\ufffdb"]
+
+
+def test_lists_are_sorted_alike(own: Database, sqlite: Database) -> None:
+    """By code points, nothing first, on both; filters that look into a text ignore case."""
+    texts = ["b", "A", "ä", "a", "Z", "_", None, "", "é", "1"]
+    answers = []
+    for database in (own, sqlite):
+        with database.write() as tx:
+            for text in texts:
+                new_workflow(tx, {"name": "w", "user": "u", "description": text})
+            pages = [
+                records.find_in(tx, WORKFLOWS, None, filters, records.Page(sort_by="description", reverse=reverse))[0]
+                for filters in ({}, {"description": "A"})
+                for reverse in (False, True)
+            ]
+        answers.append([[row.get("description") for row in page] for page in pages])
+    assert answers[0] == answers[1]
+    assert answers[0][0] == [None, "", "1", "A", "Z", "_", "a", "b", "ä", "é"]
+    assert answers[0][2] == ["A", "a"]
+
+
+# --- ids --------------------------------------------------------------------------------------------
+
+
+def test_ids_given_in_bulk_and_one_by_one_do_not_meet(database: Database) -> None:
+    """Rows of a plan are numbered by us, single ones by the database; also after deletes."""
+    workflow_id = workflow(database)
+    files = [FileRecord(workflow_id=0, name=f"f{n}", path="p") for n in range(30)]
+    seen: list[int] = []
+    for round_ in range(3):
+        with database.write_bulk() as tx:
+            create_plan(tx, Plan(workflow=WorkflowRecord(name="w", user="u"), jobs=[], files=files))
+        with database.write() as tx:
+            made = records.create(tx, FILES, {"workflow_id": workflow_id, "name": f"x{round_}", "path": "p"})
+        seen.append(made["id"])
+    assert seen == [31, 62, 93]
+    with database.write() as tx:
+        records.delete_all(tx, FILES, workflow_id)
+        records.create(tx, FILES, {"workflow_id": workflow_id, "name": "y", "path": "p"})
+
+
+def test_a_workflows_id_is_never_used_twice(database: Database) -> None:
+    """Not even the last one's."""
+    first = workflow(database)
+    with database.write() as tx:
+        records.delete(tx, WORKFLOWS, first)
+    assert workflow(database) > first
+
+
+# --- connections ------------------------------------------------------------------------------------
+
+
+def test_a_lost_connection_is_replaced(postgres: PostgresServer, url: str, own: Database) -> None:
+    """Between changes nobody notices, neither writers nor readers."""
+    workflow(own)
+    with own.read() as one, own.read() as two:
+        assert one.connection is not two.connection
+    for _ in range(2):
+        end_connections(postgres, url)
+        with own.read() as tx:
+            assert records.find(tx, WORKFLOWS, [], records.Page())[1] >= 1
+        end_connections(postgres, url)
+        workflow(own)
+    end_connections(postgres, url)
+    with own.write_if_free() as maybe:
+        assert maybe is None, "connecting again takes time"
+
+
+def test_a_connection_lost_in_a_change_is_told(postgres: PostgresServer, url: str, own: Database) -> None:
+    """Nothing of the change is left, and the next one works."""
+
+    def broken() -> None:
+        with own.write() as tx:
+            new_workflow(tx, {"name": "w", "user": "u"})
+            end_connections(postgres, url)
+            new_workflow(tx, {"name": "w", "user": "u"})
+
+    with pytest.raises(DatabaseError, match=f"cannot use database postgresql://{OWNER}@"):
+        broken()
+    with own.read() as tx:
+        assert records.find(tx, WORKFLOWS, [], records.Page())[1] == 0
+    workflow(own)
+
+
+def test_a_server_that_is_gone_is_told(postgres: PostgresServer, url: str, own: Database) -> None:
+    """Reading and writing say so at once; when it is back, they work again."""
+    postgres.stop()
+    try:
+        with pytest.raises(DatabaseError, match="cannot use database"), own.read():
+            pass
+        with pytest.raises(DatabaseError, match="cannot use database"), own.write():
+            pass
+        assert not own.others_committed()
+        with own.write_if_free() as maybe:
+            assert maybe is None
+        with pytest.raises(DatabaseError, match="cannot open database"):
+            Database.open(url)
+    finally:
+        postgres.start()
+    workflow(own)
+    with own.read() as tx:
+        assert records.find(tx, WORKFLOWS, [], records.Page())[1] == 1
+
+
+def test_settings_are_durable(own: Database) -> None:
+    """A commit is on disk before it is answered, a server that stops in a change loses it."""
+    with own.write() as tx:
+        setting = {
+            name: tx.connection.exec_driver_sql(f"SHOW {name}").scalar()
+            for name in ("synchronous_commit", "transaction_isolation", "idle_in_transaction_session_timeout")
+        }
+    assert setting == {
+        "synchronous_commit": "on",
+        "transaction_isolation": "read committed",
+        "idle_in_transaction_session_timeout": "1min",
+    }
+    assert cast("PostgresDatabase", own).is_local is False
