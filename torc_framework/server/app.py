@@ -59,6 +59,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
         version=__version__,
         openapi_url=f"{API_PREFIX}/openapi.json",
         docs_url=f"{API_PREFIX}/docs",
+        swagger_ui_oauth2_redirect_url=None,
         redoc_url=None,
         lifespan=lifespan,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # would be looked for at each request

@@ -1,0 +1,218 @@
+"""Who gets in: passwords, slowed guesses, changed files, host names, web pages, tokens."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from people import Person, password_of, write_users
+from server_child import ServerChild
+
+from torc_framework import htpasswd
+from torc_framework.server.auth_throttle import FIRST_WAIT_S, FORGOTTEN_AFTER_S, FREE_FAILURES, LONGEST_WAIT_S, Throttle
+from torc_framework.server.auth_users import Credentials, UserFile
+
+
+@pytest.fixture(scope="module")
+def optional(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerChild]:
+    """A server that knows users and lets nobody in particular in, too."""
+    folder = tmp_path_factory.mktemp("optional")
+    users = write_users(folder / "users", ["alice", "bob", "carol"])
+    with ServerChild(folder, "--auth-file", str(users), "--log-level", "warning") as child:
+        yield child
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[ServerChild]:
+    """A server that wants a password, in a file that a test may change."""
+    users = write_users(tmp_path / "users", ["alice"])
+    with ServerChild(tmp_path, "--auth-file", str(users), "--require-auth", "--log-level", "warning") as child:
+        yield child
+
+
+def test_a_password_is_asked_for(strict: ServerChild) -> None:
+    """Without one, 401 and how to give it; with it, in; health is told to everybody."""
+    refused = Person(strict.url).call("GET", "/ping")
+    assert refused.status == 401
+    assert refused.headers["www-authenticate"].startswith('Basic realm="Torc"')
+    assert refused.message == "Authentication required but no credentials provided"
+    assert Person(strict.url, "alice", password_of("alice")).ok("GET", "/ping") == {"status": "ok"}
+    assert Person(strict.url).call("GET", "/health").status == 200
+
+
+@pytest.mark.parametrize(
+    "header", ["Basic", "Basic !!!", "Basic bm9jb2xvbg==", "Bearer abc", "Basic /////w==", "Basic YWxpY2U6eA== x"]
+)
+def test_a_header_that_makes_no_sense_is_refused(optional: ServerChild, header: str) -> None:
+    """Whoever tries to log in does not get in as nobody instead."""
+    assert Person(optional.url, more={"Authorization": header}).call("GET", "/ping").status == 401
+
+
+def test_wrong_passwords_are_refused_where_none_is_needed(optional: ServerChild) -> None:
+    """A wrong password, an unknown name and the password of somebody else: 401, each."""
+    assert Person(optional.url).call("GET", "/ping").status == 200
+    assert Person(optional.url, "alice", password_of("alice")).call("GET", "/ping").status == 200
+    for name, password in (("alice", "wrong"), ("mallory", password_of("alice")), ("alice", ""), ("bob", "x" * 100)):
+        refused = Person(optional.url, name, password).call("GET", "/ping")
+        assert (refused.status, refused.message) == (401, f"Authentication failed for user {name!r}")
+
+
+def test_guesses_are_slowed_down_and_noted(optional: ServerChild) -> None:
+    """The guesser of one name waits; others, and whoever has logged in before, do not."""
+    carol = Person(optional.url, "carol", password_of("carol"))
+    assert carol.call("GET", "/ping").status == 200
+    replies = [Person(optional.url, "carol", f"guess {n}").call("GET", "/ping") for n in range(FREE_FAILURES + 7)]
+    assert [reply.status for reply in replies[:FREE_FAILURES]] == [401] * FREE_FAILURES
+    waits = [int(reply.headers["retry-after"]) for reply in replies if reply.status == 429]
+    assert waits
+    assert min(waits) >= 1
+    assert carol.call("GET", "/ping").status == 200
+    assert Person(optional.url, "bob", password_of("bob")).call("GET", "/ping").status == 200
+    assert "log-in failed: user=carol address=127.0.0.1" in optional.log
+
+
+def test_a_changed_file_is_noticed(strict: ServerChild, tmp_path: Path) -> None:
+    """Who is added gets in, who is taken out does not any more; a broken file changes nothing."""
+    alice, bob = (Person(strict.url, name, password_of(name)) for name in ("alice", "bob"))
+    assert [person.call("GET", "/ping").status for person in (alice, bob)] == [200, 401]
+    write_users(tmp_path / "users", ["bob"])
+    assert [person.call("GET", "/ping").status for person in (alice, bob)] == [200, 200]
+    with (tmp_path / "users").open("a") as file:
+        file.write("carol:not bcrypt\n")
+    assert [person.call("GET", "/ping").status for person in (alice, bob)] == [200, 200]
+    assert "line 4: the password of 'carol' is not hashed with bcrypt" in strict.log
+    (tmp_path / "users").write_text("")
+    htpasswd.edit(tmp_path / "users", {"bob": htpasswd.hash_password(password_of("bob"), 4)})
+    assert [person.call("GET", "/ping").status for person in (alice, bob)] == [401, 200]
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (("--require-auth",), "require_auth needs a password file: give --auth-file"),
+        (("--enforce-access-control",), "enforce_access_control needs a password file: give --auth-file"),
+        (("--auth-file", "{}/none"), "cannot read"),
+        (("--auth-file", "{}/sha"), "sha, line 1: the password of 'bob' is not hashed with bcrypt"),
+    ],
+)
+def test_settings_that_protect_nothing_are_refused(tmp_path: Path, flags: tuple[str, ...], reason: str) -> None:
+    """A server that would refuse everybody, or nobody, does not start."""
+    (tmp_path / "sha").write_text("bob:{SHA}x\n")
+    command = [sys.executable, "-m", "torc_framework.cli.server_main", "run", "--port", "0"]
+    options = ["--database", str(tmp_path / "torc.db"), *(flag.format(tmp_path) for flag in flags)]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# --- browsers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:{port}"}, 200),
+        ({"Host": "LOCALHOST"}, 200),
+        ({"Host": "[::1]:{port}"}, 200),
+        ({"Host": "proxy.example:443"}, 200),
+        ({"Host": "evil.example:{port}"}, 403),
+        ({"Host": "127.0.0.1.evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1:{port}"}, 200),
+        ({"Origin": "https://proxy.example"}, 200),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_web_pages_of_strangers_are_refused(lone: ServerChild, headers: dict[str, str], status: int) -> None:
+    """A page may neither give this machine a name of its own nor send requests from elsewhere."""
+    filled = {name: value.format(port=lone.port) for name, value in headers.items()}
+    assert Person(lone.url, more=filled).call("GET", "/ping").status == status
+
+
+@pytest.fixture(scope="module")
+def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerChild]:
+    """A server without passwords, behind a proxy."""
+    with ServerChild(tmp_path_factory.mktemp("lone"), "--allowed-host", "proxy.example") as child:
+        yield child
+
+
+# --- what is behind the door ----------------------------------------------------------------------
+
+
+class Clock:
+    """Time that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_waits_double_up_to_a_minute_and_end_with_the_right_password() -> None:
+    """Three failures are free; then 1, 2, 4, ... seconds; success, or a quiet quarter of an hour, forgets them."""
+    clock = Clock()
+    throttle = Throttle(clock)
+    assert [throttle.begin("alice", "a") for _ in range(FREE_FAILURES + 1)] == [0.0] * (FREE_FAILURES + 1)
+    waits = []
+    for _ in range(9):
+        waits.append(throttle.begin("alice", "a"))
+        clock.now += waits[-1]
+        assert throttle.begin("alice", "a") == 0.0
+    assert waits == [min(FIRST_WAIT_S * 2**n, LONGEST_WAIT_S) for n in range(9)]
+    assert throttle.begin("alice", "b") == throttle.begin("bob", "a") == 0.0
+    throttle.succeeded("alice", "a")
+    assert [throttle.begin("alice", "a") for _ in range(FREE_FAILURES + 1)] == [0.0] * (FREE_FAILURES + 1)
+    assert throttle.begin("alice", "a") > 0
+    clock.now += FORGOTTEN_AFTER_S + 1
+    assert throttle.begin("alice", "a") == 0.0
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 3), st.floats(0, 100)), max_size=50))
+def test_the_memory_of_failures_is_bounded(attempts: list[tuple[str, int, float]]) -> None:
+    """However many names are tried, no more than so many are kept; nobody waits longer than a minute."""
+    clock = Clock()
+    throttle = Throttle(clock, max_entries=5)
+    for name, address, later in attempts:
+        clock.now += later
+        assert 0 <= throttle.begin(name, str(address)) <= LONGEST_WAIT_S
+        assert len(throttle) <= 5
+
+
+def test_a_password_is_checked_once_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Log-ins that come together share one check; a right one is remembered until its time is over."""
+    write_users(tmp_path / "users", ["alice"])
+    checked = []
+
+    def counted(password: str, hashed: str, real: Any = htpasswd.matches) -> bool:
+        checked.append(password)
+        return bool(real(password, hashed))
+
+    monkeypatch.setattr(htpasswd, "matches", counted)
+    clock = Clock()
+
+    async def log_in() -> None:
+        credentials = Credentials(UserFile(tmp_path / "users"), 60, clock)
+        key = credentials.key(b"header")
+        password = password_of("alice")
+        assert credentials.recall(key) is None
+        assert all(await asyncio.gather(*(credentials.check(key, "alice", password) for _ in range(5))))
+        assert (len(checked), credentials.recall(key)) == (1, "alice")
+        clock.now = 61
+        assert credentials.recall(key) is None
+        stranger = credentials.key(b"stranger")
+        assert not any(await asyncio.gather(*(credentials.check(stranger, "eve", password) for _ in range(5))))
+        assert credentials.recall(stranger) is None
+        assert await credentials.check(key, "alice", password)
+        os.utime(tmp_path / "users", ns=(1, 1))
+        assert credentials.recall(key) is None, "a file that was touched is read again"
+
+    asyncio.run(log_in())
