@@ -6,6 +6,7 @@ Each page is made by one function below; nothing in these pages is typed by hand
 import argparse
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,8 +91,8 @@ def events() -> str:
         for name, facts in EVENT_FACTS.items()
     ]
     return (
-        "# Events\n\nThe server stores these by itself, in the transaction of what they tell about. An event of your own "
-        "may have any `event_type`, and a `severity` of debug, info, warning or error.\n\n"
+        "# Events\n\nThe server stores these by itself, in the transaction of what they tell about. An event of your "
+        "own may have any `event_type`, and a `severity` of debug, info, warning or error.\n\n"
         + table(["type", "severity", "what happened", "values"], rows)
         + "\nIn the list of events, `data` holds the type and the values. "
         "[Watch a workflow live](../how-to/watch-a-workflow-live.md) shows the stream.\n"
@@ -136,6 +137,56 @@ def record_pages() -> str:
             )
         parts.append(table(["field", "type", "default", "set on", "meaning"], rows))
     return "\n".join(parts)
+
+
+def operations() -> str:
+    """Every operation of the HTTP API, by what it is about."""
+    from torc_framework.server.app import all_endpoints
+    from torc_framework.server.openapi import document
+
+    published = document(all_endpoints())
+    tables: dict[str, list[list[str]]] = {}
+    for path, methods in published["paths"].items():
+        for method, operation in methods.items():
+            query = [
+                f"`{p['name']}`{'' if p['required'] else '?'}" for p in operation["parameters"] if p["in"] == "query"
+            ]
+            tables.setdefault(operation["tags"][0], []).append(
+                [
+                    f"`{method.upper()} {path.removeprefix('/torc-service/v1')}`",
+                    operation["summary"],
+                    ", ".join(query),
+                    schema_name(operation.get("requestBody")),
+                    schema_name(operation["responses"]["200"]),
+                ]
+            )
+    parts = [
+        "# Operations of the HTTP API\n",
+        "Paths begin with `/torc-service/v1`. Query parameters with a question mark may be left out. Fields of bodies",
+        "and answers are listed under [Records](records.md), the others in the server's OpenAPI document,",
+        "`/torc-service/v1/openapi.json`. [HTTP API](http.md) says what all have in common.\n",
+    ]
+    for tag in sorted(tables):
+        head = ["request", "does", "query", "body", "answer"]
+        parts += [f"## {tag.replace('_', ' ').capitalize()}\n", table(head, sorted(tables[tag], key=path_first))]
+    return "\n".join(parts)
+
+
+def path_first(row: list[str]) -> tuple[str, str]:
+    """The order of operations: by path, then by method."""
+    method, _, path = row[0].strip("`").partition(" ")
+    return path, method
+
+
+def schema_name(part: Any) -> str:
+    """The name of what a body or an answer is made of."""
+    schema: Any = next(iter(part["content"].values()), {}).get("schema", {}) if part else {}
+    several = "items" in schema
+    name = (schema["items"] if several else schema).get("$ref", "").rpartition("/")[2].removesuffix("Record")
+    inner = re.fullmatch(r"(?:Short)?Page_(\w+?)(?:Record)?_", name)
+    if inner:
+        return f"page of {inner[1]}"
+    return f"list of {name or 'text'}" if several else name or {"string": "text"}.get(schema.get("type", ""), "")
 
 
 def executors() -> str:
@@ -247,6 +298,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "endings.md": exits,
     "events.md": events,
     "records.md": record_pages,
+    "operations.md": operations,
     "executors.md": executors,
     "cli.md": commands,
     "client.md": client,

@@ -17,7 +17,7 @@ from torc_framework.server.additions import ADDITION_ENDPOINTS
 from torc_framework.server.answers import STATUS_OF, RequestError, error_answer, misunderstood, refused
 from torc_framework.server.auth import add_door
 from torc_framework.server.crud import record_endpoints
-from torc_framework.server.endpoints import mount
+from torc_framework.server.endpoints import Endpoint, mount
 from torc_framework.server.health import Health
 from torc_framework.server.hot import Hot
 from torc_framework.server.limits import BodyLimits
@@ -33,6 +33,11 @@ from torc_framework.store.database import Database
 CONTRACT_VERSION: Final = "0.10.0"
 """Version of Torc's HTTP contract; its clients compare it with their own."""
 _log = logging.getLogger("torc.server")
+
+
+def all_endpoints() -> list[Endpoint]:
+    """Return everything that is mounted from declarations."""
+    return [*WORKFLOW_ENDPOINTS, *STEP_ENDPOINTS, *ADDITION_ENDPOINTS, *record_endpoints(), *ACCESS_ENDPOINTS]
 
 
 def create_app(settings: ServerSettings, database: Database | None = None) -> FastAPI:
@@ -72,10 +77,9 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     app.router.routes[:0] = [route for part in by_hand for route in part.routes()]
     app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)
     app.add_api_route(f"{API_PREFIX}/version", _version, include_in_schema=False)
-    endpoints = [*WORKFLOW_ENDPOINTS, *STEP_ENDPOINTS, *ADDITION_ENDPOINTS, *record_endpoints(), *ACCESS_ENDPOINTS]
-    mount(app, database, endpoints)
+    mount(app, database, all_endpoints())
     traffic.know(app.routes)
-    app.openapi = lambda: _document(endpoints)  # type: ignore[method-assign]
+    app.openapi = _document  # type: ignore[method-assign]
     for kind in STATUS_OF:
         app.add_exception_handler(kind, refused)
     app.add_exception_handler(RequestError, misunderstood)
@@ -96,10 +100,10 @@ async def _version() -> str:
     return f"{CONTRACT_VERSION} (torc-framework {__version__})"
 
 
-def _document(endpoints: list[Any]) -> dict[str, Any]:
+def _document() -> dict[str, Any]:
     from torc_framework.server.openapi import document
 
-    return document(endpoints)
+    return document(all_endpoints())
 
 
 def _no_such_path(_request: Request, error: Exception) -> Response:

@@ -31,6 +31,7 @@ from torc_framework.store.resources import (
     FAILURE_HANDLERS,
     FILES,
     IN_WORKFLOWS,
+    RESOURCE_REQUIREMENTS,
     USER_DATA,
     WORKFLOWS,
     link_user_data,
@@ -100,7 +101,9 @@ def _endpoints(resource: Resource) -> Iterator[Endpoint]:
     kind, tags = resource.record, [resource.path]
     name = resource.kind[0].lower() + resource.kind[1:]
     several = resource.path.replace("_", " ")
-    a_record = f"{'some' if resource is USER_DATA else 'a'} {name}"
+    plural = resource in (USER_DATA, RESOURCE_REQUIREMENTS)
+    a_record = name if plural else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    as_it_was = "them as they were" if plural else "it as it was"
     in_workflow = {} if resource is WORKFLOWS else _IN_WORKFLOW
     new, listed, mine, changed = _scopes(resource)
 
@@ -121,7 +124,7 @@ def _endpoints(resource: Resource) -> Iterator[Endpoint]:
     )
     yield endpoint("GET", one, lambda tx, call: records.get(tx, resource, call.id), f"Get {a_record}.")
     yield endpoint("PUT", one, _update(resource), f"Change {a_record}.", body=kind, partial=True, scope=changed)
-    yield endpoint("DELETE", one, _delete(resource), f"Delete {a_record}; answers it as it was.")
+    yield endpoint("DELETE", one, _delete(resource), f"Delete {a_record}; answers {as_it_was}.")
     if in_workflow:
         counted = _COUNTED.get(resource.path, a.DeletedCount)
         yield endpoint(
