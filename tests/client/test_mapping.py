@@ -144,6 +144,17 @@ def test_a_function_and_its_module_may_be_given_themselves(api: TorcClient, work
     assert data["input_x1"]["module"] == "math"
 
 
+def test_the_function_of_the_results_may_be_of_another_module(api: TorcClient, workflow: int) -> None:
+    """Given itself; its name alone means the module of the first."""
+    import statistics
+
+    map_function_to_jobs(api, workflow, None, math.pow, [2], postprocess_func=statistics.mean)
+    map_function_to_jobs(api, workflow, None, math.pow, [2], postprocess_func="sqrt", name_prefix="x")
+    _, data = everything(api, workflow)
+    assert data["input_postprocess"] == {"module": "statistics", "func": "mean", "job_name": "postprocess"}
+    assert data["input_xpostprocess"] == {"module": "math", "func": "sqrt", "job_name": "xpostprocess"}
+
+
 def test_a_generator_is_a_list_of_inputs(api: TorcClient, workflow: int) -> None:
     assert len(map_function_to_jobs(api, workflow, math, "pow", (n for n in range(3)))) == 3
 

@@ -144,6 +144,21 @@ def test_failures_are_told(server: str, torc: Any, project: Path) -> None:
         assert "the result of physics.unstorable cannot be stored as JSON" in output["unstorable1"][0]
 
 
+def test_a_module_that_broke_meanwhile_is_told(server: str, torc: Any, project: Path) -> None:
+    """With the traceback of its import, as an error of the user's code."""
+    with make_api(server) as api:
+        wid = api.create(WorkflowRecord(name="w", user="tester")).id
+        assert wid is not None
+        (job,) = map_function_to_jobs(api, wid, "physics", "plain", [1], module_directory=project)
+    (project / "physics.py").write_text("import absent_dependency\n")
+    assert torc("run", wid, env={"TORC_API_URL": server}).returncode == 1
+    (said,) = (path.read_text() for path in project.glob(f"output/job_stdio/*_j{job.id}_*.e"))
+    assert said.splitlines()[-2:] == [
+        "ModuleNotFoundError: No module named 'absent_dependency'",
+        "Error: physics.plain failed",
+    ]
+
+
 def test_the_embedded_server_serves_mapped_jobs(torc: Any, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The workflow was made on another server over the same database."""
     monkeypatch.chdir(project)

@@ -12,7 +12,7 @@ from torc_framework.models.records import UserDataRecord
 
 
 class FunctionError(Exception):
-    """The user's function raised ``__cause__``."""
+    """The user's function, or the import of its module, raised ``__cause__``."""
 
 
 def run_function(api: TorcClient, workflow_id: int, job_id: int, job_name: str) -> None:
@@ -72,7 +72,12 @@ def _perform(
     if len(outputs) != 1 or outputs[0].id is None:
         raise UserError(f"the job must have one output for the result of {name}, but it has {len(outputs)}")
     with importable(call.get("module_directory")):
-        function = load(call["module"], call["func"])
+        try:
+            function = load(call["module"], call["func"])
+        except UserError:
+            raise
+        except Exception as error:
+            raise FunctionError(name) from error
         values = arguments(function)
         try:
             result = function(*values)

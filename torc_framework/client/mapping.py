@@ -53,8 +53,8 @@ def map_function_to_jobs(
         params: Inputs: anything that JSON can hold, and dataclasses, attrs classes and pydantic models. A
             function whose second parameter is annotated with such a class gets an instance of it, others
             get plain values.
-        postprocess_func: Function of the same module that is called with the list of all results, in the
-            order of ``params``, when all jobs have completed. Functions that return nothing have ``{}`` there.
+        postprocess_func: Function, or name of one of the same module, that is called with the list of all
+            results, in the order of ``params``, when all jobs have completed. What returned nothing is ``{}``.
         module_directory: Folder of the module, if jobs would not find it otherwise.
         resource_requirements_id: What each job asks for.
         scheduler_id: Scheduler that each job is bound to.
@@ -69,36 +69,25 @@ def map_function_to_jobs(
         UserError: a function cannot be imported or does not take its arguments, or a value does not fit.
         ApiError: the server refused; nothing was added.
     """
-    module_name, func_name = name_of(module, func)
     directory = None if module_directory is None else str(Path(module_directory).expanduser().resolve())
-    common = {"module": module_name} | ({} if directory is None else {"module_directory": directory})
     with importable(directory):
-        function = load(module_name, func_name)
-        require_arguments(function, "job_name", "params")
-        inputs = _plain_inputs(params, annotation_of(function, 1))
-        post_name = None if postprocess_func is None else name_of(module, postprocess_func)[1]
-        if post_name is not None:
-            require_arguments(load(module_name, post_name), "results")
+        named = _named(module, func, "job_name", "params")
+        inputs = _plain_inputs(params, annotation_of(load(*named), 1))
+        gatherer = None
+        if postprocess_func is not None:
+            of = named[0] if module is None and isinstance(postprocess_func, str) else module
+            gatherer = _named(of, postprocess_func, "results")
 
-    shared: dict[str, Any] = {"resource_requirements_id": resource_requirements_id, "scheduler_id": scheduler_id}
-    data: list[UserDataRecord] = []
-    jobs: list[AddedJob] = []
+    build = _Builder(directory, {"resource_requirements_id": resource_requirements_id, "scheduler_id": scheduler_id})
     for number, plain in enumerate(inputs, start_index):
         name = f"{name_prefix}{number}"
-        call = {**common, "func": func_name, "params": plain, "job_name": name}
-        jobs.append(
-            AddedJob(name, RUN_FUNCTION, input_user_data=[len(data)], output_user_data=[len(data) + 1], **shared)
-        )
-        data += [_record(input_name(name), call), _record(f"output_{name}", {})]
-    if post_name is not None:
+        build.add(name, RUN_FUNCTION, named, f"output_{name}", params=plain)
+    if gatherer is not None:
         name = f"{name_prefix}postprocess"
-        results = [len(data), *(job.output_user_data[0] for job in jobs)]
-        jobs.append(
-            AddedJob(name, RUN_POSTPROCESS, input_user_data=results, output_user_data=[len(data) + 1], **shared)
-        )
-        call = {**common, "func": post_name, "job_name": name}
-        data += [_record(input_name(name), call), _record(f"{name}_result", {})]
-    added = api.add(workflow_id, Addition(jobs, data, list(depends_on_job_ids or ())))
+        results = [job.output_user_data[0] for job in build.jobs]
+        build.add(name, RUN_POSTPROCESS, gatherer, f"{name}_result", results)
+    awaited = list(depends_on_job_ids or ())
+    added = api.add(workflow_id, Addition(build.jobs, build.user_data, awaited))
     return [
         JobRecord(
             id=job_id,
@@ -106,13 +95,46 @@ def map_function_to_jobs(
             name=job.name,
             command=job.command,
             status="uninitialized",
-            depends_on_job_ids=list(depends_on_job_ids or ()) or None,
+            depends_on_job_ids=awaited or None,
             input_user_data_ids=sorted(added.user_data_ids[position] for position in job.input_user_data),
             output_user_data_ids=[added.user_data_ids[position] for position in job.output_user_data],
-            **shared,
+            resource_requirements_id=resource_requirements_id,
+            scheduler_id=scheduler_id,
         )
-        for job_id, job in zip(added.job_ids, jobs, strict=True)
+        for job_id, job in zip(added.job_ids, build.jobs, strict=True)
     ]
+
+
+def _named(module: str | ModuleType | None, func: str | Callable[..., Any], *arguments: str) -> tuple[str, str]:
+    """Return the names of a function's module and of itself; it is there and takes these arguments."""
+    names = name_of(module, func)
+    require_arguments(load(*names), *arguments)
+    return names
+
+
+class _Builder:
+    """Jobs that call functions, with the user data that says what they call and that takes the results."""
+
+    def __init__(self, directory: str | None, shared: dict[str, Any]) -> None:
+        self.jobs: list[AddedJob] = []
+        self.user_data: list[UserDataRecord] = []
+        self._directory = {} if directory is None else {"module_directory": directory}
+        self._shared = shared
+
+    def add(
+        self, job: str, command: str, named: tuple[str, str], output: str, results: Iterable[int] = (), **more: Any
+    ) -> None:
+        """Add a job; ``results`` are the positions of user data that it reads besides what it is to call."""
+        module, func = named
+        call = {"module": module, **self._directory, "func": func, "job_name": job, **more}
+        first = len(self.user_data)
+        self.user_data += [
+            UserDataRecord(workflow_id=0, name=input_name(job), data=call),
+            UserDataRecord(workflow_id=0, name=output, data={}),
+        ]
+        self.jobs.append(
+            AddedJob(job, command, input_user_data=[first, *results], output_user_data=[first + 1], **self._shared)
+        )
 
 
 def _plain_inputs(params: Iterable[Any], annotation: Any) -> list[Any]:
@@ -128,7 +150,3 @@ def _plain_inputs(params: Iterable[Any], annotation: Any) -> list[Any]:
     if not inputs:
         raise UserError("params holds no inputs, so there is nothing to do")
     return inputs
-
-
-def _record(name: str, data: Any) -> UserDataRecord:
-    return UserDataRecord(workflow_id=0, name=name, data=data)
