@@ -21,7 +21,7 @@ with warnings.catch_warnings():
     from schemathesis.checks import not_a_server_error
     from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
-EXAMPLES = 6
+EXAMPLES = 4
 """Requests for each of the more than a hundred operations; with a few hundred it runs for an hour."""
 CHECKS: list[Callable[..., Any]] = [not_a_server_error, content_type_conformance, response_schema_conformance]
 LABELS = [status.label for status in JobStatus]

@@ -180,12 +180,10 @@ def _show(session: Session, event: "StreamedEvent") -> None:
     if session.wants_json:
         print(json_line(event), flush=True)
         return
-    data: Any = event.data
-    shown = (
-        " ".join(f"{key}={value}" for key, value in data.items() if value is not None)
-        if isinstance(data, dict)
-        else data
-    )
+    shown: Any = event.data
+    if isinstance(shown, dict):
+        said = {key: value for key, value in shown.items() if value is not None and key != "severity"}
+        shown = " ".join(f"{key}={value}" for key, value in said.items())
     print(f"{_moment(event.timestamp)} {event.severity:<7} {event.event_type} {shown}".rstrip(), flush=True)
 
 
