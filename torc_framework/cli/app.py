@@ -28,6 +28,8 @@ BUILT_IN: Final = {
     "plot-resources": ("torc_framework.cli.plot_resources", "Plot what jobs used over time."),
     "access-groups": ("torc_framework.cli.access_groups", "Groups of people who share workflows."),
     "plugins": ("torc_framework.cli.plugins", "Installed plugins: who provides what."),
+    "config": ("torc_framework.cli.config", "Settings: which there are, what they are, where they come from."),
+    "completions": ("torc_framework.cli.completions", "Print what makes a shell complete torc's command lines."),
     "ping": ("torc_framework.cli.ping", "Ask whether the server is there."),
 }
 """Commands of the core: module with an ``app``, and the line for help."""
@@ -49,6 +51,11 @@ def _option(*flags: str, hidden: bool, **facts: Any) -> Any:
     return typer.Option(*flags, expose_value=False, is_eager=True, callback=_note, hidden=hidden, **facts)
 
 
+def _words(*words: str) -> Callable[[str], list[str]]:
+    """Return what completes one of a few words."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
 def options_of_function(function: Callable[..., Any]) -> list[Any]:
     """Return the options that a function's annotations declare, for a command that is made otherwise."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -63,7 +70,12 @@ def global_options(*, hidden: bool) -> tuple[Any, ...]:
 
     def declared(
         *,
-        format_: Annotated[str | None, option("-f", "--format", metavar="table|json", help="Output format.")] = None,
+        format_: Annotated[
+            str | None,
+            option(
+                "-f", "--format", metavar="table|json", help="Output format.", autocompletion=_words("table", "json")
+            ),
+        ] = None,
         url: Annotated[
             str | None, option("--url", metavar="URL", help="Server (else TORC_API_URL, else an embedded one).")
         ] = None,
@@ -77,10 +89,16 @@ def global_options(*, hidden: bool) -> tuple[Any, ...]:
             bool, option("--prompt-password", help="Ask for the password, whatever the environment says.")
         ] = False,
         database: Annotated[
-            str | None, option("--database", metavar="PATH", help="Database of the embedded server.")
+            str | None, option("--database", metavar="PATH", help="Database of the embedded server: a file, or a URL.")
         ] = None,
         log_level: Annotated[
-            str | None, option("--log-level", metavar="LEVEL", help="error, warn, info, debug or trace.")
+            str | None,
+            option(
+                "--log-level",
+                metavar="LEVEL",
+                help="error, warn, info, debug or trace.",
+                autocompletion=_words("error", "warn", "info", "debug", "trace"),
+            ),
         ] = None,
         disable_plugin: Annotated[
             list[str] | None, option("--disable-plugin", metavar="NAME", help="Leave a plugin out; may be repeated.")

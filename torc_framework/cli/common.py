@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from torc_framework.cli import live
 from torc_framework.cli.output import Column, print_json, print_pairs, print_table
 from torc_framework.cli.session import Session
 from torc_framework.errors import UserError
@@ -13,7 +14,12 @@ from torc_framework.models.records import Record, WorkflowRecord, field_names
 
 _R = TypeVar("_R", bound=Record)
 
-WorkflowId = Annotated[int | None, typer.Argument(metavar="[WORKFLOW_ID]", help="The workflow; asked for if left out.")]
+WorkflowId = Annotated[
+    int | None,
+    typer.Argument(
+        metavar="[WORKFLOW_ID]", help="The workflow; asked for if left out.", autocompletion=live.workflow_ids
+    ),
+]
 RecordId = Annotated[int, typer.Argument(metavar="ID", help="Its id.")]
 Limit = Annotated[int, typer.Option("--limit", "-l", min=0, help="Most records to return.")]
 Offset = Annotated[int, typer.Option("--offset", min=0, help="Records to skip.")]

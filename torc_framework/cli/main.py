@@ -1,5 +1,6 @@
 """The program ``torc``: runs a command, and turns every end it can have into an exit code and at most one message."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -12,6 +13,9 @@ from torc_framework.errors import ExitStatus, TorcError
 
 if TYPE_CHECKING:
     from torc_framework.cli.session import Session
+
+COMPLETE_VARIABLE = "_TORC_COMPLETE"
+"""Environment variable by which a shell's script asks for completions instead of running a command."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +41,7 @@ def _run(arguments: list[str]) -> int:
     session = Session()
     try:
         with session:
-            code = _dispatch(arguments, session)
+            code = _complete(session) if COMPLETE_VARIABLE in os.environ else _dispatch(arguments, session)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (head, less) has seen enough. Python would complain again while it closes stdout.
@@ -51,6 +55,18 @@ def _run(arguments: list[str]) -> int:
         hint = "an internal error, not your doing; --debug shows where"
         return _report(session, error, f"{type(error).__name__}: {error} ({hint})", ExitStatus.FAILED)
     return code
+
+
+def _complete(session: "Session") -> int:
+    """Answer the question of a shell that completes a command line; say nothing if there is no answer."""
+    from typer._completion_classes import completion_init
+
+    from torc_framework.cli.app import root_command
+
+    completion_init()
+    with contextlib.suppress(Exception):  # whoever is typing is not disturbed by an error
+        root_command().main([], prog_name="torc", standalone_mode=False, obj=session)  # ends the process
+    return ExitStatus.FAILED
 
 
 def _dispatch(arguments: list[str], session: "Session") -> int:

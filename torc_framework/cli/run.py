@@ -12,6 +12,7 @@ import typer
 from torc_framework.cli.app import single
 from torc_framework.cli.common import session_of
 from torc_framework.cli.executor_flags import ExecutorCommand, executor_options
+from torc_framework.cli.live import executors, spec_or_id
 from torc_framework.cli.session import Session
 from torc_framework.errors import ExitStatus, UserError
 
@@ -29,7 +30,8 @@ PollInterval = Annotated[
 ]
 OutputDir = Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder for logs (default: output).")]
 ExecutorName = Annotated[
-    str | None, typer.Option("--executor", metavar="NAME", help="Who runs the jobs (default: local).")
+    str | None,
+    typer.Option("--executor", metavar="NAME", help="Who runs the jobs (default: local).", autocompletion=executors),
 ]
 TimeLimit = Annotated[str | None, typer.Option("--time-limit", metavar="DURATION", help="Stop after, such as PT2H.")]
 TermLead = Annotated[
@@ -39,7 +41,10 @@ TermLead = Annotated[
 
 def run(
     ctx: typer.Context,
-    workflow: Annotated[str, typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.")],
+    workflow: Annotated[
+        str,
+        typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.", autocompletion=spec_or_id),
+    ],
     *,
     max_parallel_jobs: MaxParallelJobs = None,
     num_cpus: NumCpus = None,

@@ -1,0 +1,195 @@
+"""``torc config``: what is set, where that comes from, and whether it is right."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from torc_framework.cli.app import App
+from torc_framework.cli.common import session_of
+from torc_framework.cli.output import print_json, print_table
+from torc_framework.errors import ExitStatus, UserError
+
+if TYPE_CHECKING:
+    from torc_framework.config import Config, Finding
+    from torc_framework.models.settings import Leaf
+
+app = App("Settings: which there are, what they are, and where they come from.")
+
+HIDDEN = "***"
+"""Stands for a secret that is set."""
+
+
+class Place(StrEnum):
+    """Where a configuration file may be."""
+
+    SYSTEM = "system"
+    USER = "user"
+    LOCAL = "local"
+
+
+@app.command("show")
+def show(ctx: typer.Context) -> None:
+    """Show every setting in force, as TOML, with the place it comes from."""
+    session = session_of(ctx)
+    config = session.config
+    found = [(leaf, _shown(leaf, config.value(leaf)), config.origin(leaf)) for leaf in config.settings()]
+    options = [(key, value, origin) for key, value, origin in config.options()]
+    if session.wants_json:
+        document: dict[str, Any] = {}
+        for path, value in [*((leaf.path, value) for leaf, value, _ in found), *((key, v) for key, v, _ in options)]:
+            table = document
+            for name in path[:-1]:
+                table = table.setdefault(name, {})
+            table[path[-1]] = value
+        origins = [*((leaf.path, origin) for leaf, _, origin in found), *((key, origin) for key, _, origin in options)]
+        document["origins"] = {".".join(path): origin for path, origin in origins if origin != "default"}
+        print_json(document)
+        return
+    for leaf, value, origin in found:
+        if value is None:
+            print(f"# {leaf.key} is not set")
+        else:
+            print(f"{leaf.key} = {_toml(value)}" + ("" if origin == "default" else f"  # {origin}"))
+    for path, value, origin in options:
+        print(f"{'.'.join(path)} = {_toml(value)}  # {origin}")
+
+
+def _shown(leaf: "Leaf", value: Any) -> Any:
+    """Return a value as it may be shown: no secrets, plain types."""
+    import re
+
+    import attrs
+
+    if leaf.facts.secret and value is not None:
+        return HIDDEN
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple):
+        return [attrs.asdict(row) if attrs.has(type(row)) else row for row in value]
+    return re.sub(r"(\w://[^/@\s:]*):[^/@\s]*@", rf"\1:{HIDDEN}@", value) if isinstance(value, str) else value
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML writes it."""
+    import json
+
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items() if item is not None) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+
+
+@app.command("paths")
+def paths(ctx: typer.Context) -> None:
+    """Show where configuration files may be, the weakest first, and which are there."""
+    from torc_framework.config import candidates
+
+    rows = [{"place": place, "path": str(path), "exists": path.is_file()} for place, path in candidates().items()]
+    if session_of(ctx).wants_json:
+        print_json(rows)
+        return
+    columns = [("Place", "place"), ("Path", "path"), ("Found", "exists")]
+    print_table([(title, _item(name)) for title, name in columns], rows)
+    print("Environment variables win over files: TORC_CLIENT__API_URL is api_url of the section [client].")
+    if not any(row["exists"] for row in rows):
+        print("There is no file yet; 'torc config init --user' writes one.")
+
+
+def _item(name: str) -> Any:
+    return lambda row: {True: "yes", False: "no"}.get(row[name], row[name])
+
+
+@app.command("init")
+def init(
+    ctx: typer.Context,
+    *,
+    user: Annotated[bool, typer.Option("--user", help="Your file, for all that you do.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="The file for everybody on this machine.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="torc.toml of the present folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Write a configuration file in which every setting stands, commented out, with its default and meaning."""
+    from torc_framework.config import candidates
+
+    chosen = [place for place, wanted in ((Place.USER, user), (Place.SYSTEM, system), (Place.LOCAL, local)) if wanted]
+    if len(chosen) != 1:
+        raise UserError("which file? give one of --user, --system, --local; 'torc config paths' shows where they are")
+    path = candidates()[chosen[0]]
+    if path.exists() and not force:
+        raise UserError(f"{path} is there already; --force writes over it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(template()) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
+    if session_of(ctx).wants_json:
+        print_json({"path": str(path)})
+    else:
+        print(f"Wrote {path}")
+
+
+def template() -> Iterator[str]:
+    """Yield the lines of a file in which nothing is set."""
+    from torc_framework.config.sections import Sections
+    from torc_framework.models.settings import leaves
+
+    yield "# Settings of torc. Take the # from a line to set what it says; 'torc config validate' checks the file."
+    section: tuple[str, ...] = ()
+    for leaf in leaves(Sections):
+        if "NAME" in leaf.path:
+            continue
+        if leaf.path[:-1] != section:
+            section = leaf.path[:-1]
+            yield f"\n[{'.'.join(section)}]"
+        unit = f" [{leaf.facts.unit}]" if leaf.facts.unit else ""
+        choices = f" One of {', '.join(leaf.facts.choices)}." if leaf.facts.choices else ""
+        yield f"# {leaf.facts.doc}{unit}{choices}"
+        yield f"# {leaf.path[-1]} = " + ("..." if leaf.default is None else _toml(leaf.default))
+
+
+@app.command("validate")
+def validate(ctx: typer.Context) -> None:
+    """Check every file and variable; exit code 2 if anything is wrong."""
+    from torc_framework.config import Config
+
+    session = session_of(ctx)
+    config, findings = Config.examine()
+    notes = []
+    for name in config.executors:
+        found = _check_executor(config, name)
+        if found is None:
+            notes.append(f"executor.{name}: no executor of this name is installed")
+        else:
+            findings += found
+    if session.wants_json:
+        files = [str(path) for path in config.files]
+        print_json({"is_valid": not findings, "files": files, "findings": findings, "notes": notes})
+    else:
+        print(f"Files: {', '.join(map(str, config.files)) or 'none'}")
+        for line in [*findings, *notes]:
+            print(line)
+        print(f"{len(findings)} error(s)" if findings else "The configuration is valid.")
+    if findings:
+        raise typer.Exit(int(ExitStatus.USAGE))
+
+
+def _check_executor(config: "Config", name: str) -> "list[Finding] | None":
+    """Return what is wrong with the options of an executor; None if it is not installed."""
+    from torc_framework.cli.executor_flags import scalar_type
+    from torc_framework.config import WrongConfigError
+    from torc_framework.executors import options_of
+    from torc_framework.plugins import PluginManager
+
+    executors = {known.replace("-", "_"): executor for known, executor in PluginManager.load().executors().items()}
+    if name not in executors:
+        return None
+    kinds = {facts.name: scalar_type(facts.type) for facts in options_of(executors[name].Options)}
+    try:
+        config.executor_options(executors[name].name, kinds)
+    except WrongConfigError as error:
+        return error.findings
+    return []
