@@ -221,3 +221,25 @@ def test_a_result_waits_for_a_server_that_is_away(work: Path, torc_env: dict[str
             assert result.data == "kept"
     finally:
         server.kill()
+
+
+def test_functions_that_torcs_own_client_mapped_run_too(
+    torc: Any, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its jobs call its own program, which finds the embedded server."""
+    official = pytest.importorskip("torc.api", reason="torc-client does not install on Python 3.14")
+    models = pytest.importorskip("torc.openapi_client")
+    (project / "official_simulation.py").write_text(
+        "def run(job_name, params):\n    return {'twice': 2 * params['x']}\n"
+        "def collect(results):\n    return {'sum': sum(result['twice'] for result in results)}\n"
+    )
+    monkeypatch.chdir(project)
+    with running_server(project) as url:
+        api = official.make_api(url)
+        wid = api.create_workflow(models.WorkflowModel(name="w", user="tester")).id
+        inputs = [{"x": 1}, {"x": 2}]
+        official.map_function_to_jobs(api, wid, "official_simulation", "run", inputs, postprocess_func="collect")
+    done = torc("run", wid, "--database", "torc.db")
+    assert done.returncode == 0, done.stdout + done.stderr
+    listed = torc("user-data", "list", wid, "--name", "postprocess_result", "-f", "json", "--database", "torc.db")
+    assert [record["data"] for record in json.loads(listed.stdout)["user_data"]] == [{"sum": 6}]
