@@ -3,9 +3,12 @@
 usage: python3 tests/all.py [pytest arguments]
 
 Any Python 3.11 or newer will do to start it; nothing outside the checkout is changed. With
-``CI=true`` a test that lacks a service fails instead of being skipped.
+``CI=true`` a test that lacks a service fails instead of being skipped; so there, where it may (as
+root on Debian), this installs the services first.
 """
 
+import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -22,6 +25,31 @@ CHECKS = [
     ["docs/generate.py", "--check"],
 ]
 PYTEST = ["-m", "pytest", "-n", "auto", "--dist", "worksteal"]
+
+SERVICES: dict[str, tuple[str, ...]] = {
+    "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "postgresql": ("initdb", "/usr/lib/postgresql/*/bin/initdb"),
+}
+"""Debian packages of what tests run, and where the program is by which they are known to be there: a name or a path."""
+
+
+def is_there(program: str) -> bool:
+    """Say whether there is such a program."""
+    if program.startswith("/"):
+        return any(Path("/").glob(program.removeprefix("/")))
+    return shutil.which(program) is not None
+
+
+def install_services() -> None:
+    """Install the packages that are missing; whatever goes wrong, the tests that need them will tell."""
+    missing = [package for package, programs in SERVICES.items() if not any(map(is_there, programs))]
+    if not missing or os.environ.get("CI") != "true" or os.geteuid() != 0 or not is_there("apt-get"):
+        return
+    install = ["install", "--yes", "--quiet", "--no-install-recommends", *missing]
+    for arguments in (["update", "--quiet"], install):
+        print("+ apt-get", *arguments, flush=True)
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(["apt-get", *arguments], env=environment, stdout=subprocess.DEVNULL, check=False)
 
 
 def step(arguments: list[str]) -> int:
@@ -45,6 +73,7 @@ def main() -> int:
         make_environment()
     if status := step(INSTALL):
         return status
+    install_services()
     # All steps run, so that one look at the output shows everything that is wrong.
     statuses = [step(arguments) for arguments in [*CHECKS, [*PYTEST, *sys.argv[1:]]]]
     return next((status for status in statuses if status), 0)

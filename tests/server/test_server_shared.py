@@ -50,9 +50,11 @@ class Server:
 
 
 @pytest.fixture
-def servers(tmp_path: Path, url: str) -> Iterator[list[Server]]:
+def servers(tmp_path: Path, url: str, make_api: Any) -> Iterator[list[Server]]:
     """Two servers that were started at once on an empty database."""
     started = [Server(tmp_path / str(n), url) for n in range(2)]
+    for server in started:
+        make_api(server.url).ok("GET", "/ping")
     yield started
     for server in started:
         server.end()

@@ -178,6 +178,16 @@ def test_events_can_be_looked_into_whatever_they_tell(database: Database) -> Non
     assert [event["data"]["reason"] for event in found] == ["a\ufffdb"]
 
 
+def test_a_reason_with_a_nul_costs_no_result(bench: Any) -> None:
+    """Whatever a plugin quotes as the reason: the runner would send the report again and again."""
+    bench.plan(1)
+    bench.start(0)
+    bench.end(0, "failed", 1, reason="Killed\0?", observation={"quoted": "\0"})
+    (result,) = bench.results()
+    assert (result["reason"], result["observation"]) == ("Killed\ufffd?", {"quoted": "\0"})
+    assert bench.events("job_failed")[0]["reason"] == "Killed\ufffd?"
+
+
 def test_lists_are_sorted_alike(own: Database, sqlite: Database) -> None:
     """By code points, nothing first, on both; filters that look into a text ignore case."""
     texts = ["b", "A", "ä", "a", "Z", "_", None, "", "é", "1"]

@@ -307,7 +307,7 @@ def _result_row(result_id: int, report: EndedReport, now: Conversation) -> Row:
         report.exit_code,
         report.signal,
         report.exit_class,
-        report.reason,
+        report.reason and report.reason.replace("\0", "\ufffd"),  # PostgreSQL has no NUL; the rest must not be lost
         report.cpu_time_s,
         observation,
     )
