@@ -292,6 +292,13 @@ def client() -> str:
     return client_page.client()
 
 
+def configuration() -> str:
+    """Every setting."""
+    import config_page
+
+    return config_page.page(table)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "hooks.md": hooks,
     "statuses.md": statuses,
@@ -301,6 +308,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "operations.md": operations,
     "executors.md": executors,
     "cli.md": commands,
+    "configuration.md": configuration,
     "client.md": client,
     "spec.md": spec,
 }

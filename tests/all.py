@@ -28,7 +28,11 @@ PYTEST = ["-m", "pytest", "-n", "auto", "--dist", "worksteal"]
 
 SERVICES: dict[str, tuple[str, ...]] = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "elvish": ("elvish",),
+    "fish": ("fish",),
     "postgresql": ("initdb", "/usr/lib/postgresql/*/bin/initdb"),
+    "systemd": ("systemd-analyze",),
+    "zsh": ("zsh",),
 }
 """Debian packages of what tests run, and where the program is by which they are known to be there: a name or a path."""
 

@@ -1,0 +1,83 @@
+"""The page of all settings, from their declarations."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from attrs import NOTHING, fields
+
+from torc_framework.cli.app import BUILT_IN
+from torc_framework.config.sections import Sections
+from torc_framework.models.settings import Leaf, kind_name, kind_of, leaves, section_of
+from torc_framework.models.sites import Partition
+
+INTRO = """\
+# Configuration
+
+Settings come from these places; later ones win:
+
+1. `/etc/torc/config.toml`, for everybody on a machine;
+2. `torc/config.toml` in your configuration folder (`~/.config` on Linux), for all that you do;
+3. `torc.toml` in the present folder, for one project;
+4. environment variables;
+5. flags.
+
+The variable of a key is its name in capitals, `__` between sections: `num_cpus` under `[client.run]` is
+`TORC_CLIENT__RUN__NUM_CPUS`. Lists are separated by commas there. The short variables named below do the same and lose
+against the long ones. Keys that are not listed, values of another type and values out of range are errors; nothing
+else is done then. Options of executors are under `[executor.NAME]`; see [Executors](executors.md).
+"""
+COMMANDS = {"client.slurm": "slurm", "client.hpc": "hpc", "client.watch": "watch", "dash": "dash"}
+"""Commands that the settings of a section are for."""
+
+
+def page(table: Any) -> str:
+    """Return the page; ``table`` makes a Markdown table."""
+    sections: dict[str, list[Leaf]] = {}
+    for leaf in leaves(Sections):
+        sections.setdefault(".".join(leaf.path[:-1]), []).append(leaf)
+    parts = [INTRO]
+    for name, found in sections.items():
+        parts.append(f"## `[{name}]`\n")
+        parts += [f"{line}\n" for line in _about(name)]
+        parts.append(table(["key", "type", "default", "meaning"], [_row(leaf, name) for leaf in found]))
+    rows = [_row(leaf, "") for leaf in leaves(Partition)]
+    parts.append("## `[[client.hpc.custom_profiles.NAME.partitions]]`\n")
+    parts.append(table(["key", "type", "default", "meaning"], rows))
+    return "\n".join(parts)
+
+
+def _about(name: str) -> list[str]:
+    """Return the sentence of a section's class, and whether anything uses the section."""
+    owner: Any = Sections
+    for part in name.split("."):
+        if part != "NAME":
+            owner = section_of(kind_of(next(found for found in fields(owner) if found.name == part)))
+    lines = [(owner.__doc__ or "").splitlines()[0].replace("``", "`")]
+    command = next((word for prefix, word in COMMANDS.items() if name.startswith(prefix)), None)
+    if command is not None and command not in BUILT_IN:
+        lines.append("*Checked; nothing in the core uses it yet.*")
+    return lines
+
+
+def _row(leaf: Leaf, section: str) -> list[str]:
+    facts = leaf.facts
+    notes = [facts.doc]
+    if facts.unit:
+        notes.append(f"Unit: {facts.unit}.")
+    if facts.choices:
+        notes.append(f"One of {', '.join(f'`{choice}`' for choice in facts.choices)}.")
+    if section.startswith("server"):
+        flags = facts.flags or ("--" + leaf.path[-1].replace("_", "-"),)
+        notes.append(f"Flag: {', '.join(f'`{flag}`' for flag in flags)}.")
+    if facts.variables:
+        notes.append(f"Short: {', '.join(f'`{name}`' for name in facts.variables)}.")
+    return [f"`{leaf.path[-1]}`", kind_name(leaf.kind), _default(leaf.default), " ".join(notes)]
+
+
+def _default(value: Any) -> str:
+    if value is NOTHING:
+        return "required"
+    if value is None:
+        return ""
+    return f"`{json.dumps(str(value) if isinstance(value, Path) else value)}`"
