@@ -141,7 +141,7 @@ ANYBODY: Final[dict[str, Any]] = {
     "GET /users/bob/groups": None,
     "GET /workflows": None,
     "POST /workflows": {"name": "own", "user": "{me}"},
-    "POST /workflows/from_plan": {"workflow": {"name": "own", "user": "{me}"}},
+    "POST /workflows/from_plan": {"workflow": {"name": "own", "user": "{me}"}, "jobs": []},
     "GET /access_check/{workflows}/{me}": None,
 }
 """For everybody who has logged in."""

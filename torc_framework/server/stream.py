@@ -27,7 +27,7 @@ from torc_framework.server.settings import API_PREFIX, LimitSettings
 from torc_framework.server.waiting import WaitingRoom
 from torc_framework.store.access import Caller, check_workflow
 from torc_framework.store.database import Database
-from torc_framework.store.errors import NotFoundError
+from torc_framework.store.errors import ForbiddenError, NotFoundError
 from torc_framework.store.events import StoredEvent, events_after, last_event_id
 
 PAGE: Final = 500
@@ -56,8 +56,9 @@ class EventStreams:
         workflow_id = int(request.path_params["id"])
         level = LEVELS.get(request.query_params.get("level", ""), Severity.INFO)
         seen = _seen(request)
-        newest = await run_in_threadpool(self._newest, caller_of(request), workflow_id)
-        frames = self._frames(workflow_id, level, newest if seen is None else min(seen, newest))
+        caller = caller_of(request)
+        newest = await run_in_threadpool(self._newest, caller, workflow_id)
+        frames = self._frames(caller, workflow_id, level, newest if seen is None else min(seen, newest))
         host = request.client.host if request.client else ""
         return StreamingResponse(self._counted(host, frames), media_type="text/event-stream", headers=_HEADERS)
 
@@ -96,13 +97,17 @@ class EventStreams:
             if not self._open[host]:
                 del self._open[host]
 
-    async def _frames(self, workflow_id: int, level: Severity, seen: int) -> AsyncIterator[bytes]:
-        """Yield frames until the server ends or the workflow is deleted."""
+    async def _frames(self, caller: Caller, workflow_id: int, level: Severity, seen: int) -> AsyncIterator[bytes]:
+        """Yield frames until the server ends, the workflow is deleted, or the reader may see it no longer."""
         with self._room.follow(workflow_id) as waiter:
             yield _mark(seen)
             while not waiter.is_over:
                 waiter.wake.clear()
-                events = await run_in_threadpool(self._page, workflow_id, seen)
+                try:
+                    events = await run_in_threadpool(self._page, caller, workflow_id, seen)
+                except ForbiddenError:
+                    yield b": the workflow is not shared with you any more\n\n"
+                    return
                 if events is None:
                     yield b": the workflow is deleted\n\n"
                     return
@@ -117,8 +122,9 @@ class EventStreams:
                 except TimeoutError:
                     yield b": still here\n" + _mark(seen)
 
-    def _page(self, workflow_id: int, seen: int) -> list[StoredEvent] | None:
+    def _page(self, caller: Caller, workflow_id: int, seen: int) -> list[StoredEvent] | None:
         with self._database.read() as tx:
+            check_workflow(tx, caller, workflow_id)
             return events_after(tx, workflow_id, seen, PAGE)
 
 
