@@ -224,7 +224,7 @@ def spec() -> str:
         "# Workflow spec\n",
         "A spec is a YAML (1.2), JSON, JSON5 or KDL (1 and 2) file; the suffix says which.",
         "Fields that are not listed are errors.",
-        "Checked and stored, but not carried out by `torc run`: `actions`, and everything for Slurm.",
+        "Checked and stored, but not carried out by `torc run`: everything for Slurm.",
         "[Parameters and references](parameters.md) says what may stand in braces.\n",
     ]
     for owner in dict.fromkeys(owners):

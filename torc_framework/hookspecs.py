@@ -11,8 +11,7 @@ in each specification: it *passes* (logged by name, counts as no opinion) or *st
 Never is one plugin's error the end of another plugin's turn.
 
 The whole contract stands here, so that plugins can be written against it. No command of this version
-asks for HPC profiles, recovery decisions, verdicts on pending failures or log patterns yet, and action
-types serve to check specs: runners carry out no actions.
+asks for HPC profiles, recovery decisions, verdicts on pending failures or log patterns yet.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,28 @@
-"""The built-in action type ``run_commands``."""
+"""The built-in action types ``run_commands`` and ``schedule_nodes``."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import IO, Any, Final
 
-from torc_framework.api import ActionContext, ActionType, TorcError, hookimpl, signal_name
+import attrs
+
+from torc_framework.api import (
+    ActionContext,
+    ActionType,
+    AllocationRequest,
+    Allocator,
+    ScheduledComputeNodeRecord,
+    SlurmSchedulerRecord,
+    TorcError,
+    hookimpl,
+    signal_name,
+)
+
+LOOK_S: Final = 0.2
+"""How often a running command looks whether the runner is ending, seconds."""
 
 
 def run_commands(config: Mapping[str, Any], context: ActionContext) -> None:
@@ -15,30 +32,100 @@ def run_commands(config: Mapping[str, Any], context: ActionContext) -> None:
         TorcError: a command failed; those after it were not run.
     """
     environment = {**os.environ, **context.environment}
-    for command in config["commands"]:
+    with open(context.log_path, "ab") as log:  # noqa: PTH123 - a device or a file
+        for command in config["commands"]:
+            code = _run(command, environment, context, log)
+            if code:
+                how = f"ended by {signal_name(-code)}" if code < 0 else f"exit code {code}"
+                raise TorcError(f"command of action run_commands failed with {how}: {command!r}")
+
+
+def _run(command: str, environment: Mapping[str, str], context: ActionContext, log: IO[bytes]) -> int:
+    """Run one command; return its exit code, or minus the signal that ended it."""
+    try:
+        process = subprocess.Popen(
+            ["bash", "-c", command],
+            cwd=context.output_dir,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise TorcError(f"command of action run_commands could not be started: {command!r}: {error}") from error
+    while True:
         try:
-            code = subprocess.run(
-                ["bash", "-c", command],
-                cwd=context.output_dir,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                check=False,
-            ).returncode
-        except OSError as error:
-            raise TorcError(f"command of action run_commands could not be started: {command!r}: {error}") from error
-        if code:
-            how = f"ended by {signal_name(-code)}" if code < 0 else f"exit code {code}"
-            raise TorcError(f"command of action run_commands failed with {how}: {command!r}")
+            return process.wait(LOOK_S)
+        except subprocess.TimeoutExpired:
+            if context.is_stopping():
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def schedule_nodes(config: Mapping[str, Any], context: ActionContext) -> None:
+    """Obtain compute nodes through the executor that ``scheduler_type`` names, and note them as scheduled.
+
+    Raises:
+        TorcError: nothing could be submitted.
+    """
+    allocator = _allocator(config, context)
+    scheduler_id: int = config["scheduler_id"]
+    scheduler = context.client.get(SlurmSchedulerRecord, scheduler_id)
+    command = ["torc", "--url", context.api_url, "run", str(context.workflow_id), "--output-dir", context.output_dir]
+    if config.get("max_parallel_jobs"):
+        command += ["--max-parallel-jobs", str(config["max_parallel_jobs"])]
+    request = AllocationRequest(
+        scheduler=attrs.asdict(scheduler),
+        runner_command=command,
+        count=config.get("num_allocations") or 1,
+        start_one_worker_per_node=bool(config.get("start_one_worker_per_node")),
+    )
+    for allocation in allocator.allocate(request):
+        node = ScheduledComputeNodeRecord(
+            workflow_id=context.workflow_id,
+            scheduler_id=int(allocation.id),
+            scheduler_config_id=scheduler_id,
+            scheduler_type=config["scheduler_type"],
+            status="pending",
+        )
+        context.client.create(node)
+
+
+def _allocator(config: Mapping[str, Any], context: ActionContext) -> Allocator:
+    if context.allocator is None:
+        raise TorcError("no allocations can be made here")
+    allocator: Allocator = context.allocator(config["scheduler_type"])
+    return allocator
+
+
+def _no_allocator(config: Mapping[str, Any], context: ActionContext) -> str | None:
+    """Say why the executor that a ``schedule_nodes`` action names cannot be asked here."""
+    try:
+        _allocator(config, context)
+    except TorcError as error:
+        return str(error)
+    return None
+
+
+def _object(required: Sequence[str], **properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
 
 
 @hookimpl(trylast=True)
 def torc_action_types() -> Sequence[ActionType]:
-    """Offer ``run_commands``."""
-    schema = {
-        "type": "object",
-        "properties": {"commands": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
-        "required": ["commands"],
-        "additionalProperties": False,
-    }
-    return [ActionType("run_commands", schema, run_commands)]
+    """Offer ``run_commands`` and ``schedule_nodes``."""
+    count, truth = {"type": "integer", "minimum": 1}, {"type": "boolean"}
+    commands = _object(["commands"], commands={"type": "array", "items": {"type": "string"}, "minItems": 1})
+    nodes = _object(
+        ["scheduler_id", "scheduler_type"],
+        scheduler_id={"type": "integer"},
+        scheduler_type={"type": "string"},
+        num_allocations=count,
+        start_one_worker_per_node=truth,
+        max_parallel_jobs=count,
+    )
+    return [
+        ActionType("run_commands", commands, run_commands),
+        ActionType("schedule_nodes", nodes, schedule_nodes, _no_allocator),
+    ]

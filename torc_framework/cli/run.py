@@ -3,9 +3,8 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,9 +14,6 @@ from torc_framework.cli.executor_flags import ExecutorCommand, executor_options
 from torc_framework.cli.live import executors, spec_or_id
 from torc_framework.cli.session import Session
 from torc_framework.errors import ExitStatus, UserError
-
-if TYPE_CHECKING:
-    from torc_framework.models.plan import Plan
 
 MaxParallelJobs = Annotated[
     int | None, typer.Option("--max-parallel-jobs", min=1, help="At most this many jobs at once; resources ignored.")
@@ -113,17 +109,11 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
         created = session.client.create_from_plan(loaded.plan, initialize=True)
     finally:
         gc.enable()
-    for warning in [*loaded.warnings, *_not_carried_out(loaded.plan)]:
+    for warning in loaded.warnings:
         typer.echo(f"Warning: {warning}", err=True)
     if not session.wants_json:
         print(f"Created workflow {created.id} ({loaded.plan.workflow.name}) with {len(loaded.plan.jobs)} jobs")
     return created.id
-
-
-def _not_carried_out(plan: "Plan") -> Iterator[str]:
-    """Yield what a plan asks for and runners only store."""
-    if plan.actions:
-        yield f"{len(plan.actions)} action(s) are stored with the workflow, but 'torc run' does not carry out actions"
 
 
 def _make_folder(path: Path) -> None:

@@ -1,5 +1,6 @@
 """What ``torc run`` says at its end."""
 
+import sys
 from typing import Any, Final
 
 from torc_framework.cli.output import Column, peak_memory_text, print_json, print_table, seconds_text
@@ -61,6 +62,8 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
         print(f"... and {hidden} more: torc results list {workflow_id}")
     text = summary(outcome.counts)
     print(f"Workflow {workflow_id} {verdict(outcome)}: {text}, in {seconds_text(outcome.duration_s)}")
+    for trouble in outcome.troubles:
+        print(f"Warning: {trouble}", file=sys.stderr)
     if outcome.unfit:
         print(f"What is left cannot run here: {outcome.unfit}")
     if outcome.is_canceled:
@@ -101,6 +104,7 @@ def _document(
         "attempts": outcome.attempts,
         "duration_s": outcome.duration_s,
         "unfit": outcome.unfit,
+        "troubles": outcome.troubles,
         "jobs_omitted": sum(outcome.counts.values()) - len(rows),
         "jobs": [
             {

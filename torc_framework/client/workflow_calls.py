@@ -192,16 +192,30 @@ class WorkflowCalls(ClientCore):
         path = f"/workflows/{workflow_id}/actions/pending"
         return self._call(list[WorkflowActionRecord], "GET", path, query={"trigger_type": triggers})
 
-    def claim_action(self, workflow_id: int, action_id: int, compute_node_id: int) -> bool:
-        """Take an action for this runner; False if another has it."""
+    def claim_action(
+        self, workflow_id: int, action_id: int, compute_node_id: int, *, will_report: bool = False
+    ) -> bool:
+        """Take an action for this runner; False if another has it.
+
+        Args:
+            will_report: `finish_action` will follow; a runner that ends before leaves the action due again.
+        """
         path = f"/workflows/{workflow_id}/actions/{action_id}/claim"
         try:
-            self._call(JsonObject, "POST", path, body={"compute_node_id": compute_node_id})
+            self._call(JsonObject, "POST", path, body={"compute_node_id": compute_node_id, "will_report": will_report})
         except ApiError as error:
             if error.status == 409:
                 return False
             raise
         return True
+
+    def finish_action(
+        self, workflow_id: int, action_id: int, compute_node_id: int, error: str | None = None
+    ) -> WorkflowActionRecord:
+        """Say how an action ended; return its record."""
+        path = f"/workflows/{workflow_id}/actions/{action_id}/result"
+        body = {"compute_node_id": compute_node_id, "error": error}
+        return self._call(WorkflowActionRecord, "PUT", path, body=body)
 
     # --- remote workers ---------------------------------------------------------------------------
 

@@ -152,6 +152,7 @@ class ExchangeReply:
         refused: Ids named by a ``next_job_id`` that the runner may not have: it stops them and forgets them.
         is_complete: No job of the workflow is unfinished.
         is_canceled: The workflow was canceled: stop everything.
+        actions_due: Actions that are due, besides those at the start and end of each worker.
         unfit: Ready jobs that exceed ``total``, when nothing was handed out and nothing else is live.
         counts: Jobs by status label, if wanted.
     """
@@ -162,5 +163,6 @@ class ExchangeReply:
     refused: list[int] = Factory(list)
     is_complete: bool = False
     is_canceled: bool = False
+    actions_due: int = 0
     unfit: int = 0
     counts: dict[str, int] | None = None

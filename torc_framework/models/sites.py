@@ -1,5 +1,6 @@
 """HPC profiles, action types and log patterns: values that plugins hand in."""
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -41,6 +42,14 @@ class HpcProfile:
     charge_factor_gpu: float = setting(10.0, "Charge of a node with GPUs for an hour.", low=0)
 
 
+def _never() -> bool:
+    return False
+
+
+def _can_always(_config: Mapping[str, Any], _context: "ActionContext") -> None:
+    return None
+
+
 @frozen
 class ActionContext:
     """Where an action is carried out.
@@ -51,6 +60,11 @@ class ActionContext:
         output_dir: The runner's output directory; commands run there.
         environment: Environment for the action's processes.
         compute_node_id: The runner that claimed the action, if any.
+        log_path: File for what its processes print.
+        client: The runner's `TorcClient`, which may be used from any thread.
+        allocator: Returns the `Allocator` of an executor by name; raises `UserError` if there is none.
+            None where no allocations can be made.
+        is_stopping: Says whether the runner is ending; whatever runs long looks now and then.
     """
 
     workflow_id: int
@@ -58,6 +72,10 @@ class ActionContext:
     output_dir: str
     environment: Mapping[str, str] = field(factory=dict)
     compute_node_id: int | None = None
+    log_path: str = os.devnull
+    client: Any = None
+    allocator: Callable[[str], Any] | None = None
+    is_stopping: Callable[[], bool] = _never
 
 
 @frozen
@@ -67,12 +85,15 @@ class ActionType:
     Attributes:
         name: The ``action_type`` of the spec.
         schema: JSON schema of its ``action_config``.
-        execute: Carries it out; raises to report failure. Called in the process that claimed it.
+        execute: Carries it out; raises to report failure. Called in the process that claimed it, in a thread
+            of its own.
+        why_not: Says why this runner cannot carry it out, before it is claimed; None if it can.
     """
 
     name: str
     schema: Mapping[str, Any]
     execute: Callable[[Mapping[str, Any], ActionContext], None]
+    why_not: Callable[[Mapping[str, Any], ActionContext], str | None] = _can_always
 
 
 class Severity(StrEnum):

@@ -252,7 +252,7 @@ class Courier:
     def _is_due(self, now: float, wishes: Wishes) -> bool:
         if not self.outbox:
             waiting = self._waiter.current
-            return (wishes.ask and waiting is None) or (
+            return (wishes.ask and (waiting is None or not waiting.slots)) or (
                 wishes.flush and waiting is not None and waiting.seq == self._seq
             )
         has_room = wishes.starving and bool(self.outbox.ended or self.outbox.released)

@@ -6,7 +6,7 @@ from typing import Any
 from attrs import fields
 
 from torc_framework.errors import ConfigError, UserError, suggestion
-from torc_framework.executors import Executor, Launcher, News, RunnerContext
+from torc_framework.executors import Allocator, Executor, Launcher, News, RunnerContext
 
 
 class Crew:
@@ -45,16 +45,31 @@ class Crew:
                 raise
         return self.launchers[name]
 
+    def allocator(self, name: str) -> Allocator:
+        """Return a new allocator of that name.
+
+        Raises:
+            UserError: it is not known, cannot allocate, or has no such options.
+        """
+        executor = self._find(name)
+        if not issubclass(executor, Allocator):
+            raise UserError(f"executor {name!r} runs jobs but obtains no nodes")
+        return executor(self._chosen(name, executor), self._context)
+
     def _make(self, name: str) -> Launcher:
         executor = self._find(name)
         if not issubclass(executor, Launcher):
             raise UserError(f"executor {name!r} obtains nodes but does not run jobs; a runner needs one that does")
+        return executor(self._chosen(name, executor), self._context)
+
+    def _chosen(self, name: str, executor: type[Executor]) -> Any:
+        """Return the values of an executor's options."""
         values = self._options.get(name, {})
         known = [attribute.name for attribute in fields(executor.Options)]
         for option in values:
             if option not in known:
                 raise ConfigError(f"executor {name!r} has no option {option!r}{suggestion(option, known)}")
-        return executor(executor.Options(**values), self._context)
+        return executor.Options(**values)
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Return what a later runner needs to take over, by executor name."""

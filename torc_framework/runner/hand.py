@@ -75,6 +75,11 @@ class AttemptMaker:
         """Return the path of one of an attempt's log files."""
         return f"{self._stem}{key.job_id}{self._run}{key.attempt_id}{suffix}"
 
+    @property
+    def shared_environment(self) -> Mapping[str, str]:
+        """The variables that all processes of the runner get."""
+        return self._shared
+
     def environment(self, item: JobInHand) -> dict[str, str]:
         """Return the variables that are the job's own (Torc, "Environment Variables")."""
         variables = {

@@ -15,6 +15,7 @@ from torc_framework.models.exits import ExitObservation, StopReason
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
 from torc_framework.runner import machine
+from torc_framework.runner.actions import ActionDesk
 from torc_framework.runner.courier import Answer, Courier, Wishes
 from torc_framework.runner.crew import Crew
 from torc_framework.runner.endings import Coroner
@@ -28,7 +29,7 @@ from torc_framework.runner.pool import Pool
 from torc_framework.runner.registration import Registration
 from torc_framework.runner.scripts import RecoveryScripts, ScriptOrder
 from torc_framework.runner.settings import ProgressListener, RunnerSettings, RunOutcome
-from torc_framework.runner.settle import Legacy, Settler
+from torc_framework.runner.settle import Settler
 from torc_framework.runner.spool import Spool
 from torc_framework.runner.stops import Stops
 from torc_framework.runner.succession import Succession
@@ -99,9 +100,11 @@ class Runner:
         self._scripts = RecoveryScripts(context.working_dir, self._log, self._watch, self._unwatch)
         self._spool = Spool(registration.identity.spool_path)
         self._settler = Settler(self._client, self._crew, self._log, self._report_lost)
-        self._legacies: list[Legacy] = []
+        where = self._registration.action_context(self._maker, self._crew, lambda: self._halting)
+        self._desk = ActionDesk(self._client, plugins, where, self._log, self._waker.wake)
         self._events = EventSender(plugins, context.workflow_id, registration.run_id)
         self._stopping: StopReason | None = None
+        self._halting = False
         self._obeyed = 0
         self._fatal: TorcError | None = None
         self._newest_reply = 0
@@ -134,14 +137,17 @@ class Runner:
         try:
             with self._interrupts:
                 self._take_over()
+                self._desk.begin()
                 while not self._is_over(time.monotonic()):
                     self._turn()
                 if self._fatal is None:
+                    self._part()
                     self._leave()
         except BaseException as error:
             self._log.warning("runner_failed", reason=f"{type(error).__name__}: {error}")
             raise
         finally:
+            self._desk.close()
             self._dispose()
         if self._fatal is not None:
             raise self._fatal
@@ -164,8 +170,7 @@ class Runner:
         for job, executor in settlement.adopted:
             self._workload.add(job, executor, Stage.RUNNING)
         self._succession.learn(settlement.following)
-        self._legacies = settlement.legacies
-        self._dismiss_settled()
+        self._settler.dismiss_settled()
 
     def _turn(self) -> None:
         """Take in all that happened, answer it, and wait for more."""
@@ -209,7 +214,7 @@ class Runner:
 
     def _may_leave(self, now: float) -> bool:
         """Say whether nothing is in hand and there is a reason to go."""
-        if self._workload.items:
+        if self._workload.items or (self._desk.is_busy and self._stopping is None):
             return False
         outcome = self._outcome
         ignores = self._registration.workflow.compute_node_ignore_workflow_completion
@@ -227,11 +232,27 @@ class Runner:
         limit = self._registration.workflow.compute_node_wait_for_new_jobs_seconds if asked is None else asked
         return self._last_busy + limit
 
+    def _part(self) -> None:
+        """Carry out the actions that come after the last job."""
+        self._await_desk()
+        self._halting = False
+        self._desk.part(early=self._stopping is not None)
+        self._await_desk()
+
+    def _await_desk(self) -> None:
+        """Let the action that is under way end; a signal ends it."""
+        while self._desk.is_busy:
+            self._obey(time.monotonic())
+            for key, _ in self._selector.select(LONGEST_SLEEP_S):
+                if key.fd == self._waker.read_fd:
+                    self._waker.drain()
+
     def _leave(self) -> None:
         """Say goodbye: everything that was observed is on the server."""
         outcome, context = self._outcome, self._registration.context
+        outcome.troubles = [*self._desk.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
-        self._dismiss_settled()
+        self._settler.dismiss_settled()
         outcome.counts = insist(lambda: self._client.job_counts(context.workflow_id)).counts
         insist(self._registration.leave)
         if outcome.is_complete:
@@ -259,7 +280,7 @@ class Runner:
 
     def _stop_all(self, reason: StopReason, now: float, *, force: bool = False) -> None:
         """Begin nothing more, give back what has not begun, stop what runs."""
-        self._stopping = self._stopping or reason
+        self._stopping, self._halting = self._stopping or reason, True
         self._workload.withdraw(self._workload.at(Stage.QUEUED))
         self._stops.stop(self._workload.at(Stage.RUNNING), self._stopping, now, force=force)
         self._scripts.kill()
@@ -353,7 +374,7 @@ class Runner:
         """The server said no, or is gone for good. Attempts that survive a runner are left to the next one."""
         self._fatal = error
         self._log.warning("giving_up", reason=str(error))
-        self._stopping = self._stopping or StopReason.SHUTDOWN
+        self._stopping, self._halting = self._stopping or StopReason.SHUTDOWN, True
         items = [item for item in self._workload.at(Stage.RUNNING) if not self._can_be_left(item)]
         self._workload.withdraw(self._workload.at(Stage.QUEUED))
         self._stops.stop(items, self._stopping, now)
@@ -368,20 +389,7 @@ class Runner:
         request = answer.request
         self._spool.acknowledge(request.ended)
         self._events.acknowledged(request)
-        if self._legacies:
-            known = {AttemptKey(report.job_id, report.attempt_id) for report in request.ended}
-            for legacy in self._legacies:
-                legacy.open -= known
-            self._dismiss_settled()
-
-    def _dismiss_settled(self) -> None:
-        """Dead runners of whom nothing is open any more are over."""
-        for legacy in [each for each in self._legacies if not each.open]:
-            try:
-                self._settler.dismiss(legacy)
-            except ServerUnreachableError:
-                return  # tried again at the end
-            self._legacies.remove(legacy)
+        self._settler.reported(AttemptKey(report.job_id, report.attempt_id) for report in request.ended)
 
     def _take_reply(self, answer: Answer, reply: ExchangeReply, now: float) -> None:
         for job in reply.jobs:
@@ -389,6 +397,7 @@ class Runner:
         self._succession.learn(reply.following)
         self._disown(reply.refused)
         self._scripts.call_off({report.job_id for report in answer.request.ended})  # no retry was granted
+        self._desk.told(reply.actions_due)
         if reply.counts is not None:
             self._teller.counted(reply.counts, now)
         if answer.request.seq < self._newest_reply:
@@ -410,8 +419,7 @@ class Runner:
             item = self._workload.items.get(job_id)
             if item is None:
                 continue
-            for legacy in self._legacies:
-                legacy.open.discard(item.key)
+            self._settler.reported([item.key])
             match item.stage:
                 case Stage.RUNNING:
                     item.is_disowned = True
@@ -454,6 +462,8 @@ class Runner:
         return self._pool.total if left is None else evolve(self._pool.total, runtime_s=max(0.0, left))
 
     def _wishes(self, now: float) -> Wishes:
+        if self._stopping is None and self._desk.is_starting:
+            return Wishes()
         if self._stopping is not None or self._may_leave(now) or not self._walltime.allows_new_jobs(now):
             done = not self._workload.items
             return Wishes(may_wait=not done and self._stopping is None, flush=done)

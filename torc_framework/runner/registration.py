@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from torc_framework.errors import UserError
 from torc_framework.executors import RunnerContext
 from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_duration
-from torc_framework.runner.hand import STDIO_DIR
+from torc_framework.models.sites import ActionContext
+from torc_framework.runner.crew import Crew
+from torc_framework.runner.hand import STDIO_DIR, AttemptMaker
 from torc_framework.runner.identity import Identity
 from torc_framework.runner.settings import RunnerSettings
 
@@ -73,6 +76,19 @@ class Registration:
         if self.node_id:
             changes = {"scheduler": {**self._scheduler, "state": states}}
             self._client.update(ComputeNodeRecord, self.node_id, changes)
+
+    def action_context(self, maker: AttemptMaker, crew: Crew, is_stopping: Callable[[], bool]) -> ActionContext:
+        """Return where the runner's actions are carried out."""
+        return ActionContext(
+            self.context.workflow_id,
+            self.context.api_url,
+            self.context.output_dir,
+            maker.shared_environment,
+            self.node_id,
+            client=self._client,
+            allocator=crew.allocator,
+            is_stopping=is_stopping,
+        )
 
     def leave(self) -> None:
         """Say that the runner has ended."""

@@ -89,6 +89,7 @@ class RunOutcome:
         interrupted: SIGINT or SIGTERM ended the runner.
         out_of_time: Its walltime was over.
         unfit: Why the jobs that are left can never run here, with the amount that is lacking; None if they can.
+        troubles: Actions that failed or were left to other runners, and why.
         attempts: Attempts that ended under this runner.
         failed_attempts: Those among them that ended neither completed nor canceled.
         duration_s: How long it worked, in seconds.
@@ -100,6 +101,7 @@ class RunOutcome:
     interrupted: bool = False
     out_of_time: bool = False
     unfit: str | None = None
+    troubles: list[str] = Factory(list)
     attempts: int = 0
     failed_attempts: int = 0
     duration_s: float = 0.0

@@ -6,7 +6,7 @@ one that never began is given back, and one whose end nobody saw is run again.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -47,12 +47,10 @@ class Settlement:
     """Everything that was left behind.
 
     Attributes:
-        legacies: The dead runners with attempts that still run, or that ended.
         adopted: Their jobs, with the executors that run them; jobs that they went on with too.
         following: What follows their jobs.
     """
 
-    legacies: list[Legacy] = Factory(list)
     adopted: list[tuple[ClaimedJob, str]] = Factory(list)
     following: dict[int, list[ClaimedJob]] = Factory(dict)
 
@@ -69,6 +67,7 @@ class Settler:
 
     def __init__(self, client: TorcClient, crew: Crew, log: RunnerLog, lost: LostReport) -> None:
         self._client, self._crew, self._log, self._lost = client, crew, log, lost
+        self._legacies: list[Legacy] = []
 
     def settle(self, workflow_id: int, run_id: int, hostname: str) -> Settlement:
         """Settle every dead runner; one that cannot be settled stays as it is.
@@ -88,7 +87,7 @@ class Settler:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
                 if error.status < 500:  # of an earlier run: nothing of it counts
                     self._ask_launchers(_described(node), [], [])
-                    settlement.legacies.append(Legacy(node.id or 0, _described(node)))
+                    self._legacies.append(Legacy(node.id or 0, _described(node)))
                 continue
             settlement.following |= reply.following
             held.append((node, reply.jobs))
@@ -102,7 +101,24 @@ class Settler:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
         return settlement
 
-    def dismiss(self, legacy: Legacy) -> None:
+    def reported(self, keys: Iterable[AttemptKey]) -> None:
+        """The server knows how these attempts ended, or they are nobody's any more."""
+        if self._legacies:
+            over = set(keys)
+            for legacy in self._legacies:
+                legacy.open -= over
+            self.dismiss_settled()
+
+    def dismiss_settled(self) -> None:
+        """Dead runners of whom nothing is open any more are over."""
+        for legacy in [each for each in self._legacies if not each.open]:
+            try:
+                self._dismiss(legacy)
+            except ServerUnreachableError:
+                return  # tried again at the end
+            self._legacies.remove(legacy)
+
+    def _dismiss(self, legacy: Legacy) -> None:
         """Mark a dead runner as no longer active: the server has all that it observed."""
         self._client.update(ComputeNodeRecord, legacy.node_id, {"is_active": False})
         for executor, state in (legacy.described.get("state") or {}).items():
@@ -135,7 +151,7 @@ class Settler:
         self._log.info("settled", compute_node_id=node.id, adopted=len(adopted), lost=len(lost), released=len(released))
         keys = {AttemptKey(job.id, job.attempt_id) for job, _ in adopted}
         settlement.adopted += adopted
-        settlement.legacies.append(Legacy(node.id or 0, described, keys))
+        self._legacies.append(Legacy(node.id or 0, described, keys))
 
     def _ask_launchers(
         self, described: Mapping[str, Any], held: list[ClaimedJob], early: list[ClaimedJob]

@@ -27,6 +27,15 @@ class ActionClaim:
     """Body of an action's ``claim``."""
 
     compute_node_id: int
+    will_report: bool = False
+
+
+@define
+class ActionEnd:
+    """Body of an action's ``result``: an error unless it was carried out."""
+
+    compute_node_id: int | None = None
+    error: str | None = None
 
 
 @define
@@ -124,8 +133,14 @@ def _paged(find: lookups.Find) -> Work:
 
 def _claim_action(tx: Tx, call: Call) -> a.ClaimedAction:
     action_id = call.ids["action_id"]
-    actions.claim_action(tx, call.id, action_id, call.body.compute_node_id)
+    asked: ActionClaim = call.body
+    actions.claim_action(tx, call.id, action_id, asked.compute_node_id, will_report=asked.will_report)
     return a.ClaimedAction(action_id)
+
+
+def _finish_action(tx: Tx, call: Call) -> Any:
+    end: ActionEnd = call.body
+    return actions.finish_action(tx, call.id, call.ids["action_id"], end.compute_node_id, end.error)
 
 
 def _ready_job_requirements(tx: Tx, call: Call) -> a.ReadyRequirements:
@@ -302,6 +317,14 @@ WORKFLOW_ENDPOINTS: Final = (
         "Take an action for a runner; 409 if another has it.",
         a.ClaimedAction,
         body=ActionClaim,
+    ),
+    _about(
+        "PUT",
+        "actions/{action_id}/result",
+        _finish_action,
+        "Say how an action ended.",
+        WorkflowActionRecord,
+        body=ActionEnd,
     ),
     _about(
         "POST",

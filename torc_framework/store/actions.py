@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from torc_framework.models.records import WorkflowActionRecord
 from torc_framework.store import tables as t
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
-from torc_framework.store.events import utc_text
+from torc_framework.store.events import EventLog, utc_text
 from torc_framework.store.jobs import JOBS
 from torc_framework.store.plans import required_triggers
 from torc_framework.store.records import Page, Relation, Resource, Values, find, get
@@ -95,16 +95,27 @@ def due_actions(tx: Tx, workflow_id: int, triggers: Sequence[str] = ()) -> list[
     return find(tx, ACTIONS, due, Page(limit=-1), relations=True)[0]
 
 
-def claim_action(tx: Tx, workflow_id: int, action_id: int, compute_node_id: int | None) -> None:
+def _action_of(tx: Tx, workflow_id: int, action_id: int) -> Values:
+    action = get(tx, ACTIONS, action_id)
+    if action["workflow_id"] != workflow_id:
+        raise NotFoundError(ACTIONS.kind, action_id)
+    return action
+
+
+def claim_action(
+    tx: Tx, workflow_id: int, action_id: int, compute_node_id: int | None, *, will_report: bool = False
+) -> None:
     """Take an action for a runner; a persistent one can be taken again and again.
+
+    Args:
+        will_report: The runner will say how it ended (`finish_action`): if it dies before, the action is
+            due again.
 
     Raises:
         NotFoundError: the workflow has no such action.
         ConflictError: another runner has it.
     """
-    action = get(tx, ACTIONS, action_id)
-    if action["workflow_id"] != workflow_id:
-        raise NotFoundError(ACTIONS.kind, action_id)
+    action = _action_of(tx, workflow_id, action_id)
     if action["persistent"]:
         return
     if action["executed"]:
@@ -112,5 +123,37 @@ def claim_action(tx: Tx, workflow_id: int, action_id: int, compute_node_id: int 
     tx.connection.execute(
         sa.update(t.WORKFLOW_ACTION)
         .where(t.WORKFLOW_ACTION.c.id == action_id)
-        .values(executed=True, executed_at=utc_text(), executed_by=compute_node_id)
+        .values(
+            executed=True,
+            executed_at=utc_text(),
+            executed_by=compute_node_id,
+            finished_at=None,
+            error=None,
+            is_open=will_report and compute_node_id is not None,
+        )
     )
+
+
+def finish_action(tx: Tx, workflow_id: int, action_id: int, compute_node_id: int | None, error: str | None) -> Values:
+    """Record how an action ended, and tell it as an event; return the action.
+
+    Raises:
+        NotFoundError: the workflow has no such action.
+    """
+    action = _action_of(tx, workflow_id, action_id)
+    tx.connection.execute(
+        sa.update(t.WORKFLOW_ACTION)
+        .where(t.WORKFLOW_ACTION.c.id == action_id)
+        .values(finished_at=utc_text(), error=error, is_open=False)
+    )
+    events = EventLog(workflow_id)
+    events.add(
+        "action_failed" if error else "action_completed",
+        action_id=action_id,
+        trigger_type=action["trigger_type"],
+        action_type=action["action_type"],
+        compute_node_id=compute_node_id,
+        **({"reason": error} if error else {}),
+    )
+    events.write(tx)
+    return get(tx, ACTIONS, action_id)

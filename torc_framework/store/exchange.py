@@ -15,6 +15,7 @@ from torc_framework.store.requirements import check_sort_method
 from torc_framework.store.runs import job_counts
 from torc_framework.store.sql import Statement, Tx, number, numbers, param
 from torc_framework.store.tables import COMPUTE_NODE, JOB, WORKFLOW, WORKFLOW_ACTION, WORKFLOW_STATUS
+from torc_framework.store.triggers import count_due
 
 _STATE = Statement(
     sa.select(
@@ -83,6 +84,7 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
         _follow(now, has_actions=has_actions)
     reply = _answer(now, request, sort_method)
     reply.refused = refused
+    reply.actions_due = count_due(tx, workflow_id) if has_actions else 0
     events.write(tx)
     return reply
 

@@ -22,6 +22,7 @@ from torc_framework.store.requirements import (
     parsed_requirements,
 )
 from torc_framework.store.sql import Statement, Tx, ids_param, param
+from torc_framework.store.triggers import reopen_actions
 
 
 def _equals(table: sa.Table, **kinds: type[Any]) -> dict[str, Filter]:
@@ -294,6 +295,7 @@ def _tell_node(tx: Tx, node: Values, event_type: str) -> None:
 
 def _node_changed(tx: Tx, before: Values, after: Values) -> None:
     if before.get("is_active") and not after.get("is_active"):
+        reopen_actions(tx, after["id"])
         _tell_node(tx, after, "compute_node_stopped")
 
 

@@ -342,8 +342,12 @@ class WorkflowAction(Base, table=True):
     executed: bool = False
     executed_at: str | None = None
     executed_by: int | None = None
+    finished_at: str | None = None
+    error: str | None = None
     persistent: bool = False
     is_recovery: bool = False
+    is_open: bool = _own(False)
+    """A runner carries it out and will say how that ended; if it dies before, the action is due again."""
 
 
 class ActionJob(Base, table=True):

@@ -59,6 +59,32 @@ def trigger_completion(tx: Tx, workflow_id: int) -> None:
     tx.run(_COMPLETE_TRIGGER, workflow_id)
 
 
+_OF_WORKERS: Final = ("on_worker_start", "on_worker_complete")
+_DUE = Statement(
+    sa.select(sa.func.count()).where(
+        WORKFLOW_ACTION.c.workflow_id == param("workflow"),
+        WORKFLOW_ACTION.c.trigger_count >= WORKFLOW_ACTION.c.required_triggers,
+        sa.not_(WORKFLOW_ACTION.c.executed),
+        WORKFLOW_ACTION.c.trigger_type.not_in([sa.literal_column(f"'{name}'") for name in _OF_WORKERS]),
+    ),
+    "workflow",
+)
+
+
+def count_due(tx: Tx, workflow_id: int) -> int:
+    """Return how many actions are due, besides those at the start and end of each worker."""
+    return int(tx.value(_DUE, workflow_id))
+
+
+def reopen_actions(tx: Tx, compute_node_id: int) -> None:
+    """Make the actions due again that a runner had begun and not ended when it ended itself."""
+    tx.connection.execute(
+        sa.update(WORKFLOW_ACTION)
+        .where(WORKFLOW_ACTION.c.executed_by == compute_node_id, WORKFLOW_ACTION.c.is_open)
+        .values(executed=False, executed_at=None, executed_by=None, is_open=False)
+    )
+
+
 _RAISED_AT_START: Final = ("on_workflow_start", "on_worker_start", "on_worker_complete")
 _WATCHED: Final = {
     "on_jobs_ready": UNBLOCKING | LIVE | {JobStatus.READY, JobStatus.PENDING_FAILED},
@@ -81,6 +107,9 @@ def rearm_actions(tx: Tx, workflow_id: int) -> None:
             executed=False,
             executed_at=None,
             executed_by=None,
+            finished_at=None,
+            error=None,
+            is_open=False,
             trigger_count=sa.case((action.c.trigger_type.in_(_RAISED_AT_START), 1), else_=0),
         )
     )

@@ -1,0 +1,246 @@
+"""Actions: who carries them out, when, and what is told of them."""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+from runner_bench import Bench, job
+
+from torc_framework.models.plan import PlannedAction
+from torc_framework.models.records import (
+    ComputeNodeRecord,
+    EventRecord,
+    ScheduledComputeNodeRecord,
+    SlurmSchedulerRecord,
+    WorkflowActionRecord,
+)
+from torc_framework.plugins import PluginManager
+from torc_framework.runner import run
+
+ALLOCATOR = """
+from torc_framework.api import Allocation, Allocator, Capabilities, hookimpl
+
+class Paper(Allocator):
+    name = "paper"
+    description = "Writes requests down"
+    capabilities = Capabilities(can_allocate=True)
+
+    def allocate(self, request):
+        with open("requests", "a") as file:
+            print(request.scheduler["account"], request.count, *request.runner_command[3:], file=file)
+        return [Allocation(str(100 + n), self.name) for n in range(request.count)]
+
+    def alive(self, allocations):
+        return {}
+
+    def release(self, allocations):
+        pass
+
+@hookimpl
+def torc_executors():
+    return [Paper]
+"""
+
+
+def action(trigger: str, *commands: str, jobs: list[int] | None = None, **fields: Any) -> PlannedAction:
+    """Return an action that runs commands."""
+    return PlannedAction(trigger, "run_commands", {"commands": [*commands]}, jobs, **fields)
+
+
+def written(bench: Bench) -> list[str]:
+    """Return what jobs and actions wrote, in order; commands of actions run in the output directory."""
+    return (bench.folder / "log").read_text().split()
+
+
+def actions(bench: Bench, workflow_id: int) -> dict[str, WorkflowActionRecord]:
+    """Return a workflow's actions by trigger."""
+    return {each.trigger_type: each for each in bench.client.actions(workflow_id)}
+
+
+def test_every_trigger(bench: Bench) -> None:
+    """Before the first job, between jobs, after the last."""
+    names = ["on_workflow_start", "on_worker_start", "on_workflow_complete", "on_worker_complete"]
+    planned = [action(name, f"echo {name} >> ../log", persistent="worker" in name) for name in names]
+    planned.append(action("on_jobs_complete", "echo first_done >> ../log", jobs=[0]))
+    planned.append(action("on_jobs_ready", "echo second_ready >> ../log", jobs=[1]))
+    workflow_id = bench.create(
+        job("first", "echo first >> log"),
+        job("second", "echo second >> log"),
+        dependencies=[(1, 0)],
+        actions=planned,
+    )
+    assert bench.run(workflow_id).is_complete
+    order = written(bench)
+    assert {*order[:2]} == {"on_workflow_start", "on_worker_start"}
+    assert order[2] == "first"
+    assert {*order[3:6]} == {"first_done", "second_ready", "second"}
+    assert order[6:] == ["on_workflow_complete", "on_worker_complete"]
+    assert all(each.finished_at and each.executed for each in bench.client.actions(workflow_id) if not each.persistent)
+    types = [event.data["event_type"] for event in bench.client.find(EventRecord, workflow_id=workflow_id)]
+    assert types.count("action_completed") == 6
+
+
+def test_a_failed_action_is_told_and_stops_nothing(bench: Bench) -> None:
+    """The commands behind it are not run; the workflow goes on; what was printed is in the action's log."""
+    planned = [action("on_workflow_start", "echo said; exit 3", "echo never >> ../log")]
+    workflow_id = bench.create(job("a", "echo a >> log"), actions=planned)
+    assert bench.run(workflow_id).is_complete
+    assert written(bench) == ["a"]
+    record = actions(bench, workflow_id)["on_workflow_start"]
+    assert record.error == "command of action run_commands failed with exit code 3: 'echo said; exit 3'"
+    log = bench.folder / "output" / f"action_wf{workflow_id}_a{record.id}.log"
+    assert log.read_text() == "said\n"
+    (event,) = [
+        e for e in bench.client.find(EventRecord, workflow_id=workflow_id) if e.data["event_type"] == "action_failed"
+    ]
+    assert event.data["reason"] == record.error
+
+
+def test_environment_of_actions(bench: Bench) -> None:
+    """They find the server and the workflow as jobs do."""
+    planned = [
+        action(
+            "on_workflow_start",
+            "env | grep -E '^TORC_(API_URL|WORKFLOW_ID|OUTPUT_DIR)' | sort > ../seen; pwd >> ../seen",
+        )
+    ]
+    workflow_id = bench.create(job("a", "true"), actions=planned)
+    bench.run(workflow_id)
+    assert (bench.folder / "seen").read_text().splitlines() == [
+        f"TORC_API_URL={bench.client.url}",
+        f"TORC_OUTPUT_DIR={bench.folder}/output",
+        f"TORC_WORKFLOW_ID={workflow_id}",
+        f"{bench.folder}/output",
+    ]
+
+
+def test_several_runners_share_actions(bench: Bench) -> None:
+    """Each once, but those of workers once a worker."""
+    planned = [action("on_workflow_start", "echo once >> ../log"), action("on_workflow_complete", "echo end >> ../log")]
+    planned += [action("on_worker_start", "echo worker >> ../log", persistent=True)]
+    jobs = [job(f"j{n}", "sleep 0.05") for n in range(60)]
+    workflow_id = bench.create(*jobs, actions=planned)
+    settings = bench.settings(workflow_id, num_cpus=2, wait_for_new_jobs_s=30)
+
+    def work(number: int) -> None:
+        (bench.folder / f"output{number}").mkdir()
+        run(evolve(settings, output_dir=bench.folder / f"output{number}"), bench.plugins)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(written(bench)) == ["end", "once", "worker", "worker", "worker"]
+
+
+def test_an_unknown_type_is_left_to_others(bench: Bench) -> None:
+    """The runner does not claim it, and ends all the same."""
+    planned = [
+        PlannedAction("on_workflow_start", "notify_nobody", {"a": 1}),
+        action("on_workflow_start", "echo b >> ../log"),
+    ]
+    workflow_id = bench.create(job("a", "true"), actions=planned)
+    outcome = bench.run(workflow_id)
+    assert outcome.is_complete
+    assert written(bench) == ["b"]
+    (trouble,) = outcome.troubles
+    assert "was left to other runners: no plugin offers action type 'notify_nobody'" in trouble
+    assert [each.executed for each in bench.client.actions(workflow_id)] == [False, True]
+    assert "no plugin offers action type" in next((bench.folder / "output").glob("job_runner_*.log")).read_text()
+
+
+def foreign_runner(bench: Bench, workflow_id: int) -> ComputeNodeRecord:
+    """Register a runner on another machine."""
+    return bench.client.create(
+        ComputeNodeRecord(
+            workflow_id=workflow_id,
+            hostname="elsewhere",
+            pid=1,
+            start_time="2026-01-01T00:00:00Z",
+            is_active=True,
+            num_cpus=1,
+            memory_gb=1.0,
+            num_gpus=0,
+            num_nodes=1,
+            compute_node_type="local",
+        )
+    )
+
+
+def test_an_action_of_a_dead_runner_is_due_again(bench: Bench) -> None:
+    """Unless it had said how the action ended."""
+    workflow_id = bench.create(job("a", "true"), actions=[action("on_workflow_start", "echo a >> ../log")])
+    dead = foreign_runner(bench, workflow_id)
+    (due,) = bench.client.pending_actions(workflow_id)
+    assert bench.client.claim_action(workflow_id, due.id or 0, dead.id or 0, will_report=True)
+    bench.client.update(ComputeNodeRecord, dead.id or 0, {"is_active": False})
+    assert bench.run(workflow_id).is_complete
+    assert written(bench) == ["a"]
+
+
+def test_an_action_of_another_client_is_not_repeated(bench: Bench) -> None:
+    """A runner that never says how actions ended has done what it claimed."""
+    workflow_id = bench.create(job("a", "true"), actions=[action("on_workflow_start", "echo a >> ../log")])
+    other = foreign_runner(bench, workflow_id)
+    (due,) = bench.client.pending_actions(workflow_id)
+    assert bench.client.claim_action(workflow_id, due.id or 0, other.id or 0)
+    bench.client.update(ComputeNodeRecord, other.id or 0, {"is_active": False})
+    assert bench.run(workflow_id).is_complete
+    assert not (bench.folder / "log").exists()
+
+
+def test_a_canceled_workflow_ends_its_actions(bench: Bench) -> None:
+    """A command that would run for ever is killed, with its children."""
+    workflow_id = bench.create(
+        job("a", "true"), actions=[action("on_workflow_start", "echo $$ > ../pid; sleep 1000; true")]
+    )
+    thread = threading.Thread(target=bench.run, args=(workflow_id,))
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not (pid := bench.folder / "pid").exists() or not pid.read_text().strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    bench.client.cancel(workflow_id)
+    thread.join(60)
+    assert not thread.is_alive()
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_schedule_nodes(bench: Bench, installed: bool) -> None:
+    """The executor that is named is asked; without it the action stays due and the log says why."""
+    if installed:
+        (bench.folder / "torc_plugins").mkdir()
+        (bench.folder / "torc_plugins" / "paper.py").write_text(ALLOCATOR)
+    config = {"scheduler_type": "paper", "num_allocations": 2, "max_parallel_jobs": 3}
+    planned = [PlannedAction("on_jobs_ready", "schedule_nodes", config, [1], scheduler=0)]
+    scheduler = SlurmSchedulerRecord(workflow_id=0, name="s", account="acc", nodes=1, walltime="01:00:00")
+    workflow_id = bench.create(
+        job("a", "true"), job("b", "true"), dependencies=[(1, 0)], actions=planned, slurm_schedulers=[scheduler]
+    )
+    outcome = run(bench.settings(workflow_id), PluginManager.load(bench.folder))
+    assert outcome.is_complete
+    nodes = bench.client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id)
+    if installed:
+        assert [(node.scheduler_id, node.scheduler_type, node.status) for node in nodes] == [
+            (100, "paper", "pending"),
+            (101, "paper", "pending"),
+        ]
+        said = (bench.folder / "requests").read_text().split()
+        assert said == [
+            "acc",
+            "2",
+            "run",
+            str(workflow_id),
+            "--output-dir",
+            f"{bench.folder}/output",
+            "--max-parallel-jobs",
+            "3",
+        ]
+    else:
+        assert nodes == []
+        assert "paper" in next((bench.folder / "output").glob("job_runner_*.log")).read_text()
