@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -220,6 +220,12 @@ def emptied(database: Database) -> Database:
         numbered = [table.name for table in tables if table.autoincrement_column is not None]
         tx.connection.exec_driver_sql("; ".join(f"ALTER SEQUENCE {name}_id_seq RESTART" for name in numbered))
     return database
+
+
+@pytest.fixture
+def fresh_postgres(shared_postgres: Database) -> Callable[[], Database]:
+    """Empty the database on PostgreSQL, as often as it is called."""
+    return lambda: emptied(shared_postgres)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from hypothesis.stateful import (
     multiple,
     precondition,
     rule,
+    run_state_machine_as_test,
 )
 
 from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, RetryRequest, StartedReport
@@ -115,8 +116,7 @@ class StoreMachine(RuleBasedStateMachine):
     def make(self, graph: Any) -> None:
         """Store the graph and begin."""
         count, pairs, barriers, flags = graph
-        self.folder = Path(tempfile.mkdtemp(prefix="torc-machine-"))
-        self.database = Database.open(str(shutil.copy(empty_database(), self.folder / "torc.db")))
+        self.database = self.opened()
         waits_for: list[set[int]] = [set() for _ in range(count)]
         for job, other in pairs:
             waits_for[job].add(other)
@@ -144,6 +144,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.results: set[tuple[int, int, int]] = set()
         self.holder: dict[int, int] = {}
         self.begin()
+
+    def opened(self) -> Database:
+        """Return an empty database."""
+        self.folder = Path(tempfile.mkdtemp(prefix="torc-machine-"))
+        return Database.open(str(shutil.copy(empty_database(), self.folder / "torc.db")))
 
     def teardown(self) -> None:
         """Throw the database away."""
@@ -324,3 +329,16 @@ TestStoreMachine.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+def test_postgresql_does_the_same(fresh_postgres: Callable[[], Database]) -> None:
+    """Fewer examples: what differs is the database, not the machine."""
+
+    class OnPostgres(StoreMachine):
+        def opened(self) -> Database:
+            return fresh_postgres()
+
+        def teardown(self) -> None:
+            pass
+
+    run_state_machine_as_test(OnPostgres, settings=settings(TestStoreMachine.settings, max_examples=6))

@@ -60,18 +60,19 @@ class Statement:
     def __init__(self, clause: sa.Executable, *order: str) -> None:
         self._clause = clause
         self._order = order
-        self._texts: dict[tuple[str, int], tuple[str, tuple[int, ...] | None]] = {}
+        self._texts: dict[str | tuple[str, int], tuple[str, tuple[int, ...] | None]] = {}
 
     def _compiled(self, dialect: sa.Dialect, ids: int) -> tuple[str, tuple[int, ...] | None]:
         """Return the text for that many ids, and the places of values in the order given if it differs."""
-        found = self._texts.get((dialect.name, ids))
+        key = (dialect.name, ids) if ids else dialect.name
+        found = self._texts.get(key)
         if found is None:
             clause: Any = _with_ids(self._clause, ids) if ids else self._clause
             compiled = clause.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
             order = [*self._order, *(f"{IDS}_{n + 1}" for n in range(ids))]
             places = tuple(order.index(name) for name in compiled.positiontup)
             plain = places == tuple(range(len(order)))
-            found = self._texts[dialect.name, ids] = compiled.string, None if plain else places
+            found = self._texts[key] = compiled.string, None if plain else places
         return found
 
     def bind(self, dialect: sa.Dialect, values: Sequence[Any], ids: Sequence[int] = ()) -> tuple[str, Sequence[Any]]:
