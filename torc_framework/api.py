@@ -64,7 +64,7 @@ from torc_framework.models.sites import ActionContext, ActionType, HpcProfile, L
 from torc_framework.models.statuses import JobStatus
 
 if TYPE_CHECKING:
-    from torc_framework.client import Page, TorcClient, make_api, map_function_to_jobs
+    from torc_framework.client import NodeResources, Page, TorcClient, make_api, map_function_to_jobs
     from torc_framework.models.records import (
         ComputeNodeRecord,
         EventRecord,
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
         WorkflowStatusRecord,
     )
 
-_CLIENT: Final = ("Page", "TorcClient", "make_api", "map_function_to_jobs")
+_CLIENT: Final = ("NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs")
 
 
 def __getattr__(name: str) -> Any:
@@ -130,6 +130,7 @@ __all__ = [
     "LocalSchedulerRecord",
     "LogPattern",
     "News",
+    "NodeResources",
     "Page",
     "Partition",
     "PendingVerdict",

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 from torc_framework.client.address import make_url
 from torc_framework.client.answers import CompletionState, Page
 from torc_framework.client.connect import make_api
+from torc_framework.client.job_calls import NodeResources
 from torc_framework.client.torc_client import TorcClient
 
 if TYPE_CHECKING:
     from torc_framework.client.mapping import map_function_to_jobs
 
-__all__ = ["CompletionState", "Page", "TorcClient", "make_api", "make_url", "map_function_to_jobs"]
+__all__ = ["CompletionState", "NodeResources", "Page", "TorcClient", "make_api", "make_url", "map_function_to_jobs"]
 
 
 def __getattr__(name: str) -> Any:
