@@ -5,6 +5,7 @@ section within it. Configuration keys, environment variables, flags, checks and 
 come from these declarations.
 """
 
+import os
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -142,7 +143,7 @@ def from_file(kind: Any, facts: Setting, value: Any) -> Any:
     written = _WRITTEN.get(kind, (kind,))
     if type(value) not in written:
         raise ValueError(f"expected {called}")
-    return _within(facts, Path(value).expanduser() if kind is Path else kind(value))
+    return _within(facts, _path(value) if kind is Path else kind(value))
 
 
 def _within(facts: Setting, value: Any) -> Any:
@@ -167,7 +168,7 @@ def _list(text: str) -> tuple[str, ...]:
 def _path(text: str) -> Path:
     if not text:
         raise ValueError
-    return Path(text).expanduser()
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - a user who does not exist is left as written
 
 
 _KINDS: Final[Mapping[Any, tuple[str, Callable[[str], Any]]]] = {
