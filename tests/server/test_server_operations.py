@@ -11,6 +11,7 @@ from operations import OPERATIONS, RECORDS, RESULT, Operation
 UNKNOWN = 987_654_321
 BEYOND = {
     "/workflows/from_plan",
+    "/workflows/{id}/actions/{action_id}/result",
     "/workflows/{id}/additions",
     "/workflows/{id}/begin_run",
     "/workflows/{id}/events/stream",
