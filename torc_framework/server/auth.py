@@ -51,6 +51,8 @@ def add_door(app: Any, settings: ServerSettings, database: Database) -> None:
     if settings.enforce_access_control or settings.admin_users:
         with database.write() as tx:
             set_admins(tx, settings.admin_users)
+    if login is not None and not settings.https and own_hosts(settings) is None:
+        _log.warning("passwords come over the network as they are: use --https, or a proxy that does")
     app.add_middleware(Door, settings=settings, login=login)
 
 
@@ -75,8 +77,8 @@ class Door:
         if scope["type"] == "http":
             try:
                 headers = dict(scope["headers"])
+                self._check_token(scope)  # first, so that no line of the log holds it
                 self._check_names(headers)
-                self._check_token(scope)
                 if self._login is not None and scope["path"] not in self._open_paths:
                     address = (scope.get("client") or ("?",))[0]
                     scope["torc.caller"] = await self._login.caller(headers.get(b"authorization"), address)

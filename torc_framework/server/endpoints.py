@@ -180,7 +180,8 @@ def _note_ids(request: Request, endpoint: Endpoint, content: Any) -> None:
     values = content if isinstance(content, dict) else {name: getattr(content, name, None) for name in _IDS}
     found = {name: values[name] for name in _IDS if values.get(name) is not None}
     own = endpoint.path.split("/")[1].removesuffix("s") + "_id"
-    note(request, **{own if name == "id" else name: value for name, value in found.items()})
+    facts: dict[str, Any] = {own if name == "id" else name: value for name, value in found.items()}
+    note(request, **facts)
 
 
 def caller_of(request: Request) -> Caller:
