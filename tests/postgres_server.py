@@ -33,7 +33,7 @@ def _identity() -> dict[str, Any]:
     """Return who runs the server, as arguments of `subprocess`: it refuses to be root."""
     if os.geteuid() != 0:
         return {}
-    user = pwd.getpwnam("postgres")
+    user = next(user for name in ("postgres", "nobody") for user in pwd.getpwall() if user.pw_name == name)
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 

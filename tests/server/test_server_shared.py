@@ -30,9 +30,9 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 class Server:
     """A server process."""
 
-    def __init__(self, folder: Path, database: str) -> None:
+    def __init__(self, folder: Path, database: str, *options: str) -> None:
         self.process = subprocess.Popen(
-            [BIN / "torc-server", "run", "--port", "0", "--log-level", "warning"],
+            [BIN / "torc-server", "run", "--port", "0", "--log-level", "info" if options else "warning", *options],
             env={**isolated_environment(folder), "DATABASE_URL": database},
             stdout=subprocess.PIPE,
             text=True,
@@ -159,3 +159,16 @@ def test_a_database_that_cannot_be_used_is_told(program: str, tmp_path: Path) ->
     (line,) = done.stderr.splitlines()
     assert "cannot open database postgresql://u@127.0.0.1:1/x: " in line
     assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_the_log_has_no_password(tmp_path: Path, url: str, make_api: Any) -> None:
+    """Neither one of the address nor one of the options."""
+    address = url.replace("@/", ":sesame@/") + "&sslpassword=sesame"
+    started = Server(tmp_path, address, "--log-dir", str(tmp_path))
+    try:
+        make_api(started.url).ok("GET", "/ping")
+    finally:
+        started.end()
+    log = (tmp_path / "torc-server.log").read_text()
+    assert "postgresql://torc:***@/" in log
+    assert "sesame" not in log

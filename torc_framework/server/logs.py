@@ -41,7 +41,7 @@ def fields(**values: Any) -> dict[str, dict[str, Any]]:
 
 def without_password(url: str) -> str:
     """Return a URL that may be shown."""
-    return _PASSWORD.sub(r"\1:***@", url)
+    return _PASSWORD.sub(r"\1:***@", url.partition("?")[0] if "://" in url else url)
 
 
 class LineFormatter(logging.Formatter):
