@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import running_server
+from programs import running_server
 
 from torc_framework.client import TorcClient, answers, job_calls
 from torc_framework.client.job_calls import NodeResources

@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import running_server
 from doc_pages import blocks
+from programs import running_server
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import WorkflowRecord

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import trustme
-from conftest import running_server
+from programs import running_server
 
 from torc_framework.client import make_api, map_function_to_jobs
 from torc_framework.models.records import UserDataRecord, WorkflowRecord

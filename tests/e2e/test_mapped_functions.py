@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import BIN, running_server
+from programs import BIN, running_server
 from server_child import ServerChild
 
 from torc_framework.client import make_api, map_function_to_jobs

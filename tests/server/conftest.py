@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 from attrs import frozen
-from conftest import running_server
+from programs import running_server
 
 
 @frozen

@@ -13,8 +13,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import BIN, Torc, isolated_environment
 from postgres_server import OWNER, PostgresServer
+from programs import BIN, Torc, isolated_environment
 
 THREADS = 4
 JOBS = 400

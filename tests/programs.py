@@ -1,0 +1,44 @@
+"""Running the installed programs as a user would; for tests and their fixtures.
+
+This is no conftest.py: there are several, and importing one by its name gives any of them.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+Torc = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def isolated_environment(home: Path) -> dict[str, str]:
+    """Return an environment without any setting of whoever runs the tests, at home in ``home``."""
+    home.mkdir(parents=True, exist_ok=True)
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+    return {**kept, "HOME": str(home), "USER": "tester", "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+
+
+@contextmanager
+def running_server(folder: Path, *options: str) -> Iterator[str]:
+    """Run a real server with these options on a fresh database in ``folder``; yield its base URL."""
+    command = [str(BIN / "torc-server"), "run", "--host", "127.0.0.1", "--port", "0", "--log-level", "warning"]
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--database", str(folder / "torc.db"), *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=isolated_environment(folder / "home"),
+        )
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline().decode()
+            assert line.startswith("TORC_SERVER_PORT="), (folder / "server.log").read_text()
+            yield f"http://127.0.0.1:{int(line.partition('=')[2])}/torc-service/v1"
+        finally:
+            process.terminate()
+            process.wait(20)
+            process.stdout.close()
