@@ -13,6 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
+from torc_framework.server.settings import DATABASE_VARIABLE
+
 pytestmark = pytest.mark.e2e
 
 DEADLINE_S = 60.0
@@ -43,7 +45,7 @@ def servers(database: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if str(database) in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+            if process.environ().get(DATABASE_VARIABLE) == str(database) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
