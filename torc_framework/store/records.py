@@ -142,11 +142,16 @@ def get(tx: Tx, resource: Resource, record_id: int) -> Values:
 
 
 def _ascending(column: sa.Column[Any]) -> sa.UnaryExpression[Any]:
-    return column.asc().nulls_first() if column.nullable else column.asc()
+    return _sortable(column).asc().nulls_first() if column.nullable else _sortable(column).asc()
 
 
 def _descending(column: sa.Column[Any]) -> sa.UnaryExpression[Any]:
-    return column.desc().nulls_last() if column.nullable else column.desc()
+    return _sortable(column).desc().nulls_last() if column.nullable else _sortable(column).desc()
+
+
+def _sortable(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
+    """Return what a column is sorted by: JSON has no order but that of its text."""
+    return sa.cast(column, sa.Text) if isinstance(column.type, sa.JSON) else column
 
 
 def find(
