@@ -340,14 +340,21 @@ def test_a_closed_pipe_is_quiet(torc_env: dict[str, str], work: Path) -> None:
     assert done.stderr == ""
 
 
-def test_what_is_only_stored_is_said(torc: Any, work: Path) -> None:
-    """Actions are no silent no-ops."""
-    action = "{trigger_type: on_workflow_start, action_type: run_commands, commands: [touch never]}"
-    (work / "x.yaml").write_text(f"name: x\njobs: [{{name: a, command: 'true'}}]\nactions: [{action}]\n")
+def test_actions_are_carried_out_and_troubles_told(torc: Any, work: Path) -> None:
+    """One that fails does not fail the run, but is named at its end."""
+    actions = """
+actions:
+  - {trigger_type: on_workflow_start, action_type: run_commands, commands: [touch made]}
+  - {trigger_type: on_workflow_complete, action_type: run_commands, commands: [exit 3]}
+"""
+    (work / "x.yaml").write_text(f"name: x\njobs: [{{name: a, command: 'true'}}]\n{actions}")
     done = torc("run", "x.yaml")
-    assert done.returncode == 0
-    assert "1 action(s) are stored" in done.stderr
-    assert not (work / "never").exists()
+    assert done.returncode == 0, done.stderr
+    assert (work / "output" / "made").exists()
+    assert (
+        "(run_commands on_workflow_complete) failed: command of action run_commands failed with exit code 3"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize("flags", [("--stdio", "both"), ("--shell", "/no/such/shell")])
