@@ -18,12 +18,17 @@ BUILT_IN: Final = {
     "run": ("torc_framework.cli.run", "Run a workflow on this machine: a spec file, or an existing workflow by id."),
     "workflows": ("torc_framework.cli.workflows", "Create, inspect, run and delete workflows."),
     "jobs": ("torc_framework.cli.jobs", "Jobs of a workflow."),
+    "job-dependencies": ("torc_framework.cli.job_dependencies", "Which jobs wait for which, and share files and data."),
     "results": ("torc_framework.cli.results", "How jobs ended."),
     "files": ("torc_framework.cli.files", "Files that jobs read and write."),
     "user-data": ("torc_framework.cli.user_data", "JSON values that jobs read and write."),
     "resource-requirements": ("torc_framework.cli.resource_requirements", "What jobs ask for."),
     "events": ("torc_framework.cli.events", "What happened to a workflow."),
     "compute-nodes": ("torc_framework.cli.compute_nodes", "Runners that worked on a workflow."),
+    "scheduled-compute-nodes": (
+        "torc_framework.cli.scheduled_compute_nodes",
+        "Allocations that were asked of a batch system.",
+    ),
     "reports": ("torc_framework.cli.reports", "Use of resources, results with logs, summary."),
     "plot-resources": ("torc_framework.cli.plot_resources", "Plot what jobs used over time."),
     "access-groups": ("torc_framework.cli.access_groups", "Groups of people who share workflows."),
@@ -103,6 +108,7 @@ def global_options(*, hidden: bool) -> tuple[Any, ...]:
         disable_plugin: Annotated[
             list[str] | None, option("--disable-plugin", metavar="NAME", help="Leave a plugin out; may be repeated.")
         ] = None,
+        no_pager: Annotated[bool, option("--no-pager", help="Print long lists at once, also on a terminal.")] = False,
         debug: Annotated[bool, option("--debug", help="Show where an error came from.")] = False,
     ) -> None: ...
 

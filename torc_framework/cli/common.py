@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from torc_framework.cli import live
-from torc_framework.cli.output import Column, print_json, print_pairs, print_table
+from torc_framework.cli.output import Column, print_json, print_paged, print_pairs, print_table, table_text
 from torc_framework.cli.session import Session
 from torc_framework.errors import UserError
 from torc_framework.models.records import Record, WorkflowRecord, field_names
@@ -43,9 +43,8 @@ def show_many(session: Session, key: str | None, title: str, columns: Sequence[C
     if not records:
         print(f"No {title} found.")
         return
-    print(f"{title[:1].upper()}{title[1:]}:")
-    print_table(columns, records)
-    print(f"Total: {len(records)}")
+    text = f"{title[:1].upper()}{title[1:]}:\n{table_text(columns, records)}Total: {len(records)}\n"
+    print_paged(text) if session.wants_pager else sys.stdout.write(text)
 
 
 def show_one(session: Session, title: str, record: Record, **more: Any) -> None:

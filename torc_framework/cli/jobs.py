@@ -1,135 +1,219 @@
 """``torc jobs``: the jobs of a workflow."""
 
-from typing import Annotated
+from operator import itemgetter
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from torc_framework.cli.app import App
-from torc_framework.cli.common import (
-    Limit,
-    Offset,
-    RecordId,
-    ReverseSort,
-    SortBy,
-    WorkflowId,
-    changes,
-    created,
-    ids,
-    pick_workflow,
-    session_of,
-    show_many,
-    show_one,
-)
+from torc_framework.cli.common import WorkflowId, pick_workflow, session_of, show_many
 from torc_framework.cli.mapped_jobs import run_function, run_postprocess
-from torc_framework.cli.output import Column
+from torc_framework.cli.output import Column, print_json
+from torc_framework.cli.record_options import option, read_status
+from torc_framework.cli.records import Records
 from torc_framework.errors import UserError
-from torc_framework.models.records import JobRecord
-from torc_framework.models.statuses import JobStatus
+from torc_framework.models.records import JobRecord, ResourceRequirementsRecord
+
+_EXECUTION = (
+    option("resource_requirements_id", "--resource-requirements-id", "-r"),
+    option("depends_on_job_ids", "--blocking-job-ids", "-b"),
+    option("invocation_script"),
+    option("cancel_on_blocking_job_failure"),
+    option("supports_termination"),
+    option("scheduler_id"),
+    option("failure_handler_id"),
+    option("executor"),
+)
+JOBS = Records(
+    record=JobRecord,
+    one="a job",
+    several="jobs",
+    columns=[
+        ("ID", "id"),
+        ("Name", "name"),
+        ("Status", "status"),
+        ("Attempt", "attempt_id"),
+        ("Command", "command"),
+    ],
+    create=(
+        option("name", "--name", "-n"),
+        option("command", "--command", "-c"),
+        *_EXECUTION,
+        option("input_file_ids", "--input-file-ids", "-i"),
+        option("output_file_ids", "--output-file-ids", "-o"),
+        option("input_user_data_ids"),
+        option("output_user_data_ids"),
+    ),
+    update=(
+        option("name", "--name", "-n"),
+        option("command", "--command", "-c"),
+        *_EXECUTION,
+        option(
+            "status",
+            help="'disabled' takes an uninitialized job out of the workflow, 'uninitialized' puts it back.",
+            read=read_status,
+        ),
+    ),
+    filters=(
+        option("status", "--status", "-s", help="Only jobs of this status.", read=read_status),
+        option("name", help="Only jobs of this name."),
+        option("upstream_job_id", kind=int, help="Only jobs that wait for this one."),
+        option("needs_file_id", kind=int, help="Only jobs that read this file."),
+        option("active_compute_node_id", kind=int, help="Only jobs that this compute node holds."),
+        option("include_relationships", kind=bool, is_flag=True, help="Also ids of dependencies, files, user data."),
+    ),
+    notes={
+        "create": "Lists of ids are given as 1,2,3 or by repeating the option.",
+        "update": "Once it is initialized, name, command and what it waits for are fixed.",
+        "delete-all": "Files and user data stay.",
+    },
+)
 
 app = App("Jobs of a workflow.")
+JOBS.add(app, "create")
 
-COLUMNS: list[Column] = [
-    ("ID", "id"),
-    ("Name", "name"),
-    ("Status", "status"),
-    ("Attempt", "attempt_id"),
-    ("Command", "command"),
+REQUIREMENTS: list[Column] = [
+    ("Job ID", itemgetter("job_id")),
+    ("Job Name", itemgetter("job_name")),
+    ("RR ID", itemgetter("resource_requirements_id")),
+    ("RR Name", itemgetter("name")),
+    ("CPUs", itemgetter("num_cpus")),
+    ("GPUs", itemgetter("num_gpus")),
+    ("Nodes", itemgetter("num_nodes")),
+    ("Memory", itemgetter("memory")),
+    ("Runtime", itemgetter("runtime")),
 ]
 
-_Ids = list[str] | None
+
+@app.command("create-from-file")
+def create_from_file(
+    ctx: typer.Context,
+    workflow_id: Annotated[int, typer.Argument(metavar="WORKFLOW_ID", help="The workflow.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Text file with one command a line.")],
+    *,
+    cpus_per_job: Annotated[int, typer.Option(min=1, help="CPU cores of each job.")] = 1,
+    memory_per_job: Annotated[str, typer.Option(help="Memory of each job, such as 512m or 16g.")] = "1m",
+    runtime_per_job: Annotated[str, typer.Option(help="Longest run time of each job, ISO 8601.")] = "P0DT1M",
+) -> None:
+    """Add one job for each line of a text file: all of them or, if something is wrong, none.
+
+    Empty lines and lines that begin with # are passed over. The jobs are named job1, job2, ... after the
+    jobs that are there, and share new resource requirements.
+    """
+    from torc_framework.models.plan import AddedJob, Addition
+
+    session = session_of(ctx)
+    commands = _lines(file)
+    client = session.client
+    taken = {job.name for job in client.iterate(JobRecord, workflow_id=workflow_id)}
+    names = _free_names(taken, len(commands))
+    requirements = client.create(
+        ResourceRequirementsRecord(
+            workflow_id=workflow_id,
+            name=f"{names[0]}_{names[-1]}",
+            num_cpus=cpus_per_job,
+            memory=memory_per_job,
+            runtime=runtime_per_job,
+        )
+    )
+    jobs = [AddedJob(*pair, resource_requirements_id=requirements.id) for pair in zip(names, commands, strict=True)]
+    try:
+        added = client.add(workflow_id, Addition(jobs))
+    except Exception:
+        client.delete(ResourceRequirementsRecord, requirements.id or 0)
+        raise
+    if session.wants_json:
+        head = {"workflow_id": workflow_id, "resource_requirements_id": requirements.id}
+        print_json({**head, "jobs_created": len(added.job_ids), "job_ids": added.job_ids})
+    else:
+        print(f"Created {len(jobs)} jobs in workflow {workflow_id}: {names[0]} to {names[-1]}")
 
 
-@app.command("create")
-def create(
+def _lines(file: Path) -> list[str]:
+    """Return the commands of a file.
+
+    Raises:
+        UserError: it cannot be read, or holds none.
+    """
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
+    commands = [line for line in lines if line and not line.startswith("#")]
+    if not commands:
+        raise UserError(f"{file} holds no commands: write one on each line")
+    return commands
+
+
+def _free_names(taken: set[str], count: int) -> list[str]:
+    """Return names for new jobs, numbered after those that are there."""
+    names: list[str] = []
+    number = len(taken)
+    while len(names) < count:
+        number += 1
+        if (name := f"job{number}") not in taken:
+            names.append(name)
+    return names
+
+
+JOBS.add(app, "list", "get", "update")
+
+
+@app.command("delete")
+def delete(ctx: typer.Context, ids: Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs.")]) -> None:
+    """Delete jobs; nothing is deleted if one of them is not there."""
+    session = session_of(ctx)
+    wanted = list(dict.fromkeys(ids))
+    for job_id in wanted:
+        session.client.get(JobRecord, job_id)
+    gone = [session.client.delete(JobRecord, job_id) for job_id in wanted]
+    if session.wants_json:
+        print_json({"jobs": gone})
+        return
+    for job in gone:
+        print(f"Deleted job {job.id} ({job.name})")
+
+
+JOBS.add(app, "delete-all")
+
+
+@app.command("list-resource-requirements")
+def list_resource_requirements(
     ctx: typer.Context,
     workflow_id: WorkflowId = None,
     *,
-    name: Annotated[str, typer.Option("--name", "-n", help="Name of the job.")],
-    command: Annotated[str, typer.Option("--command", "-c", help="Command line for /bin/sh.")],
-    resource_requirements_id: Annotated[
-        int | None, typer.Option("--resource-requirements-id", "-r", help="What it asks for.")
-    ] = None,
-    blocking_job_ids: Annotated[_Ids, typer.Option("--blocking-job-ids", "-b", help="Jobs it waits for.")] = None,
-    input_file_ids: Annotated[_Ids, typer.Option("--input-file-ids", "-i", help="Files it reads.")] = None,
-    output_file_ids: Annotated[_Ids, typer.Option("--output-file-ids", "-o", help="Files it writes.")] = None,
+    job_id: Annotated[int | None, typer.Option("--job-id", "-j", help="Only this job.")] = None,
 ) -> None:
-    """Add a job to a workflow. Lists of ids are given as 1,2,3 or by repeating the option."""
+    """List jobs with what they ask for."""
     session = session_of(ctx)
-    record = JobRecord(
-        workflow_id=pick_workflow(session, workflow_id),
-        name=name,
-        command=command,
-        resource_requirements_id=resource_requirements_id,
-        depends_on_job_ids=ids(blocking_job_ids, "--blocking-job-ids"),
-        input_file_ids=ids(input_file_ids, "--input-file-ids"),
-        output_file_ids=ids(output_file_ids, "--output-file-ids"),
-    )
-    created(session, "job", session.client.create(record))
+    client = session.client
+    if job_id is not None:
+        jobs = [client.get(JobRecord, job_id)]
+        chosen = jobs[0].workflow_id
+        if workflow_id not in (None, chosen):
+            raise UserError(f"job {job_id} is in workflow {chosen}, not in {workflow_id}")
+    else:
+        chosen = pick_workflow(session, workflow_id)
+        jobs = client.find(JobRecord, workflow_id=chosen)
+    records = {each.id: each for each in client.iterate(ResourceRequirementsRecord, workflow_id=chosen)}
+    rows = [_with_requirements(job, records[job.resource_requirements_id]) for job in jobs]
+    show_many(session, "jobs", f"resource requirements of jobs of workflow {chosen}", REQUIREMENTS, rows)
 
 
-@app.command("list")
-def list_(
-    ctx: typer.Context,
-    workflow_id: WorkflowId = None,
-    *,
-    status: Annotated[str | None, typer.Option("--status", "-s", help="Only jobs of this status.")] = None,
-    upstream_job_id: Annotated[int | None, typer.Option(help="Only jobs that wait for this one.")] = None,
-    limit: Limit = 10_000,
-    offset: Offset = 0,
-    sort_by: SortBy = None,
-    reverse_sort: ReverseSort = False,
-    include_relationships: Annotated[bool, typer.Option(help="Also ids of dependencies, files, user data.")] = False,
-) -> None:
-    """List jobs."""
-    session = session_of(ctx)
-    chosen = pick_workflow(session, workflow_id)
-    found = session.client.find(
-        JobRecord,
-        workflow_id=chosen,
-        status=known_status(status),
-        upstream_job_id=upstream_job_id,
-        limit=limit,
-        offset=offset,
-        sort_by=sort_by,
-        reverse_sort=reverse_sort or None,
-        include_relationships=include_relationships or None,
-    )
-    show_many(session, "jobs", f"jobs of workflow {chosen}", COLUMNS, found)
-
-
-@app.command("get")
-def get(ctx: typer.Context, id_: RecordId) -> None:
-    """Show one job."""
-    session = session_of(ctx)
-    show_one(session, f"Job {id_}", session.client.get(JobRecord, id_))
-
-
-@app.command("update")
-def update(
-    ctx: typer.Context,
-    id_: RecordId,
-    *,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="New name.")] = None,
-    command: Annotated[str | None, typer.Option("--command", "-c", help="New command line.")] = None,
-) -> None:
-    """Change a job."""
-    session = session_of(ctx)
-    show_one(session, f"Job {id_}", session.client.update(JobRecord, id_, changes(name=name, command=command)))
+def _with_requirements(job: JobRecord, asked: ResourceRequirementsRecord) -> dict[str, Any]:
+    return {
+        "job_id": job.id,
+        "job_name": job.name,
+        "resource_requirements_id": asked.id,
+        "name": asked.name,
+        "num_cpus": asked.num_cpus,
+        "num_gpus": asked.num_gpus,
+        "num_nodes": asked.num_nodes,
+        "memory": asked.memory,
+        "runtime": asked.runtime,
+    }
 
 
 app.command("run-function")(run_function)
 app.command("run-postprocess")(run_postprocess)
-
-
-def known_status(label: str | None) -> str | None:
-    """Return a status label that exists.
-
-    Raises:
-        UserError: no status is called so.
-    """
-    if label is None:
-        return None
-    try:
-        return JobStatus.from_label(label.lower()).label
-    except ValueError as error:
-        raise UserError(str(error)) from None

@@ -1,5 +1,6 @@
 """Output for people and for scripts: tables with rounded boxes, name-value lists, JSON."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -40,13 +41,35 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def print_paged(text: str) -> None:
+    """Print a text; one that is longer than the terminal is shown by ``PAGER``, by default ``less``."""
+    import os
+    import shutil
+    import subprocess
+
+    pager = os.environ.get("PAGER", "less").split()
+    if not sys.stdout.isatty() or text.count("\n") < shutil.get_terminal_size().lines or not pager:
+        sys.stdout.write(text)
+        return
+    if shutil.which(pager[0]) is None:
+        sys.stdout.write(text)
+        return
+    environment = {"LESS": "FRSX", **os.environ}
+    with contextlib.suppress(BrokenPipeError):  # the reader has seen enough
+        subprocess.run(pager, input=text, text=True, encoding="utf-8", env=environment, check=False)
+
+
 def print_table(columns: Sequence[Column], records: Iterable[Any]) -> None:
     """Print records as a table, one a line."""
+    sys.stdout.write(table_text(columns, records))
+
+
+def table_text(columns: Sequence[Column], records: Iterable[Any]) -> str:
+    """Return a table with one record a line."""
     rows = [[_cell(record, source) for _, source in columns] for record in records]
     headings = [heading for heading, _ in columns]
     if len(rows) > RICH_ROWS:
-        _print_plain(headings, rows)
-        return
+        return _plain_table(headings, rows)
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -55,14 +78,16 @@ def print_table(columns: Sequence[Column], records: Iterable[Any]) -> None:
     table = Table(*headings, box=box.ROUNDED)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    Console(width=width, soft_wrap=False).print(table)
+    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=False)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()
 
 
-def _print_plain(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[index]) for row in (headings, *rows)) for index in range(len(headings))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (headings, *rows))
-    sys.stdout.writelines(line.rstrip() + "\n" for line in lines)
+    return "".join(line.rstrip() + "\n" for line in lines)
 
 
 def _cell(record: Any, source: str | Callable[[Any], Any]) -> str:

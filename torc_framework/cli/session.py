@@ -89,6 +89,11 @@ class Session:
             return False  # the error is reported by whoever needs the configuration for real
 
     @property
+    def wants_pager(self) -> bool:
+        """Long lists may be shown page by page."""
+        return not self._options.get("no_pager")
+
+    @property
     def debug(self) -> bool:
         """Errors show their traceback."""
         return bool(self._options.get("debug"))

@@ -111,10 +111,12 @@ class ClientCore:
         """Delete a record with everything that belongs to it; return what was deleted."""
         return self._call(kind, "DELETE", f"/{PATHS[kind]}/{id_}", timeout=PLAN_TIMEOUT_S)
 
-    def delete_all(self, kind: type[_R], workflow_id: int) -> None:
-        """Delete all records of one kind in a workflow."""
+    def delete_all(self, kind: type[_R], workflow_id: int) -> int:
+        """Delete all records of one kind in a workflow; return how many."""
         query = {"workflow_id": workflow_id}
-        self._call(JsonObject, "DELETE", f"/{PATHS[kind]}", query=query, timeout=PLAN_TIMEOUT_S)
+        answer = self._call(JsonObject, "DELETE", f"/{PATHS[kind]}", query=query, timeout=PLAN_TIMEOUT_S)
+        count: int = answer["deleted_count"] if "deleted_count" in answer else answer["count"]
+        return count
 
     def page(self, kind: type[_R], **query: Any) -> Page[_R]:
         """Return one page of records; ``query`` holds filters, ``offset``, ``limit``, ``sort_by``, ``reverse_sort``."""
