@@ -251,6 +251,12 @@ def bench(database: Database) -> Bench:
 
 
 @pytest.fixture
+def bench_on() -> type[Bench]:
+    """What makes a bench on a database, as often as it is called."""
+    return Bench
+
+
+@pytest.fixture
 def roomy() -> Resources:
     """A runner's resources that no job of a test exceeds."""
     return Resources(num_cpus=64, memory_bytes=2**40, num_gpus=8, num_nodes=1)

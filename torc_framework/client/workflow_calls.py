@@ -22,6 +22,7 @@ from torc_framework.models.answers import (
     LatestEvent,
     MissingUserData,
     ReadyRequirements,
+    Reinitialized,
     RemoteWorker,
     RequiredFiles,
     ResetJobs,
@@ -60,6 +61,7 @@ class WorkflowCalls(ClientCore):
         file_mtimes: Mapping[int, float] | None = None,
         only_uninitialized: bool = False,
         force: bool = False,
+        dry_run: bool = False,
     ) -> WorkflowStatusRecord:
         """Reset the workflow, count its run up and make it ready to run, in one transaction.
 
@@ -67,14 +69,36 @@ class WorkflowCalls(ClientCore):
             file_mtimes: Modification times of the input files that exist, by file id.
             only_uninitialized: Leave jobs that ran alone.
             force: Also when a runner still holds jobs.
+            dry_run: Only find out whether it may begin.
         """
         body = {
             "file_mtimes": {str(file_id): mtime for file_id, mtime in (file_mtimes or {}).items()},
             "only_uninitialized": only_uninitialized,
             "force": force,
+            "dry_run": dry_run,
         }
         path = f"/workflows/{workflow_id}/begin_run"
         return self._call(WorkflowStatusRecord, "POST", path, body=body, timeout=PLAN_TIMEOUT_S)
+
+    def reinitialize(
+        self,
+        workflow_id: int,
+        file_mtimes: Mapping[int, float | None],
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+    ) -> Reinitialized:
+        """Begin the next run with only those jobs reset that have a reason to run again, in one transaction.
+
+        Args:
+            file_mtimes: Present modification times of files by file id; None is "not there".
+            dry_run: Only say which jobs would run again, and why.
+            force: Also when a runner still holds jobs.
+        """
+        mtimes = {str(file_id): mtime for file_id, mtime in file_mtimes.items()}
+        body = {"file_mtimes": mtimes, "dry_run": dry_run, "force": force}
+        path = f"/workflows/{workflow_id}/reinitialize"
+        return self._call(Reinitialized, "POST", path, body=body, timeout=PLAN_TIMEOUT_S)
 
     def exchange(
         self, workflow_id: int, request: ExchangeRequest, *, timeout: float = DEFAULT_TIMEOUT_S

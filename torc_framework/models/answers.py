@@ -127,6 +127,32 @@ class ChangedJobs(msgspec.Struct):
     reinitialized_jobs: list[str]
 
 
+class RerunJob(msgspec.Struct):
+    """A job that runs again, the status it was in, and the first thing found to be a reason for it.
+
+    ``cause`` is one of ``status``, ``command``, ``invocation_script``, ``dependencies``, ``input_files``,
+    ``output_files``, ``input_user_data``, ``output_user_data``, ``user_data``, ``inputs``, ``input_file``,
+    ``output_file``, ``dependency``; of the last, ``depends_on_job_id`` is the job that runs again.
+    """
+
+    id: int
+    name: str
+    status: str
+    cause: str
+    reason: str
+    depends_on_job_id: int | None = None
+
+
+class Reinitialized(msgspec.Struct):
+    """The run that began, or with ``dry_run`` the present one, and the jobs that run (would run) again."""
+
+    workflow_id: int
+    run_id: int
+    dry_run: bool
+    job_count: int
+    jobs: list[RerunJob]
+
+
 class JobDependency(msgspec.Struct):
     """One job waits for another."""
 

@@ -10,6 +10,7 @@ from torc_framework.server.endpoints import MAX_LIMIT, PAGE_PARAMETERS, Call, En
 from torc_framework.server.scopes import WORKFLOW
 from torc_framework.store import actions, handouts, inputs, lookups, remote_workers, runs
 from torc_framework.store.records import create
+from torc_framework.store.reinitialize import reinitialize
 from torc_framework.store.sql import Tx
 
 
@@ -19,6 +20,16 @@ class BeginRun:
 
     file_mtimes: dict[int, float | None] = Factory(dict)
     only_uninitialized: bool = False
+    force: bool = False
+    dry_run: bool = False
+
+
+@define
+class Reinitialize:
+    """Body of ``reinitialize``: present modification times of files, null for those that are not there."""
+
+    file_mtimes: dict[int, float | None] = Factory(dict)
+    dry_run: bool = False
     force: bool = False
 
 
@@ -52,8 +63,18 @@ class StatusChange:
 def _begin_run(tx: Tx, call: Call) -> WorkflowStatusRecord:
     asked: BeginRun = call.body
     return runs.begin_run(
-        tx, call.id, asked.file_mtimes, only_uninitialized=asked.only_uninitialized, force=asked.force
+        tx,
+        call.id,
+        asked.file_mtimes,
+        only_uninitialized=asked.only_uninitialized,
+        force=asked.force,
+        dry_run=asked.dry_run,
     )
+
+
+def _reinitialize(tx: Tx, call: Call) -> a.Reinitialized:
+    asked: Reinitialize = call.body
+    return reinitialize(tx, call.id, asked.file_mtimes, dry_run=asked.dry_run, force=asked.force, user=call.caller.name)
 
 
 def _put_status(tx: Tx, call: Call) -> WorkflowStatusRecord:
@@ -189,6 +210,14 @@ WORKFLOW_ENDPOINTS: Final = (
         "Start the next run in one step: reset the jobs, count `run_id` up, record modification times, initialize.",
         _STATUS,
         body=BeginRun,
+    ),
+    _about(
+        "POST",
+        "reinitialize",
+        _reinitialize,
+        "Start the next run in one step, with only those jobs reset that have a reason to run again; says which.",
+        a.Reinitialized,
+        body=Reinitialize,
     ),
     _about(
         "POST",

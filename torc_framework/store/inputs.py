@@ -1,9 +1,10 @@
 """Which jobs have other inputs than at the last initialize.
 
 The inputs of a job are its command, what it waits for, its files, and the values of the user data
-that it reads; a hash stands for them. Nothing is computed while nothing changes: a job without a hash
-has the inputs of the last initialize. Whoever is about to change the inputs of jobs calls `remember`
-first, and the hash of what they were is kept with the jobs.
+that it reads; hashes stand for them, one for each, so that what changed can be told. Nothing is
+computed while nothing changes: a job without hashes has the inputs of the last initialize. Whoever is
+about to change the inputs of jobs calls `remember` first, and the hashes of what they were are kept
+with the jobs.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
+from attrs import frozen
 
 from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.store import tables as t
@@ -56,17 +58,68 @@ _RELATIONS: Final = {
 }
 _GROUPS: Final = _pairs(t.GROUP_WAITER, "group_id")
 _READS: Final = _pairs(t.JOB_INPUT_USER_DATA, "user_data_id")
+_USER_DATA_NAMES = Statement(sa.select(t.USER_DATA.c.id, t.USER_DATA.c.name).where(t.USER_DATA.c.id.in_(ids_param())))
+
+
+@frozen
+class ChangedInput:
+    """One job's inputs are not those of the last initialize.
+
+    Attributes:
+        cause: What changed, in one word: ``command``, ``user_data``, ...
+        reason: The same as a sentence without a subject.
+    """
+
+    job_id: int
+    job_name: str
+    cause: str
+    reason: str
+
+
+_Hashes = dict[str, str]
+"""Hash of each input, by its name; a value of user data is named by `_READS_VALUE` and the id."""
+_READS_VALUE: Final = "user_data:"
+_CAUSES: Final = {
+    "command": ("command", "command changed"),
+    "invocation_script": ("invocation_script", "invocation script changed"),
+    "depends_on": ("dependencies", "the jobs that it waits for changed"),
+    "groups": ("dependencies", "the jobs that it waits for changed"),
+    "input_files": ("input_files", "the list of its input files changed"),
+    "output_files": ("output_files", "the list of its output files changed"),
+    "output_user_data": ("output_user_data", "the list of its output user data changed"),
+    "input_user_data": ("input_user_data", "the list of its input user data changed"),
+}
+"""What is said of a changed input; of several, the first."""
+_UNKNOWN: Final = ("inputs", "its inputs changed")
 
 
 def remember(tx: Tx, job_ids: Sequence[int]) -> None:
     """Keep what the inputs of these jobs were at the last initialize; to be called before they change."""
     new = [job_id for (job_id,) in tx.rows_for(_NOT_REMEMBERED, job_ids)]
-    tx.run_each(_REMEMBER, [(digest, job_id) for job_id, digest in _hashes(tx, new).items()])
+    tx.run_each(_REMEMBER, [(_text(hashes), job_id) for job_id, hashes in _hashes(tx, new).items()])
 
 
 def forget(tx: Tx, workflow_id: int) -> None:
     """Take the present inputs of all jobs as those of the last initialize."""
     tx.run(_FORGET, workflow_id)
+
+
+def changed_inputs(tx: Tx, workflow_id: int) -> list[ChangedInput]:
+    """Return the jobs whose inputs have changed, and of each the first thing that did; not those that a runner holds.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    require_workflow(tx, workflow_id)
+    remembered = tx.rows(_REMEMBERED, workflow_id)
+    present = _hashes(tx, [row[0] for row in remembered])
+    found = [
+        (job_id, name, _first_difference(_parsed(text), present[job_id]))
+        for job_id, name, text in remembered
+        if text != _text(present[job_id])
+    ]
+    names = _names(tx, {part for _, _, part in found})
+    return [ChangedInput(job_id, name, *names.get(part) or _CAUSES.get(part, _UNKNOWN)) for job_id, name, part in found]
 
 
 def reset_changed(tx: Tx, workflow_id: int, *, dry_run: bool = False, user: str | None = None) -> list[str]:
@@ -77,19 +130,39 @@ def reset_changed(tx: Tx, workflow_id: int, *, dry_run: bool = False, user: str 
     Raises:
         NotFoundError: there is no such workflow.
     """
-    require_workflow(tx, workflow_id)
-    remembered = tx.rows(_REMEMBERED, workflow_id)
-    present = _hashes(tx, [row[0] for row in remembered])
-    changed = {job_id: name for job_id, name, digest in remembered if present[job_id] != digest}
-    names = list(changed.values())
+    changed = changed_inputs(tx, workflow_id)
+    names = [each.job_name for each in changed]
     if changed and not dry_run:
-        reset_alone(tx, workflow_id, list(changed))
+        reset_alone(tx, workflow_id, [each.job_id for each in changed])
         user_action(tx, workflow_id, "process_changed_job_inputs", user, reinitialized_jobs=names[:1000])
     return names
 
 
-def _hashes(tx: Tx, job_ids: Sequence[int]) -> dict[int, str]:
-    """Return the hash of what goes into each of these jobs."""
+def _text(hashes: _Hashes) -> str:
+    return json.dumps(hashes, sort_keys=True)
+
+
+def _parsed(text: str) -> _Hashes:
+    """Return hashes as they were remembered; none from a database that kept a single one for all inputs."""
+    return dict(json.loads(text)) if text.startswith("{") else {}
+
+
+def _first_difference(before: _Hashes, now: _Hashes) -> str:
+    """Return the name of the input that is to be told as the one that changed."""
+    different = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+    ordered = [name for name in _CAUSES if name in different] + sorted(different)
+    return ordered[0] if before else ""
+
+
+def _names(tx: Tx, parts: set[str]) -> dict[str, tuple[str, str]]:
+    """Return what is said of changed values of user data."""
+    ids = {int(part.removeprefix(_READS_VALUE)): part for part in parts if part.startswith(_READS_VALUE)}
+    rows = tx.rows_for(_USER_DATA_NAMES, sorted(ids))
+    return {ids[record_id]: ("user_data", f"input user data {name!r} changed") for record_id, name in rows}
+
+
+def _hashes(tx: Tx, job_ids: Sequence[int]) -> dict[int, _Hashes]:
+    """Return the hashes of what goes into each of these jobs."""
     if not job_ids:
         return {}
     parts: dict[int, dict[str, Any]] = {
@@ -103,11 +176,16 @@ def _hashes(tx: Tx, job_ids: Sequence[int]) -> dict[int, str]:
     members = _digests_of_groups(tx, sorted({group for _, group in groups}))
     for job_id, group in groups:
         parts[job_id].setdefault("groups", set()).add(members[group])
+    hashes = {job_id: {name: _digest(value) for name, value in part.items()} for job_id, part in parts.items()}
     reads = tx.rows_for(_READS, job_ids)
     values = _values(tx, sorted({user_data for _, user_data in reads}))
+    read_by: dict[int, set[int]] = defaultdict(set)
     for job_id, user_data in reads:
-        parts[job_id].setdefault("input_user_data", set()).add((user_data, values[user_data]))
-    return {job_id: _digest(part) for job_id, part in parts.items()}
+        hashes[job_id][f"{_READS_VALUE}{user_data}"] = values[user_data]
+        read_by[job_id].add(user_data)
+    for job_id, read in read_by.items():
+        hashes[job_id]["input_user_data"] = _digest(read)
+    return hashes
 
 
 def _digests_of_groups(tx: Tx, groups: Sequence[int]) -> dict[int, str]:
@@ -119,14 +197,14 @@ def _digests_of_groups(tx: Tx, groups: Sequence[int]) -> dict[int, str]:
 
 
 def _values(tx: Tx, user_data_ids: Sequence[int]) -> dict[int, str]:
-    """Return the values of user data as JSON texts."""
+    """Return hashes of the values of user data."""
     query = sa.select(t.USER_DATA.c.id, t.USER_DATA.c.data)
     rows = (
         row
         for chunk in padded(user_data_ids)
         for row in tx.connection.execute(query.where(t.USER_DATA.c.id.in_(chunk)))
     )
-    return {row[0]: json.dumps(row[1], sort_keys=True) for row in rows}
+    return {row[0]: _digest(row[1]) for row in rows}
 
 
 def _digest(value: Any) -> str:

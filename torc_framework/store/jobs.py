@@ -6,7 +6,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from torc_framework.models.records import JobRecord
-from torc_framework.models.statuses import JobStatus
+from torc_framework.models.statuses import UNBLOCKING, JobStatus
 from torc_framework.store import tables as t
 from torc_framework.store import transitions
 from torc_framework.store.blockers import recount_jobs, waiting_for
@@ -72,7 +72,7 @@ _REFERENCES: Final = {
 }
 """Fields that name other records of the same workflow."""
 _FIXED_LATER: Final[tuple[str, ...]] = ("name", "command", "depends_on_job_ids")
-"""Fields that can be changed only while the job is uninitialized."""
+"""Fields that can be changed only while the job is uninitialized, the command also when it is over."""
 _COLUMNS: Final = tuple(
     name
     for name in (
@@ -153,11 +153,14 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
     changed: list[str] = [name for name in _FIXED_LATER if name in given and differs(given[name], before.get(name))]
     if wanted is not None and wanted != before["status"] and not _switch(tx, job_id, status, wanted):
         changed.append("status")
+    if status in UNBLOCKING and changed == ["command"]:
+        changed = []  # nobody runs it now; the next reinitialize finds that it is another
     if changed and (status is not JobStatus.UNINITIALIZED or "status" in changed):
         raise RuleError(
             f"Job {job_id} is {status.label}: cannot change {', '.join(changed)}. Once initialized, a job takes "
             "changes of scheduler_id, resource_requirements_id, failure_handler_id, invocation_script, executor, "
-            "cancel_on_blocking_job_failure and supports_termination; status can be set to disabled before."
+            "cancel_on_blocking_job_failure and supports_termination, and once it is over of command; status can be "
+            "set to disabled before."
         )
     require_references(tx, before["workflow_id"], [given])
     remember(tx, [job_id])

@@ -1,6 +1,6 @@
 """The life of a workflow as a whole: begin a run, reset, cancel, complete."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import sqlalchemy as sa
@@ -113,6 +113,21 @@ _CLEAR_EPHEMERAL = Statement(
     .values(data=sa.null()),
     "workflow",
 )
+_CLEAR_REWRITTEN = Statement(
+    sa.update(t.USER_DATA)
+    .where(
+        t.USER_DATA.c.workflow_id == param("workflow"),
+        t.USER_DATA.c.is_ephemeral == number(1),
+        sa.exists().where(
+            t.JOB_OUTPUT_USER_DATA.c.user_data_id == t.USER_DATA.c.id,
+            t.JOB_OUTPUT_USER_DATA.c.job_id == t.JOB.c.id,
+            t.JOB.c.status.in_(numbers(UNFINISHED)),
+        ),
+    )
+    .values(data=sa.null()),
+    "workflow",
+)
+"""Ephemeral user data of jobs that are done stays: nobody would write it again."""
 
 
 @frozen
@@ -202,6 +217,7 @@ def begin_run(
     *,
     only_uninitialized: bool = False,
     force: bool = False,
+    dry_run: bool = False,
 ) -> WorkflowStatusRecord:
     """Start the next run: reset the jobs, count the run, find out which jobs are ready.
 
@@ -209,20 +225,49 @@ def begin_run(
         file_mtimes: Present modification times of files, by file id.
         only_uninitialized: Keep what jobs have done; look again at uninitialized ones and what follows them.
         force: Take jobs even from runners that are active.
+        dry_run: Only find out whether it may begin.
 
     Raises:
         RuleError: the workflow is archived, or an active runner holds jobs of it.
+    """
+    check_may_begin(tx, workflow_id, force=force)
+    if dry_run:
+        return status(tx, workflow_id)
+    changed = not only_uninitialized and transitions.all_reset(tx, workflow_id) > 0
+    begin_planned_run(tx, workflow_id)
+    _note_mtimes(tx, workflow_id, file_mtimes or {})
+    _initialize(tx, workflow_id, only_uninitialized=only_uninitialized, changed=changed)
+    return status(tx, workflow_id)
+
+
+def check_may_begin(tx: Tx, workflow_id: int, *, force: bool = False) -> None:
+    """Refuse to begin a run of a workflow that is archived or, without ``force``, in the hands of runners.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+        RuleError: it may not begin.
     """
     if status(tx, workflow_id).is_archived:
         raise RuleError("Cannot begin a run of an archived workflow. Unarchive it first.")
     held = tx.value(_HELD, workflow_id)
     if held and not force:
         raise RuleError(f"Cannot begin a run: {held} job(s) are held by active compute nodes. Use force to take them.")
-    changed = not only_uninitialized and transitions.all_reset(tx, workflow_id) > 0
+
+
+def begin_rerun(
+    tx: Tx, workflow_id: int, job_ids: Sequence[int], file_mtimes: Mapping[int, float | None]
+) -> WorkflowStatusRecord:
+    """Start the next run with these jobs reset, and what waits for them; all others keep what they have done."""
+    changed = transitions.reset(tx, job_ids) > 0
     begin_planned_run(tx, workflow_id)
-    tx.run_each(_MTIME, [(mtime, file_id, workflow_id) for file_id, mtime in (file_mtimes or {}).items()])
-    _initialize(tx, workflow_id, only_uninitialized=only_uninitialized, changed=changed)
+    _note_mtimes(tx, workflow_id, file_mtimes)
+    _initialize(tx, workflow_id, only_uninitialized=True, clear_ephemeral_user_data=False, changed=changed)
+    tx.run(_CLEAR_REWRITTEN, workflow_id)
     return status(tx, workflow_id)
+
+
+def _note_mtimes(tx: Tx, workflow_id: int, file_mtimes: Mapping[int, float | None]) -> None:
+    tx.run_each(_MTIME, [(mtime, file_id, workflow_id) for file_id, mtime in file_mtimes.items()])
 
 
 def begin_planned_run(tx: Tx, workflow_id: int) -> None:
