@@ -44,15 +44,8 @@ from torc_framework.models.exits import (
     render_return_code,
     signal_name,
 )
-from torc_framework.models.failures import (
-    FailedJob,
-    Failure,
-    FailureRule,
-    PendingVerdict,
-    RecoveryAction,
-    RecoveryDecision,
-    RuleSchema,
-)
+from torc_framework.models.failures import Failure, FailureRule, RuleSchema
+from torc_framework.models.recovery import Ceiling, FailedJob, PendingVerdict, RecoveryAction, RecoveryDecision
 from torc_framework.models.resources import (
     Resources,
     format_duration,
@@ -110,6 +103,7 @@ __all__ = [
     "AttemptReturned",
     "AttemptStarted",
     "Capabilities",
+    "Ceiling",
     "ComputeNodeRecord",
     "ConfigError",
     "EventRecord",

@@ -11,7 +11,7 @@ in each specification: it *passes* (logged by name, counts as no opinion) or *st
 Never is one plugin's error the end of another plugin's turn.
 
 The whole contract stands here, so that plugins can be written against it. No command of this version
-asks for HPC profiles, recovery decisions, verdicts on pending failures or log patterns yet.
+asks for log patterns yet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,8 @@ import pluggy
 
 from torc_framework.executors import Executor
 from torc_framework.models.exits import ExitObservation, ExitVerdict
-from torc_framework.models.failures import (
-    FailedJob,
-    Failure,
-    FailureRule,
-    PendingVerdict,
-    RecoveryDecision,
-    RuleSchema,
-)
+from torc_framework.models.failures import Failure, FailureRule, RuleSchema
+from torc_framework.models.recovery import FailedJob, PendingVerdict, RecoveryDecision
 from torc_framework.models.sites import ActionType, HpcProfile, LogPattern
 
 PROJECT: Final = "torc_framework"
@@ -162,21 +156,44 @@ def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | None:
 # --- when a failed workflow is looked after -------------------------------------------------------
 
 
+@hookspec
+def torc_recovery_options() -> type[Any]:
+    """Offer options for a recovery policy.
+
+    Asked by ``torc recover`` and ``torc watch`` when the command line has flags that are not theirs, and for their
+    help. All answers count; of two with one name the first plugin's counts.
+
+    A plugin that raises passes.
+
+    Returns:
+        An attrs class whose fields are declared with `option`, like an executor's ``Options``. Each becomes a flag of both
+        commands; a value that was given stands in `FailedJob.settings` under the field's name, beside
+        ``memory_multiplier`` and ``runtime_multiplier``, which always stand there.
+
+    .. versionadded:: 0.1
+    """
+
+
 @hookspec(firstresult=True)
 def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
     """Decide about one failed job.
 
     Asked by ``torc recover`` and ``torc watch --recover`` in their own process, once per failed
-    job and round. The first answer wins; without any the job stays as it is. A plugin that
-    raises passes.
+    or terminated job and round, before anything is changed; a dry run asks too. The first answer wins. Without any the
+    failure is *unknown*: it stays, unless ``--retry-unknown`` or a recovery hook takes it along.
+    A plugin that raises passes.
 
-    Answer from the arguments alone. A policy must end: it may not answer retry for ever.
+    Answer from the arguments alone. A policy must end: it may not answer retry for ever. `FailedJob.recoveries`
+    counts how often the job was recovered before.
+
+    Requests only grow: the server ignores an amount below the present one. Jobs that share requirements with others
+    get requirements of their own when theirs grow.
 
     Args:
-        job: The failed job, its present requests (bytes, seconds) and the history of its attempts.
+        job: The failed job, its present requests (bytes, seconds), the most it may ask for, and its past.
 
     Returns:
-        Retry with adjusted requests, fail, defer to a person, or None for no opinion.
+        Retry with adjusted requests, fail, cannot grow, defer to a person, or None for no opinion.
 
     .. versionadded:: 0.1
     """
@@ -186,8 +203,9 @@ def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
 def torc_classify_pending(failures: Sequence[Failure]) -> Mapping[int, PendingVerdict]:
     """Judge jobs that wait in ``pending_failed``.
 
-    Asked by recovery commands in their own process. All plugins are asked; for each job the
-    verdict of the first plugin that gives one counts. A plugin that raises passes.
+    Asked by ``torc recover`` and ``torc watch --recover`` in their own process, before recovery policies are asked. All
+    plugins are asked; for each job the verdict of the first plugin that gives one counts. Jobs without a verdict, or
+    with one that defers, are put to the recovery policies like jobs that failed. A plugin that raises passes.
 
     Args:
         failures: The waiting jobs' last attempts.

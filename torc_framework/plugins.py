@@ -23,20 +23,14 @@ from types import ModuleType
 from typing import Any, Final, TypeVar
 
 import pluggy
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
 from torc_framework import hookspecs
 from torc_framework.errors import PluginError, UnknownNameError, suggestion
-from torc_framework.executors import Executor
+from torc_framework.executors import Executor, OptionFacts, options_of
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
-from torc_framework.models.failures import (
-    FailedJob,
-    Failure,
-    FailureRule,
-    PendingVerdict,
-    RecoveryDecision,
-    RuleSchema,
-)
+from torc_framework.models.failures import Failure, FailureRule, RuleSchema
+from torc_framework.models.recovery import FailedJob, PendingVerdict, RecoveryDecision
 from torc_framework.models.sites import ActionType, HpcProfile, LogPattern
 
 PROJECT_FOLDER: Final = "torc_plugins"
@@ -330,8 +324,19 @@ class PluginManager:
         return bool(self._first("torc_match_failure", _checked(bool), rule=rule, failure=failure))
 
     def decide_recovery(self, job: FailedJob) -> RecoveryDecision | None:
-        """Return the first policy's decision on a failed job."""
-        return self._first("torc_decide_recovery", _checked(RecoveryDecision), job=job)
+        """Return the first policy's decision on a failed job, with its name; None if no policy has an opinion."""
+        for plugin, answer in self._ask("torc_decide_recovery", _checked(RecoveryDecision), job=job):
+            if not isinstance(answer, _Failed):
+                return evolve(answer, decided_by=plugin)
+        return None
+
+    def recovery_options(self) -> list[OptionFacts]:
+        """Return the options of recovery policies; the first of a name wins."""
+        found: dict[str, OptionFacts] = {}
+        for _, offered in self._all("torc_recovery_options", _checked(type)):
+            for facts in options_of(offered):
+                found.setdefault(facts.name, facts)
+        return list(found.values())
 
     def classify_pending(self, failures: Sequence[Failure]) -> dict[int, PendingVerdict]:
         """Return verdicts on jobs that wait for one, by job id; the first plugin's counts."""

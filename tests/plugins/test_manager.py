@@ -326,7 +326,7 @@ def test_recovery_and_patterns_are_asked(write: Write) -> None:
     failure = Failure(1, 1, "j", 1, 3, SEEN, ExitVerdict(ExitClass.USER_ERROR, ""))
     decision = manager.decide_recovery(FailedJob(failure, 1, 1, 1))
     assert decision is not None
-    assert decision.reason == "j"
+    assert (decision.reason, decision.decided_by) == ("j", "a")
     assert [pattern.name for pattern in manager.log_patterns()] == ["oops"]
 
 
