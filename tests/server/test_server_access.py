@@ -66,6 +66,8 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
     f"GET {W}/status": None,
     f"PUT {W}/status": {"run_id": 1},
     f"POST {W}/begin_run": {},
+    f"POST {W}/reinitialize": {},
+    f"GET {W}/export": None,
     f"POST {W}/initialize_jobs": None,
     f"POST {W}/process_changed_job_inputs": None,
     f"PUT {W}/cancel": None,
@@ -100,6 +102,8 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
     f"POST {W}/claim_jobs_based_on_resources/1": {"num_cpus": 1, "memory_gb": 1, "num_gpus": 0, "num_nodes": 1},
     f"POST {W}/claim_next_jobs": None,
     f"POST {W}/additions": {"jobs": []},
+    f"POST {W}/verdicts": {"verdicts": [], "judge": "somebody"},
+    f"GET {W}/verdicts": None,
     "PUT /jobs/{jobs}/start_job/1/{compute_nodes}": None,
     "POST /jobs/{jobs}/complete_job/completed/1": RESULT,
     "POST /jobs/{jobs}/retry/1": None,
@@ -142,6 +146,7 @@ ANYBODY: Final[dict[str, Any]] = {
     "GET /workflows": None,
     "POST /workflows": {"name": "own", "user": "{me}"},
     "POST /workflows/from_plan": {"workflow": {"name": "own", "user": "{me}"}, "jobs": []},
+    "POST /workflows/import": {"export_version": "1.0", "workflow": {"name": "moved", "user": "alice"}},
     "GET /access_check/{workflows}/{me}": None,
 }
 """For everybody who has logged in."""

@@ -11,13 +11,16 @@ from operations import OPERATIONS, RECORDS, RESULT, Operation
 UNKNOWN = 987_654_321
 BEYOND = {
     "/workflows/from_plan",
+    "/workflows/import",
     "/workflows/{id}/actions/{action_id}/result",
     "/workflows/{id}/additions",
     "/workflows/{id}/begin_run",
     "/workflows/{id}/events/stream",
     "/workflows/{id}/exchange",
+    "/workflows/{id}/export",
     "/workflows/{id}/graph",
     "/workflows/{id}/job_counts",
+    "/workflows/{id}/reinitialize",
 }
 """Paths that are ours alone; other tests are about them."""
 

@@ -1,6 +1,7 @@
 """Methods about one workflow as a whole: its runs, its state, its actions, what it is made of."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -13,6 +14,7 @@ from torc_framework.models.answers import (
     ChangedJobs,
     CompletionState,
     DependencyGraph,
+    ImportedWorkflow,
     IsUninitialized,
     JobCounts,
     JobDependency,
@@ -99,6 +101,19 @@ class WorkflowCalls(ClientCore):
         body = {"file_mtimes": mtimes, "dry_run": dry_run, "force": force}
         path = f"/workflows/{workflow_id}/reinitialize"
         return self._call(Reinitialized, "POST", path, body=body, timeout=PLAN_TIMEOUT_S)
+
+    def export_workflow(
+        self, workflow_id: int, *, include_results: bool = False, include_events: bool = False
+    ) -> dict[str, Any]:
+        """Return a whole workflow as one document (see `WorkflowDocument`), perhaps with its history."""
+        query = {"include_results": include_results, "include_events": include_events}
+        path = f"/workflows/{workflow_id}/export"
+        return self._call(dict[str, Any], "GET", path, query=query, timeout=PLAN_TIMEOUT_S)
+
+    def import_workflow(self, document: Mapping[str, Any]) -> ImportedWorkflow:
+        """Create a workflow from such a document, with new ids, in one transaction; it belongs to the caller."""
+        raw = msgspec.json.encode(document)
+        return self._call(ImportedWorkflow, "POST", "/workflows/import", raw=raw, timeout=PLAN_TIMEOUT_S)
 
     def exchange(
         self, workflow_id: int, request: ExchangeRequest, *, timeout: float = DEFAULT_TIMEOUT_S

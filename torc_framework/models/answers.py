@@ -259,6 +259,19 @@ class StoredPlan(msgspec.Struct):
     barrier_count: int = 0
 
 
+class ImportedWorkflow(msgspec.Struct):
+    """The workflow that a document became, and how many records of each kind it has."""
+
+    workflow_id: int
+    name: str
+    user: str
+    jobs: int
+    files: int
+    user_data: int
+    results: int
+    events: int
+
+
 class Ping(msgspec.Struct):
     """The server is there."""
 

@@ -83,6 +83,10 @@ OWN_NAME: Final = Scope("own name", lambda _tx, call: check_own_name(call.caller
 """A new workflow; its ``user`` must be the caller."""
 
 
+NEW_OWNER: Final = Scope("new owner", lambda _tx, call: check_own_name(call.caller, call.caller.name))
+"""A new workflow that will belong to the caller, whatever the body says."""
+
+
 def _kept_owner(tx: Tx, call: "Call") -> None:
     check_workflow(tx, call.caller, call.id)
     check_owner_kept(tx, call.caller, call.id, call.body.get("user"))

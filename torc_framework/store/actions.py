@@ -53,11 +53,20 @@ def _check_config(action_type: str, config: Any) -> None:
         raise RuleError("Invalid action_config: commands must be a list of at least one string")
 
 
-def _new_action(tx: Tx, values: Values) -> Values:
-    trigger = values["trigger_type"]
+def check_action(trigger: str, action_type: str, config: Any) -> None:
+    """Refuse an action that nothing would fire, or that cannot be done as it says.
+
+    Raises:
+        RuleError: it is such.
+    """
     if trigger not in TRIGGERS:
         raise RuleError(f"unknown trigger_type {trigger!r}; known: {', '.join(TRIGGERS)}")
-    _check_config(values["action_type"], values["action_config"])
+    _check_config(action_type, config)
+
+
+def _new_action(tx: Tx, values: Values) -> Values:
+    trigger = values["trigger_type"]
+    check_action(trigger, values["action_type"], values["action_config"])
     jobs = values.get("job_ids") or []
     for job_id in jobs:
         if get(tx, JOBS, job_id)["workflow_id"] != values["workflow_id"]:

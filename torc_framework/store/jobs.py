@@ -1,5 +1,6 @@
 """What is special about job records: their relations, and what may be changed when."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -73,6 +74,7 @@ _REFERENCES: Final = {
 """Fields that name other records of the same workflow."""
 _FIXED_LATER: Final[tuple[str, ...]] = ("name", "command", "depends_on_job_ids")
 """Fields that can be changed only while the job is uninitialized, the command also when it is over."""
+_TEXTS: Final = ("command", "invocation_script")
 _COLUMNS: Final = tuple(
     name
     for name in (
@@ -167,8 +169,17 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
     if "depends_on_job_ids" in changed:
         _set_dependencies(tx, job_id, given["depends_on_job_ids"])
     given.pop("depends_on_job_ids", None)
+    if not given.keys().isdisjoint(_TEXTS):
+        given["written_texts"] = _still_written(tx, job_id, given)
     tx.touched.add(before["workflow_id"])
     return given
+
+
+def _still_written(tx: Tx, job_id: int, given: Mapping[str, Any]) -> str | None:
+    """Return a job's texts as they were written without those that change."""
+    found = tx.connection.execute(sa.select(t.JOB.c.written_texts).where(t.JOB.c.id == job_id)).scalar()
+    kept = {name: text for name, text in json.loads(found or "{}").items() if name not in given}
+    return json.dumps(kept) if kept else None
 
 
 def _switch(tx: Tx, job_id: int, status: JobStatus, wanted: str) -> bool:

@@ -18,21 +18,22 @@ def check_plan(plan: Plan) -> None:
     if not plan.workflow.name:
         raise RuleError("the workflow has no name")
     check_sort_method(plan.workflow.jobs_sort_method)
-    _check_names("job", map(attrgetter("name"), plan.jobs), len(plan.jobs))
+    check_names("job", map(attrgetter("name"), plan.jobs), len(plan.jobs))
     for kind, records in (
         ("file", plan.files),
         ("user data", plan.user_data),
         ("resource requirements", plan.resource_requirements),
         ("failure handler", plan.failure_handlers),
     ):
-        _check_names(kind, (record.name for record in records), len(records))
+        check_names(kind, (record.name for record in records), len(records))
     if any(record.name == DEFAULT_REQUIREMENTS for record in plan.resource_requirements):
         raise RuleError("resource requirements must not be named 'default': every workflow has its own")
     _check_positions(plan)
-    _check_order(plan)
+    check_order(plan)
 
 
-def _check_names(kind: str, names: Iterable[str], count: int) -> None:
+def check_names(kind: str, names: Iterable[str], count: int) -> None:
+    """Raise `RuleError` unless all names of a kind are there, each once."""
     seen = set(names)
     if "" in seen:
         raise RuleError(f"a {kind} has no name")
@@ -74,8 +75,8 @@ _SINGLES = {
 }
 
 
-def _check_order(plan: Plan) -> None:
-    """Refuse repeated dependencies and cycles."""
+def check_order(plan: Plan) -> None:
+    """Raise `RuleError` if dependencies are repeated or have a cycle."""
     if len(set(plan.dependencies)) != len(plan.dependencies):
         raise RuleError("dependencies: a pair occurs twice")
     for barrier in plan.barriers:

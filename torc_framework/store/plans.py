@@ -23,9 +23,23 @@ from torc_framework.store.errors import RuleError
 from torc_framework.store.events import utc_text
 from torc_framework.store.plan_checks import check_plan
 from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, default_requirements, parsed_requirements
-from torc_framework.store.sql import Insertion, Row, Tx, insertion
+from torc_framework.store.sql import Insertion, Row, Statement, Tx, insertion, param
 
 _USER_DATA_MARK: Final = "${user_data."
+
+
+@frozen
+class Placed:
+    """Where the records of a plan are now.
+
+    Attributes:
+        workflow_id: The workflow.
+        first: Id of the first record of each list; the others follow it. ``default`` are the workflow's own
+            resource requirements.
+    """
+
+    workflow_id: int
+    first: dict[str, int]
 
 
 @frozen
@@ -83,6 +97,9 @@ _INSERT_JOBS: Final = insertion(
     "executor",
     "blockers",
     "dependencies_resolved",
+)
+_KEEP_WRITTEN = Statement(
+    sa.update(t.JOB).where(t.JOB.c.id == param("job")).values(written_texts=param("texts")), "texts", "job"
 )
 _INSERT_DEPENDENCIES: Final = insertion(t.JOB_DEPENDENCY, "job_id", "depends_on_job_id")
 _INSERT_GROUPS: Final = insertion(t.DEPENDENCY_GROUP, "id", "workflow_id", "remaining")
@@ -147,13 +164,15 @@ def create_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> StoredPlan:
     """
     check_plan(plan)
     with _no_garbage_collection():
-        return _create_plan(tx, plan, initialized)
+        placed = store_plan(tx, plan, initialized=initialized)
+    return StoredPlan(placed.workflow_id, {name: len(getattr(plan, part)) for name, part in _COUNTS.items()})
 
 
-def _create_plan(tx: Tx, plan: Plan, initialized: bool) -> StoredPlan:
+def store_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> Placed:
+    """Store a plan of which is known that it does not contradict itself."""
     workflow_id = create_workflow(tx, plan.workflow)
     first = {part: _insert_records(tx, part, getattr(plan, part), workflow_id) for part in _RECORD_TABLES}
-    first_job = next_id(tx, t.JOB)
+    first["jobs"] = first_job = next_id(tx, t.JOB)
     first["default"] = default_requirements(tx, workflow_id)
     status = _status_of_new_jobs(initialized=initialized)
     tx.insert(_INSERT_JOBS, _job_rows(plan, workflow_id, first_job, first, status))
@@ -162,7 +181,8 @@ def _create_plan(tx: Tx, plan: Plan, initialized: bool) -> StoredPlan:
     for relation, (statement, part) in _JOB_RELATIONS.items():
         tx.insert(statement, _relation_rows(plan, relation, first_job, first[part]))
     _insert_actions(tx, plan, workflow_id, first_job, first["slurm_schedulers"])
-    return StoredPlan(workflow_id, {name: len(getattr(plan, part)) for name, part in _COUNTS.items()})
+    tx.run_each(_KEEP_WRITTEN, _written_texts(plan, first_job))
+    return Placed(workflow_id, first)
 
 
 def _insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) -> int:
@@ -230,6 +250,16 @@ def _user_data_ids(plan: Plan, first: int) -> Callable[[str], str]:
         return str(ids[match[1]])
 
     return lambda text: USER_DATA_REFERENCE.sub(replace, text)
+
+
+def _written_texts(plan: Plan, first_job: int) -> list[Row]:
+    """Return the texts that name user data, as they were written, of the jobs that have any."""
+    found: list[Row] = []
+    for job_id, job in enumerate(plan.jobs, first_job):
+        texts = {"command": job.command, "invocation_script": job.invocation_script or ""}
+        if named := {name: text for name, text in texts.items() if _USER_DATA_MARK in text}:
+            found.append((_encode(named).decode(), job_id))
+    return found
 
 
 def _relation_rows(plan: Plan, relation: str, first_job: int, first: int) -> Iterator[Row]:

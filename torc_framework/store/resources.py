@@ -225,14 +225,26 @@ RESOURCE_REQUIREMENTS: Final = Resource(
 )
 
 
-def _checked_rules(_tx: Tx, values: Values) -> Values:
+def checked_rules(place: str, text: str) -> None:
+    """Refuse rules of failures that are no list of objects.
+
+    Args:
+        place: Where they stand, for the message.
+
+    Raises:
+        RuleError: they are not.
+    """
+    try:
+        rules = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RuleError(f"{place}rules: not JSON: {error}") from error
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+        raise RuleError(f"{place}rules: expected the JSON text of a list of objects")
+
+
+def _checked_handler(_tx: Tx, values: Values) -> Values:
     if "rules" in values:
-        try:
-            rules = json.loads(values["rules"])
-        except (ValueError, RecursionError) as error:
-            raise RuleError(f"rules: not JSON: {error}") from error
-        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-            raise RuleError("rules: expected the JSON text of a list of objects")
+        checked_rules("", values["rules"])
     return values
 
 
@@ -248,8 +260,8 @@ FAILURE_HANDLERS: Final = Resource(
     record=r.FailureHandlerRecord,
     table=t.FAILURE_HANDLER,
     filters=_equals(t.FAILURE_HANDLER, name=str),
-    before_create=_checked_rules,
-    before_update=lambda tx, _record, changes: _checked_rules(tx, present(changes)),
+    before_create=_checked_handler,
+    before_update=lambda tx, _record, changes: _checked_handler(tx, present(changes)),
     before_delete=_free_handler,
 )
 SLURM_SCHEDULERS: Final = Resource(

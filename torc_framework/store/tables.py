@@ -228,6 +228,8 @@ class Job(Base, table=True):
     """Its current result: the one of the attempt that ended it."""
     input_hash: str | None = None
     """What went into it at the last initialize, if that has changed since; see ``inputs``."""
+    written_texts: str | None = None
+    """JSON object of those of its texts that name user data, with the names in place of the ids."""
 
 
 class JobDependency(Base, table=True):
