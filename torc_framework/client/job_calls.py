@@ -1,13 +1,15 @@
-"""Methods about jobs: many at once, and the steps of an attempt for runners that do not use the exchange."""
+"""Methods about jobs: many at once, verdicts, and the steps of an attempt for runners without the exchange."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import msgspec
 
-from torc_framework.client.core import ClientCore, present
+from torc_framework.client.answers import PAGE_SIZE, Page
+from torc_framework.client.core import PLAN_TIMEOUT_S, ClientCore, present
 from torc_framework.models.answers import ClaimedJobs, CreatedJobs
 from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord
+from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
 
 BATCH = 10_000
 """Most jobs that the server takes in one request."""
@@ -90,3 +92,21 @@ class JobCalls(ClientCore):
     def change_job_status(self, job_id: int, status: str, run_id: int) -> JobRecord:
         """Give a job a status that is not the end of an attempt; dependents of a reset job are reset too."""
         return self._call(JobRecord, "PUT", f"/jobs/{job_id}/manage_status_change/{status}/{run_id}", body={})
+
+    # --- verdicts on failures ---------------------------------------------------------------------
+
+    def judge(self, workflow_id: int, order: VerdictOrder) -> VerdictReceipt:
+        """Retry or fail jobs that wait in ``pending_failed``, all of them or none; say what followed from it."""
+        path = f"/workflows/{workflow_id}/verdicts"
+        return self._call(VerdictReceipt, "POST", path, body=order, timeout=PLAN_TIMEOUT_S)
+
+    def verdicts(self, workflow_id: int, *, job_id: int | None = None) -> Iterator[VerdictRecord]:
+        """Yield the verdicts that were given in a workflow, or on one job, oldest first."""
+        offset, path = 0, f"/workflows/{workflow_id}/verdicts"
+        while True:
+            query = {"job_id": job_id, "offset": offset, "limit": PAGE_SIZE}
+            page = self._call(Page[VerdictRecord], "GET", path, query=query)
+            yield from page.items
+            offset += len(page.items)
+            if not page.has_more or not page.items:
+                return

@@ -46,6 +46,18 @@ class EventFacts:
 
 _ENDED: Final = ("job_id", "job_name", "status", "return_code", "attempt_id", "run_id", "exit_class", "reason")
 _AGAIN: Final = ("job_id", "job_name", "previous_attempt", "new_attempt", "run_id", "return_code", "reason")
+_JUDGED: Final = (
+    "job_id",
+    "job_name",
+    "run_id",
+    "attempt_id",
+    "action",
+    "reason",
+    "confidence",
+    "judge",
+    "judge_kind",
+    "user",
+)
 _NODE: Final = ("compute_node_id", "hostname", "compute_node_type")
 
 FACTS: Final[Mapping[str, EventFacts]] = {
@@ -62,8 +74,18 @@ FACTS: Final[Mapping[str, EventFacts]] = {
     "job_terminated": EventFacts("the system stopped the job", Severity.WARNING, _ENDED),
     "job_canceled": EventFacts("a person, or the failure of a dependency, canceled the job", Severity.WARNING, _ENDED),
     "job_pending_failed": EventFacts("the job failed and waits for a verdict", keys=_ENDED),
+    "job_judged": EventFacts("a verdict was given on a failure that waited for one", keys=_JUDGED),
     "job_retried": EventFacts("the attempt failed and another follows", Severity.WARNING, _AGAIN),
     "job_lost": EventFacts("nobody knows how the attempt ended; another follows", Severity.WARNING, _AGAIN),
+    "job_recovered": EventFacts(
+        "the failed job is to run again, with the requests that a recovery gave it",
+        Severity.WARNING,
+        (
+            *("job_id", "job_name", "run_id", "attempt_id", "new_run_id", "decided_by", "reason"),
+            *("old_memory", "new_memory", "old_runtime", "new_runtime"),
+        ),
+    ),
+    "workflow_recovered": EventFacts("failed jobs are to run again", keys=("run_id", "recovered_jobs")),
     "compute_node_started": EventFacts("a runner joined", keys=_NODE),
     "compute_node_stopped": EventFacts("a runner left", keys=_NODE),
     "scheduler_node_created": EventFacts(
