@@ -166,8 +166,8 @@ def torc_recovery_options() -> type[Any]:
     A plugin that raises passes.
 
     Returns:
-        An attrs class whose fields are declared with `option`, like an executor's ``Options``. Each becomes a flag of both
-        commands; a value that was given stands in `FailedJob.settings` under the field's name, beside
+        An attrs class whose fields are declared with `option`, like an executor's ``Options``. Each becomes a flag of
+        both commands; a value that was given stands in `FailedJob.settings` under the field's name, beside
         ``memory_multiplier`` and ``runtime_multiplier``, which always stand there.
 
     .. versionadded:: 0.1

@@ -102,6 +102,8 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
     f"POST {W}/claim_jobs_based_on_resources/1": {"num_cpus": 1, "memory_gb": 1, "num_gpus": 0, "num_nodes": 1},
     f"POST {W}/claim_next_jobs": None,
     f"POST {W}/additions": {"jobs": []},
+    f"POST {W}/recoveries": {"run_id": 1, "repairs": []},
+    f"GET {W}/recoveries": None,
     f"POST {W}/verdicts": {"verdicts": [], "judge": "somebody"},
     f"GET {W}/verdicts": None,
     "PUT /jobs/{jobs}/start_job/1/{compute_nodes}": None,

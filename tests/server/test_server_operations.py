@@ -20,6 +20,7 @@ BEYOND = {
     "/workflows/{id}/export",
     "/workflows/{id}/graph",
     "/workflows/{id}/job_counts",
+    "/workflows/{id}/recoveries",
     "/workflows/{id}/reinitialize",
 }
 """Paths that are ours alone; other tests are about them."""

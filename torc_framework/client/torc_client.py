@@ -7,11 +7,12 @@ from torc_framework.client.access_calls import AccessCalls
 from torc_framework.client.answers import JsonObject
 from torc_framework.client.core import DEFAULT_TIMEOUT_S
 from torc_framework.client.job_calls import JobCalls
+from torc_framework.client.recovery_calls import RecoveryCalls
 from torc_framework.client.transport import Transport
 from torc_framework.client.workflow_calls import WorkflowCalls
 
 
-class TorcClient(WorkflowCalls, JobCalls, AccessCalls):
+class TorcClient(WorkflowCalls, JobCalls, RecoveryCalls, AccessCalls):
     """Speaks to one server.
 
     May be used from several threads at once, and as a context that closes its connections. Answers

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from torc_framework.store.errors import DatabaseError
 from torc_framework.store.probe import VERSION_TABLE
-from torc_framework.store.verdict_tables import METADATA
+from torc_framework.store.recovery_tables import METADATA
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 HEAD: Final = max(path.name for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))[:4]

@@ -46,6 +46,7 @@ _FOUND_READY_AGAIN = Statement(
     ),
     "workflow",
 )
+_FOUND_READY_AMONG = Statement(_change("found_ready", _THESE, JOB.c.blockers == number(0), **_RUN_AGAIN))
 _FOUND_READY_ALONE = Statement(_change("found_ready", _THIS, JOB.c.blockers == number(0), **_RUN_AGAIN), "job")
 _ALL_FOUND_BLOCKED = Statement(
     _change("found_blocked", _ALL, JOB.c.blockers > number(0), JOB.c.status == number(JobStatus.UNINITIALIZED)),
@@ -122,6 +123,11 @@ def found_ready(tx: Tx, workflow_id: int) -> int:
 def found_ready_alone(tx: Tx, job_id: int) -> int:
     """`found_ready` for one job."""
     return _count(tx, "found_ready", tx.run(_FOUND_READY_ALONE, job_id))
+
+
+def found_ready_among(tx: Tx, job_ids: Sequence[int]) -> int:
+    """`found_ready` for those of these jobs that have no blockers."""
+    return _count(tx, "found_ready", tx.run_for(_FOUND_READY_AMONG, job_ids))
 
 
 def found_ready_again(tx: Tx, workflow_id: int) -> int:

@@ -1,4 +1,4 @@
-"""The table of verdicts; importing this module completes the set of all tables."""
+"""The table of verdicts."""
 
 from typing import Any, Final
 
