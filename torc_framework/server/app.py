@@ -24,9 +24,11 @@ from torc_framework.server.limits import BodyLimits
 from torc_framework.server.metrics import Metrics, Traffic
 from torc_framework.server.middleware import Envelope
 from torc_framework.server.moving import MOVING_ENDPOINTS
+from torc_framework.server.recoveries import RECOVERY_ENDPOINTS
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 from torc_framework.server.steps import STEP_ENDPOINTS
 from torc_framework.server.stream import EventStreams
+from torc_framework.server.verdicts import VERDICT_ENDPOINTS
 from torc_framework.server.waiting import WaitingRoom
 from torc_framework.server.workflows import WORKFLOW_ENDPOINTS
 from torc_framework.store.database import Database
@@ -38,8 +40,8 @@ _log = logging.getLogger("torc.server")
 
 def all_endpoints() -> list[Endpoint]:
     """Return everything that is mounted from declarations."""
-    own = (*WORKFLOW_ENDPOINTS, *STEP_ENDPOINTS, *ADDITION_ENDPOINTS, *MOVING_ENDPOINTS)
-    return [*own, *record_endpoints(), *ACCESS_ENDPOINTS]
+    own = (*WORKFLOW_ENDPOINTS, *STEP_ENDPOINTS, *VERDICT_ENDPOINTS, *ADDITION_ENDPOINTS, *RECOVERY_ENDPOINTS)
+    return [*own, *MOVING_ENDPOINTS, *record_endpoints(), *ACCESS_ENDPOINTS]
 
 
 def create_app(settings: ServerSettings, database: Database | None = None) -> FastAPI:
