@@ -17,7 +17,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-INSTALL = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[dev]", "-e", "plugins/local"]
+PLUGINS = ("local", "recovery_oom")
+INSTALL = [
+    *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[dev]"),
+    *(argument for plugin in PLUGINS for argument in ("-e", f"plugins/{plugin}")),
+]
 CHECKS = [
     ["-m", "ruff", "format", "--check", "."],
     ["-m", "ruff", "check", "."],

@@ -18,6 +18,7 @@ HEAVY = {
     "sqlmodel",
     "starlette",
     "torc_local",
+    "torc_recovery_oom",
     "uvicorn",
     "yaml",
 }

@@ -1,0 +1,185 @@
+"""From a failure to new requests: what did the job lack, how much more does it get, is there so much?
+
+Everything that grows is rounded up and then cut to what there is, so that a request never becomes smaller,
+and a job that has all there is already is said to be beyond help.
+"""
+
+import math
+from typing import Any, Final
+
+from attrs import define, fields, frozen
+
+from torc_framework.api import (
+    ConfigError,
+    ExitClass,
+    FailedJob,
+    RecoveryAction,
+    RecoveryDecision,
+    StopReason,
+    format_duration,
+    format_memory,
+    option,
+    parse_duration,
+    parse_memory,
+)
+from torc_recovery_oom.diagnosis import lacked_memory, lacked_time
+
+_KIB: Final = 1024
+_MIB: Final = 1024**2
+_GIB: Final = 1024**3
+_UNITS: Final = ((8 * _GIB, _GIB), (8 * _MIB, _MIB), (0, _KIB))
+"""From which size on a request is written in which unit."""
+_MOST_BYTES: Final = 2**62
+_MOST_S: Final = 2**31
+_MINUTE_S: Final = 60
+
+
+@define
+class GrowthOptions:
+    """How much more a job gets."""
+
+    memory_margin: float | None = option(
+        None, "New memory is at least the measured peak times this; by default the memory multiplier.", metavar="FACTOR"
+    )
+    max_memory: str | None = option(None, "Let no job ask for more memory than this, such as 64g.", metavar="SIZE")
+    max_runtime: str | None = option(None, "Let no job ask for more time than this, such as PT8H.", metavar="DURATION")
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse values that could never work, before anything is decided."""
+        for name, parse in (("max_memory", parse_memory), ("max_runtime", parse_duration)):
+            text = getattr(self, name)
+            try:
+                _ = None if text is None else parse(text)
+            except ValueError as error:
+                raise ConfigError(f"{name} of recovery: {error}") from None
+        if self.memory_margin is not None and not 1 <= self.memory_margin < math.inf:
+            raise ConfigError(f"memory_margin of recovery is {self.memory_margin}; it must be 1 or more")
+
+
+@frozen
+class Growth:
+    """One request that has to grow.
+
+    Attributes:
+        cause: What the job lacked, in one word.
+        words: The same for people.
+        now: The present request as people spell it.
+        new: The new one; None if it cannot grow.
+        amount: The new one as a number.
+        limit: Who or what keeps it from growing further.
+    """
+
+    cause: ExitClass
+    words: str
+    what: str
+    now: str
+    new: str | None
+    amount: int | None
+    limit: str
+
+    @property
+    def sentence(self) -> str:
+        """Return what happens, for people."""
+        if self.new is None:
+            return f"{self.words} detected, {self.what} {self.now} cannot grow further: {self.limit}"
+        return f"{self.words} detected, increasing {self.what} {self.now} -> {self.new}"
+
+
+def decide(job: FailedJob) -> RecoveryDecision | None:
+    """Return what becomes of a job that lacked memory or time."""
+    if job.failure.observation.stop_reason is StopReason.CANCELED:
+        return None
+    options = _options(job.settings)
+    growths: list[Growth] = []
+    evidence: list[str] = []
+    if proof := lacked_memory(job):
+        growths.append(_more_memory(job, options))
+        evidence += proof
+    if proof := lacked_time(job):
+        growths.append(_more_time(job, options))
+        evidence += proof
+    if not growths:
+        return None
+    amounts = {growth.cause: growth.amount for growth in growths}
+    can_grow = all(growth.new is not None for growth in growths)
+    return RecoveryDecision(
+        RecoveryAction.RETRY if can_grow else RecoveryAction.CANNOT_GROW,
+        "; ".join(growth.sentence for growth in growths),
+        memory_bytes=amounts.get(ExitClass.OOM) if can_grow else None,
+        runtime_s=amounts.get(ExitClass.TIMEOUT) if can_grow else None,
+        causes=tuple(growth.cause.value for growth in growths),
+        confidence=job.failure.verdict.confidence if job.failure.verdict.exit_class.value in amounts else 0.8,
+        evidence=tuple(evidence),
+    )
+
+
+def _options(settings: Any) -> GrowthOptions:
+    names = {attribute.name for attribute in fields(GrowthOptions)}
+    return GrowthOptions(**{name: value for name, value in settings.items() if name in names})
+
+
+def _more_memory(job: FailedJob, options: GrowthOptions) -> Growth:
+    factor = float(job.settings.get("memory_multiplier", 1.5))
+    margin = factor if options.memory_margin is None else options.memory_margin
+    peak = job.failure.observation.peak_memory_bytes or 0
+    wanted = _whole_memory(_times(job.memory_bytes, factor, peak * margin, most=_MOST_BYTES))
+    own = _MOST_BYTES if options.max_memory is None else parse_memory(options.max_memory)
+    there_is = _MOST_BYTES if job.ceiling.memory_bytes is None else _downward(job.ceiling.memory_bytes)
+    most = min(own, there_is)
+    new = min(wanted, most)
+    limit = _limit("memory", job, new, wanted, is_own=own <= there_is, most=format_memory(most))
+    grows = new > job.memory_bytes
+    return Growth(
+        ExitClass.OOM,
+        "OOM",
+        "memory",
+        format_memory(job.memory_bytes),
+        format_memory(new) if grows else None,
+        new if grows else None,
+        limit,
+    )
+
+
+def _more_time(job: FailedJob, options: GrowthOptions) -> Growth:
+    factor = float(job.settings.get("runtime_multiplier", 1.4))
+    wanted = math.ceil(_times(job.runtime_s, factor, most=_MOST_S) / _MINUTE_S) * _MINUTE_S
+    own = _MOST_S if options.max_runtime is None else parse_duration(options.max_runtime)
+    there_is = _MOST_S if job.ceiling.runtime_s is None else job.ceiling.runtime_s
+    most = min(own, there_is)
+    new = min(wanted, most)
+    limit = _limit("run time", job, new, wanted, is_own=own <= there_is, most=format_duration(most))
+    grows = new > job.runtime_s
+    return Growth(
+        ExitClass.TIMEOUT,
+        "timeout",
+        "runtime",
+        format_duration(job.runtime_s),
+        format_duration(new) if grows else None,
+        new if grows else None,
+        limit,
+    )
+
+
+def _times(request: int, factor: float, at_least: float = 0.0, *, most: int) -> float:
+    """Return a request times a factor, or what is needed at least; huge factors overflow nothing."""
+    return min(max(request * factor, at_least), float(most))
+
+
+def _whole_memory(size: float) -> int:
+    """Round a size up to whole GiB, MiB or KiB, by its magnitude."""
+    unit = next(unit for start, unit in _UNITS if size >= start)
+    return math.ceil(size / unit) * unit
+
+
+def _downward(size: int) -> int:
+    """Round what there is down to whole MiB, where it is that much: requests are written so."""
+    return size // _MIB * _MIB or size
+
+
+def _limit(what: str, job: FailedJob, new: int, wanted: int, *, is_own: bool, most: str) -> str:
+    """Say what keeps a request from growing."""
+    if new == wanted:
+        return "the multiplier is 1"
+    if is_own:
+        return f"{most} is the most {what} that was allowed"
+    return f"{most} is all the {what} that {job.ceiling.origin} gives"

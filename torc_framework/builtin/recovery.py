@@ -1,0 +1,33 @@
+"""The built-in recovery policy: what was interrupted through no fault of its own runs again as it is."""
+
+from typing import Final
+
+from torc_framework.api import ExitClass, FailedJob, RecoveryAction, RecoveryDecision, StopReason, hookimpl
+
+MOST_RECOVERIES: Final = 3
+"""A job that was recovered so often already is left to a person."""
+_INTERRUPTED: Final = {
+    ExitClass.PREEMPTED: "preempted",
+    ExitClass.EVICTED: "evicted",
+    ExitClass.NODE_FAILURE: "its node failed",
+    ExitClass.ORPHANED: "its runner was gone and nobody saw its end",
+    ExitClass.INFRA_ERROR: "the infrastructure failed",
+}
+
+
+@hookimpl(trylast=True)
+def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
+    """Retry what was interrupted; no opinion on other failures."""
+    verdict = job.failure.verdict
+    reason = _INTERRUPTED.get(verdict.exit_class)
+    if job.failure.observation.stop_reason is StopReason.SHUTDOWN:
+        reason = "its runner had to end"
+    if reason is None:
+        return None
+    action, sentence = RecoveryAction.RETRY, f"interrupted ({reason}), running it again as it is"
+    if job.recoveries >= MOST_RECOVERIES:
+        action = RecoveryAction.DEFER
+        sentence = f"interrupted again after {job.recoveries} recoveries ({reason}); it is left to you"
+    return RecoveryDecision(
+        action, sentence, causes=("interrupted",), confidence=verdict.confidence, evidence=(verdict.reason,)
+    )
