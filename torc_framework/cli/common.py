@@ -117,8 +117,12 @@ def confirm(question: str, *, assume_yes: bool) -> None:
         raise UserError("nothing was changed")
 
 
-def pick_workflow(session: Session, workflow_id: int | None, user: str | None = None) -> int:
+def pick_workflow(session: Session, workflow_id: int | None, user: str | None = None, *, archived: bool = False) -> int:
     """Return the workflow that was named, or the one that a person picks from a list.
+
+    Args:
+        user: Whose workflows are listed; by default one's own.
+        archived: List the archived ones instead of the others.
 
     Raises:
         UserError: none was named, and nobody is there to ask or nothing to pick.
@@ -126,11 +130,12 @@ def pick_workflow(session: Session, workflow_id: int | None, user: str | None = 
     if workflow_id is not None:
         return workflow_id
     if not is_interactive() or session.wants_json:
-        raise UserError("which workflow? give its id; 'torc workflows list' shows them")
+        raise UserError("which workflow? give its id as WORKFLOW_ID; 'torc workflows list' shows them")
     owner = user or session.user
-    found = session.client.find(WorkflowRecord, user=owner, is_archived=False)
+    found = session.client.find(WorkflowRecord, user=owner, is_archived=archived)
     if not found:
-        raise UserError(f"{owner} has no workflows; give an id, or create one with 'torc workflows create SPEC'")
+        kind = "archived workflows" if archived else "workflows"
+        raise UserError(f"{owner} has no {kind}; give an id, or create one with 'torc workflows create SPEC'")
     print_table([("ID", "id"), ("Name", "name"), ("Description", "description")], found)
     known = {workflow.id for workflow in found}
     while (answer := typer.prompt("Workflow ID", type=int)) not in known:

@@ -33,6 +33,7 @@ class Option:
         is_flag: It is typed without a value.
         low: Least value of a number.
         read: Turns the text into the value.
+        metavar: What stands for the value in help; by default its type.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Option:
     is_flag: bool = False
     low: int | None = None
     read: Read | None = None
+    metavar: str = ""
 
     @property
     def flag(self) -> str:
@@ -119,6 +121,8 @@ def _entry(wanted: Option, attribute: "Attribute[Any] | None", *, is_new: bool) 
         default = "true" if default is True else default
     elif kind is list:
         kind, read, facts["metavar"] = list[str], ids, "IDS"
+    if wanted.metavar:
+        facts["metavar"] = wanted.metavar
     if wanted.low is not None:
         facts["min"] = wanted.low
     annotation: Any = kind if default is NOTHING or default is not None else kind | None

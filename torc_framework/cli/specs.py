@@ -1,6 +1,7 @@
 """From a spec file to a stored workflow, as ``torc run`` and ``torc workflows create`` do it."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,10 @@ def refuse_missing(paths: list[str], user_data: list[str]) -> None:
     """
     for what, names in (("input files", paths), ("user data without a value", user_data)):
         if names:
-            shown = ", ".join(names[:SHOWN_PATHS]) + (
-                f" and {len(names) - SHOWN_PATHS} more" if len(names) > SHOWN_PATHS else ""
-            )
-            raise UserError(f"missing {what} that no job writes: {shown}")
+            raise UserError(f"missing {what} that no job writes: {shortened(names)}")
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the first of many names, and how many more there are."""
+    more = f" and {len(names) - SHOWN_PATHS} more" if len(names) > SHOWN_PATHS else ""
+    return ", ".join(names[:SHOWN_PATHS]) + more

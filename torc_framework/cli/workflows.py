@@ -1,11 +1,12 @@
-"""``torc workflows``: create, inspect, run and delete workflows."""
+"""``torc workflows``: create, inspect, change and delete workflows; modules beside it hold its other commands."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from torc_framework.cli import run as run_command
+from torc_framework.cli import workflows_moving, workflows_runs, workflows_sync
 from torc_framework.cli.app import App
 from torc_framework.cli.common import (
     Limit,
@@ -14,7 +15,6 @@ from torc_framework.cli.common import (
     SortBy,
     User,
     WorkflowId,
-    changes,
     confirm,
     pick_workflow,
     session_of,
@@ -23,6 +23,7 @@ from torc_framework.cli.common import (
 )
 from torc_framework.cli.executor_flags import ExecutorCommand
 from torc_framework.cli.output import Column, print_json, print_pairs
+from torc_framework.cli.record_options import entries, made, option, parameter, read_truth
 from torc_framework.errors import ExitStatus, UserError
 from torc_framework.models.records import WorkflowRecord
 
@@ -35,9 +36,6 @@ COLUMNS: list[Column] = [
     ("Description", "description"),
     ("Timestamp", "timestamp"),
 ]
-
-_Force = Annotated[bool, typer.Option("--force", help="Also with input files or user data missing.")]
-_NoPrompts = Annotated[bool, typer.Option("--no-prompts", help="Do not ask.")]
 
 
 @app.command("create")
@@ -164,22 +162,68 @@ def _word(*, is_canceled: bool, is_complete: bool, counts: dict[str, int]) -> st
     return "running" if counts.get("running") or counts.get("pending") else "ready"
 
 
-@app.command("update")
-def update(
-    ctx: typer.Context,
-    workflow_id: WorkflowId = None,
-    *,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="New name.")] = None,
-    description: Annotated[str | None, typer.Option("--description", "-d", help="New description.")] = None,
-    owner_user: Annotated[str | None, typer.Option("--owner-user", help="New owner.")] = None,
-) -> None:
-    """Change a workflow."""
+_UPDATES: Final = (
+    option("name", "--name", "-n"),
+    option("description", "--description", "-d"),
+    option("user", "--owner-user"),
+    option("project"),
+    option("metadata", metavar="JSON"),
+    option("jobs_sort_method"),
+    option("use_pending_failed", kind=str, read=read_truth, metavar="true|false"),
+    option("resource_monitor_config", metavar="JSON"),
+    option("slurm_defaults", metavar="JSON"),
+    option("compute_node_expiration_buffer_seconds", low=0),
+    option("compute_node_wait_for_new_jobs_seconds", low=0),
+    option("compute_node_ignore_workflow_completion", kind=str, read=read_truth, metavar="true|false"),
+    option("compute_node_wait_for_healthy_database_minutes", low=0),
+    option("compute_node_min_time_for_new_jobs_seconds", low=0),
+)
+_UPDATE_ENTRIES: Final = entries(WorkflowRecord, _UPDATES, is_new=False)
+
+
+def _update(ctx: typer.Context, workflow_id: int | None, **typed: Any) -> None:
     session = session_of(ctx)
-    wanted = changes(name=name, description=description, owner_user=owner_user)
-    if "owner_user" in wanted:
-        wanted["user"] = wanted.pop("owner_user")
+    values = {name: entry.value(typed[name]) for name, entry in _UPDATE_ENTRIES.items()}
+    changed = {name: value for name, value in values.items() if value is not None}
+    if not changed:
+        raise UserError(f"nothing to change; give one of {', '.join(each.flag for each in _UPDATES)}")
     chosen = pick_workflow(session, workflow_id)
-    show_one(session, f"Workflow {chosen}", session.client.update(WorkflowRecord, chosen, wanted))
+    show_one(session, f"Workflow {chosen}", session.client.update(WorkflowRecord, chosen, changed))
+
+
+app.command("update")(
+    made(
+        _update,
+        "Change a workflow: its name, owner, and what it asks of runners.",
+        [parameter("workflow_id", WorkflowId, None), *(entry.parameter for entry in _UPDATE_ENTRIES.values())],
+    )
+)
+
+
+@app.command("archive")
+def archive(
+    ctx: typer.Context,
+    is_archived: Annotated[str, typer.Argument(metavar="true|false", help="Archive, or take out of the archive.")],
+    ids: Annotated[
+        list[int] | None, typer.Argument(metavar="[ID]...", help="Workflows; asked for if left out.")
+    ] = None,
+) -> None:
+    """Archive workflows, or take them out again.
+
+    Archived ones are left out of lists and cannot be run or reset; nothing of them is lost.
+    """
+    session = session_of(ctx)
+    wanted = read_truth(is_archived, "the first argument")
+    chosen = list(dict.fromkeys(ids or [pick_workflow(session, None, archived=not wanted)]))
+    states = [session.client.workflow_status(workflow_id) for workflow_id in chosen]
+    for workflow_id, state in zip(chosen, states, strict=True):
+        state.is_archived = wanted
+        session.client.put_workflow_status(state, workflow_id)
+    if session.wants_json:
+        print_json({"workflow_ids": chosen, "is_archived": wanted})
+        return
+    for workflow_id in chosen:
+        print(f"Successfully {'' if wanted else 'un'}archived workflow {workflow_id}")
 
 
 @app.command("delete")
@@ -188,12 +232,13 @@ def delete(
     ids: Annotated[
         list[int] | None, typer.Argument(metavar="[ID]...", help="Workflows; asked for if left out.")
     ] = None,
-    no_prompts: _NoPrompts = False,
+    no_prompts: workflows_runs.NoPrompts = False,
     force: Annotated[bool, typer.Option("--force", help="Also workflows of other people.")] = False,
 ) -> None:
-    """Delete workflows with everything that belongs to them."""
+    """Delete workflows with everything that belongs to them; none if one of them is not there."""
     session = session_of(ctx)
-    wanted = [session.client.get(WorkflowRecord, id_) for id_ in ids or [pick_workflow(session, None)]]
+    chosen = dict.fromkeys(ids or [pick_workflow(session, None)])
+    wanted = [session.client.get(WorkflowRecord, workflow_id) for workflow_id in chosen]
     for workflow in wanted:
         if workflow.user != session.user and not force:
             raise UserError(f"workflow {workflow.id} belongs to {workflow.user}; --force deletes it all the same")
@@ -207,31 +252,7 @@ def delete(
         print(f"Deleted workflow {workflow.id} ({workflow.name})")
 
 
-@app.command("initialize")
-def initialize(
-    ctx: typer.Context,
-    workflow_id: WorkflowId = None,
-    *,
-    force: _Force = False,
-    no_prompts: _NoPrompts = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is missing.")] = False,
-) -> None:
-    """Begin a new run: every job is reset, those without unfinished dependencies become ready."""
-    from torc_framework.cli.initialize import begin_run, refuse_if_missing
-
-    session = session_of(ctx)
-    chosen = pick_workflow(session, workflow_id)
-    if dry_run:
-        refuse_if_missing(session.client, chosen)
-        _say(session, f"Workflow {chosen} can be initialized", workflow_id=chosen, dry_run=True)
-        return
-    if not session.client.is_uninitialized(chosen):
-        confirm(f"Reset all jobs of workflow {chosen}?", assume_yes=no_prompts or session.wants_json)
-    record = begin_run(session.client, chosen, force=force)
-    _say(session, f"Initialized workflow {chosen}, run {record.run_id}", workflow_id=chosen, run_id=record.run_id)
-
-
-app.command("initialize-jobs", hidden=True)(initialize)
+workflows_runs.add(app)
 
 
 @app.command("run", cls=ExecutorCommand)
@@ -255,30 +276,8 @@ def run(
     run_command.run_existing(session, pick_workflow(session, workflow_id), given)
 
 
-@app.command("cancel")
-def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
-    """Cancel a workflow: its runners stop what is running, nothing more is started."""
-    session = session_of(ctx)
-    chosen = pick_workflow(session, workflow_id)
-    session.client.cancel(chosen)
-    _say(session, f"Canceled workflow {chosen}", workflow_id=chosen, is_canceled=True)
-
-
-@app.command("is-complete")
-def is_complete(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
-    """Say whether a workflow is complete."""
-    session = session_of(ctx)
-    chosen = pick_workflow(session, workflow_id)
-    state = session.client.is_complete(chosen)
-    if session.wants_json:
-        print_json(state)
-        return
-    shown = {
-        "Is Complete": state.is_complete,
-        "Is Canceled": state.is_canceled,
-        "Needs Completion Script": state.needs_to_run_completion_script,
-    }
-    print_pairs(f"Workflow {chosen} completion status:", shown)
+workflows_sync.add(app)
+workflows_moving.add(app)
 
 
 @app.command("execution-plan")
@@ -290,11 +289,3 @@ def execution_plan(
     from torc_framework.cli.execution_plan import show_plan
 
     show_plan(session_of(ctx), workflow)
-
-
-def _say(session: Any, text: str, **values: Any) -> None:
-    """Print a sentence, or its values as JSON."""
-    if session.wants_json:
-        print_json(values)
-    else:
-        print(text)

@@ -1,0 +1,182 @@
+"""Jobs that are running on the server's books and nowhere else: found, and brought to an end.
+
+A runner is gone if its record says that it ended, if it is a process of this machine that is dead,
+or if the batch system has ended its allocation. What a dead runner of this machine observed is
+reported, and attempts of its that still run are left to the next runner here. A job that nobody runs
+fails with the return code of orphans; one that was never begun is given back.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import Factory, define, frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequest, RetryRequest
+from torc_framework.models.exits import ORPHANED_RETURN_CODE
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
+from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.runner.allocations import Options, context_of, gone, open_allocations
+from torc_framework.runner.crew import Crew
+from torc_framework.runner.identity import is_gone
+from torc_framework.runner.log import RunnerLog
+from torc_framework.runner.settle import Settler
+
+if TYPE_CHECKING:
+    from torc_framework.plugins import PluginManager
+
+
+@define
+class Orphan:
+    """A job whose runner is gone.
+
+    Attributes:
+        status: Its status; after a change the new one.
+        reason: Why its runner is thought to be gone.
+    """
+
+    job_id: int
+    job_name: str
+    status: str
+    reason: str
+
+
+@define
+class Findings:
+    """What was found, and unless it was a dry run, brought to an end.
+
+    Attributes:
+        compute_node_ids: Runners that are gone and that the server took to be active.
+        allocation_ids: Records of allocations that have ended and that the server took to be there.
+        notes: What could not be found out.
+    """
+
+    workflow_id: int
+    dry_run: bool
+    jobs: list[Orphan] = Factory(list)
+    compute_node_ids: list[int] = Factory(list)
+    allocation_ids: list[int] = Factory(list)
+    notes: list[str] = Factory(list)
+
+
+@frozen
+class _Gone:
+    node: ComputeNodeRecord
+    reason: str
+    is_local: bool = False
+
+
+def sync_status(
+    client: TorcClient, plugins: "PluginManager", options: Options, workflow_id: int, *, dry_run: bool = False
+) -> Findings:
+    """Find jobs whose runners are gone, and bring them to an end.
+
+    Raises:
+        ApiError: the server refused something; what was done before stays done.
+    """
+    found = Findings(workflow_id, dry_run)
+    allocations = open_allocations(client, workflow_id)
+    ended = gone(allocations, plugins, options, context_of(client, workflow_id)) if allocations else None
+    found.notes += ended.unasked if ended else []
+    over = {node.id: node for node in (ended.yes if ended else ())}
+    nodes = client.find(ComputeNodeRecord, workflow_id=workflow_id)
+    dead = [each for node in nodes if (each := _why_gone(node, over)) is not None]
+    held = _held(client, workflow_id, nodes, dead)
+    found.compute_node_ids = [each.node.id or 0 for each in dead if each.node.is_active]
+    found.allocation_ids = sorted(node_id for node_id in over if node_id is not None)
+    if not dry_run:
+        _settle_local(client, plugins, options, workflow_id, [each for each in dead if each.is_local])
+        for each in dead:
+            if not each.is_local:
+                _end(client, each, [job for job, by in held if by is each])
+        for node_id in found.allocation_ids:
+            client.update(ScheduledComputeNodeRecord, node_id, {"status": "complete"})
+        held = [(client.get(JobRecord, job.id or 0), by) for job, by in held]
+    found.jobs = [Orphan(job.id or 0, job.name, job.status or "", by.reason) for job, by in held]
+    return found
+
+
+def _why_gone(node: ComputeNodeRecord, over: Mapping[int | None, ScheduledComputeNodeRecord]) -> _Gone | None:
+    described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
+    if not node.is_active:
+        return _Gone(node, f"its runner (compute node {node.id} on {node.hostname}) has ended")
+    allocation = over.get(described.get("scheduler_id"))
+    if allocation is not None:
+        name = allocation.scheduler_type.capitalize()
+        return _Gone(node, f"Allocation terminated ({name} job {allocation.scheduler_id})")
+    if node.hostname == os.uname().nodename and is_gone(described):
+        return _Gone(node, f"its runner (process {node.pid} of this machine) is dead", is_local=True)
+    return None
+
+
+def _held(
+    client: TorcClient, workflow_id: int, nodes: Sequence[ComputeNodeRecord], dead: Sequence[_Gone]
+) -> list[tuple[JobRecord, _Gone]]:
+    """Return the jobs in the hands of dead runners, and if no runner is alive, every other running job, too."""
+    labels = {status.label for status in LIVE}
+    live = [job for label in sorted(labels) for job in client.iterate(JobRecord, workflow_id=workflow_id, status=label)]
+    if not live:
+        return []
+    found: dict[int | None, tuple[JobRecord, _Gone]] = {}
+    for each in dead:
+        for job in client.iterate(JobRecord, workflow_id=workflow_id, active_compute_node_id=each.node.id):
+            if job.status in labels:
+                found[job.id] = job, each
+    if dead and len(dead) == len(nodes):
+        nobody = _Gone(dead[-1].node, "no runner is active")
+        found |= {job.id: (job, nobody) for job in live if job.id not in found}
+    return sorted(found.values(), key=lambda pair: pair[0].id or 0)
+
+
+def _end(client: TorcClient, each: _Gone, jobs: Sequence[JobRecord]) -> None:
+    """Report that the jobs of a dead runner are lost, and that it is gone."""
+    workflow_id, node_id = each.node.workflow_id, each.node.id or 0
+    if jobs:
+        running = [job for job in jobs if job.status == JobStatus.RUNNING.label]
+        lost = [_lost(job.id or 0, job.attempt_id, each.reason) for job in running]
+        released = [job.id or 0 for job in jobs if job.status == JobStatus.PENDING.label]
+        run_id = client.workflow_status(workflow_id).run_id
+        client.exchange(workflow_id, ExchangeRequest(node_id, run_id, ended=lost, released=released))
+    if each.node.is_active:
+        client.update(ComputeNodeRecord, node_id, {"is_active": False})
+
+
+def _lost(job_id: int, attempt_id: int, reason: str) -> EndedReport:
+    """Return the report that an attempt is lost, and that there is to be no other."""
+    return EndedReport(
+        job_id,
+        attempt_id,
+        JobStatus.FAILED.label,
+        ORPHANED_RETURN_CODE,
+        exec_time_s=0.0,
+        ended_at=time.time(),
+        reason=reason,
+        lost=True,
+        retry=RetryRequest(1),
+    )
+
+
+def _settle_local(
+    client: TorcClient, plugins: "PluginManager", options: Options, workflow_id: int, dead: Sequence[_Gone]
+) -> None:
+    """Settle the dead runners of this machine as the next runner would, but run nothing."""
+    if not dead:
+        return
+    context = context_of(client, workflow_id)
+    reasons = {each.node.id: each.reason for each in dead}
+
+    def lost(job: ClaimedJob, _executor: str) -> EndedReport:
+        return _lost(job.id, job.attempt_id, next(iter(reasons.values())))
+
+    log = RunnerLog(Path(os.devnull), "warning")
+    crew = Crew(plugins.executor, options, context, lambda _launcher: None)
+    try:
+        settler = Settler(client, crew, log, lost)
+        settler.settle(workflow_id, context.run_id, context.hostname)
+        settler.dismiss_settled()
+    finally:
+        crew.close()
+        log.close()
