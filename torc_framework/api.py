@@ -74,21 +74,41 @@ if TYPE_CHECKING:
         WorkflowRecord,
         WorkflowStatusRecord,
     )
+    from torc_framework.exits.cases import answer_case
+    from torc_framework.exits.endings import class_of_word, classify_exit, exit_return_code
+    from torc_framework.exits.limits import parse_time_limit
+    from torc_framework.exits.osmo import osmo_class_of_code
+    from torc_framework.exits.osmo_actions import exit_action_problems, match_exit_actions
+    from torc_framework.exits.pairs import parse_end_reason, parse_exit, render_end_reason, render_exit
+    from torc_framework.exits.sysexits import SYSEXITS
 
 _CLIENT: Final = ("NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs")
+
+
+_HOMES: Final = {
+    **dict.fromkeys(_CLIENT, "client"),
+    "SYSEXITS": "exits.sysexits",
+    "answer_case": "exits.cases",
+    **dict.fromkeys(("class_of_word", "classify_exit", "exit_return_code"), "exits.endings"),
+    **dict.fromkeys(("exit_action_problems", "match_exit_actions"), "exits.osmo_actions"),
+    "osmo_class_of_code": "exits.osmo",
+    "parse_time_limit": "exits.limits",
+    **dict.fromkeys(("parse_end_reason", "parse_exit", "render_end_reason", "render_exit"), "exits.pairs"),
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import the client or a record when it is first asked for."""
     import importlib
 
-    home = "client" if name in _CLIENT else "models.records"
+    home = _HOMES.get(name, "models.records")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"torc_framework.{home}"), name)
 
 
 __all__ = [
+    "SYSEXITS",
     "ActionContext",
     "ActionType",
     "Adoption",
@@ -147,14 +167,26 @@ __all__ = [
     "WorkflowActionRecord",
     "WorkflowRecord",
     "WorkflowStatusRecord",
+    "answer_case",
+    "class_of_word",
+    "classify_exit",
+    "exit_action_problems",
+    "exit_return_code",
     "format_duration",
     "format_memory",
     "hookimpl",
     "make_api",
     "map_function_to_jobs",
+    "match_exit_actions",
     "option",
+    "osmo_class_of_code",
     "parse_duration",
+    "parse_end_reason",
+    "parse_exit",
     "parse_memory",
+    "parse_time_limit",
+    "render_end_reason",
+    "render_exit",
     "render_return_code",
     "signal_name",
 ]

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from torc_framework.builtin.exits import torc_classify_exit
 from torc_framework.executors import AttemptKey, RunnerContext
+from torc_framework.exits.handlers import rules_in_order
 from torc_framework.models.exchange import ClaimedJob
 from torc_framework.models.exits import ExitClass, ExitObservation, StopReason
 from torc_framework.models.resources import Resources
 from torc_framework.plugins import PluginManager
-from torc_framework.runner.endings import Coroner, Ending, rules_in_order, without_defaults
+from torc_framework.runner.endings import Coroner, Ending, without_defaults
 from torc_framework.runner.hand import AttemptMaker, JobInHand
 
 CONTEXT = RunnerContext(1, 1, "/tmp/none", "/tmp", "http://127.0.0.1:1/torc-service/v1")
@@ -30,7 +31,9 @@ def seen(**fields: Any) -> ExitObservation:
     [
         (seen(exit_code=0), "success"),
         (seen(exit_code=64), "user_error"),
-        (seen(exit_code=137, peak_memory_bytes=2, memory_limit_bytes=1), "user_error"),
+        (seen(exit_code=137), "user_error"),
+        (seen(exit_code=137, peak_memory_bytes=2, memory_limit_bytes=1), "oom"),
+        (seen(exit_code=1, peak_memory_bytes=2, memory_limit_bytes=1), "user_error"),
         (seen(exit_code=143), "user_error"),
         (seen(exit_code=152), "user_error"),
         (seen(exit_code=126), "user_error"),

@@ -20,6 +20,7 @@ BUILT_IN: Final = {
     "jobs": ("torc_framework.cli.jobs", "Jobs of a workflow."),
     "job-dependencies": ("torc_framework.cli.job_dependencies", "Which jobs wait for which, and share files and data."),
     "results": ("torc_framework.cli.results", "How jobs ended."),
+    "classify": ("torc_framework.cli.classify", "What endings were and what follows from them, in JSON."),
     "files": ("torc_framework.cli.files", "Files that jobs read and write."),
     "user-data": ("torc_framework.cli.user_data", "JSON values that jobs read and write."),
     "resource-requirements": ("torc_framework.cli.resource_requirements", "What jobs ask for."),

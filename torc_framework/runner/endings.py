@@ -2,32 +2,23 @@
 
 import json
 import time
-from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from attrs import evolve, fields, frozen
 
+from torc_framework.exits.endings import exit_return_code, status_of
+from torc_framework.exits.handlers import HANDLED, attempts_allowed, rules_in_order
 from torc_framework.models.exchange import EndedReport, RetryRequest
-from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict, StopReason, render_return_code
-from torc_framework.models.failures import DEFAULT_MAX_RETRIES, Failure, FailureRule
+from torc_framework.models.exits import ExitObservation, ExitVerdict, StopReason
+from torc_framework.models.failures import Failure, FailureRule
 from torc_framework.models.statuses import JobStatus
 from torc_framework.runner.hand import AttemptMaker, JobInHand
 
 LOST_ATTEMPTS: Final = 3
 """Attempts in all that a job gets when nobody sees their ends."""
 
-_BY_CLASS: Final[Mapping[ExitClass, JobStatus]] = {
-    ExitClass.SUCCESS: JobStatus.COMPLETED,
-    ExitClass.TIMEOUT: JobStatus.TERMINATED,
-    ExitClass.PREEMPTED: JobStatus.TERMINATED,
-    ExitClass.EVICTED: JobStatus.TERMINATED,
-}
-"""Statuses by class; every other class is a failure."""
-_STOPPED_BY_SYSTEM: Final = frozenset({StopReason.RUNTIME_LIMIT, StopReason.SHUTDOWN})
 _ENDED_BY_RUNNER: Final = frozenset({StopReason.CANCELED, StopReason.SHUTDOWN})
 """Not the job's failure: no rule is asked."""
-_HANDLED: Final = frozenset({JobStatus.FAILED.label, JobStatus.TERMINATED.label})
-"""Endings that failure rules may answer."""
 
 
 class Judges(Protocol):
@@ -47,27 +38,6 @@ class Ending:
     report: EndedReport
     observation: ExitObservation
     script: str | None = None
-
-
-def status_of(verdict: ExitVerdict, stop_reason: StopReason | None) -> JobStatus:
-    """Return the status in which an attempt leaves its job."""
-    if stop_reason is StopReason.CANCELED:
-        return JobStatus.CANCELED
-    status = _BY_CLASS.get(verdict.exit_class, JobStatus.FAILED)
-    if status is JobStatus.FAILED and stop_reason in _STOPPED_BY_SYSTEM:
-        return JobStatus.TERMINATED
-    return status
-
-
-def rules_in_order(rules: list[FailureRule], return_code: int) -> list[FailureRule]:
-    """Return rules in the order in which they are asked: as written, catch-alls after those that are specific."""
-
-    def is_catch_all(rule: FailureRule) -> bool:
-        codes = rule.get("exit_codes")
-        names_it = isinstance(codes, list) and return_code in codes
-        return bool(rule.get("match_all_exit_codes")) and not names_it
-
-    return sorted(rules, key=is_catch_all)
 
 
 class Coroner:
@@ -105,7 +75,7 @@ class Coroner:
             job_id=item.key.job_id,
             attempt_id=item.key.attempt_id,
             status=status_of(verdict, item.stop_reason).label,
-            return_code=render_return_code(seen),
+            return_code=exit_return_code(seen, verdict),
             exec_time_s=seen.runtime_s or 0.0,
             ended_at=seen.ended_at or time.time(),
             exit_code=seen.exit_code,
@@ -124,7 +94,7 @@ class Coroner:
         if seen.lost:
             report.lost, report.retry = True, RetryRequest(LOST_ATTEMPTS, reason=verdict.reason)
             return None
-        if report.status not in _HANDLED or item.stop_reason in _ENDED_BY_RUNNER:
+        if report.status not in HANDLED or item.stop_reason in _ENDED_BY_RUNNER:
             return None
         rule = self._matching_rule(item, seen, verdict, report.return_code)
         if rule is None:
@@ -132,10 +102,9 @@ class Coroner:
                 report.status = JobStatus.PENDING_FAILED.label
             return None
         script: str | None = rule.get("recovery_script")
-        limit = rule.get("max_retries", DEFAULT_MAX_RETRIES)
-        if not isinstance(limit, int):
-            limit = DEFAULT_MAX_RETRIES
-        report.retry = RetryRequest(limit, hold=script is not None, reason=f"failure rule {json.dumps(rule)}")
+        report.retry = RetryRequest(
+            attempts_allowed(rule), hold=script is not None, reason=f"failure rule {json.dumps(rule)}"
+        )
         return script
 
     def _matching_rule(

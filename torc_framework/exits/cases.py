@@ -1,0 +1,193 @@
+"""Answers questions on endings that are asked in JSON: one object a question.
+
+A question names ``executor`` (the system that speaks), ``kind`` (what is asked), what was seen
+(``observation``) and the settings (``policy``). Its answer is an object of values; ``outcome`` is a
+class of `ExitClass`, ``exit`` the code as that system prints it, ``action`` what is done next.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from torc_framework.exits import (
+    batch,
+    diagnosis,
+    handlers,
+    kubernetes,
+    limits,
+    log_patterns,
+    osmo,
+    osmo_actions,
+    osmo_groups,
+    slurm,
+    spur,
+    torc,
+)
+from torc_framework.exits.facts import CaseError, Facts
+from torc_framework.models.resources import parse_duration
+
+Answer = dict[str, Any]
+Question = Callable[[Facts, Facts], Answer]
+
+
+def _seen_only(function: Callable[[Facts], Answer]) -> Question:
+    return lambda seen, _policy: function(seen)
+
+
+def _torc(executor: str) -> Question:
+    return lambda seen, policy: torc.answer(seen, policy, executor)
+
+
+def _slurm_ending(seen: Facts, _policy: Facts) -> Answer:
+    return spur.classify_completion(seen) if seen.has("nodes", "steps") else slurm.classify_accounting(seen)
+
+
+def _spur_ending(seen: Facts, _policy: Facts) -> Answer:
+    return slurm.classify_accounting(seen) if seen.has("scheduler_state") else spur.classify_completion(seen)
+
+
+def _validity(problems: list[str]) -> Answer:
+    return {"valid": not problems} | ({"problems": problems} if problems else {})
+
+
+def _check_osmo(seen: Facts, _policy: Facts) -> Answer:
+    if seen.has("tasks"):
+        problem = osmo_groups.check_group(seen)
+        return _validity([problem] if problem else [])
+    actions = seen.get("exit_actions", "exitActions")
+    problems = osmo_actions.exit_action_problems({} if actions is None else actions)
+    answer = _validity(problems)
+    if not problems and (warnings := osmo_actions.overlaps(actions or {})):
+        answer["warnings"] = warnings
+    return answer
+
+
+def _check_rules(seen: Facts, _policy: Facts) -> Answer:
+    rules = seen.get("rules")
+    if rules is None:
+        rules = [seen.get("rule")] if seen.has("rule") else [dict(seen.values)]
+    if not isinstance(rules, list):
+        return _validity([f"rules are {rules!r}; expected a list"])
+    return _validity([problem for rule in rules for problem in handlers.problems_of(rule)])
+
+
+def _check_report(seen: Facts, _policy: Facts) -> Answer:
+    problem = spur.check_report(seen)
+    return _validity([problem] if problem else [])
+
+
+def _time_limit(dialect: str, seen: Facts, _policy: Facts) -> Answer:
+    unit = seen.text("unit") or "minutes"
+    text = seen.get("text")
+    try:
+        return {"value": limits.parse_time_limit(str(text), unit, dialect)}
+    except ValueError as error:
+        return {"value": "error", "message": str(error)}
+
+
+def _duration(seen: Facts, _policy: Facts) -> Answer:
+    try:
+        seconds = parse_duration(str(seen.get("text")))
+    except ValueError as error:
+        return {"value": "error", "message": str(error)}
+    return {"value": seconds if seen.text("unit") == "seconds" else -(-seconds // 60)}
+
+
+def _log_line(seen: Facts, _policy: Facts) -> Answer:
+    found = log_patterns.match_line(seen.text("line") or "", seen.text("tool") or "logs analyze")
+    return {"pattern": found and found.name, "severity": found and found.severity}
+
+
+_TORC_KINDS: Final[Mapping[str, Question]] = {
+    "classify": _torc("torc"),
+    "match": handlers.decide,
+    "validate": _check_rules,
+    "diagnose": _seen_only(diagnosis.diagnose),
+    "recover": diagnosis.recover,
+    "log_pattern": _log_line,
+    "parse_time": _duration,
+}
+_LOCAL: Final = {**_TORC_KINDS, "classify": _torc("local")}
+_SLURM: Final[Mapping[str, Question]] = {
+    "classify": _slurm_ending,
+    "match": spur.decide_requeue,
+    "validate": _check_report,
+    "parse_time": partial(_time_limit, "slurm"),
+    "log_pattern": _log_line,
+}
+_PBS: Final[Mapping[str, Question]] = {"classify": _seen_only(batch.classify_pbs)}
+_AWS: Final[Mapping[str, Question]] = {"classify": _seen_only(batch.classify_aws), "match": batch.decide_aws}
+_SGE: Final[Mapping[str, Question]] = {"classify": _seen_only(batch.classify_plain), "match": batch.decide_sge}
+_K8S: Final[Mapping[str, Question]] = {
+    "classify": _seen_only(kubernetes.classify),
+    "match": kubernetes.decide_retry,
+}
+
+EXECUTORS: Final[Mapping[str, Mapping[str, Question]]] = {
+    "torc": _TORC_KINDS,
+    "torc-local": _LOCAL,
+    "torc-slurm": {**_TORC_KINDS, "classify": _torc("slurm"), "parse_time": partial(_time_limit, "slurm")},
+    "local": _LOCAL,
+    "slurm": _SLURM,
+    "spur": {**_SLURM, "classify": _spur_ending, "parse_time": partial(_time_limit, "spur")},
+    "osmo": {
+        "classify": _seen_only(osmo.classify),
+        "match": osmo_actions.decide,
+        "group": osmo_groups.answer,
+        "validate": _check_osmo,
+    },
+    "k8s": _K8S,
+    "lsf": {"classify": _seen_only(batch.classify_lsf)},
+    "pbs": _PBS,
+    "htcondor": {"classify": _seen_only(batch.classify_condor)},
+    "aws-batch": _AWS,
+    "sge": _SGE,
+    "nextflow": {"classify": _seen_only(batch.classify_plain), "match": batch.decide_nextflow},
+}
+"""Questions by executor and kind."""
+OTHER_NAMES: Final[Mapping[str, str]] = {
+    "shell": "local",
+    "posix": "local",
+    "sysexits": "local",
+    "torc-ssh": "torc-local",
+    "kubernetes": "k8s",
+    "torque": "pbs",
+    "condor": "htcondor",
+    "aws": "aws-batch",
+    "awsbatch": "aws-batch",
+    "batch": "aws-batch",
+    "grid-engine": "sge",
+    "gridengine": "sge",
+    "nf-core": "nextflow",
+}
+"""Other names by which executors are known."""
+
+
+def answer_case(case: Any) -> Answer:
+    """Answer one question; the answer has the question's ``id``. A wrong question gets ``error`` instead."""
+    if not isinstance(case, dict):
+        return {"id": None, "error": f"a case is {_short(case)}; expected an object with executor, kind, observation"}
+    head = {"id": case.get("id")}
+    try:
+        return head | _answer(Facts("case", case))
+    except (CaseError, ValueError, OverflowError) as error:
+        return head | {"error": str(error)}
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _answer(case: Facts) -> Answer:
+    executor = case.text("executor")
+    name = (executor or "").strip().lower().replace("_", "-")
+    kinds = EXECUTORS.get(OTHER_NAMES.get(name, name))
+    if kinds is None:
+        raise CaseError(f"executor is {executor!r}; known: {', '.join(EXECUTORS)}")
+    kind = case.text("kind") or "classify"
+    question = kinds.get(kind)
+    if question is None:
+        raise CaseError(f"kind is {kind!r}; known of {executor}: {', '.join(kinds)}")
+    seen, policy = case.object("observation"), case.object("policy")
+    return question(Facts("observation", seen.values), Facts("policy", policy.values))

@@ -1,0 +1,149 @@
+"""Torc's heuristics on failed jobs: lack of memory, lack of time, and the next try's requests.
+
+Source: Torc documentation, "Automatic Recovery" and "Check Resource Utilization". They read return
+codes, which is all that older results have; where a verdict exists it is the better evidence.
+"""
+
+import math
+import re
+from fractions import Fraction
+from typing import Any, Final
+
+from torc_framework.exits.facts import Facts
+from torc_framework.exits.torc import class_of_result
+from torc_framework.models.exits import OOM_RETURN_CODE, TIMEOUT_RETURN_CODE, ExitClass
+from torc_framework.models.resources import parse_duration
+
+NEAR_RUNTIME: Final = Fraction(9, 10)
+"""Run time above this part of the limit: probably too little time."""
+EARLY: Final = Fraction(8, 10)
+"""A 137 before this part of the limit is probably lack of memory."""
+MEMORY_MULTIPLIER: Final = 1.5
+RUNTIME_MULTIPLIER: Final = 1.4
+WATCH_RUNTIME_MULTIPLIER: Final = 1.5
+_ANALYSED: Final = frozenset({"failed", "terminated"})
+
+_MEMORY: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([kmgt]?)i?b?")
+_FACTORS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+
+
+def _bytes(text: Any) -> int | None:
+    if isinstance(text, int) and not isinstance(text, bool):
+        return text
+    match = _MEMORY.fullmatch(text.strip().lower()) if isinstance(text, str) else None
+    return None if match is None else int(Fraction(match[1]) * _FACTORS[match[2]])
+
+
+def _seconds(text: Any) -> int | None:
+    try:
+        return parse_duration(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def diagnose(seen: Facts) -> dict[str, Any]:
+    """Answer whether a failed job probably lacked memory or time."""
+    code = seen.integer("return_code", "exit_code")
+    status = (seen.text("status") or "failed").lower()
+    limit, peak = _bytes(seen.get("memory_limit")), seen.number("peak_memory_bytes")
+    limit_s = _seconds(seen.get("runtime_limit"))
+    used_s = Fraction(seen.number("exec_time_minutes") or 0) * 60
+    answer: dict[str, Any] = {
+        "analysed": status in _ANALYSED and _has_requirements(seen),
+        "likely_oom": False,
+        "oom_reason": None,
+        "likely_timeout": False,
+        "timeout_reason": None,
+        "memory_over_utilization": None,
+        "runtime_utilization": None,
+        "outcome": class_of_result(code, status),
+        "exit": code,
+        "status": status,
+    }
+    if not answer["analysed"]:
+        return answer
+    if peak is not None and limit is not None and peak > limit:
+        over = (peak / limit - 1) * 100 if limit else math.inf
+        answer |= {"likely_oom": True, "oom_reason": "memory_exceeded"}
+        answer["memory_over_utilization"] = f"+{over:.1f}%" if limit else None
+    if limit_s:
+        answer["runtime_utilization"] = f"{float(used_s / limit_s) * 100:.1f}%"
+    if code == TIMEOUT_RETURN_CODE:
+        answer |= {"likely_timeout": True, "timeout_reason": "sigxcpu_152"}
+    if limit_s is not None and used_s > limit_s * NEAR_RUNTIME:
+        answer["likely_timeout"] = True
+    is_early = limit_s is None or used_s < limit_s * EARLY
+    if code == OOM_RETURN_CODE and not answer["likely_oom"] and is_early:
+        answer |= {"likely_oom": True, "oom_reason": "sigkill_137"}
+    answer["outcome"] = _outcome(answer, code, status)
+    return answer
+
+
+def _has_requirements(seen: Facts) -> bool:
+    if seen.get("has_requirements", "has_resource_requirements") is False:
+        return False
+    return seen.has("memory_limit", "runtime_limit") or seen.get("has_resource_requirements") is True
+
+
+def _outcome(answer: dict[str, Any], code: int | None, status: str) -> ExitClass:
+    if answer["likely_oom"]:
+        return ExitClass.OOM
+    if answer["likely_timeout"]:
+        return ExitClass.TIMEOUT
+    # 128+n may be a signal or the program's own word: nothing here tells them apart.
+    return ExitClass.UNKNOWN if code is None or code > 128 or code < 0 else class_of_result(code, status)
+
+
+# --- requests of the next try ----------------------------------------------------------------------
+
+
+def raised_memory(base_bytes: int, multiplier: float) -> str:
+    """Return a memory request: so many times the base, rounded up to whole units of the largest that fits."""
+    size = Fraction(base_bytes) * Fraction(repr(multiplier))
+    for suffix in "gmk":
+        if size >= _FACTORS[suffix]:
+            return f"{math.ceil(size / _FACTORS[suffix])}{suffix}"
+    return f"{math.ceil(size)}"
+
+
+def raised_runtime(limit_s: int, multiplier: float) -> str:
+    """Return a run time in hours and whole minutes, at least one."""
+    minutes = max(int(limit_s * Fraction(repr(multiplier)) / 60), 1)
+    hours, rest = divmod(minutes, 60)
+    return "PT" + (f"{hours}H" if hours else "") + (f"{rest}M" if rest or not hours else "")
+
+
+def _largest_peak(seen: Facts) -> int | None:
+    """Return the largest peak among the jobs that share the requirements."""
+    peak = seen.get("peak_memory_bytes")
+    peaks = peak if isinstance(peak, list) else [peak]
+    peaks = [*peaks, *seen.items("peaks", "shared_peaks", "peak_memory_bytes_all", "shared_peak_memory_bytes")]
+    for key in ("jobs", "sharing", "shared_jobs"):
+        peaks += [job.get("peak_memory_bytes") for job in seen.objects(key)]
+    known = [one for one in peaks if isinstance(one, int) and not isinstance(one, bool) and one > 0]
+    return max(known, default=None)
+
+
+def recover(seen: Facts, policy: Facts) -> dict[str, Any]:
+    """Answer what the next try of a diagnosed job asks for."""
+    lacks_memory, lacks_time = seen.flag("likely_oom"), seen.flag("likely_timeout")
+    is_watch = policy.text("command") == "watch"
+    by_memory = policy.number("memory_multiplier")
+    by_time = policy.number("runtime_multiplier")
+    answer: dict[str, Any] = {"action": "none", "new_memory": None, "new_runtime": None, "new_num_cpus": None}
+    if lacks_memory:
+        base = _largest_peak(seen) or _bytes(seen.get("memory_limit"))
+        if base is not None:
+            answer["new_memory"] = raised_memory(base, MEMORY_MULTIPLIER if by_memory is None else by_memory)
+    limit_s = _seconds(seen.get("runtime_limit"))
+    if lacks_time and limit_s is not None:
+        default = WATCH_RUNTIME_MULTIPLIER if is_watch else RUNTIME_MULTIPLIER
+        answer["new_runtime"] = raised_runtime(limit_s, default if by_time is None else by_time)
+    cpus, percent = seen.integer("num_cpus"), seen.number("peak_cpu_percent")
+    if cpus is not None and percent is not None and percent > 100 * cpus:
+        answer["new_num_cpus"] = math.ceil(percent / 100)
+    if lacks_memory or lacks_time:
+        outcome = ExitClass.OOM if lacks_memory else ExitClass.TIMEOUT
+        return answer | {"outcome": outcome, "action": "retry"}
+    is_retried = policy.flag("retry_unknown")
+    return answer | {"outcome": ExitClass.UNKNOWN, "action": "retry" if is_retried else "none"}

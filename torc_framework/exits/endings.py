@@ -1,0 +1,215 @@
+"""What one attempt's ending is called, the status it leaves, and its number: Torc's own rules.
+
+Sources: Torc documentation, "Slurm Exit Codes", "Execution Modes" and "Failure Handlers"; POSIX
+for wait statuses. Evidence, strongest first: the attempt never ran or nobody saw its end; an
+explicit cancel; the scheduler's or cluster's own word; who of ours stopped it; the wait status; use
+against limits; the bare code. A code of 128+n proves no signal, and 137 alone no lack of memory:
+both stay what the program said.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from torc_framework.exits import batch, kubernetes, osmo, slurm
+from torc_framework.exits.sysexits import SHELL_CODES
+from torc_framework.models.exits import (
+    CANCELED_RETURN_CODE,
+    OOM_RETURN_CODE,
+    TIMEOUT_RETURN_CODE,
+    ExitClass,
+    ExitObservation,
+    ExitVerdict,
+    StopReason,
+    render_return_code,
+    signal_name,
+)
+from torc_framework.models.resources import format_memory
+from torc_framework.models.statuses import JobStatus
+
+SIGKILL: Final = 9
+OOM_LIKE_CODE: Final = 128 + SIGKILL
+_LEFT_TO_THE_CODE: Final = frozenset({ExitClass.SUCCESS, ExitClass.USER_ERROR, ExitClass.SIGNALED, ExitClass.UNKNOWN})
+"""Classes of a scheduler's word that the exit itself tells better."""
+
+
+# --- the scheduler's words -------------------------------------------------------------------------
+
+
+def class_of_word(word: str) -> ExitClass | None:
+    """Return what a word of a batch system or cluster says of an ending; None for words nobody knows."""
+    name = slurm.normal_state(word)
+    if name is not None:
+        return slurm.STATES[name].exit_class
+    tables: tuple[Mapping[str, ExitClass | None], ...] = (
+        kubernetes.POD_REASONS,
+        kubernetes.CONTAINER_REASONS,
+        kubernetes.DISRUPTIONS,
+        slurm.REASONS,
+        osmo.STATUSES,
+    )
+    bare = word.strip().partition(":")[0]
+    found = next((table[bare] for table in tables if bare in table), None)
+    return batch.LSF_REASONS[bare][1] if found is None and bare in batch.LSF_REASONS else found
+
+
+def _scheduler(seen: ExitObservation) -> ExitVerdict | None:
+    words = {"scheduler_state": seen.scheduler_state, "scheduler_reason": seen.scheduler_reason}
+    for field, word in words.items():
+        named = class_of_word(word) if word else None
+        if named is not None and named not in _LEFT_TO_THE_CODE:
+            return ExitVerdict(named, f"the scheduler says {word}", 1.0, (field,))
+    return None
+
+
+def _scheduler_alone(seen: ExitObservation) -> ExitVerdict | None:
+    """Take the scheduler's word where neither a code nor a signal was seen."""
+    word = seen.scheduler_state or seen.scheduler_reason
+    if not word:
+        return None
+    field = "scheduler_state" if seen.scheduler_state else "scheduler_reason"
+    named = class_of_word(word)
+    if named in (None, ExitClass.UNKNOWN):
+        return ExitVerdict(ExitClass.UNKNOWN, f"the scheduler says {word}", 0.0, (field,))
+    return ExitVerdict(named or ExitClass.UNKNOWN, f"the scheduler says {word}", 0.9, (field,))
+
+
+# --- what the runner saw ---------------------------------------------------------------------------
+
+
+def _not_run(seen: ExitObservation) -> ExitVerdict | None:
+    if seen.launch_error is not None:
+        return ExitVerdict(
+            ExitClass.LAUNCH_FAILURE, f"could not be started: {seen.launch_error}", 1.0, ("launch_error",)
+        )
+    if seen.lost:
+        return ExitVerdict(ExitClass.ORPHANED, "its runner is gone and nobody saw its end", 1.0, ("lost",))
+    return None
+
+
+def _canceled(seen: ExitObservation) -> ExitVerdict | None:
+    if seen.stop_reason is not StopReason.CANCELED:
+        return None
+    return ExitVerdict(ExitClass.CANCELED, "the workflow was canceled", 1.0, ("stop_reason",))
+
+
+_STOPPED: Final[Mapping[StopReason, tuple[ExitClass, str]]] = {
+    StopReason.MEMORY_LIMIT: (ExitClass.OOM, "it used more memory than its job asked for"),
+    StopReason.RUNTIME_LIMIT: (ExitClass.TIMEOUT, "it used up the run time its job asked for"),
+    StopReason.SHUTDOWN: (ExitClass.TIMEOUT, "its runner had to end"),
+}
+
+
+def _stopped(seen: ExitObservation) -> ExitVerdict | None:
+    if seen.stop_reason is None or seen.stop_reason not in _STOPPED:
+        return None
+    if seen.stop_reason is StopReason.SHUTDOWN and seen.exit_code == 0 and not seen.missing_outputs:
+        return ExitVerdict(ExitClass.SUCCESS, "it finished while its runner was ending", 1.0, ("exit_code",))
+    return ExitVerdict(*_STOPPED[seen.stop_reason], 1.0, ("stop_reason",))
+
+
+def _over_memory(seen: ExitObservation) -> str | None:
+    """Return a clause about a peak above the limit, None if there was none or nobody measured."""
+    limit, peak = seen.memory_limit_bytes, seen.peak_memory_bytes
+    if limit is None or peak is None or peak <= limit:
+        return None
+    return f"its peak memory of {format_memory(peak)} was above the {format_memory(limit)} it asked for"
+
+
+_MEMORY_FIELDS: Final = ("peak_memory_bytes", "memory_limit_bytes")
+
+
+def _signaled(seen: ExitObservation) -> ExitVerdict | None:
+    if seen.signal is None:
+        return None
+    reason = f"ended by {signal_name(seen.signal)}"
+    if over := _over_memory(seen):
+        return ExitVerdict(ExitClass.SIGNALED, f"{reason}; {over}", 1.0, ("signal", *_MEMORY_FIELDS))
+    return ExitVerdict(ExitClass.SIGNALED, reason, 1.0, ("signal",))
+
+
+def _used_too_much(seen: ExitObservation) -> ExitVerdict | None:
+    """Take 137 for the kernel's OOM killer only with a peak above the limit beside it."""
+    over = _over_memory(seen) if seen.exit_code == OOM_LIKE_CODE else None
+    return ExitVerdict(ExitClass.OOM, f"exit code 137; {over}", 0.8, ("exit_code", *_MEMORY_FIELDS)) if over else None
+
+
+def _exited(seen: ExitObservation) -> ExitVerdict | None:
+    code = seen.exit_code
+    if code is None:
+        return None
+    if code:
+        hint = SHELL_CODES.get(code)
+        reason = f"exit code {code}" + (f": {hint}" if hint else "")
+        return ExitVerdict(ExitClass.USER_ERROR, reason, 1.0, ("exit_code",))
+    if seen.missing_outputs:
+        listed = ", ".join(seen.missing_outputs[:5]) + (", ..." if len(seen.missing_outputs) > 5 else "")
+        return ExitVerdict(ExitClass.OUTPUT_MISSING, f"output missing: {listed}", 1.0, ("missing_outputs",))
+    return ExitVerdict(ExitClass.SUCCESS, "exit code 0", 1.0, ("exit_code",))
+
+
+_QUESTIONS: Final[tuple[Callable[[ExitObservation], ExitVerdict | None], ...]] = (
+    _not_run,
+    _canceled,
+    _scheduler,
+    _stopped,
+    _signaled,
+    _used_too_much,
+    _exited,
+    _scheduler_alone,
+)
+
+
+def classify_exit(seen: ExitObservation) -> ExitVerdict:
+    """Name an ending by its strongest evidence; always answers."""
+    for ask in _QUESTIONS:
+        if verdict := ask(seen):
+            return verdict
+    return ExitVerdict(ExitClass.UNKNOWN, "neither an exit code nor a signal was seen", 0.0)
+
+
+# --- status and number -----------------------------------------------------------------------------
+
+_BY_CLASS: Final[Mapping[ExitClass, JobStatus]] = {
+    ExitClass.SUCCESS: JobStatus.COMPLETED,
+    ExitClass.TIMEOUT: JobStatus.TERMINATED,
+    ExitClass.PREEMPTED: JobStatus.TERMINATED,
+    ExitClass.EVICTED: JobStatus.TERMINATED,
+}
+"""Statuses by class; every other class is a failure."""
+_STOPPED_BY_SYSTEM: Final = frozenset({StopReason.RUNTIME_LIMIT, StopReason.SHUTDOWN})
+
+
+def status_of(verdict: ExitVerdict, stop_reason: StopReason | None) -> JobStatus:
+    """Return the status in which an attempt leaves its job."""
+    if stop_reason is StopReason.CANCELED:
+        return JobStatus.CANCELED
+    status = _BY_CLASS.get(verdict.exit_class, JobStatus.FAILED)
+    if status is JobStatus.FAILED and stop_reason in _STOPPED_BY_SYSTEM:
+        return JobStatus.TERMINATED
+    return status
+
+
+def exit_return_code(
+    seen: ExitObservation,
+    verdict: ExitVerdict,
+    *,
+    oom_exit_code: int = OOM_RETURN_CODE,
+    timeout_exit_code: int = TIMEOUT_RETURN_CODE,
+) -> int:
+    """Return the one number for an ending; where the scheduler's word decided, its class gives the number.
+
+    The codes are what the workflow wants for memory and time limits.
+    """
+    by_class = {
+        ExitClass.OOM: oom_exit_code,
+        ExitClass.TIMEOUT: timeout_exit_code,
+        ExitClass.CANCELED: CANCELED_RETURN_CODE,
+    }
+    told_by_scheduler = set(verdict.evidence) & {"scheduler_state", "scheduler_reason"}
+    if told_by_scheduler and verdict.exit_class in by_class:
+        return by_class[verdict.exit_class]
+    number = render_return_code(seen)
+    limits = {StopReason.MEMORY_LIMIT: OOM_RETURN_CODE, **dict.fromkeys(_STOPPED_BY_SYSTEM, TIMEOUT_RETURN_CODE)}
+    if seen.stop_reason in limits and number == limits[seen.stop_reason] and number != seen.exit_code:
+        return oom_exit_code if seen.stop_reason is StopReason.MEMORY_LIMIT else timeout_exit_code
+    return number

@@ -1,0 +1,296 @@
+"""Codes and statuses of OSMO, and how a task's follow from its pod.
+
+Sources: NVIDIA OSMO, user guide, "Exit Codes" and "Task Lifecycle"; its backend listener (pod
+status) for offsets, waiting codes and the order of questions. The code of a pod is the largest over
+its containers, each raised by the offset of its kind.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from torc_framework.exits.facts import Facts
+from torc_framework.models.exits import ExitClass
+
+_C = ExitClass
+
+INIT_OFFSET: Final = 255
+PREFLIGHT_OFFSET: Final = 1000
+CONTROL_OFFSET: Final = 2000
+
+CODES: Final[Mapping[int, tuple[ExitClass, str]]] = {
+    0: (_C.SUCCESS, "completed"),
+    301: (_C.IMAGE_PULL, "waits after failed attempts to pull an image"),
+    302: (_C.IMAGE_PULL, "an image could not be pulled"),
+    303: (_C.LAUNCH_FAILURE, "configuration of a container is wrong"),
+    304: (_C.LAUNCH_FAILURE, "a container crashes again and again"),
+    305: (_C.UNKNOWN, "status of a container is not known"),
+    999: (_C.LAUNCH_FAILURE, "a container waits on another error"),
+    2002: (_C.SERVICE_ERROR, "control process died"),
+    2010: (_C.SERVICE_ERROR, "download failed"),
+    2011: (_C.SERVICE_ERROR, "mount failed"),
+    2012: (_C.SERVICE_ERROR, "upload failed"),
+    2013: (_C.SERVICE_ERROR, "data authorisation could not be checked"),
+    2014: (_C.SERVICE_ERROR, "access to data was denied"),
+    2020: (_C.SERVICE_ERROR, "token for the service is invalid"),
+    2021: (_C.SERVICE_ERROR, "connection to the service timed out"),
+    2022: (_C.SERVICE_ERROR, "messages to the service failed"),
+    2023: (_C.SERVICE_ERROR, "messages to the user's task failed"),
+    2024: (_C.SERVICE_ERROR, "barrier failed"),
+    2025: (_C.SERVICE_ERROR, "metrics failed"),
+    2030: (_C.SERVICE_ERROR, "invalid input"),
+    2031: (_C.SERVICE_ERROR, "a command failed"),
+    2032: (_C.SERVICE_ERROR, "a file operation failed"),
+    2040: (_C.SERVICE_ERROR, "other failure of the control process"),
+    3000: (_C.UPSTREAM_FAILED, "a task before it failed"),
+    3001: (_C.NODE_FAILURE, "backend error: node or pod is gone"),
+    3002: (_C.INFRA_ERROR, "service error"),
+    3003: (_C.LAUNCH_FAILURE, "start error"),
+    3004: (_C.EVICTED, "evicted"),
+    3005: (_C.LAUNCH_FAILURE, "took too long to start"),
+    3006: (_C.PREEMPTED, "preempted"),
+    4000: (_C.UNKNOWN, "a failed pod without any code"),
+}
+"""Class and meaning by code; ranges follow in `RANGES`."""
+RANGES: Final[tuple[tuple[int, int, ExitClass, str], ...]] = (
+    (1, 255, _C.USER_ERROR, "failure of the user's program"),
+    (256, 510, _C.LAUNCH_FAILURE, "initialisation failed: 255 + its code"),
+    (1000, 1999, _C.PREFLIGHT, "preflight test failed: 1000 + its code"),
+    (2000, 2999, _C.SERVICE_ERROR, "control process failed: 2000 + its code"),
+)
+
+STATUSES: Final[Mapping[str, ExitClass | None]] = {
+    "SUBMITTING": None,
+    "WAITING": None,
+    "PENDING": None,
+    "PROCESSING": None,
+    "SCHEDULING": None,
+    "INITIALIZING": None,
+    "RUNNING": None,
+    "RESCHEDULED": None,
+    "COMPLETED": _C.SUCCESS,
+    "FAILED": None,
+    "FAILED_CANCELED": _C.CANCELED,
+    "FAILED_SERVER_ERROR": _C.INFRA_ERROR,
+    "FAILED_SUBMISSION": _C.INFRA_ERROR,
+    "FAILED_BACKEND_ERROR": _C.NODE_FAILURE,
+    "FAILED_EXEC_TIMEOUT": _C.TIMEOUT,
+    "FAILED_QUEUE_TIMEOUT": _C.TIMEOUT,
+    "FAILED_IMAGE_PULL": _C.IMAGE_PULL,
+    "FAILED_UPSTREAM": _C.UPSTREAM_FAILED,
+    "FAILED_EVICTED": _C.EVICTED,
+    "FAILED_START_ERROR": _C.LAUNCH_FAILURE,
+    "FAILED_START_TIMEOUT": _C.LAUNCH_FAILURE,
+    "FAILED_PREEMPTED": _C.PREEMPTED,
+}
+"""Statuses of tasks, groups and workflows; None where the status alone says nothing of an ending."""
+CODE_STATUSES: Final[Mapping[int, str]] = {
+    0: "COMPLETED",
+    3000: "FAILED_UPSTREAM",
+    3001: "FAILED_BACKEND_ERROR",
+    3002: "FAILED_SERVER_ERROR",
+    3003: "FAILED_START_ERROR",
+    3004: "FAILED_EVICTED",
+    3005: "FAILED_START_TIMEOUT",
+    3006: "FAILED_PREEMPTED",
+}
+STATUS_CODES: Final[Mapping[str, int]] = {status: code for code, status in CODE_STATUSES.items()}
+"""Codes that statuses bring along, and back."""
+LEFT_ALONE: Final = frozenset(
+    {"FAILED_UPSTREAM", "FAILED_SERVER_ERROR", "FAILED_CANCELED", "FAILED_EXEC_TIMEOUT", "FAILED_QUEUE_TIMEOUT"}
+)
+"""Statuses for which no exit action is looked for."""
+
+
+def is_finished(status: str) -> bool:
+    """Say whether a status is final; a rescheduled task goes on as its next attempt."""
+    return status == "COMPLETED" or is_failed(status)
+
+
+def is_failed(status: str) -> bool:
+    """Say whether a status is a failure."""
+    return status.startswith("FAILED")
+
+
+def osmo_class_of_code(code: int) -> ExitClass:
+    """Return what a code means."""
+    if code in CODES:
+        return CODES[code][0]
+    return next((named for low, high, named, _ in RANGES if low <= code <= high), ExitClass.UNKNOWN)
+
+
+def class_of(status: str | None, code: int | None) -> ExitClass | None:
+    """Return what an ending is called by status, else by code; None while there is no ending."""
+    named = STATUSES.get(status) if status else None
+    if named is not None and (named is not ExitClass.SUCCESS or not code):
+        return named
+    if code is not None:
+        return osmo_class_of_code(code)
+    return ExitClass.UNKNOWN if status is None or status == "FAILED" or status not in STATUSES else None
+
+
+# --- from a pod to a task --------------------------------------------------------------------------
+
+CONTROL: Final = "osmo-ctrl"
+_PHASES: Final = {
+    "Pending": "SCHEDULING",
+    "Running": "RUNNING",
+    "Succeeded": "COMPLETED",
+    "Failed": "FAILED",
+    "StartError": "FAILED_START_ERROR",
+}
+_WAITING_ERROR: Final = re.compile("Failed|BackOff|Error|ErrImagePull|ContainerStatusUnknown")
+WAITING_CODES: Final = {
+    "ImagePullBackOff": 301,
+    "ErrImagePull": 302,
+    "CreateContainerConfigError": 303,
+    "CrashLoopBackOff": 304,
+    "ContainerStatusUnknown": 305,
+}
+OTHER_WAITING_CODE: Final = 999
+PATIENCE_MIN: Final = {"CreateContainerConfigError": 10, "ContainerStatusUnknown": 30}
+"""Minutes of not being ready after which these errors are failures of the backend."""
+_CREATING: Final = frozenset({"ContainerCreating", "PodInitializing"})
+_POD_REASONS: Final = {
+    "Evicted": "FAILED_EVICTED",
+    "StartError": "FAILED_START_ERROR",
+    "UnexpectedAdmissionError": "FAILED_BACKEND_ERROR",
+}
+
+
+def _offset(container: Facts) -> int:
+    name = (container.text("name") or "").lower()
+    if name == CONTROL:
+        return CONTROL_OFFSET
+    if "preflight" in name:
+        return PREFLIGHT_OFFSET
+    return INIT_OFFSET if name == "osmo-init" or container.flag("init") else 0
+
+
+def _terminated_code(container: Facts) -> int | None:
+    """Return the code of a container that ended badly, its offset added."""
+    ended = container.object("terminated")
+    code = ended.integer("exit_code", "exitCode")
+    if not ended.values or ended.get("reason") == "Completed" or code is None:
+        return None
+    if container.text("name") == CONTROL:
+        told = _told_code(ended.get("message"))
+        code = code if told is None else told
+    return _offset(container) + code
+
+
+def _told_code(message: Any) -> int | None:
+    """Return the code in the JSON message that a control container leaves."""
+    try:
+        told = json.loads(message)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    code = told.get("code") if isinstance(told, dict) else None
+    return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+
+def _conditions(pod: Facts) -> list[Facts]:
+    return [each for each in pod.objects("conditions") if each.get("status") in ("True", True)]
+
+
+def _minutes_not_ready(pod: Facts) -> float:
+    """Return for how long a pod has not been ready, by the words in which that can be said."""
+    places = [pod]
+    for condition in pod.objects("conditions"):
+        if condition.get("type") == "Ready" and condition.get("status") in ("False", False):
+            places.append(condition)
+    for place in places:
+        for key, value in place.values.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                if re.search(r"min", key):
+                    return float(value)
+                if re.search(r"sec|_s$", key):
+                    return value / 60
+            elif isinstance(value, str) and (match := re.fullmatch(r"now-([0-9]{1,6})([smh])", value)):
+                return int(match[1]) * {"s": 1 / 60, "m": 1.0, "h": 60.0}[match[2]]
+    return 0.0
+
+
+def _with_containers(pod: Facts) -> list[Facts]:
+    """Return all containers, those that initialise among them."""
+    first = [Facts(each.name, {**each.values, "init": True}) for each in pod.objects("init_containers")]
+    return [*pod.objects("containers"), *first]
+
+
+def task_of_pod(pod: Facts) -> tuple[str, int | None, ExitClass | None]:
+    """Return status, code and class of the task whose pod looks like this; code and class None while it lives."""
+    if any(each.get("reason") == "PreemptionByScheduler" for each in _conditions(pod)):
+        return "FAILED_PREEMPTED", 3006, ExitClass.PREEMPTED
+    containers = _with_containers(pod)
+    reasons = {each.object("terminated").get("reason") for each in containers}
+    status, code = _by_phase(pod, containers)
+    ran_out = status == "FAILED_EVICTED" and "OOMKilled" in reasons
+    status, code = _by_waiting(pod, containers, status, code)
+    override = _POD_REASONS.get(str(pod.get("pod_reason", "reason")))
+    if override is None and any(each.get("type") == "DisruptionTarget" for each in _conditions(pod)):
+        override = "FAILED_BACKEND_ERROR"
+    if override is not None:
+        status, code = override, STATUS_CODES[override]
+    named = ExitClass.OOM if ran_out and status == "FAILED_EVICTED" else class_of(status, code)
+    return status, code, named
+
+
+def _by_phase(pod: Facts, containers: list[Facts]) -> tuple[str, int | None]:
+    phase = pod.text("pod_phase", "phase") or ""
+    status = _PHASES.get(phase, "RUNNING" if phase == "Unknown" else "SCHEDULING")
+    if any(each.flag("init") and each.object("waiting").get("reason") in _CREATING for each in containers):
+        status = "INITIALIZING"
+    codes = [code for each in containers if (code := _terminated_code(each)) is not None]
+    if status == "RUNNING":
+        broken = any(_breaks_running(each) for each in containers)
+        return ("FAILED", max(codes, default=4000)) if broken else (status, None)
+    if status == "COMPLETED":
+        return status, 0
+    if not is_failed(status):
+        return status, None
+    if any(each.object("terminated").get("reason") == "OOMKilled" for each in containers):
+        return "FAILED_EVICTED", 3004
+    return status, max(codes, default=4000)
+
+
+def _breaks_running(container: Facts) -> bool:
+    ended = container.object("terminated")
+    reason = ended.get("reason")
+    return reason == "StartError" or (container.text("name") == CONTROL and _terminated_code(container) is not None)
+
+
+def _by_waiting(pod: Facts, containers: list[Facts], status: str, code: int | None) -> tuple[str, int | None]:
+    waiting: dict[str, int] = {}
+    for each in containers:
+        reason = each.object("waiting").text("reason") or ""
+        if _WAITING_ERROR.search(reason):
+            waiting[reason] = max(waiting.get(reason, 0), _offset(each) + WAITING_CODES.get(reason, OTHER_WAITING_CODE))
+    if not waiting:
+        return status, code
+    if waiting.keys() & {"ErrImagePull", "ImagePullBackOff"}:
+        return "FAILED_IMAGE_PULL", max(waiting.values())
+    patient = waiting.keys() & PATIENCE_MIN.keys()
+    if patient:
+        is_over = any(_minutes_not_ready(pod) > PATIENCE_MIN[reason] for reason in patient)
+        return ("FAILED_BACKEND_ERROR", 3001) if is_over else ("SCHEDULING", None)
+    return "FAILED", max(waiting.values())
+
+
+def classify(seen: Facts) -> dict[str, Any]:
+    """Answer what a task's ending was: by its pod, else by status and code."""
+    if seen.has("pod_phase", "phase", "pod_reason", "containers", "conditions"):
+        status, code, named = task_of_pod(seen)
+    else:
+        code = seen.integer("exit_code", "code")
+        status = seen.text("status") or status_of_code(code)
+        code = STATUS_CODES.get(status) if code is None else code
+        named = class_of(status, code)
+    return {"outcome": named, "status": status, "exit": code, "action": "none"}
+
+
+def status_of_code(code: int | None) -> str:
+    """Return the status that goes with a code when none was told."""
+    if code is None:
+        return "FAILED"
+    return CODE_STATUSES.get(code, "FAILED_IMAGE_PULL" if code in {301, 302} else "FAILED")

@@ -1,0 +1,100 @@
+"""Exit actions of OSMO: a task's map from action to codes, then its pool's.
+
+Sources: NVIDIA OSMO, user guide, "Exit Codes", section "Task Actions"; its workflow specification
+and the service's group update for everything the guide leaves open: the first action in the order
+of the file wins, an action that would change nothing is none.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from torc_framework.exits import osmo
+from torc_framework.exits.facts import CaseError, Facts
+
+ACTIONS: Final[Mapping[str, str]] = {"COMPLETE": "COMPLETED", "FAIL": "FAILED", "RESCHEDULE": "RESCHEDULED"}
+"""Status that each action leads to."""
+_CODES: Final = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
+
+
+def exit_action_problems(actions: Any, task: str = "the task") -> list[str]:
+    """Return what is wrong with a map of exit actions, each naming task, action and text."""
+    if not isinstance(actions, Mapping):
+        return [f"exit actions of {task} are {actions!r}; expected a map such as {{RESCHEDULE: '1001'}}"]
+    problems = []
+    for action, text in actions.items():
+        if str(action).upper() not in ACTIONS:
+            problems.append(f"exit action {action!r} of {task} is unknown; known: {', '.join(ACTIONS)}")
+        if not isinstance(text, (str, int)) or isinstance(text, bool) or not _CODES.fullmatch(str(text)):
+            problems.append(
+                f"exit action {action} of {task} lists {text!r}; expected codes and ranges such as '0-10,16', no blanks"
+            )
+    return problems
+
+
+def ranges_of(text: str | int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a list of codes, ends inclusive; one that is reversed covers nothing."""
+    for part in str(text).split(","):
+        low, _, high = part.partition("-")
+        yield int(low), int(high or low)
+
+
+def covers(text: str | int, code: int) -> bool:
+    """Say whether a list of codes holds a code."""
+    return any(low <= code <= high for low, high in ranges_of(text))
+
+
+def match_exit_actions(actions: Mapping[str, str | int], code: int) -> str | None:
+    """Return the first action, in the order of the map, that lists a code."""
+    return next((action.upper() for action, text in actions.items() if covers(text, code)), None)
+
+
+def overlaps(actions: Mapping[str, str | int]) -> list[str]:
+    """Return warnings about codes that two actions list: the first one gets them."""
+    seen: list[tuple[str, int, int]] = []
+    warnings = []
+    for action, text in actions.items():
+        for low, high in ranges_of(text):
+            for other, low_2, high_2 in seen:
+                if other != action and low <= high_2 and low_2 <= high:
+                    warnings.append(f"{other} and {action} both list {max(low, low_2)}: {other} gets it")
+            seen.append((action, low, high))
+    return warnings
+
+
+def decide(seen: Facts, policy: Facts) -> dict[str, Any]:
+    """Answer what is done about a task that ended with a code."""
+    code = seen.integer("exit_code", "code")
+    reported = seen.text("status")
+    status = reported or osmo.status_of_code(code)
+    answer: dict[str, Any] = {"exit": code, "action": "none", "status": status, "next_retry_id": None}
+    present = seen.text("current_status", "previous_status", "task_status")
+    if status == "FAILED_START_TIMEOUT" and present == "RUNNING":
+        return answer | {"outcome": None, "status": present, "message": "it runs already"}
+    answer["outcome"] = osmo.class_of(status, code)
+    if code is None or status in osmo.LEFT_ALONE:
+        return answer
+    action = _matching(policy, code)
+    if action is None:
+        return answer | {"status": "COMPLETED" if code == 0 else status}
+    if action == "RESCHEDULE":
+        return answer | _reschedule(seen.integer("retry_id") or 0, policy.integer("max_retry_per_task") or 0)
+    changes = ACTIONS[action] != status
+    return answer | ({"status": ACTIONS[action], "action": action.lower()} if changes else {})
+
+
+def _reschedule(retry: int, limit: int) -> dict[str, Any]:
+    """Give a task its next attempt while the service's limit allows; the first run has retry 0."""
+    if retry >= limit:
+        return {"message": f"retry limit of {limit} is reached"}
+    return {"status": "RESCHEDULED", "action": "reschedule", "next_retry_id": retry + 1}
+
+
+def _matching(policy: Facts, code: int) -> str | None:
+    """Return the action of the task's map, or of its pool's if the task's lists nothing for the code."""
+    for facts in (policy.object("exit_actions", "exitActions"), policy.object("pool_default_exit_actions")):
+        if problems := exit_action_problems(facts.values, facts.name):
+            raise CaseError("; ".join(problems))
+        if action := match_exit_actions(facts.values, code):
+            return action
+    return None

@@ -1,0 +1,104 @@
+"""How statuses of OSMO's tasks make up those of groups and workflows.
+
+Source: NVIDIA OSMO, user guide, "Groups" and "Task Lifecycle"; the service's aggregation of
+statuses for precedence. A group has one lead task; by default the others' failures do not count.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from torc_framework.exits.facts import Facts
+from torc_framework.exits.osmo import is_failed, is_finished
+
+_ANY_TASK: Final = ("FAILED_UPSTREAM", "FAILED_SERVER_ERROR", "FAILED_PREEMPTED")
+"""Statuses that name the group whichever task has them, first wins."""
+_WORKFLOW: Final = ("FAILED_CANCELED", "FAILED_SERVER_ERROR", "FAILED_EXEC_TIMEOUT", "FAILED_QUEUE_TIMEOUT")
+"""Statuses that name the workflow whichever group has them, first wins."""
+
+
+@frozen
+class Task:
+    """One task of a group: its newest attempt."""
+
+    status: str
+    is_lead: bool
+
+
+def _tasks(seen: Facts) -> list[Task]:
+    newest: dict[str, Facts] = {}
+    for index, task in enumerate(seen.objects("tasks")):
+        name = str(task.get("name") or index)
+        known = newest.get(name)
+        if known is None or (task.integer("retry_id") or 0) >= (known.integer("retry_id") or 0):
+            newest[name] = task
+    tasks = [Task((task.text("status") or "WAITING").upper(), task.flag("lead")) for task in newest.values()]
+    return [Task(tasks[0].status, True)] if len(tasks) == 1 else tasks
+
+
+def check_group(seen: Facts) -> str | None:
+    """Return what is wrong with the tasks of a group: exactly one leads."""
+    tasks = seen.objects("tasks")
+    leads = sum(task.flag("lead") for task in tasks)
+    if not tasks:
+        return "a group has at least one task"
+    return None if leads == 1 or (len(tasks) == 1 and not leads) else f"a group has one lead task, not {leads}"
+
+
+def group_status(tasks: Sequence[Task], *, ignore_nonlead_status: bool = True) -> str:
+    """Return the status of a group with these tasks."""
+    statuses = [task.status for task in tasks]
+    if not all(map(is_finished, statuses)):
+        return "RUNNING" if any(one == "RUNNING" or is_finished(one) for one in statuses) else "INITIALIZING"
+    for named in _ANY_TASK:
+        if named in statuses:
+            return named
+    considered = [task.status for task in tasks if task.is_lead or not ignore_nonlead_status] or statuses
+    if "FAILED_EVICTED" in considered:
+        return "FAILED_EVICTED"
+    return "FAILED" if any(map(is_failed, considered)) else "COMPLETED"
+
+
+def workflow_status(groups: Iterable[str]) -> str:
+    """Return the status of a workflow with groups in these statuses."""
+    statuses = list(groups)
+    if not all(map(is_finished, statuses)):
+        return "RUNNING" if any(one == "RUNNING" or is_finished(one) for one in statuses) else "PENDING"
+    for named in _WORKFLOW:
+        if named in statuses:
+            return named
+    failures = {one for one in statuses if is_failed(one)} - {"FAILED_UPSTREAM"}
+    if len(failures) == 1:
+        return failures.pop()
+    return "FAILED" if any(map(is_failed, statuses)) else "COMPLETED"
+
+
+def answer(seen: Facts, policy: Facts) -> dict[str, Any]:
+    """Answer what status a group or workflow has, and what becomes of its other tasks and its successors."""
+    if seen.has("groups"):
+        statuses = [one if isinstance(one, str) else _status_in(one) for one in seen.items("groups")]
+        return {"status": workflow_status(statuses), "action": "none"}
+    ignores = policy.flag("ignore_nonlead_status", "ignoreNonleadStatus", default=True)
+    status = group_status(_tasks(seen), ignore_nonlead_status=ignores)
+    found: dict[str, Any] = {"status": status, "action": "none"}
+    if is_failed(status):
+        found |= {"successor_status": "FAILED_UPSTREAM", "successor_exit": 3000}
+    if event := seen.text("event"):
+        found |= _siblings(event.lower(), ignores_others=ignores)
+    return found
+
+
+def _status_in(group: Any) -> str:
+    return str(group.get("status")) if isinstance(group, dict) else str(group)
+
+
+def _siblings(event: str, *, ignores_others: bool) -> dict[str, str | None]:
+    """Return what becomes of the other tasks after an event of one."""
+    is_lead = "lead" in event and not re.search(r"non_?-?lead", event)
+    if "resched" in event:
+        return {"siblings": "restart" if is_lead or not ignores_others else "none"}
+    if is_lead:
+        return {"siblings": "COMPLETED" if "complete" in event else "FAILED"}
+    return {"siblings": "none" if ignores_others or "fail" not in event else "FAILED"}

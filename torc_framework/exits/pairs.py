@@ -1,0 +1,96 @@
+"""Codes as batch systems print them: ``code:signal``, and names of signals.
+
+Sources: Slurm, "Job Exit Codes" (slurm.schedmd.com/job_exit_code.html); signal names are those of
+glibc's ``strsignal`` with underscores for blanks, as Slurm 25.11 prints them.
+"""
+
+import re
+from typing import Final
+
+SIGNAL_NAMES: Final = {
+    1: "Hangup",
+    2: "Interrupt",
+    3: "Quit",
+    4: "Illegal_instruction",
+    5: "Trace/breakpoint_trap",
+    6: "Aborted",
+    7: "Bus_error",
+    8: "Floating_point_exception",
+    9: "Killed",
+    10: "User_defined_signal_1",
+    11: "Segmentation_fault",
+    12: "User_defined_signal_2",
+    13: "Broken_pipe",
+    14: "Alarm_clock",
+    15: "Terminated",
+    16: "Stack_fault",
+    17: "Child_exited",
+    18: "Continued",
+    19: "Stopped_(signal)",
+    20: "Stopped",
+    21: "Stopped_(tty_input)",
+    22: "Stopped_(tty_output)",
+    23: "Urgent_I/O_condition",
+    24: "CPU_time_limit_exceeded",
+    25: "File_size_limit_exceeded",
+    26: "Virtual_timer_expired",
+    27: "Profiling_timer_expired",
+    28: "Window_changed",
+    29: "I/O_possible",
+    30: "Power_failure",
+    31: "Bad_system_call",
+}
+"""Names by number, Linux on x86 and ARM."""
+FIRST_REALTIME: Final = 34
+LAST_SIGNAL: Final = 64
+OOM_MARK: Final = 125
+"""What Slurm puts in the signal half when memory ran out; no signal has this number."""
+
+_PAIR: Final = re.compile(r"(-?[0-9]{1,10})(?::([0-9]{1,5}))?")
+
+
+def slurm_signal_name(number: int) -> str:
+    """Return the name that Slurm prints for a signal: ``Segmentation_fault`` for 11."""
+    if number in SIGNAL_NAMES:
+        return SIGNAL_NAMES[number]
+    if FIRST_REALTIME <= number <= LAST_SIGNAL:
+        return f"Real-time_signal_{number - FIRST_REALTIME}"
+    return f"Unknown_signal_{number}"
+
+
+def render_exit(code: int, signal: int = 0) -> str:
+    """Return ``code:signal``."""
+    return f"{code}:{signal}"
+
+
+def parse_exit(text: str) -> tuple[int, int]:
+    """Return code and signal of ``code:signal``; the signal may be left out.
+
+    Raises:
+        ValueError: the text is something else.
+    """
+    match = _PAIR.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no exit code; expected code:signal such as '0:9'")
+    return int(match[1]), int(match[2] or 0)
+
+
+def decode_wait_status(status: int) -> tuple[int, int]:
+    """Return code and signal of a raw wait status (POSIX ``WEXITSTATUS``, ``WTERMSIG``)."""
+    return (status >> 8) & 0xFF, status & 0x7F
+
+
+def render_end_reason(reason: str, signal: int = 0) -> str:
+    """Return an end reason; a raised signal is named: ``RaisedSignal:9(Killed)``."""
+    if reason == "RaisedSignal" and signal:
+        return f"RaisedSignal:{signal}({slurm_signal_name(signal)})"
+    return reason
+
+
+_REASON: Final = re.compile(r"RaisedSignal:([0-9]{1,5})\(.*\)")
+
+
+def parse_end_reason(text: str) -> tuple[str, int]:
+    """Return the bare reason and the signal that it names, 0 if none."""
+    match = _REASON.fullmatch(text)
+    return ("RaisedSignal", int(match[1])) if match else (text, 0)

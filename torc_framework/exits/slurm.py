@@ -1,0 +1,167 @@
+"""Words of Slurm: job states, end reasons, and what an accounting row says.
+
+Sources: Slurm, "squeue" (section JOB STATE CODES), "sacct" (JOB STATE CODES, ExitCode and
+DerivedExitCode) and "Job Exit Codes". An accounting row of the allocation decides over those of
+its steps: a job that ran out of time may have a batch row that says CANCELLED.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from torc_framework.exits.facts import Facts
+from torc_framework.exits.pairs import OOM_MARK, parse_exit, render_end_reason, render_exit
+from torc_framework.models.exits import ExitClass
+
+
+@frozen
+class State:
+    """One job state: its short code, what an ending in it is called, and the reason shown for it.
+
+    ``exit_class`` is None for states that are no end; `FAILED` is told apart by its exit code.
+    """
+
+    code: str
+    exit_class: ExitClass | None
+    meaning: str
+    reason: str = "None"
+
+
+_C = ExitClass
+STATES: Final[Mapping[str, State]] = {
+    "COMPLETED": State("CD", _C.SUCCESS, "ended with code 0"),
+    "FAILED": State("F", _C.UNKNOWN, "ended with another code or by a signal"),
+    "CANCELLED": State("CA", _C.CANCELED, "canceled by its user or an administrator"),
+    "TIMEOUT": State("TO", _C.TIMEOUT, "reached its time limit", "TimeLimit"),
+    "DEADLINE": State("DL", _C.TIMEOUT, "reached its deadline", "DeadLine"),
+    "OUT_OF_MEMORY": State("OOM", _C.OOM, "ran out of memory", "OutOfMemory"),
+    "NODE_FAIL": State("NF", _C.NODE_FAILURE, "one of its nodes failed", "NodeDown"),
+    "BOOT_FAIL": State("BF", _C.NODE_FAILURE, "its node did not start", "BootFailure"),
+    "PREEMPTED": State("PR", _C.PREEMPTED, "made way for another job", "Preempted"),
+    "REVOKED": State("RV", _C.CANCELED, "another cluster of the federation took it"),
+    "PENDING": State("PD", None, "waits"),
+    "RUNNING": State("R", None, "runs"),
+    "SUSPENDED": State("S", None, "is suspended"),
+    "COMPLETING": State("CG", None, "is ending"),
+    "CONFIGURING": State("CF", None, "its nodes are getting ready"),
+    "STOPPED": State("ST", None, "is stopped and keeps its CPUs"),
+    "SPECIAL_EXIT": State("SE", None, "was requeued in a special state"),
+    "RESIZING": State("RS", None, "changes its size"),
+    "SIGNALING": State("SI", None, "is being signaled"),
+    "STAGE_OUT": State("SO", None, "stages files out"),
+    "REQUEUED": State("RQ", None, "is requeued"),
+    "REQUEUE_HOLD": State("RH", None, "is requeued and held"),
+    "REQUEUE_FED": State("RF", None, "is requeued by a federation"),
+    "RESV_DEL_HOLD": State("RD", None, "is held: its reservation was deleted"),
+}
+_BY_CODE: Final = {state.code: name for name, state in STATES.items()}
+_LONG_NAMES: Final = {"NODE_FAILED": "NODE_FAIL", "CANCELED": "CANCELLED"}
+
+REASONS: Final[Mapping[str, ExitClass | None]] = {
+    "None": None,
+    "NonZeroExitCode": _C.USER_ERROR,
+    "RaisedSignal": _C.SIGNALED,
+    "OutOfMemory": _C.OOM,
+    "TimeLimit": _C.TIMEOUT,
+    "DeadLine": _C.TIMEOUT,
+    "NodeDown": _C.NODE_FAILURE,
+    "BootFailure": _C.NODE_FAILURE,
+    "JobLaunchFailure": _C.LAUNCH_FAILURE,
+    "Preempted": _C.PREEMPTED,
+    "JobHoldMaxRequeue": None,
+    "JobHeldUser": None,
+    "JobHeldAdmin": None,
+}
+"""What end reasons say by themselves."""
+
+
+def normal_state(text: str) -> str | None:
+    """Return the name of a state as it was printed: cut (``CANCELLED+``), with its author, short; None if unknown."""
+    words = text.split()
+    if not words:
+        return None
+    word = words[0].upper()
+    if word.endswith("+"):
+        found = [name for name in STATES if name.startswith(word[:-1])]
+        return found[0] if len(found) == 1 else None
+    word = _LONG_NAMES.get(word, word)
+    return word if word in STATES else _BY_CODE.get(word)
+
+
+def class_of(state: str, code: int | None = None, signal: int | None = None) -> ExitClass | None:
+    """Return what an ending in a state is called; None while it has not ended, ``unknown`` for an unknown word."""
+    name = normal_state(state)
+    if name is None:
+        return ExitClass.UNKNOWN
+    if name != "FAILED":
+        return STATES[name].exit_class
+    if signal and signal != OOM_MARK:
+        return ExitClass.SIGNALED
+    return ExitClass.USER_ERROR if code else ExitClass.UNKNOWN
+
+
+def reason_of(state: str, code: int = 0, signal: int = 0) -> str:
+    """Return the end reason that goes with a state and its exit code."""
+    name = normal_state(state)
+    if name != "FAILED":
+        return STATES[name].reason if name else "None"
+    if signal and signal != OOM_MARK:
+        return render_end_reason("RaisedSignal", signal)
+    return "NonZeroExitCode" if code else "None"
+
+
+# --- accounting ------------------------------------------------------------------------------------
+
+
+def classify_accounting(seen: Facts) -> dict[str, Any]:
+    """Answer what an ending was by its accounting: the row of the allocation, if several were seen."""
+    row = _deciding_row(seen)
+    state = row.text("scheduler_state", "state", "State", "JobState") or ""
+    pair = row.text("exit", "exit_code_pair", "ExitCode")
+    if pair is None:
+        code, signal = row.integer("exit_code", "code"), row.integer("signal")
+        written = None if code is None and signal is None else render_exit(code or 0, signal or 0)
+    else:
+        code, signal = parse_exit(pair)
+        written = render_exit(code, signal)
+    exit_class = class_of(state, code, signal) if state else _class_without_state(code, signal)
+    reason = row.text("reason", "Reason")
+    if exit_class is ExitClass.UNKNOWN and reason is not None:
+        exit_class = REASONS.get(reason.partition(":")[0]) or exit_class
+    return {
+        "outcome": exit_class,
+        "status": normal_state(state) or state or None,
+        "exit": written,
+        "action": "none",
+        "reason": reason or reason_of(state, code or 0, signal or 0),
+    }
+
+
+def _class_without_state(code: int | None, signal: int | None) -> ExitClass:
+    if signal:
+        return ExitClass.SIGNALED
+    if code is None and signal is None:
+        return ExitClass.UNKNOWN
+    return ExitClass.USER_ERROR if code else ExitClass.SUCCESS
+
+
+_JOB_KEYS: Final = ("allocation", "job", "job_row", "allocation_row")
+_STATE_KEYS: Final = ("allocation_state", "job_state", "JobState")
+
+
+def _deciding_row(seen: Facts) -> Facts:
+    """Return the row of the allocation, else the first, else the observation itself."""
+    for key in _JOB_KEYS:
+        if isinstance(seen.get(key), dict):
+            return seen.object(key)
+    if seen.has(*_STATE_KEYS):
+        state = {"scheduler_state": seen.text(*_STATE_KEYS), "exit": seen.get("allocation_exit", "job_exit", "exit")}
+        return Facts(seen.name, state)
+    rows = seen.objects("rows", "sacct", "records")
+    of_jobs = [row for row in rows if "." not in str(row.get("JobID", "job_id", "id") or "") and not _is_step(row)]
+    return next(iter([*of_jobs, *rows]), seen)
+
+
+def _is_step(row: Facts) -> bool:
+    return row.get("step", "row", "kind", "JobName", "name") in ("batch", "extern", "interactive", "step")

@@ -1,0 +1,238 @@
+"""How a controller that follows Slurm derives a job's end from its nodes and steps, and what it does next.
+
+Sources: Spur (ROCm/spur), "close exit-code reporting gap" (pull request 274), checked there against
+Slurm 25.11; its job life cycle and time limits (change 680). A job's exit is the raw status of its
+first node's batch process, never a maximum; ``DerivedExitCode`` is the largest code of its steps.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from torc_framework.exits.facts import CaseError, Facts
+from torc_framework.exits.pairs import parse_exit, render_end_reason, render_exit
+from torc_framework.exits.slurm import STATES, class_of, normal_state
+from torc_framework.models.exits import ExitClass
+
+FIRST_RESERVED_STEP: Final = 0xFFFF_FFF0
+"""Ids from here on are Slurm's own steps (batch, extern, interactive): they count for nothing."""
+OOM_BIT: Final = 0x1000
+"""Bit of a reported signal that says memory ran out."""
+UNSEEN: Final = (-1, 0)
+"""Exit of a job whose end nobody could see: lost node, cancel, preemption, the watchdog's kill."""
+MAX_REQUEUES: Final = 5
+_RESERVED_NAMES: Final = frozenset({"batch", "extern", "interactive"})
+
+
+@frozen
+class Happening:
+    """What the controller itself learns of a job: the state it leads to and the words that tell of it."""
+
+    state: str
+    reason: str
+    exit_class: ExitClass | None
+    pattern: re.Pattern[str]
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+_C = ExitClass
+HAPPENINGS: Final[Mapping[str, Happening]] = {
+    "admin_requeue": Happening("PENDING", "None", None, _words(r"admin|scontrol|manual|operator")),
+    "preempted": Happening("PREEMPTED", "Preempted", _C.PREEMPTED, _words(r"preempt")),
+    "node_down": Happening("NODE_FAIL", "NodeDown", _C.NODE_FAILURE, _words(r"node_?(down|fail|lost|loss)|agent_lost")),
+    "out_of_memory": Happening("OUT_OF_MEMORY", "OutOfMemory", _C.OOM, _words(r"oom|out_of_memory|memory")),
+    "boot_failure": Happening("BOOT_FAIL", "BootFailure", _C.NODE_FAILURE, _words(r"boot")),
+    "launch_failure": Happening(
+        "FAILED", "JobLaunchFailure", _C.LAUNCH_FAILURE, _words(r"launch|dispatch|start_fail|prolog")
+    ),
+    "timeout": Happening("TIMEOUT", "TimeLimit", _C.TIMEOUT, _words(r"time_?out|time_?limit|watchdog|walltime")),
+    "deadline": Happening("DEADLINE", "DeadLine", _C.TIMEOUT, _words(r"deadline")),
+    "canceled": Happening("CANCELLED", "None", _C.CANCELED, _words(r"cancel")),
+}
+"""Happenings in the order in which their words are looked for."""
+
+
+def _happening(word: str | None) -> str | None:
+    if word is None:
+        return None
+    written = word.strip().lower().replace(" ", "_").replace("-", "_")
+    return next((name for name, known in HAPPENINGS.items() if known.pattern.search(written)), None)
+
+
+# --- how it ended ----------------------------------------------------------------------------------
+
+
+@frozen
+class Exit:
+    """How the batch process of one node ended."""
+
+    code: int
+    signal: int
+    ran_out_of_memory: bool
+
+    @property
+    def is_failure(self) -> bool:
+        """It is no clean exit."""
+        return bool(self.code or self.signal)
+
+
+def _exit(seen: Facts) -> Exit:
+    pair = seen.text("exit")
+    code, signal = parse_exit(pair) if pair else (seen.integer("code", "exit_code") or 0, seen.integer("signal") or 0)
+    flagged = any(value is True and "oom" in key.lower() for key, value in seen.values.items())
+    return Exit(code, signal & ~OOM_BIT, flagged or bool(signal & OOM_BIT))
+
+
+def _nodes(seen: Facts) -> dict[str, Exit]:
+    nodes = seen.get("nodes")
+    if isinstance(nodes, list):
+        return {str(node.get("name", "node") or index): _exit(node) for index, node in enumerate(seen.objects("nodes"))}
+    named = seen.object("nodes")
+    return {name: _exit(named.object(name)) for name in named.values}
+
+
+def derived_code(seen: Facts) -> int:
+    """Return the largest code of a job's own steps; a step that a signal ended counts as 128+n."""
+    return max(map(_step_code, seen.items("steps")), default=0)
+
+
+def _step_code(step: Any) -> int:
+    if isinstance(step, int) and not isinstance(step, bool):
+        return step
+    if isinstance(step, str):
+        code, signal = parse_exit(step)
+        return 128 + signal if signal else code
+    if not isinstance(step, dict):
+        raise CaseError(f"step {step!r} is neither a code nor an object")
+    facts = Facts("observation.steps", step)
+    number = facts.get("id", "step_id", "step")
+    is_reserved = isinstance(number, int) and number >= FIRST_RESERVED_STEP
+    if is_reserved or str(number) in _RESERVED_NAMES or facts.get("name") in _RESERVED_NAMES:
+        return 0
+    seen = _exit(facts)
+    return 128 + seen.signal if seen.signal else seen.code
+
+
+def _job_exit(nodes: Mapping[str, Exit], primary: str | None) -> Exit:
+    """Return the exit of the primary node, else the worst of those that failed."""
+    if primary in nodes:
+        return nodes[primary or ""]
+    failing = [node for node in nodes.values() if node.is_failure]
+    return max(failing, key=lambda node: (node.signal > 0, node.code, node.signal), default=Exit(0, 0, False))
+
+
+def _hit_limit(seen: Facts) -> bool:
+    """The time limit was signalled while the job ran; a mark that came after its end says nothing."""
+    return any(
+        value is True and re.search(r"limit|timeout|timed_out", key.lower()) and not re.search(r"after|late", key)
+        for key, value in seen.values.items()
+    )
+
+
+def classify_completion(seen: Facts) -> dict[str, Any]:
+    """Answer how a job ended: state, exit, derived exit, reason."""
+    nodes = _nodes(seen)
+    state = seen.text("state", "scheduler_state")
+    happened = _happening(seen.text("event")) or _watchdog(seen)
+    if nodes:
+        primary = seen.text("primary") if seen.has("primary") else next(iter(nodes))
+        ended = _job_exit(nodes, primary)
+    elif happened or not seen.has("exit", "code", "exit_code", "signal"):
+        ended = Exit(*UNSEEN, ran_out_of_memory=False) if happened else Exit(0, 0, False)
+    else:
+        ended = _exit(seen)
+    answer = {"derived_exit": render_exit(derived_code(seen)), "action": "none"}
+    if state and (name := normal_state(state)) and STATES[name].exit_class is None:
+        return {**answer, "outcome": None, "status": name, "exit": None, "reason": "None"}
+    flagged = any(value and "oom" in key.lower() for key, value in seen.values.items())
+    ran_out = flagged or ended.ran_out_of_memory or any(node.ran_out_of_memory for node in nodes.values())
+    if ran_out:
+        verdict = "OUT_OF_MEMORY", "OutOfMemory", ExitClass.OOM
+    elif _hit_limit(seen):
+        verdict = "TIMEOUT", "TimeLimit", ExitClass.TIMEOUT
+    elif happened:
+        known = HAPPENINGS[happened]
+        verdict = known.state, known.reason, known.exit_class or ExitClass.CANCELED
+    elif ended.signal:
+        verdict = "FAILED", render_end_reason("RaisedSignal", ended.signal), ExitClass.SIGNALED
+    elif ended.code:
+        verdict = "FAILED", "NonZeroExitCode", ExitClass.USER_ERROR
+    else:
+        verdict = "COMPLETED", "None", ExitClass.SUCCESS
+    status, reason, exit_class = verdict
+    shown = seen.text("description", "state_desc") or reason  # a description in free text is shown instead
+    return {
+        **answer,
+        "outcome": exit_class,
+        "status": status,
+        "exit": render_exit(ended.code, ended.signal),
+        "reason": shown,
+    }
+
+
+def _watchdog(seen: Facts) -> str | None:
+    return "timeout" if any(value is True and "watchdog" in key.lower() for key, value in seen.values.items()) else None
+
+
+# --- what happens next -----------------------------------------------------------------------------
+
+BACKOFF_CAP_S: Final = 300
+
+
+def launch_backoff_s(interval_s: int, requeue_count: int) -> int:
+    """Return the seconds before a job that could not be launched is tried again."""
+    return min(max(2 * interval_s + 3, 5) << min(max(requeue_count, 0), 16), BACKOFF_CAP_S)
+
+
+def decide_requeue(seen: Facts, policy: Facts) -> dict[str, Any]:
+    """Answer whether a job is queued again: lost nodes and time-outs by budget, failures never."""
+    written = seen.text("event") or seen.text("state", "scheduler_state") or ""
+    happened = _happening(written)
+    state = HAPPENINGS[happened].state if happened else (normal_state(written) or written)
+    count = seen.integer("requeue_count") or 0
+    pair = seen.text("exit")
+    answer: dict[str, Any] = {"status": state, "action": "none", "requeue_count": count, "exit": pair}
+    if happened:
+        answer |= {"outcome": HAPPENINGS[happened].exit_class, "reason": HAPPENINGS[happened].reason}
+    else:
+        code, signal = parse_exit(pair) if pair else (None, None)
+        answer["outcome"] = class_of(state, code, signal)
+    if happened == "admin_requeue" or (happened == "preempted" and _preemption_requeues(written, policy)):
+        return answer | {"status": "PENDING", "action": "retry"}
+    if happened in {"preempted", "canceled"}:
+        return answer | {"exit": pair or render_exit(*UNSEEN)}
+    if happened == "launch_failure":
+        answer["delay_s"] = launch_backoff_s(policy.integer("scheduler_interval", "interval", "interval_s") or 1, count)
+        return answer | _by_budget(count, policy)
+    if state in {"TIMEOUT", "NODE_FAIL"} and policy.flag("requeue"):
+        return answer | _by_budget(count, policy)
+    return answer
+
+
+def _preemption_requeues(written: str, policy: Facts) -> bool:
+    mode = (policy.text("preempt_mode", "preemption") or written).lower()
+    if "requeue" in mode or "cancel" in mode:
+        return "requeue" in mode
+    return policy.flag("requeue")
+
+
+def _by_budget(count: int, policy: Facts) -> dict[str, Any]:
+    most = policy.integer("max_batch_requeue")
+    if count < (MAX_REQUEUES if most is None else most):
+        return {"status": "PENDING", "action": "retry", "requeue_count": count + 1}
+    return {"status": "PENDING", "action": "hold", "reason": "JobHoldMaxRequeue", "priority": 0}
+
+
+def check_report(seen: Facts) -> str | None:
+    """Return what is wrong with an agent's report: completed goes with code 0, failed with any other."""
+    state = (seen.text("reported_state", "state") or "").strip().upper()
+    code = seen.integer("exit_code", "code") or 0
+    if state not in {"COMPLETED", "FAILED"}:
+        return f"an agent reports COMPLETED or FAILED, not {state or 'nothing'}"
+    expected = "FAILED" if code else "COMPLETED"
+    return None if state == expected else f"{state} does not go with exit code {code}; expected {expected}"

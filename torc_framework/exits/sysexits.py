@@ -1,0 +1,33 @@
+"""Codes that programs and shells agree on.
+
+Sources: BSD ``sysexits(3)``; POSIX, Shell Command Language, 2.8.2; GNU coreutils, "timeout
+invocation". A code is only what the program said: 128+n proves no signal.
+"""
+
+from typing import Final
+
+SYSEXITS: Final = {
+    64: ("EX_USAGE", "wrong usage"),
+    65: ("EX_DATAERR", "wrong data"),
+    66: ("EX_NOINPUT", "an input is missing"),
+    67: ("EX_NOUSER", "a user is not known"),
+    68: ("EX_NOHOST", "a host is not known"),
+    69: ("EX_UNAVAILABLE", "a service is not available"),
+    70: ("EX_SOFTWARE", "an internal error"),
+    71: ("EX_OSERR", "an error of the operating system"),
+    72: ("EX_OSFILE", "a file of the operating system is missing"),
+    73: ("EX_CANTCREAT", "an output cannot be created"),
+    74: ("EX_IOERR", "an error of input or output"),
+    75: ("EX_TEMPFAIL", "a temporary failure: try again"),
+    76: ("EX_PROTOCOL", "an error of protocol"),
+    77: ("EX_NOPERM", "not permitted"),
+    78: ("EX_CONFIG", "wrong configuration"),
+}
+"""Name and meaning by code."""
+SHELL_CODES: Final = {
+    126: "the shell found the command but could not execute it",
+    127: "the shell did not find the command",
+}
+"""Codes with which a shell ends by itself."""
+TIMEOUT_PROGRAM: Final = {124: "the limit was reached", 125: "timeout itself failed", 126: "", 127: "", 137: "killed"}
+"""Codes of ``timeout``; only whoever knows that it was used may read them so."""

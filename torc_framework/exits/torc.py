@@ -1,0 +1,153 @@
+"""Endings of Torc's own jobs as a question describes them.
+
+An observation names what was seen and, in words of any kind, who stopped the attempt:
+``killed_by: memory_monitor``, ``sigterm_sent: true``, ``canceled: true``.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from torc_framework.exits.endings import classify_exit, exit_return_code, status_of
+from torc_framework.exits.facts import Facts
+from torc_framework.models.exits import (
+    OOM_RETURN_CODE,
+    ORPHANED_RETURN_CODE,
+    TIMEOUT_RETURN_CODE,
+    ExitClass,
+    ExitObservation,
+    StopReason,
+)
+from torc_framework.models.resources import parse_memory
+
+STOP_WORDS: Final[tuple[tuple[StopReason, re.Pattern[str]], ...]] = (
+    (StopReason.CANCELED, re.compile(r"(?<!sc)cancel")),
+    (StopReason.MEMORY_LIMIT, re.compile(r"oom|memory_?-?\s?(monitor|limit|watch)|out_of_memory|resource_monitor")),
+    (StopReason.RUNTIME_LIMIT, re.compile(r"runtime_?limit|job_timeout")),
+    (
+        StopReason.SHUTDOWN,
+        re.compile(r"time_?-?\s?limit|time_?out|end_?time|wall_?time|sigterm|terminat|shut_?down|runner_?end|deadline"),
+    ),
+)
+"""Words that tell why the runner stopped an attempt, the strongest reason first."""
+_LOST_WORDS: Final = re.compile(r"orphan|runner_?(gone|lost|dead|died|vanished|crashed|killed)|^lost$|node_lost")
+_LAUNCH_WORDS: Final = re.compile(r"launch_?(fail|error)|spawn_?(fail|error)|not_started")
+_KILL_WORDS: Final = re.compile(r"sigkill|forced|killed_after|had_to_be_killed")
+_NO_WORDS_OF_STOPPING: Final = frozenset(
+    {
+        "scheduler_state",
+        "scheduler_reason",
+        "state",
+        "exit",
+        "executor",
+        "command",
+        "name",
+        "message",
+        "memory_limit",
+        "runtime_limit",
+        "supports_termination",
+        "signal_name",
+        "stderr",
+    }
+)
+
+
+def observe(seen: Facts, policy: Facts, executor: str) -> ExitObservation:
+    """Return the observation that a question describes.
+
+    Raises:
+        CaseError: a value is of another kind.
+    """
+    stops = Facts(seen.name, {key: value for key, value in seen.values.items() if key not in _NO_WORDS_OF_STOPPING})
+    words = list(stops.words())
+    code, signal = seen.integer("exit_code", "return_code"), seen.integer("signal")
+    lost = code == ORPHANED_RETURN_CODE or any(map(_LOST_WORDS.search, words))
+    if code is not None and code < 0:  # as Python writes the death by a signal
+        signal = signal if lost else signal or -code
+        code = None
+    signal = signal or None
+    peak, limit = _peak(seen), _limit(seen)
+    reason = next((why for why, pattern in STOP_WORDS if any(map(pattern.search, words))), None)
+    if reason is None and signal == 9 and peak and limit and peak > limit and policy.flag("limit_resources"):
+        reason = StopReason.MEMORY_LIMIT
+    forced = signal == 9 or any(map(_KILL_WORDS.search, words))
+    missing = seen.get("outputs_missing", "missing_outputs")
+    launch_error = seen.get("launch_error", "spawn_error") or next(filter(_LAUNCH_WORDS.search, words), None)
+    return ExitObservation(
+        executor=executor,
+        exit_code=None if signal and not code else code,
+        signal=9 if forced and signal is None and code is None and reason else signal,
+        stop_reason=reason,
+        stop_forced=forced and reason is not None,
+        launch_error=None if launch_error is None else str(launch_error),
+        lost=lost,
+        missing_outputs=tuple(map(str, missing)) if isinstance(missing, list) else ("",) * int(bool(missing)),
+        scheduler_state=seen.text("scheduler_state", "step_state", "state"),
+        scheduler_reason=seen.text("scheduler_reason"),
+        peak_memory_bytes=peak,
+        memory_limit_bytes=limit,
+    )
+
+
+def _peak(seen: Facts) -> int | None:
+    kib = seen.integer("max_rss_kib")
+    return kib * 1024 if kib is not None else seen.integer("peak_memory_bytes")
+
+
+def _limit(seen: Facts) -> int | None:
+    text = seen.get("memory_limit")
+    if isinstance(text, str):
+        try:
+            return parse_memory(text)
+        except ValueError:
+            return None
+    return seen.integer("memory_limit_bytes")
+
+
+def answer(seen: Facts, policy: Facts, executor: str) -> dict[str, Any]:
+    """Answer what an ending is called, the status that it leaves, and its return code."""
+    observation = observe(seen, policy, executor)
+    verdict = classify_exit(observation)
+    status = status_of(verdict, observation.stop_reason)
+    code: int | None = exit_return_code(
+        observation,
+        verdict,
+        oom_exit_code=policy.integer("oom_exit_code") or OOM_RETURN_CODE,
+        timeout_exit_code=policy.integer("timeout_exit_code") or TIMEOUT_RETURN_CODE,
+    )
+    nothing_seen = observation.exit_code is None and observation.signal is None
+    if nothing_seen and observation.stop_reason is StopReason.CANCELED:
+        code = None
+    if observation.stop_reason is StopReason.SHUTDOWN and observation.signal and not observation.stop_forced:
+        code = 128 + observation.signal  # it ended of the warning, nobody had to kill it
+    return {
+        "outcome": verdict.exit_class,
+        "status": status.label,
+        "exit": code,
+        "action": "none",
+        "reason": verdict.reason,
+        "confidence": verdict.confidence,
+        "evidence": list(verdict.evidence),
+        "signal": observation.signal,
+    }
+
+
+_BY_CODE: Final[Mapping[int, ExitClass]] = {
+    0: ExitClass.SUCCESS,
+    TIMEOUT_RETURN_CODE: ExitClass.TIMEOUT,
+    ORPHANED_RETURN_CODE: ExitClass.ORPHANED,
+}
+_BY_STATUS: Final[Mapping[str, ExitClass]] = {
+    "completed": ExitClass.SUCCESS,
+    "canceled": ExitClass.CANCELED,
+    "terminated": ExitClass.TIMEOUT,
+}
+
+
+def class_of_result(code: int | None, status: str | None) -> ExitClass:
+    """Return what a result is called of which only return code and status are known."""
+    if status is not None and status in _BY_STATUS:
+        return _BY_STATUS[status]
+    if code is None:
+        return ExitClass.UNKNOWN
+    return _BY_CODE.get(code, ExitClass.USER_ERROR if code else ExitClass.SUCCESS)
