@@ -1,0 +1,242 @@
+"""``torc why-failed`` on real runs."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torc_framework.client import TorcClient
+from torc_framework.models.exchange import EndedReport, ExchangeRequest
+from torc_framework.models.plan import Plan, PlannedJob
+from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
+
+pytestmark = pytest.mark.e2e
+
+BROKEN = """
+import sys
+def load(number):
+    raise ValueError(f"bad value {number} in {sys.path[0]}/case_{number}.csv")
+load(int(sys.argv[1]))
+"""
+SWEEP = """
+name: sweep
+resource_requirements:
+  - {name: small, num_cpus: 2, memory: 100m, runtime: PT1H}
+jobs:
+  - {name: 'sim_{i}', command: 'python3 broken.py {i}', resource_requirements: small, parameters: {i: '1:100'}}
+  - {name: collect, command: 'true', depends_on_regexes: ['sim_.*']}
+  - {name: publish, command: 'true', depends_on: [collect]}
+  - {name: segfault, command: 'kill -SEGV $$'}
+  - {name: good, command: 'true'}
+"""
+ENDINGS = """
+name: endings
+files:
+  - {name: result, path: nowhere.dat}
+resource_requirements:
+  - {name: hasty, num_cpus: 1, memory: 50m, runtime: PT1S}
+jobs:
+  - {name: code, command: 'echo working; echo no space left on device >&2; exit 3'}
+  - {name: killed, command: 'kill -KILL $$'}
+  - {name: missing, command: 'true', output_files: [result]}
+  - {name: late, command: 'echo begun; exec sleep 100', resource_requirements: hasty}
+  - {name: unfound, command: 'no-such-program'}
+"""
+
+
+def document(done: Any) -> dict[str, Any]:
+    """Return what a command printed as JSON."""
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def run(torc: Any, work: Path, spec: str, *options: str) -> dict[str, int]:
+    """Run a workflow that fails; return the ids of its jobs by name."""
+    (work / "spec.yaml").write_text(spec)
+    done = torc("run", "spec.yaml", "-f", "json", *options)
+    assert done.returncode == 1, done.stderr
+    workflow_id = json.loads(done.stdout)["workflow_id"]
+    jobs = json.loads(torc("jobs", "list", workflow_id, "--limit", 1000, "-f", "json").stdout)["jobs"]
+    return {job["name"]: job["id"] for job in jobs}
+
+
+def test_a_failing_sweep_is_one_root(torc: Any, work: Path, tmp_path: Path) -> None:
+    """A hundred jobs with one shared script, and what was canceled because of them, are told once."""
+    (work / "broken.py").write_text(BROKEN)
+    ids = run(torc, work, SWEEP)
+    report = document(torc("why-failed", 1, "-f", "json", cwd=tmp_path))
+    assert (report["kind"], report["workflow_id"], report["total_jobs"]) == ("workflow", 1, 104)
+    assert (report["failed_jobs"], report["canceled_jobs"], report["canceled_otherwise"]) == (101, 2, 0)
+    first, second = report["groups"]
+    assert first["job_ids"] == [ids[f"sim_{number}"] for number in range(1, 101)]
+    assert first["canceled_job_ids"] == [ids["collect"], ids["publish"]]
+    assert first["sign"] == "ValueError: bad value # in …/case_#.csv"
+    assert (first["verdict"], first["return_code"]) == ("user_error", 1)
+    assert first["request"] == {"num_cpus": 2, "memory": "100m", "runtime": "PT1H", "num_gpus": 0, "num_nodes": 1}
+    assert first["lost_cpu_hours"] > 0
+    example = first["example"]["log"]
+    assert Path(example["path"]).read_text().splitlines()[example["line"] - 1] == example["text"]
+    assert (second["verdict"], second["job_ids"], second["canceled_jobs"]) == ("signaled", [ids["segfault"]], 0)
+    assert report["lost_cpu_hours"] == pytest.approx(first["lost_cpu_hours"] + second["lost_cpu_hours"])
+
+    text = torc("why-failed", "--workflow", 1)
+    assert text.returncode == 0
+    assert "101 of 104 jobs failed for 2 reasons, 2 more were canceled because of them" in text.stdout
+    assert len(text.stdout.splitlines()) < 30
+
+    canceled = document(torc("why-failed", "--job", ids["publish"], "-f", "json"))
+    assert (canceled["verdict"], len(canceled["caused_by"])) == ("upstream_failed", 100)
+    assert "torc why-failed --job" in torc("why-failed", "--job", ids["publish"]).stdout
+    good = torc("why-failed", "--job", ids["good"])
+    assert (good.returncode, "No attempt of it has failed" in good.stdout) == (0, True)
+
+
+def test_every_ending_has_its_verdict_and_evidence(torc: Any, work: Path) -> None:
+    """Exit codes, signals, limits, missing outputs; JSON has the same keys for all of them."""
+    ids = run(torc, work, ENDINGS, "--term-lead-s", "0.2")
+    reports = {name: document(torc("why-failed", "--job", id_, "-f", "json")) for name, id_ in ids.items()}
+    assert {name: report["verdict"] for name, report in reports.items()} == {
+        "code": "user_error",
+        "killed": "signaled",
+        "missing": "output_missing",
+        "late": "timeout",
+        "unfound": "user_error",
+    }
+    assert len({tuple(report) for report in reports.values()}) == 1, "the shape does not depend on the ending"
+    assert {report["confidence"] for report in reports.values()} == {1.0}
+    code = reports["code"]
+    assert code["telling_line"]["text"] == "no space left on device"
+    assert (code["telling_line"]["line"], code["telling_line"]["pattern"]) == (1, "Disk full")
+    assert [item["text"] for item in code["evidence"] if item["kind"] == "observed"] == ["exit_code is 3"]
+    assert reports["killed"]["evidence"][0]["text"] == "signal is 9 (SIGKILL)"
+    assert "nowhere.dat" in reports["missing"]["reason"]
+    (limit,) = (item for item in reports["late"]["evidence"] if item["kind"] == "runtime")
+    assert limit["limit"] == 1.0
+    assert limit["used"] > 1.0
+    (tried,) = reports["late"]["tried"]
+    assert tried["request"] == {"num_cpus": 1, "memory": "50m", "runtime": "PT1S"}
+    assert all(report["next"]["command"].startswith("torc ") for report in reports.values())
+    assert "command not found" in reports["unfound"]["telling_line"]["pattern"].lower()
+
+    text = torc("why-failed", "--job", ids["code"]).stdout
+    assert "Verdict: user_error: exit code 3 (confidence 100%)" in text
+    assert "line 1: no space left on device" in text
+    assert "Next: torc " in text
+
+
+def test_logs_that_are_gone_are_named(torc: Any, work: Path) -> None:
+    """The verdict needs none of them."""
+    ids = run(torc, work, "name: a\njobs:\n  - {name: one, command: exit 3}\n")
+    for log in (work / "output" / "job_stdio").iterdir():
+        log.unlink()
+    report = document(torc("why-failed", "--job", ids["one"], "-f", "json"))
+    assert (report["verdict"], report["telling_line"]) == ("user_error", None)
+    assert {entry["reason"] for entry in report["unreadable_logs"]} == {"No such file or directory"}
+    assert "None of their logs can be read from here" in torc("why-failed", "--workflow", 1).stdout
+
+
+def test_attempts_of_all_runs_are_told(torc: Any, work: Path) -> None:
+    """A job that failed and then completed says what that cost."""
+    spec = (
+        "name: a\nfailure_handlers:\n  - {name: h, rules: [{match_all_exit_codes: true, max_retries: 2}]}\n"
+        "jobs:\n  - {name: one, command: '[ $TORC_ATTEMPT_ID = 2 ]', failure_handler: h}\n"
+    )
+    (work / "spec.yaml").write_text(spec)
+    assert torc("run", "spec.yaml").returncode == 0
+    report = document(torc("why-failed", "--job", 1, "-f", "json"))
+    assert (report["is_failed"], report["status"], report["next"]) == (False, "completed", None)
+    assert [entry["status"] for entry in report["tried"]] == ["failed", "completed"]
+    assert report["lost_cpu_hours"] == report["tried"][0]["cost_cpu_hours"]
+    assert "Its attempt 1 in run 1 failed." in torc("why-failed", "--job", 1).stdout
+    of_workflow = document(torc("why-failed", "--workflow", 1, "-f", "json"))
+    assert (of_workflow["groups"], of_workflow["failed_jobs"]) == ([], 0)
+    assert of_workflow["retried_cpu_hours"] == pytest.approx(report["lost_cpu_hours"])
+
+
+def test_an_id_of_both_is_taken_for_what_failed(torc: Any, work: Path) -> None:
+    """The workflow first; a job of another workflow only if that one has no failures."""
+    for name, command in (("fine", "true"), ("bad", "exit 1")):
+        spec = f"name: {name}\njobs:\n  - {{name: '{name}_{{i}}', command: '{command}', parameters: {{i: '1:2'}}}}\n"
+        (work / "spec.yaml").write_text(spec)
+        torc("run", "spec.yaml")
+    assert document(torc("why-failed", 1, "-f", "json"))["kind"] == "workflow"
+    assert document(torc("why-failed", 2, "-f", "json"))["kind"] == "workflow"
+    assert document(torc("why-failed", 3, "-f", "json"))["kind"] == "job"
+    assert document(torc("why-failed", "--job", 2, "-f", "json"))["job_name"] == "fine_2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["99"], 1, "not found"),
+        (["--job", "99"], 1, "not found"),
+        (["--job", "--workflow", "1"], 2, "exclude each other"),
+        (["1", "--output-dir", "nowhere"], 2, "does not exist"),
+        ([], 2, "which workflow"),
+        (["many"], 2, "many"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(torc: Any, arguments: list[str], status: int, words: str) -> None:
+    """With an exit code that says whose they are."""
+    done = torc("why-failed", *arguments)
+    assert (done.returncode, words in done.stderr) == (status, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_thousands_of_failures_are_a_few_lines(torc: Any, server: str, tmp_path: Path) -> None:
+    """Ten thousand failed jobs with logs of their own: two roots."""
+    count = 10_000
+    jobs = [PlannedJob(name=f"job{number}", command="false") for number in range(count)]
+    stdio = tmp_path / "output" / "job_stdio"
+    stdio.mkdir(parents=True)
+    with TorcClient(server) as client:
+        plan = Plan(WorkflowRecord(name="many", user="tester"), jobs=jobs)
+        id_ = client.create_from_plan(plan, initialize=True).id
+        node = client.create(
+            ComputeNodeRecord(
+                workflow_id=id_,
+                hostname="h",
+                pid=1,
+                start_time="2026-01-01T00:00:00.000Z",
+                num_cpus=count,
+                memory_gb=1000.0,
+                num_gpus=0,
+                num_nodes=1,
+                compute_node_type="local",
+                is_active=True,
+            )
+        ).id
+        claimed = client.exchange(id_, ExchangeRequest(node or 0, 1, slots=count)).jobs
+        assert len(claimed) == count
+        ended = []
+        for number, job in enumerate(claimed):
+            kind = "RuntimeError: step" if number % 4 else "OSError: disk"
+            (stdio / f"job_wf{id_}_j{job.id}_r1_a1.e").write_text(f"working on {job.id}\n{kind} {job.id}\n")
+            seen = {"executor": "local", "exit_code": 1}
+            ended.append(
+                EndedReport(
+                    job.id,
+                    1,
+                    "failed",
+                    1,
+                    3600.0,
+                    time.time(),
+                    exit_code=1,
+                    exit_class="user_error",
+                    reason="exit code 1",
+                    observation=seen,
+                )
+            )
+        client.exchange(id_, ExchangeRequest(node or 0, 1, ended=ended))
+    done = torc("why-failed", "--workflow", id_, "--output-dir", tmp_path / "output", "-f", "json", "--url", server)
+    report = document(done)
+    assert [(group["sign"], group["failed_jobs"]) for group in report["groups"]] == [
+        ("RuntimeError: step #", 7500),
+        ("OSError: disk #", 2500),
+    ]
+    assert report["lost_cpu_hours"] == pytest.approx(count)
+    assert report["failed_jobs_with_logs"] == count

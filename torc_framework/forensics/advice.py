@@ -1,0 +1,60 @@
+"""What to do next, by the kind of failure: a command to type, and why."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from torc_framework.models.exits import ExitClass
+
+
+@frozen
+class Advice:
+    """A command to type, and why."""
+
+    command: str
+    why: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"command": self.command, "why": self.why}
+
+
+_GROW: Final = Advice(
+    "torc recover {workflow_id} --dry-run", "says what more it would ask for; without the flag it runs again"
+)
+_AGAIN: Final = Advice("torc recover {workflow_id} --retry-unknown", "it was not the job's doing; this runs it again")
+_MEND: Final = Advice(
+    "torc workflows reinitialize {workflow_id}",
+    "first mend what the log tells; then this, and 'torc run {workflow_id}'",
+)
+_ASK: Final = Advice("torc logs analyze OUTPUT_DIR --wf-id {workflow_id}", "look for what else went wrong at that time")
+_PLACE: Final = Advice("torc plugins list", "see whether its executor can be used here; the reason says what it lacked")
+_INPUT: Final = Advice(
+    "torc files list {workflow_id}", "compare the declared outputs with what the command writes; then run it again"
+)
+_ROOT: Final = Advice("torc why-failed --workflow {workflow_id}", "it was not run; the failures before it say why")
+
+_BY_CLASS: Final[Mapping[ExitClass, Advice]] = {
+    ExitClass.OOM: _GROW,
+    ExitClass.TIMEOUT: _GROW,
+    ExitClass.PREEMPTED: _AGAIN,
+    ExitClass.EVICTED: _AGAIN,
+    ExitClass.NODE_FAILURE: _AGAIN,
+    ExitClass.SERVICE_ERROR: _AGAIN,
+    ExitClass.INFRA_ERROR: _AGAIN,
+    ExitClass.ORPHANED: _AGAIN,
+    ExitClass.IMAGE_PULL: _PLACE,
+    ExitClass.LAUNCH_FAILURE: _PLACE,
+    ExitClass.OUTPUT_MISSING: _INPUT,
+    ExitClass.UPSTREAM_FAILED: _ROOT,
+    ExitClass.CANCELED: _MEND,
+    ExitClass.UNKNOWN: _ASK,
+}
+"""Everything else is the program's own failure: somebody mends it."""
+
+
+def advice(exit_class: ExitClass, workflow_id: int) -> Advice:
+    """Return what to do about failures of a class."""
+    found = _BY_CLASS.get(exit_class, _MEND)
+    return Advice(found.command.format(workflow_id=workflow_id), found.why.format(workflow_id=workflow_id))

@@ -1,0 +1,188 @@
+"""Why one job failed: verdict, evidence, what was tried, what to do next."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.errors import ApiError
+from torc_framework.forensics.advice import Advice, advice
+from torc_framework.forensics.blame import blamed, upstream_of
+from torc_framework.forensics.excerpts import Excerpt, Reader
+from torc_framework.forensics.ledger import COMPLETED, Try, tries
+from torc_framework.forensics.telling import TellingLine, worth_showing
+from torc_framework.forensics.verdicts import evidence_of, observation_of, verdict_of
+from torc_framework.models.exits import ExitClass, ExitVerdict
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResourceRequirementsRecord, ResultRecord
+from torc_framework.models.recovery import RecoveryEntry
+from torc_framework.models.statuses import JobStatus
+from torc_framework.plugins import PluginManager
+
+NOT_FOUND = (404, 405, 501)
+"""Answers of a server that does not know recoveries."""
+TROUBLED = frozenset(
+    status.label for status in (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
+)
+"""Statuses that ask for an explanation."""
+
+
+@frozen
+class LogLine:
+    """A telling line and the log that holds it."""
+
+    path: Path
+    line: TellingLine
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        line = self.line
+        return {
+            "path": str(self.path),
+            "line": line.number,
+            "text": line.text,
+            "pattern": line.pattern,
+            "hint": line.hint or None,
+        }
+
+
+@frozen
+class JobReport:
+    """Why a job failed.
+
+    Attributes:
+        verdict: What its last failed attempt is called; None if none failed.
+        failed: That attempt.
+        root: The line that tells most; None if no log is reachable or tells anything.
+        log_lines: Telling lines.
+        unreadable: Logs that could not be read, and why.
+        roots: Failed jobs because of which it was canceled.
+    """
+
+    job: JobRecord
+    tries: tuple[Try, ...] = ()
+    verdict: ExitVerdict | None = None
+    failed: ResultRecord | None = None
+    evidence: tuple[dict[str, Any], ...] = ()
+    root: LogLine | None = None
+    log_lines: tuple[LogLine, ...] = ()
+    unreadable: tuple[tuple[Path, str], ...] = ()
+    roots: tuple[JobRecord, ...] = ()
+    next: Advice | None = None
+
+    @property
+    def is_failed(self) -> bool:
+        """The job is in trouble now."""
+        return self.job.status in TROUBLED
+
+    @property
+    def lost_cpu_hours(self) -> float:
+        """CPU-hours of attempts that came to nothing."""
+        return sum(each.cpu_hours for each in self.tries if each.result.status != COMPLETED)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        verdict, failed = self.verdict, self.failed
+        return {
+            "kind": "job",
+            "workflow_id": self.job.workflow_id,
+            "job_id": self.job.id,
+            "job_name": self.job.name,
+            "command": self.job.command,
+            "status": self.job.status,
+            "is_failed": self.is_failed,
+            "run_id": failed and failed.run_id,
+            "attempt_id": failed and failed.attempt_id,
+            "verdict": verdict and verdict.exit_class.value,
+            "reason": verdict and verdict.reason,
+            "confidence": verdict and verdict.confidence,
+            "return_code": failed and failed.return_code,
+            "exit_code": failed and failed.exit_code,
+            "signal": failed and failed.signal,
+            "telling_line": self.root and self.root.as_dict(),
+            "evidence": [
+                *self.evidence,
+                *({"kind": "log", **line.as_dict()} for line in self.log_lines),
+            ],
+            "unreadable_logs": [{"path": str(path), "reason": reason} for path, reason in self.unreadable],
+            "caused_by": [{"job_id": job.id, "job_name": job.name, "status": job.status} for job in self.roots],
+            "tried": [each.as_dict() for each in self.tries],
+            "lost_cpu_hours": self.lost_cpu_hours,
+            "next": self.next and self.next.as_dict(),
+        }
+
+
+def explain_job(
+    client: TorcClient, plugins: PluginManager, job_id: int, *, output_dir: Path | None = None
+) -> JobReport:
+    """Return why a job failed.
+
+    Args:
+        client: The server.
+        plugins: Classifiers, which say how sure a verdict is, and patterns of logs.
+        job_id: The job.
+        output_dir: Where its logs are; by default where its runner wrote them.
+    """
+    job = client.get(JobRecord, job_id)
+    workflow_id = job.workflow_id
+    results = client.find(ResultRecord, workflow_id=workflow_id, job_id=job_id, all_runs=True)
+    wanted = None
+    if job.resource_requirements_id is not None:
+        wanted = client.get(ResourceRequirementsRecord, job.resource_requirements_id)
+    recoveries = [entry for entry in recoveries_of(client, workflow_id) if entry.job_id == job_id]
+    tried = tuple(tries(results, wanted, recoveries))
+    failed = next((each.result for each in reversed(tried) if each.result.status != COMPLETED), None)
+    if job.status == JobStatus.CANCELED.label and (roots := _roots(client, job)):
+        names = ", ".join(f"{root.name} ({root.status})" for root in roots[:3]) + (", ..." if len(roots) > 3 else "")
+        verdict = ExitVerdict(ExitClass.UPSTREAM_FAILED, f"not run, because of {names}", 1.0)
+        return JobReport(job, tried, verdict, roots=tuple(roots), next=advice(verdict.exit_class, workflow_id))
+    if failed is None:
+        if job.status == JobStatus.CANCELED.label:
+            verdict = ExitVerdict(ExitClass.CANCELED, "somebody canceled it before it ran", 1.0)
+            return JobReport(job, tried, verdict, next=advice(verdict.exit_class, workflow_id))
+        return JobReport(job, tried)
+    seen = observation_of(failed)
+    verdict = verdict_of(failed, plugins, seen)
+    nodes = {node.id or 0: node for node in client.find(ComputeNodeRecord, workflow_id=workflow_id)}
+    reader = Reader(plugins.log_patterns(), nodes, output_dir)
+    excerpts = [reader.whole(path) for path in reader.paths(failed)]
+    return JobReport(
+        job,
+        tried,
+        verdict,
+        failed,
+        tuple(evidence_of(seen, verdict)),
+        _root(excerpts),
+        tuple(_lines(excerpts)),
+        tuple((each.path, each.trouble) for each in excerpts if each.trouble is not None),
+        next=advice(verdict.exit_class, workflow_id) if job.status in TROUBLED else None,
+    )
+
+
+def _lines(excerpts: Iterable[Excerpt]) -> Iterable[LogLine]:
+    for excerpt in excerpts:
+        yield from (LogLine(excerpt.path, line) for line in worth_showing(excerpt.lines))
+
+
+def _root(excerpts: Sequence[Excerpt]) -> LogLine | None:
+    """Return the line that tells most; standard error, which comes first, wins over an equal line."""
+    found = [LogLine(excerpt.path, excerpt.best) for excerpt in excerpts if excerpt.best is not None]
+    return max(found, key=lambda each: each.line.rank, default=None)
+
+
+def _roots(client: TorcClient, job: JobRecord) -> list[JobRecord]:
+    """Return the failed jobs because of which a job was canceled."""
+    upstream = upstream_of(client.dependency_graph(job.workflow_id))
+    jobs = {each.id or 0: each for each in client.iterate(JobRecord, workflow_id=job.workflow_id)}
+    return [jobs[job_id] for job_id in blamed(job.id or 0, upstream, jobs)]
+
+
+def recoveries_of(client: TorcClient, workflow_id: int) -> list[RecoveryEntry]:
+    """Return what was done about a workflow's failed jobs; nothing where the server does not keep it."""
+    try:
+        return list(client.recoveries(workflow_id))
+    except ApiError as error:
+        if error.status in NOT_FOUND:
+            return []
+        raise
