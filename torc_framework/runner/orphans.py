@@ -89,9 +89,11 @@ def sync_status(
     found.allocation_ids = sorted(node_id for node_id in over if node_id is not None)
     if not dry_run:
         _settle_local(client, plugins, options, workflow_id, [each for each in dead if each.is_local])
+        for each in _distinct([by for _, by in held if not by.is_local]):
+            _end(client, each, [job for job, by in held if by is each])
         for each in dead:
-            if not each.is_local:
-                _end(client, each, [job for job, by in held if by is each])
+            if each.node.is_active and not each.is_local:
+                client.update(ComputeNodeRecord, each.node.id or 0, {"is_active": False})
         for node_id in found.allocation_ids:
             client.update(ScheduledComputeNodeRecord, node_id, {"status": "complete"})
         held = [(client.get(JobRecord, job.id or 0), by) for job, by in held]
@@ -132,16 +134,17 @@ def _held(
 
 
 def _end(client: TorcClient, each: _Gone, jobs: Sequence[JobRecord]) -> None:
-    """Report that the jobs of a dead runner are lost, and that it is gone."""
-    workflow_id, node_id = each.node.workflow_id, each.node.id or 0
-    if jobs:
-        running = [job for job in jobs if job.status == JobStatus.RUNNING.label]
-        lost = [_lost(job.id or 0, job.attempt_id, each.reason) for job in running]
-        released = [job.id or 0 for job in jobs if job.status == JobStatus.PENDING.label]
-        run_id = client.workflow_status(workflow_id).run_id
-        client.exchange(workflow_id, ExchangeRequest(node_id, run_id, ended=lost, released=released))
-    if each.node.is_active:
-        client.update(ComputeNodeRecord, node_id, {"is_active": False})
+    """Report in the name of a dead runner that its jobs are lost, or were never begun."""
+    workflow_id = each.node.workflow_id
+    running = [job for job in jobs if job.status == JobStatus.RUNNING.label]
+    lost = [_lost(job.id or 0, job.attempt_id, each.reason) for job in running]
+    released = [job.id or 0 for job in jobs if job.status == JobStatus.PENDING.label]
+    run_id = client.workflow_status(workflow_id).run_id
+    client.exchange(workflow_id, ExchangeRequest(each.node.id or 0, run_id, ended=lost, released=released))
+
+
+def _distinct(several: Sequence[_Gone]) -> list[_Gone]:
+    return list({id(each): each for each in several}.values())
 
 
 def _lost(job_id: int, attempt_id: int, reason: str) -> EndedReport:
