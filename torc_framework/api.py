@@ -45,7 +45,14 @@ from torc_framework.models.exits import (
     signal_name,
 )
 from torc_framework.models.failures import Failure, FailureRule, RuleSchema
-from torc_framework.models.recovery import Ceiling, FailedJob, PendingVerdict, RecoveryAction, RecoveryDecision
+from torc_framework.models.recovery import (
+    Ceiling,
+    FailedJob,
+    PendingContext,
+    PendingVerdict,
+    RecoveryAction,
+    RecoveryDecision,
+)
 from torc_framework.models.resources import (
     Resources,
     format_duration,
@@ -58,6 +65,13 @@ from torc_framework.models.statuses import JobStatus
 
 if TYPE_CHECKING:
     from torc_framework.client import NodeResources, Page, TorcClient, make_api, map_function_to_jobs
+    from torc_framework.exits.cases import answer_case
+    from torc_framework.exits.endings import class_of_word, classify_exit, exit_return_code
+    from torc_framework.exits.limits import parse_time_limit
+    from torc_framework.exits.osmo import osmo_class_of_code
+    from torc_framework.exits.osmo_actions import exit_action_problems, match_exit_actions
+    from torc_framework.exits.pairs import parse_end_reason, parse_exit, render_end_reason, render_exit
+    from torc_framework.exits.sysexits import SYSEXITS
     from torc_framework.models.records import (
         ComputeNodeRecord,
         EventRecord,
@@ -74,19 +88,11 @@ if TYPE_CHECKING:
         WorkflowRecord,
         WorkflowStatusRecord,
     )
-    from torc_framework.exits.cases import answer_case
-    from torc_framework.exits.endings import class_of_word, classify_exit, exit_return_code
-    from torc_framework.exits.limits import parse_time_limit
-    from torc_framework.exits.osmo import osmo_class_of_code
-    from torc_framework.exits.osmo_actions import exit_action_problems, match_exit_actions
-    from torc_framework.exits.pairs import parse_end_reason, parse_exit, render_end_reason, render_exit
-    from torc_framework.exits.sysexits import SYSEXITS
-
-_CLIENT: Final = ("NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs")
-
+    from torc_framework.redaction import is_secret_name, redact, secret_values
 
 _HOMES: Final = {
-    **dict.fromkeys(_CLIENT, "client"),
+    **dict.fromkeys(("NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs"), "client"),
+    **dict.fromkeys(("is_secret_name", "redact", "secret_values"), "redaction"),
     "SYSEXITS": "exits.sysexits",
     "answer_case": "exits.cases",
     **dict.fromkeys(("class_of_word", "classify_exit", "exit_return_code"), "exits.endings"),
@@ -95,15 +101,16 @@ _HOMES: Final = {
     "parse_time_limit": "exits.limits",
     **dict.fromkeys(("parse_end_reason", "parse_exit", "render_end_reason", "render_exit"), "exits.pairs"),
 }
+"""Where names live that are imported when they are first asked for; all others are records."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import the client or a record when it is first asked for."""
+    """Import the client, a record or what takes secrets out of texts when it is first asked for."""
     import importlib
 
-    home = _HOMES.get(name, "models.records")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOMES.get(name, "models.records")
     return getattr(importlib.import_module(f"torc_framework.{home}"), name)
 
 
@@ -147,6 +154,7 @@ __all__ = [
     "NodeResources",
     "Page",
     "Partition",
+    "PendingContext",
     "PendingVerdict",
     "RecoveryAction",
     "RecoveryDecision",
@@ -175,6 +183,7 @@ __all__ = [
     "format_duration",
     "format_memory",
     "hookimpl",
+    "is_secret_name",
     "make_api",
     "map_function_to_jobs",
     "match_exit_actions",
@@ -185,8 +194,10 @@ __all__ = [
     "parse_exit",
     "parse_memory",
     "parse_time_limit",
+    "redact",
     "render_end_reason",
     "render_exit",
     "render_return_code",
+    "secret_values",
     "signal_name",
 ]

@@ -22,7 +22,7 @@ import pluggy
 from torc_framework.executors import Executor
 from torc_framework.models.exits import ExitObservation, ExitVerdict
 from torc_framework.models.failures import Failure, FailureRule, RuleSchema
-from torc_framework.models.recovery import FailedJob, PendingVerdict, RecoveryDecision
+from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 from torc_framework.models.sites import ActionType, HpcProfile, LogPattern
 
 PROJECT: Final = "torc_framework"
@@ -200,15 +200,19 @@ def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
 
 
 @hookspec
-def torc_classify_pending(failures: Sequence[Failure]) -> Mapping[int, PendingVerdict]:
+def torc_classify_pending(failures: Sequence[Failure], context: PendingContext) -> Mapping[int, PendingVerdict]:
     """Judge jobs that wait in ``pending_failed``.
 
-    Asked by ``torc recover`` and ``torc watch --recover`` in their own process, before recovery policies are asked. All
-    plugins are asked; for each job the verdict of the first plugin that gives one counts. Jobs without a verdict, or
-    with one that defers, are put to the recovery policies like jobs that failed. A plugin that raises passes.
+    Asked by ``torc pending classify``, and by ``torc recover`` and ``torc watch --recover`` before recovery policies
+    are asked, in the process of the command. All plugins are asked; for each job the verdict of the first plugin
+    that gives one counts. Verdicts are carried out by the command, in one transaction with what follows, and kept
+    with the job; those that are not sure enough are left to a person. A plugin that raises passes.
+
+    What a plugin sends elsewhere it redacts first (`redact`): logs and command lines may hold secrets.
 
     Args:
         failures: The waiting jobs' last attempts.
+        context: Where they wait, and the options of the command.
 
     Returns:
         Verdicts by job id; jobs left out are left to others.

@@ -30,7 +30,7 @@ from torc_framework.errors import PluginError, UnknownNameError, suggestion
 from torc_framework.executors import Executor, OptionFacts, options_of
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import Failure, FailureRule, RuleSchema
-from torc_framework.models.recovery import FailedJob, PendingVerdict, RecoveryDecision
+from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 from torc_framework.models.sites import ActionType, HpcProfile, LogPattern
 
 PROJECT_FOLDER: Final = "torc_plugins"
@@ -338,12 +338,13 @@ class PluginManager:
                 found.setdefault(facts.name, facts)
         return list(found.values())
 
-    def classify_pending(self, failures: Sequence[Failure]) -> dict[int, PendingVerdict]:
+    def classify_pending(self, failures: Sequence[Failure], context: PendingContext) -> dict[int, PendingVerdict]:
         """Return verdicts on jobs that wait for one, by job id; the first plugin's counts."""
         verdicts: dict[int, PendingVerdict] = {}
-        for _, answer in self._all("torc_classify_pending", _a_mapping, failures=failures):
+        check = _values_of(PendingVerdict)
+        for plugin, answer in self._all("torc_classify_pending", check, failures=failures, context=context):
             for job_id, verdict in answer.items():
-                verdicts.setdefault(job_id, verdict)
+                verdicts.setdefault(job_id, verdict if verdict.judge else evolve(verdict, judge=plugin))
         return verdicts
 
     def log_patterns(self) -> list[LogPattern]:
@@ -466,6 +467,11 @@ def _a_mapping(answer: Any) -> Mapping[Any, Any]:
     if not isinstance(answer, Mapping):
         raise PluginError(f"answered {answer!r}; expected a mapping")
     return answer
+
+
+def _values_of(kind: type[_T]) -> Callable[[Any], Mapping[Any, _T]]:
+    check = _checked(kind)
+    return lambda answer: {key: check(value) for key, value in _a_mapping(answer).items()}
 
 
 def _executor_classes(answer: Any) -> list[type[Executor]]:

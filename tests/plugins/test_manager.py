@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torc_framework import hookspecs
-from torc_framework.api import ExitClass, ExitObservation, ExitVerdict, Failure, FailureRule, hookimpl
+from torc_framework.api import ExitClass, ExitObservation, ExitVerdict, Failure, FailureRule, PendingContext, hookimpl
 from torc_framework.errors import PluginError, UnknownNameError
 from torc_framework.plugins import Kind, PluginInfo, PluginManager, _Candidate
 
@@ -278,7 +278,7 @@ def test_the_first_pending_verdict_of_each_job_counts(write: Write) -> None:
     """
     write("a", source.format(name="a", jobs=[1]))
     write("b", source.format(name="b", jobs=[1, 2]))
-    found = PluginManager.load().classify_pending([])
+    found = PluginManager.load().classify_pending([], PendingContext(1))
     assert {job: verdict.reason for job, verdict in found.items()} == {1: "a", 2: "b"}
 
 

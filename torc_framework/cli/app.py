@@ -16,6 +16,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 BUILT_IN: Final = {
     "run": ("torc_framework.cli.run", "Run a workflow on this machine: a spec file, or an existing workflow by id."),
+    "watch": ("torc_framework.cli.watch", "Watch a workflow until it is over, and recover it from failures."),
+    "recover": ("torc_framework.cli.recover", "Recover a workflow from failures, once."),
     "workflows": ("torc_framework.cli.workflows", "Create, inspect, run and delete workflows."),
     "jobs": ("torc_framework.cli.jobs", "Jobs of a workflow."),
     "job-dependencies": ("torc_framework.cli.job_dependencies", "Which jobs wait for which, and share files and data."),

@@ -69,6 +69,22 @@ class WatchSection:
 
 
 @frozen(eq=False, repr=False)
+class AiSection:
+    """Verdicts of plugins and agents on failures that no rule covers."""
+
+    agent: str = setting("claude", "Agent that is asked when one is wanted: claude, copilot or custom.")
+    command: tuple[str, ...] = setting(
+        (),
+        "Command line of the agent custom; {prompt}, {mcp_config} and {workflow_id} stand for what they say, "
+        "and without {prompt} it is written to its standard input.",
+    )
+    timeout_s: float = setting(600.0, "Time that an agent has.", unit="s", low=1)
+    max_output_bytes: int = setting(1_000_000, "Most that an agent may write.", unit="bytes", low=1000)
+    min_confidence: float = setting(0.8, "Verdicts that are less sure are left to a person.", low=0, high=1)
+    max_attempts: int = setting(3, "Attempts in all that plugins and agents give a job.", low=1)
+
+
+@frozen(eq=False, repr=False)
 class ClientSection:
     """The program ``torc``."""
 
@@ -89,6 +105,7 @@ class ClientSection:
     slurm: SlurmSection = field(factory=SlurmSection)
     hpc: HpcSection = field(factory=HpcSection)
     watch: WatchSection = field(factory=WatchSection)
+    ai: AiSection = field(factory=AiSection)
 
 
 @frozen(eq=False, repr=False)

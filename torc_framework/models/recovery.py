@@ -96,20 +96,47 @@ class RecoveryDecision:
 
 
 @frozen
+class PendingContext:
+    """Where jobs wait for a verdict, and how they are to be judged.
+
+    Attributes:
+        output_dir: Folder of the jobs' logs.
+        settings: Options of the command, by name: ``ai_agent`` (agent to ask, None for none), ``dry_run``,
+            ``min_confidence`` and those of the section ``[client.ai]``.
+        environment: Variables by which another process reaches the server as the same user; secret.
+    """
+
+    workflow_id: int
+    output_dir: str = "output"
+    settings: Mapping[str, Any] = field(factory=dict)
+    environment: Mapping[str, str] = field(factory=dict, repr=False)
+
+
+@frozen
 class PendingVerdict:
     """A verdict on a job that waits in ``pending_failed``.
 
     Attributes:
-        action: Retry or fail; defer leaves it waiting.
+        action: Retry or fail; any other leaves it waiting.
         reason: One sentence for people.
-        confidence: 0 to 1.
+        confidence: 0 to 1; a verdict below the command's threshold is left to a person.
         evidence: Lines or fields it rests on.
+        memory_bytes: With retry: new memory request; None keeps the old.
+        runtime_s: With retry: new run time request in seconds; None keeps the old.
+        num_cpus: With retry: new CPU request; None keeps the old.
+        judge: Who judged; by default the plugin.
+        judge_kind: ``plugin``, or ``agent`` if the plugin asked one.
     """
 
     action: RecoveryAction
     reason: str
     confidence: float
     evidence: tuple[str, ...] = ()
+    memory_bytes: int | None = None
+    runtime_s: int | None = None
+    num_cpus: int | None = None
+    judge: str = ""
+    judge_kind: str = "plugin"
 
 
 # --- what the server is asked, and what it remembers ------------------------------------------------
@@ -145,10 +172,12 @@ class RecoveryOrder:
 
     Attributes:
         run_id: The run whose failures were looked at; another run's order is refused.
+        dry_run: Only find out what would be done.
     """
 
     run_id: int
     repairs: list[Repair]
+    dry_run: bool = False
 
 
 @define
