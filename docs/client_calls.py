@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args, get_origin, get_type_hints
 
 import attrs
@@ -103,4 +103,6 @@ def _value(kind: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         fields = [field for field in msgspec.structs.fields(kind) if field.required]
         return kind(**{field.name: _value(field.type) for field in fields})
+    if get_origin(kind) is Mapping:
+        return {}
     return [_value(get_args(kind)[0])] if isinstance(get_origin(kind), type) else None

@@ -22,6 +22,7 @@ BEYOND = {
     "/workflows/{id}/job_counts",
     "/workflows/{id}/recoveries",
     "/workflows/{id}/reinitialize",
+    "/workflows/{id}/verdicts",
 }
 """Paths that are ours alone; other tests are about them."""
 
