@@ -133,8 +133,8 @@ def test_archived_workflows_are_picked_to_be_taken_out_again(talk: Talk, workflo
 def test_outputs_are_deleted_with_consent(talk: Talk, work: Path) -> None:
     """Initialize names them first; no keeps them, and begins nothing."""
     spec = "{name: w, files: [{name: o, path: out.txt}], jobs: [{name: j, command: 'date > ${files.output.o}'}]}"
-    (work / "w.json5").write_text(spec)
-    code, shown = talk("run", "w.json5")
+    (work / "w.yaml").write_text(spec)
+    code, shown = talk("run", "w.yaml")
     workflow = shown.partition("Created workflow ")[2].split()[0]
     code, shown = talk("workflows", "initialize", workflow, answers=[("[y/N]", "n\n")])
     assert (code, "1 output file(s) will be deleted: out.txt" in shown) == (2, True)
