@@ -102,11 +102,12 @@ class Severity(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
+    CRITICAL = "critical"
 
 
 @frozen
 class LogPattern:
-    """A named regular expression for lines of job and runner logs."""
+    """A named regular expression for lines of job and runner logs; ``hint`` says what to do about it."""
 
     name: str
     pattern: re.Pattern[str]

@@ -1,13 +1,22 @@
-"""The runner's log: one event a line, as ``key=value`` pairs."""
+"""The runner's log: one event a line, as ``key=value`` pairs; the lives of jobs in Torc's words."""
 
 import logging
 from pathlib import Path
 from typing import Any, Final
 
+from torc_framework.models.exchange import EndedReport
+
 _ROOT: Final = logging.getLogger("torc_framework")
 _LOG: Final = logging.getLogger("torc_framework.runner")
 _FORMAT: Final = "%(asctime)s.%(msecs)03d level=%(levelname)s %(message)s"
 _LEVELS: Final = {name.lower(): value for name, value in logging.getLevelNamesMapping().items()}
+
+_WORDS: Final = {
+    "job_started": "Job started",
+    "job_process_completed": "Job process completed",
+    "job_completed": "Job completed",
+}
+"""How lines that people search for begin; others begin with ``event=``."""
 
 
 def _shown(value: Any) -> str:
@@ -24,12 +33,21 @@ class RunnerLog:
         self._former_level = _ROOT.level
         _ROOT.setLevel(_LEVELS.get(level.lower(), logging.INFO))
         _ROOT.addHandler(self._handler)
-        self.tells_details = _LOG.isEnabledFor(logging.DEBUG)
+        self._facts: dict[str, Any] = {}
 
-    def detail(self, event: str, **values: Any) -> None:
-        """Note something that happens per job."""
-        if self.tells_details:
-            self._write(logging.DEBUG, event, values)
+    def about(self, **facts: Any) -> None:
+        """Say what every line from now on is about."""
+        self._facts = facts
+
+    def ended(self, report: EndedReport, *, is_start_told: bool) -> None:
+        """Note the end of an attempt: that of its process, and what it means for the job."""
+        ids = {"job_id": report.job_id, "attempt_id": report.attempt_id}
+        if not is_start_told:
+            self.info("job_started", **ids)
+        self.info(
+            "job_process_completed", **ids, return_code=report.return_code, exec_time_s=round(report.exec_time_s, 3)
+        )
+        self.info("job_completed", **ids, status=report.status, exit_class=report.exit_class, reason=report.reason)
 
     def info(self, event: str, **values: Any) -> None:
         """Note something that happens now and then."""
@@ -39,10 +57,12 @@ class RunnerLog:
         """Note something that a person should look at."""
         self._write(logging.WARNING, event, values)
 
-    @staticmethod
-    def _write(level: int, event: str, values: dict[str, Any]) -> None:
-        pairs = " ".join(f"{key}={_shown(value)}" for key, value in values.items() if value is not None)
-        _LOG.log(level, "event=%s %s", event, pairs)
+    def _write(self, level: int, event: str, values: dict[str, Any]) -> None:
+        if not _LOG.isEnabledFor(level):
+            return
+        told = (self._facts | values).items()
+        pairs = " ".join(f"{key}={_shown(value)}" for key, value in told if value is not None)
+        _LOG.log(level, "%s %s", _WORDS.get(event, f"event={event}"), pairs)
 
     def close(self) -> None:
         """Close the file."""

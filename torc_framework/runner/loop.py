@@ -68,7 +68,8 @@ class Runner:
         patience_s = workflow.compute_node_wait_for_healthy_database_minutes * 60.0
         self._courier = Courier(self._client, self._blank_request, context.workflow_id, self._waker.wake, patience_s)
         self._crew = Crew(plugins.executor, settings.executor_options, context, self._watch_launcher)
-        self._monitor = Monitor(workflow.resource_monitor_config, self._crew.get, context, self._log)
+        excess = self._waker.wake if settings.enforce_limits else None
+        self._monitor = Monitor(workflow.resource_monitor_config, self._crew.get, context, self._log, excess)
         try:
             self._register(plugins)
         except BaseException:
@@ -104,11 +105,12 @@ class Runner:
         self._desk = ActionDesk(self._client, plugins, where, self._log, self._waker.wake)
         self._events = EventSender(plugins, context.workflow_id, registration.run_id)
         self._stopping: StopReason | None = None
-        self._halting = False
-        self._obeyed = 0
+        self._halting, self._obeyed = False, 0
         self._fatal: TorcError | None = None
         self._newest_reply = 0
-        self._log.info("runner_started", compute_node_id=registration.node_id, executor=settings.executor)
+        ids = {"workflow_id": context.workflow_id, "run_id": registration.run_id}
+        self._log.about(**ids, compute_node_id=registration.node_id)
+        self._log.info("runner_started", executor=settings.executor)
 
     def _watch(self, fd: int) -> None:
         self._selector.register(fd, selectors.EVENT_READ)
@@ -180,6 +182,7 @@ class Runner:
         self._read_answers(now)
         self._end_scripts(now)
         self._monitor.look(now)
+        self._stops.stop(self._monitor.exceeded(), StopReason.MEMORY_LIMIT, now, force=True)
         for item in self._stops.run(now):
             self._log.info("job_stopped", job_id=item.key.job_id, reason=item.stop_reason, forced=item.stop_forced)
         if self._stopping is None:
@@ -315,7 +318,7 @@ class Runner:
         self._stops.limit(item, now, age_s)
         self._monitor.begin(item, now, age_s)
         self._courier.report_started(StartedReport(item.key.job_id, item.key.attempt_id, at), now)
-        self._log.detail("job_started", job_id=item.key.job_id, attempt_id=item.key.attempt_id)
+        self._log.info("job_started", job_id=item.key.job_id, attempt_id=item.key.attempt_id)
         if self._stopping is not None:
             self._stops.stop([item], self._stopping, now)
 
@@ -341,9 +344,7 @@ class Runner:
             log_path = self._maker.log_path(item.key, "_recovery.log")
             self._scripts.order(item.key.job_id, ScriptOrder(ending.script, environment, log_path))
         self._courier.report_ended(report, now)
-        self._log.detail(
-            "job_ended", job_id=report.job_id, attempt_id=report.attempt_id, status=report.status, reason=report.reason
-        )
+        self._log.ended(report, is_start_told=item.started_at is not None)
         if follower is not None:
             self._accept(follower, now, item.following[1:])
         else:
@@ -448,12 +449,14 @@ class Runner:
         item.following = following or []
         if self._stopping is None and self._scripts.begin(item):
             self._workload.move(item, Stage.RECOVERING)
+        elif job.is_early:
+            self._release([item], now)
 
     def _end_scripts(self, now: float) -> None:
         """Recovery scripts that ended let their jobs run, also when they failed."""
         for item in self._scripts.finished():
             self._last_busy = now
-            self._workload.move(item, Stage.WAITING)
+            self._release([item], now) if item.job.is_early else self._workload.move(item, Stage.WAITING)
 
     # --- what the runner wants -------------------------------------------------------------------
 

@@ -1,0 +1,305 @@
+"""Bundles and analyses of logs: what is found, what is refused, what never happens."""
+
+import io
+import json
+import os
+import re
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torc_framework.builtin.log_patterns import PATTERNS
+from torc_framework.errors import UserError
+from torc_framework.logs import analyze, bundle
+from torc_framework.logs.names import LogName, read_name
+from torc_framework.logs.scan import Scanner
+from torc_framework.models.sites import LogPattern
+
+JOB = "job_wf3_j7_r1_a2"
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """An output folder as a run leaves it."""
+    folder = tmp_path / "output"
+    (folder / "job_stdio").mkdir(parents=True)
+    (folder / "job_stdio" / f"{JOB}.e").write_text("fine\nMemoryError: Unable to allocate 8.00 GiB\n")
+    (folder / "job_stdio" / f"{JOB}.o").write_text("nothing\n")
+    (folder / "job_runner_host_1_wf3_r1.log").write_text("level=INFO Job started workflow_id=3\n")
+    (folder / "slurm_env_wf3_sl99.log").write_text("OOM=oom-kill\nMY_TOKEN=abc\nTORC_API_URL=http://u:p@h\nA=b\n")
+    (folder / "slurm_output_wf3_sl99.e").write_text("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0\n")
+    (folder / "notes.md").write_text("Segmentation fault\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("job_wf3_j7_r1_a2.e", LogName("job", 3, 7, 1, 2)),
+        ("job_wf123_j456_r1.o", LogName("job", 123, 456, 1)),
+        ("job_wf3_j7_r1_a2_recovery.log", LogName("job", 3, 7, 1, 2)),
+        ("job_runner_my_host-2_wf3_r4.log", LogName("runner", 3, run_id=4)),
+        ("slurm_output_wf3_sl99.e", LogName("slurm", 3, slurm_job_id=99)),
+        ("slurm_env_wf3_sl99.log", LogName("environment", 3, slurm_job_id=99)),
+        ("dmesg_slurm_wf3_sl99.log", LogName("kernel", 3, slurm_job_id=99)),
+        ("action_wf3_a5.log", LogName("action", 3)),
+        ("training.log", LogName("other")),
+        ("results.csv", None),
+        (f"job_wf{'9' * 5000}_j1_r1.o", LogName("other")),
+    ],
+)
+def test_names(name: str, expected: LogName | None) -> None:
+    assert read_name(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch.", "Out of memory (OOM) kill"),
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "GPU out of memory"),
+        ("RuntimeError: CUDA out of memory.", "GPU out of memory"),
+        ("MemoryError: Unable to allocate 8.00 GiB", "Python out of memory"),
+        ("terminate called after throwing an instance of 'std::bad_alloc'", "C++ out of memory"),
+        ("slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***", "Time limit"),
+        ("slurmstepd: error: *** JOB 9 CANCELLED AT 2026-01-01T00:00:00 DUE TO NODE FAILURE ***", "Node failure"),
+        ("slurmstepd: error: *** JOB 9 CANCELLED AT 2026-01-01T00:00:00 DUE TO PREEMPTION ***", "Preemption"),
+        ("srun: error: Unable to create step for job 9", "Slurm error"),
+        ("OSError: [Errno 28] No space left on device", "Disk full"),
+        ("PermissionError: [Errno 13] Permission denied: '/x'", "Permission denied"),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", "Connection refused"),
+        ("requests.exceptions.ConnectionError: Connection timed out", "Connection lost"),
+        ("ModuleNotFoundError: No module named 'numpy'", "Missing Python module"),
+        ("./a.out: error while loading shared libraries: libx.so.1: cannot open", "Missing library"),
+        ("Segmentation fault (core dumped)", "Segmentation fault"),
+        ("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD", "MPI abort"),
+        ("/bin/sh: 1: nosuch: not found", "Command not found"),
+        ("bash: line 1: nosuch: command not found", "Command not found"),
+        ("Killed", "Killed"),
+        ("Traceback (most recent call last):", "Python traceback"),
+        ("ValueError: bad", "Python exception"),
+        ("pandas.errors.ParserError: x", "Python exception"),
+        (
+            "2026-11-21T13:13:24.199 level=INFO event=job_stopped workflow_id=1 job_id=2 reason=runtime_limit",
+            "Time limit",
+        ),
+        ("2026-11-21T13:13:24.199 level=INFO Job completed workflow_id=1 status=failed", None),
+        ("no error at all, 0 errors, memory ok", None),
+    ],
+)
+def test_the_most_specific_type_of_a_line(line: str, kind: str | None) -> None:
+    """What people see in real logs has one name each."""
+    (*hits,) = Scanner(PATTERNS).hits(io.BytesIO(f"before\n{line}\nafter\n".encode()))
+    assert [(hit.line, hit.pattern.name) for hit in hits] == ([(2, kind)] if kind else [])
+
+
+SAMPLES = [
+    LogPattern("ab", re.compile("ab")),
+    LogPattern("start", re.compile("^b")),
+    LogPattern("end", re.compile("a$")),
+    LogPattern("whole", re.compile(r"\Aa\Z")),
+    LogPattern("blank", re.compile(r"b\s")),
+]
+
+
+@given(st.text("ab \r\n\0é", max_size=60), st.integers(8, 40))
+def test_blocks_find_what_lines_hold(text: str, block_bytes: int) -> None:
+    """Wherever blocks begin, the same lines are found, by the same patterns, as line by line."""
+    lines = text.split("\n")
+    if any(len(line.encode()) >= block_bytes for line in lines):
+        return
+    expected = []
+    for number, line in enumerate(lines, 1):
+        kinds = [p.name for p in SAMPLES if line and p.pattern.search(line.rstrip("\r"))]
+        expected += [(number, kind) for kind in kinds[:1]]
+    hits = Scanner(SAMPLES, block_bytes).hits(io.BytesIO(text.encode()))
+    assert [(hit.line, hit.pattern.name) for hit in hits] == expected
+
+
+@given(st.binary(max_size=200), st.integers(1, 40))
+def test_any_bytes_are_read(content: bytes, block_bytes: int) -> None:
+    """No content stops the scan or spoils the numbers of lines."""
+    needle = b"\nCUDA out of memory\n"
+    hits = list(Scanner(PATTERNS, max(block_bytes, 20)).hits(io.BytesIO(content + needle)))
+    assert (hits[-1].line, hits[-1].pattern.name) == (content.count(b"\n") + 2, "GPU out of memory")
+
+
+def test_a_line_without_end_is_cut() -> None:
+    """It fills no memory, and the lines behind it have their numbers."""
+    log = io.BytesIO(b"x" * 5_000_000 + b"\nKilled\n")
+    assert [hit.line for hit in Scanner(PATTERNS).hits(log)] == [2]
+
+
+def test_control_characters_of_logs_do_not_reach_the_terminal() -> None:
+    (hit,) = Scanner(PATTERNS).hits(io.BytesIO(b"\x1b[31mPermission denied\x1b[0m\xff\r\n"))
+    assert "\x1b" not in hit.text
+    assert "Permission denied" in hit.text
+
+
+def test_an_analysis_names_file_line_job_and_attempt(output: Path) -> None:
+    """Files of settings and files that are no logs are left out."""
+    found = analyze(output, PATTERNS)
+    (oom, memory) = sorted(found.as_dict()["errors"], key=lambda error: error["type"])
+    assert (oom["type"], oom["slurm_job_id"], oom["line"]) == ("Out of memory (OOM) kill", 99, 1)
+    assert memory["file"].endswith(f"{JOB}.e")
+    assert (memory["line"], memory["job_id"], memory["attempt_id"], memory["severity"]) == (2, 7, 2, "critical")
+    assert (found.workflow_id, found.files_scanned, found.files_with_errors) == (3, 4, 2)
+
+
+def test_many_alike_are_counted(output: Path) -> None:
+    (output / "job_stdio" / f"{JOB}.o").write_text("Connection refused\n" * 1000)
+    found = analyze(output, PATTERNS, job_id=7)
+    assert found.counts["Connection refused"] == 1000
+    shown = [finding for finding in found.findings if finding.hit.pattern.name == "Connection refused"]
+    assert (len(shown), shown[0].more) == (10, 990)
+
+
+def test_logs_of_several_workflows_are_not_mixed(output: Path) -> None:
+    (output / "job_stdio" / "job_wf4_j1_r1_a1.e").write_text("Killed\n")
+    with pytest.raises(UserError, match=r"several workflows, such as 3 and 4; name one with --workflow-id"):
+        analyze(output, PATTERNS)
+    assert dict(analyze(output, PATTERNS, workflow_id=4).counts) == {"Killed": 1}
+    assert bundle(output, output / "x.tar.gz", workflow_id=4).files == 1
+
+
+def test_pipes_and_links_to_folders_do_not_hold_an_analysis_up(output: Path) -> None:
+    os.mkfifo(output / "pipe.log")
+    (output / "again").symlink_to(output)
+    assert analyze(output, PATTERNS).files_scanned == 4
+
+
+# --- bundles --------------------------------------------------------------------------------------
+
+
+def test_a_bundle_is_analyzed_like_its_folder(output: Path, tmp_path: Path) -> None:
+    made = bundle(output, tmp_path, facts={"torc_version": "1"})
+    assert (made.path, made.workflow_id, made.files) == (str(tmp_path / "wf3.tar.gz"), 3, 5)
+    kinds = analyze(output, PATTERNS).counts
+    assert analyze(Path(made.path), PATTERNS).counts == kinds
+    with tarfile.open(made.path) as archive:
+        archive.extractall(tmp_path / "there", filter="data")
+    assert analyze(tmp_path / "there" / "wf3", PATTERNS).counts == kinds
+    metadata = json.loads((tmp_path / "there" / "wf3" / "bundle_metadata.json").read_text())
+    assert (metadata["workflow_ids"], metadata["torc_version"]) == ([3], "1")
+
+
+def test_a_bundle_hides_secrets_of_the_environment(output: Path, tmp_path: Path) -> None:
+    with tarfile.open(bundle(output, tmp_path).path) as archive:
+        log = archive.extractfile("wf3/slurm_env_wf3_sl99.log")
+        assert log is not None
+        assert log.read() == b"OOM=oom-kill\nMY_TOKEN=(hidden)\nTORC_API_URL=(hidden)\nA=b\n"
+
+
+def test_nothing_to_bundle_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there are no logs of workflow 9 in"):
+        bundle(tmp_path, tmp_path / "x.tar.gz", workflow_id=9)
+    with pytest.raises(UserError, match="there is no folder"):
+        bundle(tmp_path / "none", None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def archive_of(path: Path, *entries: tuple[str, bytes, Any]) -> Path:
+    """Write a tarball with these names, types and contents."""
+    with tarfile.open(path, "w:gz") as archive:
+        for name, kind, content in entries:
+            entry = tarfile.TarInfo(name)
+            entry.type = kind
+            if isinstance(content, bytes):
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+            else:
+                entry.linkname = content or ""
+                archive.addfile(entry)
+    return path
+
+
+def test_entries_that_lead_elsewhere_are_passed_over(tmp_path: Path) -> None:
+    """Nothing of a stranger's bundle is written or followed; what was left out is said."""
+    secret = tmp_path / "secret.log"
+    secret.write_text("Killed\n")
+    made = archive_of(
+        tmp_path / "evil.tar.gz",
+        ("../../outside.log", tarfile.REGTYPE, b"Killed\n"),
+        ("/absolute.log", tarfile.REGTYPE, b"Killed\n"),
+        ("link.log", tarfile.SYMTYPE, str(secret)),
+        ("hard.log", tarfile.LNKTYPE, str(secret)),
+        ("device.log", tarfile.CHRTYPE, None),
+        ("pipe.log", tarfile.FIFOTYPE, None),
+        ("wf3/job_wf3_j7_r1_a1.e", tarfile.REGTYPE, b"Killed\n"),
+    )
+    before = sorted(tmp_path.rglob("*"))
+    found = analyze(made, PATTERNS)
+    assert (found.files_scanned, dict(found.counts)) == (1, {"Killed": 1})
+    assert [name for name, _ in found.skipped] == [
+        "../../outside.log",
+        "/absolute.log",
+        "link.log",
+        "hard.log",
+        "device.log",
+        "pipe.log",
+    ]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_bundle_that_unfolds_to_too_much_is_refused(tmp_path: Path) -> None:
+    made = archive_of(tmp_path / "bomb.tar.gz", ("wf3/job_wf3_j1_r1_a1.o", tarfile.REGTYPE, bytes(2_000_000)))
+    assert made.stat().st_size < 10_000
+    with pytest.raises(UserError, match="unfolds to more than 1,000,000 bytes"):
+        analyze(made, PATTERNS, max_bytes=1_000_000)
+
+
+def test_a_header_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    made = archive_of(tmp_path / "header.tar.gz", ("x", tarfile.GNUTYPE_LONGNAME, b"x" * 1_000_000))
+    with pytest.raises(UserError, match="no bundle, or it is damaged: an entry has a header of 1,000,000 bytes"):
+        analyze(made, PATTERNS)
+
+
+@pytest.mark.parametrize("content", [b"", b"no tarball", b"\x1f\x8b\x08\x00garbage"])
+def test_what_is_no_bundle_is_said_to_be_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.tar.gz").write_bytes(content)
+    with pytest.raises(UserError, match=r"is no bundle, or it is damaged|holds no logs"):
+        analyze(tmp_path / "x.tar.gz", PATTERNS)
+
+
+def test_a_damaged_bundle_is_said_to_be_damaged(output: Path, tmp_path: Path) -> None:
+    (output / "big.log").write_bytes(os.urandom(300_000))
+    (output / "job_stdio" / f"{JOB}.o").write_bytes(os.urandom(300_000))
+    made = Path(bundle(output, tmp_path).path)
+    made.write_bytes(made.read_bytes()[:100_000])
+    with pytest.raises(UserError, match="is no bundle, or it is damaged"):
+        analyze(made, PATTERNS)
+
+
+# --- the commands ---------------------------------------------------------------------------------
+
+
+@pytest.mark.e2e
+def test_a_run_is_bundled_and_analyzed(torc: Any, server: str, work: Path) -> None:
+    """From a failed run to the hint, with a pattern of the project's own; the runner's log answers to grep."""
+    (work / "w.yaml").write_text("name: w\njobs:\n  - {name: bad, command: 'echo FROBNICATED; cat nosuch; exit 3'}\n")
+    env = {"TORC_API_URL": server}
+    wid = json.loads(torc("run", "w.yaml", "-f", "json", env=env).stdout)["workflow_id"]
+    (work / "torc_plugins").mkdir()
+    (work / "torc_plugins" / "mine.py").write_text(
+        "import re\nfrom torc_framework.api import LogPattern, hookimpl\n"
+        "@hookimpl\ndef torc_log_patterns():\n    return [LogPattern('Frob', re.compile('FROB'), hint='Frob less.')]\n"
+    )
+    done = torc("logs", "bundle", wid, "-o", "b.tar.gz", "-f", "json", env=env)
+    assert json.loads(done.stdout)["files"] == 3, done.stderr
+    found = json.loads(torc("logs", "analyze", "b.tar.gz", "-f", "json").stdout)
+    assert found["error_types"] == {"File not found": 1, "Frob": 1}
+    text = torc("logs", "analyze", "output").stdout
+    assert "Line 1: FROBNICATED" in text
+    assert "Frob: Frob less." in text
+    (log,) = (work / "output").glob("job_runner_*.log")
+    lines = log.read_text().splitlines()
+    assert any(re.search(f"Job started workflow_id={wid} .*job_id=.*attempt_id=1", line) for line in lines)
+    assert any(f"Job completed workflow_id={wid} " in line and "status=failed" in line for line in lines)
+    assert any("Job process completed" in line and "return_code=3" in line for line in lines)
+    assert all("run_id=1" in line and "compute_node_id=" in line for line in lines)
+    missing = torc("logs", "bundle", wid, "--output-dir", "elsewhere", env=env)
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+    assert "there is no folder elsewhere" in missing.stderr

@@ -1,0 +1,148 @@
+"""What trouble the logs of a run tell of."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+from attrs import Factory, define, evolve, frozen
+
+from torc_framework.errors import UserError
+from torc_framework.logs.names import LogName, read_name
+from torc_framework.logs.scan import Hit, Scanner, printable
+from torc_framework.logs.sources import MAX_BYTES, Source
+from torc_framework.models.sites import LogPattern
+
+MAX_SHOWN: Final = 10
+"""Lines of one type in one file that are kept; the others are counted."""
+MAX_FINDINGS: Final = 10_000
+"""Lines that are kept of all files."""
+_NOT_LOGS: Final = ("environment",)
+"""Kinds of files that hold settings, where the words of errors mean nothing."""
+
+
+@frozen
+class Finding:
+    """One line that tells of trouble.
+
+    Attributes:
+        more: Further lines of this type in this file that are not kept.
+    """
+
+    file: str
+    name: LogName
+    hit: Hit
+    more: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        pattern = self.hit.pattern
+        return {
+            "file": self.file,
+            "line": self.hit.line,
+            "text": self.hit.text,
+            "type": pattern.name,
+            "severity": pattern.severity.value,
+            "hint": pattern.hint,
+            "workflow_id": self.name.workflow_id,
+            "job_id": self.name.job_id,
+            "run_id": self.name.run_id,
+            "attempt_id": self.name.attempt_id,
+            "slurm_job_id": self.name.slurm_job_id,
+            "more": self.more,
+        }
+
+
+@define
+class Analysis:
+    """What was found.
+
+    Attributes:
+        counts: Lines by type, those that are not kept included.
+        skipped: What was not looked at, with the reason.
+    """
+
+    source: str
+    workflow_id: int | None
+    files_scanned: int = 0
+    files_with_errors: int = 0
+    findings: list[Finding] = Factory(list)
+    counts: Counter[str] = Factory(Counter)
+    skipped: list[tuple[str, str]] = Factory(list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "source": self.source,
+            "workflow_id": self.workflow_id,
+            "files_scanned": self.files_scanned,
+            "files_with_errors": self.files_with_errors,
+            "total_errors": self.counts.total(),
+            "error_types": dict(self.counts.most_common()),
+            "errors": [finding.as_dict() for finding in self.findings],
+            "skipped": [{"file": name, "reason": reason} for name, reason in self.skipped],
+        }
+
+
+def analyze(
+    place: Path,
+    patterns: Sequence[LogPattern],
+    *,
+    workflow_id: int | None = None,
+    job_id: int | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> Analysis:
+    """Look through the logs of a folder or a bundle.
+
+    Args:
+        patterns: What to look for; on a line the first that matches counts.
+        workflow_id: Only logs of this workflow; those whose names tell of none are looked at, too.
+        job_id: Only logs of this job.
+        max_bytes: Most bytes that a bundle may unfold to.
+
+    Raises:
+        UserError: there are no logs, or logs of several workflows and none was named.
+    """
+    source, scanner = Source(place, max_bytes), Scanner(patterns)
+    found = Analysis(str(place), workflow_id)
+    for path, log in source.files():
+        name = read_name(PurePath(path).name)
+        if name is None or name.kind in _NOT_LOGS or (job_id is not None and name.job_id != job_id):
+            continue
+        if name.workflow_id is not None and name.workflow_id != found.workflow_id:
+            if workflow_id is not None:
+                continue
+            if found.workflow_id is not None:
+                raise UserError(
+                    f"{place} holds logs of several workflows, such as {found.workflow_id} and {name.workflow_id}; "
+                    "name one with --workflow-id"
+                )
+            found.workflow_id = name.workflow_id
+        found.files_scanned += 1
+        _note(found, path, name, scanner.hits(log))
+    found.skipped = [(printable(path), reason) for path, reason in source.skipped]
+    if not found.files_scanned:
+        raise UserError(f"{place} holds no logs{_of(workflow_id, job_id)}; name the output folder of a run or a bundle")
+    return found
+
+
+def _of(workflow_id: int | None, job_id: int | None) -> str:
+    words = (("job", job_id), ("workflow", workflow_id))
+    return "".join(f" of {what} {id_}" for what, id_ in words if id_ is not None)
+
+
+def _note(found: Analysis, path: str, name: LogName, hits: Iterable[Hit]) -> None:
+    """Add what was found in one file."""
+    first: dict[str, int] = {}
+    seen: Counter[str] = Counter()
+    for hit in hits:
+        kind = hit.pattern.name
+        seen[kind] += 1
+        if seen[kind] <= MAX_SHOWN and len(found.findings) < MAX_FINDINGS:
+            found.findings.append(Finding(printable(path), name, hit))
+            first.setdefault(kind, len(found.findings) - 1)
+    for kind, position in first.items():
+        if (more := seen[kind] - MAX_SHOWN) > 0:
+            found.findings[position] = evolve(found.findings[position], more=more)
+    found.counts += seen
+    found.files_with_errors += bool(seen)
