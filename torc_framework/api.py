@@ -44,7 +44,7 @@ from torc_framework.models.exits import (
     render_return_code,
     signal_name,
 )
-from torc_framework.models.failures import Failure, FailureRule, RuleSchema
+from torc_framework.models.failures import MATCHER_RULE_KEYS, Failure, FailureRule, RuleSchema
 from torc_framework.models.recovery import (
     Ceiling,
     FailedJob,
@@ -115,6 +115,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "MATCHER_RULE_KEYS",
     "SYSEXITS",
     "ActionContext",
     "ActionType",

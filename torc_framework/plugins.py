@@ -27,16 +27,14 @@ from attrs import Factory, define, evolve, frozen
 
 from torc_framework import hookspecs
 from torc_framework.errors import PluginError, UnknownNameError, suggestion
-from torc_framework.executors import Executor, OptionFacts, options_of
+from torc_framework.executors import Executor
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
-from torc_framework.models.failures import Failure, FailureRule, RuleSchema
+from torc_framework.models.failures import CORE_RULE_KEYS, Failure, FailureRule, RuleSchema
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 from torc_framework.models.sites import ActionType, HpcProfile, LogPattern
 
 PROJECT_FOLDER: Final = "torc_plugins"
 """Folder beside a spec whose ``*.py`` files are plugins."""
-CORE_RULE_KEYS: Final = frozenset({"recovery_script", "max_retries"})
-"""Keys of failure rules that no plugin may own."""
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -330,13 +328,9 @@ class PluginManager:
                 return evolve(answer, decided_by=plugin)
         return None
 
-    def recovery_options(self) -> list[OptionFacts]:
-        """Return the options of recovery policies; the first of a name wins."""
-        found: dict[str, OptionFacts] = {}
-        for _, offered in self._all("torc_recovery_options", _checked(type)):
-            for facts in options_of(offered):
-                found.setdefault(facts.name, facts)
-        return list(found.values())
+    def recovery_options(self) -> list[type[Any]]:
+        """Return the classes of recovery policies' options, in the order of the plugins."""
+        return [offered for _, offered in self._all("torc_recovery_options", _checked(type))]
 
     def classify_pending(self, failures: Sequence[Failure], context: PendingContext) -> dict[int, PendingVerdict]:
         """Return verdicts on jobs that wait for one, by job id; the first plugin's counts."""

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from torc_framework.api import ActionContext, ExitClass, ExitObservation, ExitVerdict, Failure, TorcError
 from torc_framework.builtin.actions import torc_action_types
@@ -35,9 +36,30 @@ def test_rules_by_code(rule: dict[str, Any], code: int, answer: bool | None) -> 
     assert torc_match_failure(rule, failure(code)) is answer
 
 
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [
+        ({"exit_classes": ["user_error", "oom"]}, True),
+        ({"exit_classes": ["oom"]}, False),
+        ({"exit_classes": ["user_error"], "exit_codes": [3]}, True),
+        ({"exit_classes": ["user_error"], "exit_codes": [4]}, False),
+        ({"stderr_regex": "^retry me"}, True),
+        ({"stderr_regex": "never said"}, False),
+        ({"stderr_regex": "("}, False),
+        ({"stderr_regex": "^retry me", "match_all_exit_codes": True}, True),
+    ],
+)
+def test_rules_by_class_and_log(rule: dict[str, Any], answer: bool, tmp_path: Path) -> None:
+    """All keys of a rule must fit; a pattern that is none fits nothing."""
+    log = tmp_path / "a.e"
+    log.write_bytes(b"\xff\n" * 200_000 + b"retry me\n")
+    assert torc_match_failure(rule, evolve(failure(3), stderr_path=str(log))) is answer
+    assert torc_match_failure({"stderr_regex": "x"}, evolve(failure(3), stderr_path=str(tmp_path / "gone"))) is False
+
+
 def test_rule_keys_are_declared() -> None:
     """The spec's check accepts exactly these."""
-    assert set(torc_failure_rule_keys()) == {"exit_codes", "match_all_exit_codes"}
+    assert set(torc_failure_rule_keys()) == {"exit_codes", "match_all_exit_codes", "exit_classes", "stderr_regex"}
 
 
 def test_run_commands(tmp_path: Path) -> None:

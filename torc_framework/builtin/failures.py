@@ -1,20 +1,54 @@
-"""The built-in failure matcher: rules by exit code."""
+"""The built-in failure matcher: rules by return code, class of ending, and standard error."""
 
-from torc_framework.api import Failure, FailureRule, RuleSchema, hookimpl
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from torc_framework.api import MATCHER_RULE_KEYS, Failure, FailureRule, RuleSchema, hookimpl
+
+TAIL_BYTES: Final = 256 * 1024
+"""How much of the end of an attempt's standard error is looked through."""
 
 
 @hookimpl(trylast=True)
 def torc_failure_rule_keys() -> RuleSchema:
-    """Own ``exit_codes`` and ``match_all_exit_codes``."""
-    return {
-        "exit_codes": {"type": "array", "items": {"type": "integer"}, "description": "Return codes that it covers."},
-        "match_all_exit_codes": {"type": "boolean", "description": "It covers every return code but 0."},
-    }
+    """Own the keys of `MATCHER_RULE_KEYS`."""
+    return MATCHER_RULE_KEYS
 
 
 @hookimpl(trylast=True)
 def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | None:
-    """Match the return code; no opinion on rules without our keys."""
-    if "exit_codes" not in rule and "match_all_exit_codes" not in rule:
+    """Say whether all of our keys that a rule has fit; no opinion on rules without any."""
+    answers = []
+    if "exit_codes" in rule or "match_all_exit_codes" in rule:
+        codes = rule.get("exit_codes") or ()
+        answers.append(bool(rule.get("match_all_exit_codes")) or failure.return_code in codes)
+    if "exit_classes" in rule:
+        answers.append(failure.verdict.exit_class in (rule["exit_classes"] or ()))
+    if "stderr_regex" in rule:
+        answers.append(_is_in_stderr(rule["stderr_regex"], failure.stderr_path))
+    return all(answers) if answers else None
+
+
+def _is_in_stderr(pattern: Any, path: str | None) -> bool:
+    """Search the end of a log; a pattern that is none, or a log that cannot be read, fits nothing."""
+    compiled = _compiled(pattern) if isinstance(pattern, str) else None
+    if compiled is None or path is None:
+        return False
+    try:
+        with Path(path).open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+            text = log.read().decode(errors="replace")
+    except OSError:
+        return False
+    return compiled.search(text) is not None
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern, re.MULTILINE)
+    except re.error:
         return None
-    return bool(rule.get("match_all_exit_codes")) or failure.return_code in (rule.get("exit_codes") or ())

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from torc_framework.exits.facts import CaseError, Facts
 from torc_framework.exits.torc import class_of_result
-from torc_framework.models.failures import DEFAULT_MAX_RETRIES, FailureRule
+from torc_framework.models.failures import DEFAULT_MAX_DELAY_S, DEFAULT_MAX_RETRIES, FailureRule
 
 HANDLED: Final = frozenset({"failed", "terminated"})
 """Statuses that failure rules may answer."""
 _I32: Final = 2**31
+_HUGE: Final = 1e300
 
 
 def rules_in_order(rules: Sequence[FailureRule], return_code: int) -> list[FailureRule]:
@@ -38,6 +39,32 @@ def attempts_allowed(rule: FailureRule) -> int:
     """Return the attempts in all that a rule allows."""
     limit = rule.get("max_retries", DEFAULT_MAX_RETRIES)
     return limit if isinstance(limit, int) and not isinstance(limit, bool) else DEFAULT_MAX_RETRIES
+
+
+def retry_delay_s(rule: FailureRule, attempt_id: int, spread: float) -> float:
+    """Return how long a rule lets the attempt after ``attempt_id`` wait, seconds.
+
+    Args:
+        spread: -1 to 1: where in the range of the jitter.
+    """
+    first = _number(rule, "delay_seconds", 0.0)
+    most = _number(rule, "max_delay_seconds", DEFAULT_MAX_DELAY_S)
+    factor, jitter = _number(rule, "delay_factor", 1.0), min(_number(rule, "delay_jitter", 0.0), 1.0)
+    if first <= 0:
+        return 0.0
+    try:
+        wait = min(first * max(factor, 1.0) ** (attempt_id - 1), most)
+    except OverflowError:
+        wait = most
+    return min(wait * (1 + jitter * spread), most)
+
+
+def _number(rule: FailureRule, key: str, default: float) -> float:
+    """Return a number of a rule; what others stored may be none, and then counts as absent."""
+    value = rule.get(key)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _HUGE:
+        return float(value)
+    return default
 
 
 def problems_of(rule: Any) -> list[str]:

@@ -27,14 +27,16 @@ class RetryRequest:
     """Asks for another attempt instead of an end.
 
     Attributes:
-        max_attempts: Attempts in all that the matching rule allows; granted while ``attempt_id < max_attempts``.
+        max_attempts: Attempts in all that the matching rule allows, of the job's own or of the ending's class.
         hold: Hand the new attempt straight back to this runner, which has a recovery script to run first.
         reason: The rule that asked, for the event.
+        delay_s: Seconds that must pass before the new attempt may begin.
     """
 
     max_attempts: int
     hold: bool = False
     reason: str = ""
+    delay_s: float = 0.0
 
 
 @define
@@ -125,6 +127,7 @@ class ClaimedJob:
     Attributes:
         resources: What the job asks for; ``runtime_s`` is None unless the job names its own requirements.
         failure_rules: JSON text of its failure handler's rules.
+        is_early: It is handed out for its recovery script alone, to be given back: its wait is not over.
     """
 
     id: int
@@ -137,6 +140,7 @@ class ClaimedJob:
     supports_termination: bool = False
     failure_rules: str | None = None
     output_files: list[OutputFile] | None = None
+    is_early: bool = False
 
 
 @define
@@ -155,6 +159,7 @@ class ExchangeReply:
         actions_due: Actions that are due, besides those at the start and end of each worker.
         unfit: Ready jobs that exceed ``total``, when nothing was handed out and nothing else is live.
         counts: Jobs by status label, if wanted.
+        due_in_s: Seconds until the first job that waits before its next attempt may begin, if any does.
     """
 
     jobs: list[ClaimedJob] = Factory(list)
@@ -166,3 +171,4 @@ class ExchangeReply:
     actions_due: int = 0
     unfit: int = 0
     counts: dict[str, int] | None = None
+    due_in_s: float | None = None

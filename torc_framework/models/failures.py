@@ -1,11 +1,11 @@
 """A failed attempt, and the rules that may answer it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
-from torc_framework.models.exits import ExitObservation, ExitVerdict
+from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 
 
 @frozen
@@ -43,3 +43,64 @@ RuleSchema = Mapping[str, Mapping[str, Any]]
 
 DEFAULT_MAX_RETRIES = 3
 """``max_retries`` of a rule that names none (Torc, "FailureHandlerRuleSpec"): attempts in all."""
+
+MATCHER_RULE_KEYS: Final[RuleSchema] = {
+    "exit_codes": {
+        "type": "array",
+        "items": {"type": "integer"},
+        "description": "Return codes that it covers.",
+    },
+    "match_all_exit_codes": {"type": "boolean", "description": "It covers every return code but 0."},
+    "exit_classes": {
+        "type": "array",
+        "items": {"enum": [name.value for name in ExitClass if name is not ExitClass.SUCCESS]},
+        "description": "Classes of endings that it covers, such as `oom` or `preempted`.",
+    },
+    "stderr_regex": {
+        "type": "string",
+        "minLength": 1,
+        "format": "regex",
+        "description": "Regular expression that is found near the end of the attempt's standard error.",
+    },
+}
+"""Keys that say which failures a rule covers, of the built-in matcher; with several, all of them must fit."""
+CORE_RULE_KEYS: Final[RuleSchema] = {
+    "recovery_script": {
+        "type": ["string", "null"],
+        "minLength": 1,
+        "description": "Command that runs before the next attempt.",
+    },
+    "max_retries": {
+        "type": "integer",
+        "minimum": 0,
+        "default": DEFAULT_MAX_RETRIES,
+        "description": "Attempts in all.",
+    },
+    "delay_seconds": {"type": "number", "minimum": 0, "description": "Wait before the next attempt."},
+    "delay_factor": {
+        "type": "number",
+        "minimum": 1,
+        "default": 1,
+        "description": "What the wait is multiplied by for every further attempt.",
+    },
+    "delay_jitter": {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+        "default": 0,
+        "description": "Part of the wait by which it is made longer or shorter at random.",
+    },
+    "max_delay_seconds": {
+        "type": "number",
+        "minimum": 0,
+        "default": 3600,
+        "description": "Longest wait.",
+    },
+}
+"""Keys that say what is done about a failure; they belong to the core."""
+DEFAULT_MAX_DELAY_S: Final = 3600.0
+
+NOT_THE_JOBS_DOING: Final = frozenset(
+    {ExitClass.PREEMPTED, ExitClass.EVICTED, ExitClass.NODE_FAILURE, ExitClass.ORPHANED}
+)
+"""Classes of endings that cost a job none of its own attempts: each has a budget of its own."""

@@ -106,6 +106,7 @@ class JobRecord:
     failure_handler_id: int | None = _field(None, "Rules for its failures.")
     attempt_id: int = _field(1, "Number of its present attempt.", Access.SERVER)
     executor: str | None = _field(None, "Executor that must run it; None is the runner's own.", ours=True)
+    not_before: str | None = _field(None, "When its next attempt may begin, UTC.", Access.SERVER, ours=True)
 
 
 @define

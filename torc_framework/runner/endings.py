@@ -1,13 +1,14 @@
 """What follows from the end of an attempt: what it is called, the job's status, whether it runs again."""
 
 import json
+import random
 import time
 from typing import Any, Final, Protocol
 
 from attrs import evolve, fields, frozen
 
 from torc_framework.exits.endings import exit_return_code, status_of
-from torc_framework.exits.handlers import HANDLED, attempts_allowed, rules_in_order
+from torc_framework.exits.handlers import HANDLED, attempts_allowed, retry_delay_s, rules_in_order
 from torc_framework.models.exchange import EndedReport, RetryRequest
 from torc_framework.models.exits import ExitObservation, ExitVerdict, StopReason
 from torc_framework.models.failures import Failure, FailureRule
@@ -103,7 +104,10 @@ class Coroner:
             return None
         script: str | None = rule.get("recovery_script")
         report.retry = RetryRequest(
-            attempts_allowed(rule), hold=script is not None, reason=f"failure rule {json.dumps(rule)}"
+            attempts_allowed(rule),
+            hold=script is not None,
+            reason=f"failure rule {json.dumps(rule)}",
+            delay_s=retry_delay_s(rule, item.key.attempt_id, random.uniform(-1, 1)),
         )
         return script
 

@@ -77,7 +77,7 @@ class Hot:
         deadline = asyncio.get_running_loop().time() + min(wanted.wait_s, MAX_WAIT_S)
         with self._room.wait(workflow_id, wanted.compute_node_id, wanted.seq) as waiter:
             reply = await self._exchange(caller, workflow_id, wanted)
-            while not _tells(reply) and await self._woken(waiter, deadline):
+            while not _tells(reply) and await self._woken(waiter, deadline, reply.due_in_s):
                 if await request.is_disconnected():
                     break  # nobody would hear of the jobs
                 if await self._is_worth_asking(workflow_id, wanted.run_id):
@@ -85,13 +85,14 @@ class Hot:
         _note(request, wanted, reply)
         return answer(reply)
 
-    async def _woken(self, waiter: Waiter, deadline: float) -> bool:
-        """Wait; say whether there may be news."""
-        left = deadline - asyncio.get_running_loop().time()
+    async def _woken(self, waiter: Waiter, deadline: float, due_in_s: float | None) -> bool:
+        """Wait; say whether there may be news: somebody woke us, or a job's wait is over."""
+        left = max(0.0, deadline - asyncio.get_running_loop().time())
+        is_due_first = due_in_s is not None and due_in_s < left
         try:
-            await asyncio.wait_for(waiter.wake.wait(), max(0.0, left))
+            await asyncio.wait_for(waiter.wake.wait(), due_in_s if is_due_first else left)
         except TimeoutError:
-            return False
+            return is_due_first
         waiter.wake.clear()
         return not waiter.is_over
 

@@ -111,11 +111,14 @@ def _explain(value: Any, schema: Schema, path: SpecPath, problems: Problems) -> 
 
 def _validator(schema: Schema) -> Any:
     """Return a validator for which 1.0 is no whole number, as nowhere else here."""
-    from jsonschema import Draft202012Validator
+    from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.validators import extend
 
     strict = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    return extend(Draft202012Validator, type_checker=strict)(schema)  # type: ignore[no-untyped-call]
+    formats = FormatChecker(("regex",))
+    return extend(Draft202012Validator, type_checker=strict)(  # type: ignore[no-untyped-call]
+        schema, format_checker=formats
+    )
 
 
 def _findings(error: Any, path: SpecPath) -> Iterator[Finding]:
@@ -144,6 +147,7 @@ def _expected(keyword: str, wanted: Any) -> str:
         kinds = [wanted] if isinstance(wanted, str) else [kind for kind in wanted if kind != "null"]
         return " or ".join(_TYPE_NAMES[kind] for kind in kinds)
     words = {
+        "format": {"regex": "a regular expression"}.get(str(wanted), str(wanted)),
         "minimum": f"{wanted} or more",
         "maximum": f"{wanted} or less",
         "minLength": "text that is not empty" if wanted == 1 else f"at least {wanted} characters",

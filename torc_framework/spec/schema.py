@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from torc_framework.models.failures import DEFAULT_MAX_RETRIES, RuleSchema
+from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
 from torc_framework.spec.model import WorkflowSpec
 from torc_framework.spec.options import LoadOptions
 
@@ -17,14 +17,6 @@ Schema = dict[str, Any]
 VARIANTS: Final = "x-variants"
 """Keyword of ours: ``{"by": KEY, "schemas": {VALUE: SCHEMA}}`` is the schema of objects whose KEY is VALUE."""
 
-BUILTIN_RULE_KEYS: Final[RuleSchema] = {
-    "exit_codes": {"type": "array", "items": {"type": "integer"}},
-    "match_all_exit_codes": {"type": "boolean"},
-}
-CORE_RULE_KEYS: Final[RuleSchema] = {
-    "recovery_script": {"type": ["string", "null"], "minLength": 1},
-    "max_retries": {"type": "integer", "minimum": 0, "default": DEFAULT_MAX_RETRIES},
-}
 BUILTIN_ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "run_commands": ("commands",),
     "schedule_nodes": (
@@ -53,7 +45,7 @@ def workflow_schema(options: LoadOptions) -> Schema:
 
 def rule_schema(options: LoadOptions) -> Schema:
     """Return the schema of one rule of a failure handler."""
-    keys = BUILTIN_RULE_KEYS if options.rule_keys is None else options.rule_keys
+    keys = MATCHER_RULE_KEYS if options.rule_keys is None else options.rule_keys
     properties = {key: dict(fragment) for key, fragment in {**keys, **CORE_RULE_KEYS}.items()}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 

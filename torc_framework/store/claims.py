@@ -6,7 +6,7 @@ job that has to wait for room does not hide smaller ones behind it.
 """
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -16,6 +16,7 @@ from attrs import frozen
 from torc_framework.models.exchange import ClaimedJob, OutputFile
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
+from torc_framework.store.events import utc_text
 from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, SORT_KEYS
 from torc_framework.store.sql import Row, Statement, Tx, first, ids_param, number, param
 from torc_framework.store.tables import FAILURE_HANDLER, FILE, JOB, JOB_OUTPUT_FILE, RESOURCE_REQUIREMENTS
@@ -48,6 +49,14 @@ _MATCHING_SCHEDULER: Final = Statement(
     "scheduler",
     "limit",
 )
+_DELAYED = Statement(
+    sa.select(JOB.c.id, JOB.c.not_before).where(
+        JOB.c.workflow_id == param("workflow"), JOB.c.not_before.is_not(None), JOB.c.not_before > param("now")
+    ),
+    "workflow",
+    "now",
+)
+_DELAY = Statement(sa.update(JOB).where(JOB.c.id == param("job")).values(not_before=param("moment")), "moment", "job")
 _COUNT = Statement(sa.select(sa.func.count()).where(_OF_REQUIREMENTS), "workflow", "requirements")
 _REQUIREMENTS = Statement(
     sa.select(
@@ -175,6 +184,16 @@ def fits(requirements: Requirements, offer: Offer) -> bool:
     return offer.free is None or requirements.resources.fits(offer.total or offer.free)
 
 
+def delayed(tx: Tx, workflow_id: int) -> dict[int, str]:
+    """Return the jobs that have to wait before their next attempt, and until when."""
+    return {row[0]: row[1] for row in tx.rows(_DELAYED, workflow_id, utc_text())}
+
+
+def delay(tx: Tx, until: Mapping[int, float]) -> None:
+    """Let jobs wait until these times, seconds since the epoch; whoever claims one ends its wait."""
+    tx.run_each(_DELAY, [(utc_text(moment), job_id) for job_id, moment in until.items()])
+
+
 def choose(tx: Tx, workflow_id: int, offer: Offer) -> list[int]:
     """Return the ids of ready jobs for this runner, best first; claims nothing."""
     if offer.slots + offer.ahead <= 0:
@@ -182,13 +201,15 @@ def choose(tx: Tx, workflow_id: int, offer: Offer) -> list[int]:
     fitting = [requirements for requirements in ready_requirements(tx, workflow_id) if fits(requirements, offer)]
     if not fitting:
         return []
-    wanted = offer.slots + offer.ahead
+    early = delayed(tx, workflow_id)
+    wanted = offer.slots + offer.ahead + len(early)
 
     def matching(requirements: int) -> list[Row]:
-        return tx.rows(_MATCHING_SCHEDULER, workflow_id, requirements, offer.scheduler_config_id, wanted)
+        rows = tx.rows(_MATCHING_SCHEDULER, workflow_id, requirements, offer.scheduler_config_id, wanted)
+        return [row for row in rows if row[0] not in early]
 
     def every(requirements: int) -> list[Row]:
-        return tx.rows(_ANY_SCHEDULER, workflow_id, requirements, wanted)
+        return [row for row in tx.rows(_ANY_SCHEDULER, workflow_id, requirements, wanted) if row[0] not in early]
 
     queues = [_Queue(requirements, matching) for requirements in fitting]
     if not offer.strict_scheduler_match and all(queue.head() is None for queue in queues):

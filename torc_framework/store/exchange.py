@@ -1,6 +1,8 @@
 """The conversation with a runner: reports in, jobs out, one transaction."""
 
+import time
 from collections.abc import Sequence
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -109,22 +111,32 @@ def _answer(now: Conversation, request: ExchangeRequest, sort_method: str | None
     offer = _offer(request, sort_method)
     if not now.is_canceled:
         transitions.claimed(now.tx, now.node_id, now.held)
+        claims.delay(now.tx, {job_id: now.delayed[job_id] for job_id in now.held if job_id in now.delayed})
         reply.held = now.held
         chosen = claims.choose(now.tx, now.workflow_id, offer)
         transitions.claimed(now.tx, now.node_id, chosen)
         again = _missing(now, request.holding, {*now.held, *chosen})
         handed = [*now.held, *again, *chosen]
         reply.jobs = claims.describe(now.tx, handed)
+        for job in reply.jobs:
+            job.is_early = job.id in now.delayed
         if again or len(chosen) < offer.slots + offer.ahead:  # nothing else is left to do meanwhile
             in_hand = [job_id for job_id in now.continued if now.jobs[job_id].status in LIVE]
             reply.following = succession.following(now.tx, [*handed, *in_hand])
     if not reply.jobs:
         reply.is_complete = is_finished(now.tx, now.workflow_id)
+        reply.due_in_s = _due_in_s(now)
         if offer.free is not None and not reply.is_complete and not now.tx.value(_LIVE, now.workflow_id):
             reply.unfit = claims.count_unfit(now.tx, now.workflow_id, offer)
     if request.want_counts:
         reply.counts = job_counts(now.tx, now.workflow_id)
     return reply
+
+
+def _due_in_s(now: Conversation) -> float | None:
+    """Return the seconds until the first wait before an attempt is over, None if there is no such wait."""
+    first = min(claims.delayed(now.tx, now.workflow_id).values(), default=None)
+    return None if first is None else max(0.0, datetime.fromisoformat(first).timestamp() - time.time())
 
 
 def _offer(request: ExchangeRequest, sort_method: str | None) -> claims.Offer:

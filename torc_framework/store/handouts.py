@@ -13,7 +13,7 @@ from torc_framework.models.resources import format_duration
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store import tables as t
 from torc_framework.store import transitions
-from torc_framework.store.claims import Offer, choose, ready_requirements
+from torc_framework.store.claims import Offer, choose, delayed, ready_requirements
 from torc_framework.store.requirements import check_sort_method
 from torc_framework.store.runs import status
 from torc_framework.store.sql import Statement, Tx, first, ids_param, number, param
@@ -76,8 +76,11 @@ def claim_next(tx: Tx, workflow_id: int, limit: int) -> ClaimedJobs:
     """
     if status(tx, workflow_id).is_canceled:
         return ClaimedJobs([], CANCELED)
-    by_requirements = (tx.rows(_FIRST_OF, workflow_id, r.id, limit) for r in ready_requirements(tx, workflow_id))
-    return _hand_out(tx, heapq.nsmallest(limit, (row[0] for row in chain.from_iterable(by_requirements))))
+    early = delayed(tx, workflow_id)
+    most = limit + len(early)
+    by_requirements = (tx.rows(_FIRST_OF, workflow_id, r.id, most) for r in ready_requirements(tx, workflow_id))
+    ready = (row[0] for row in chain.from_iterable(by_requirements) if row[0] not in early)
+    return _hand_out(tx, heapq.nsmallest(limit, ready))
 
 
 def _hand_out(tx: Tx, job_ids: Sequence[int]) -> ClaimedJobs:

@@ -6,6 +6,7 @@ is started or given back only in the name of the runner that holds it, or when t
 a late copy must not take a job from the runner that has it now.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,13 +16,17 @@ from attrs import Factory, define, evolve
 
 from torc_framework.models.exchange import EndedReport, StartedReport
 from torc_framework.models.exits import ORPHANED_RETURN_CODE, ExitClass
+from torc_framework.models.failures import NOT_THE_JOBS_DOING
 from torc_framework.models.statuses import END, LIVE, UNBLOCKING, JobStatus
 from torc_framework.store import transitions
+from torc_framework.store.claims import delay
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import EventLog, utc_text
 from torc_framework.store.sql import Row, Statement, Tx, ids_param, insertion, param
 from torc_framework.store.tables import COMPUTE_NODE, FILE, JOB, RESULT
 
+MAX_DELAY_S: Final = 366 * 86_400.0
+"""Longest wait between attempts, whatever a report asks for."""
 MAX_LOST_ATTEMPTS: Final = 3
 """Lost attempts after which a job fails, if the report names no other number."""
 
@@ -44,13 +49,13 @@ _RECORDED = Statement(
     ),
     "run",
 )
-_LOST_BEFORE = Statement(
-    sa.select(sa.func.count()).where(
-        RESULT.c.job_id == param("job"), RESULT.c.run_id == param("run"), RESULT.c.exit_class == param("exit_class")
+_CLASSES_BEFORE = Statement(
+    sa.select(RESULT.c.exit_class).where(
+        RESULT.c.job_id == param("job"), RESULT.c.run_id == param("run"), RESULT.c.attempt_id < param("attempt")
     ),
     "job",
     "run",
-    "exit_class",
+    "attempt",
 )
 _FORGET = Statement(
     sa.delete(RESULT).where(
@@ -124,6 +129,7 @@ class Conversation:
     endings: dict[int, bool] = Factory(dict)
     ready: list[int] = Factory(list)
     held: list[int] = Factory(list)
+    delayed: dict[int, float] = Factory(dict)
     continued: list[int] = Factory(list)
 
 
@@ -183,6 +189,7 @@ def take_ended(now: Conversation, reports: Sequence[EndedReport]) -> None:
     transitions.attempt_ended(now.tx, outcomes.ended)
     transitions.attempt_retried(now.tx, outcomes.retried)
     transitions.attempt_lost(now.tx, outcomes.lost)
+    delay(now.tx, now.delayed)
     mtimes = [(m, f, now.workflow_id) for r in reports if r.file_mtimes for f, m in r.file_mtimes.items()]
     now.tx.run_each(_MTIME, mtimes)
 
@@ -259,15 +266,24 @@ def _run_again(now: Conversation, job: ReportedJob, report: EndedReport) -> None
     now.ready.append(job.id)
     if report.retry is not None and report.retry.hold and not report.lost:
         now.held.append(job.id)
+    if report.retry is not None and report.retry.delay_s > 0:
+        now.delayed[job.id] = time.time() + min(report.retry.delay_s, MAX_DELAY_S)
     job.attempt_id += 1
     job.status = JobStatus.READY
 
 
 def _gets_another(now: Conversation, job: ReportedJob, report: EndedReport) -> bool:
-    if report.lost:
-        limit = report.retry.max_attempts if report.retry else MAX_LOST_ATTEMPTS
-        return int(now.tx.value(_LOST_BEFORE, job.id, now.run_id, str(ExitClass.ORPHANED))) + 1 < limit
-    return report.retry is not None and job.attempt_id < report.retry.max_attempts
+    """Say whether the budget of this ending allows another attempt.
+
+    Endings that are not the job's doing have a budget for each class; all others share the job's own.
+    """
+    if report.retry is None and not report.lost:
+        return False
+    limit = report.retry.max_attempts if report.retry else MAX_LOST_ATTEMPTS
+    before = [row[0] for row in now.tx.rows(_CLASSES_BEFORE, job.id, now.run_id, job.attempt_id)]
+    if report.exit_class in NOT_THE_JOBS_DOING:
+        return before.count(report.exit_class) + 1 < limit
+    return job.attempt_id - sum(name in NOT_THE_JOBS_DOING for name in before) < limit
 
 
 def _end_status(label: str) -> JobStatus:

@@ -83,6 +83,7 @@ def _named() -> sa.UniqueConstraint:
 
 
 _IS_HELD: Final = "active_compute_node_id IS NOT NULL"
+_IS_DELAYED: Final = "not_before IS NOT NULL"
 _IS_CHANGED: Final = "input_hash IS NOT NULL"
 _NO_ROWID: Final = {"sqlite_with_rowid": False}
 
@@ -198,6 +199,9 @@ class Job(Base, table=True):
             postgresql_where=sa.text(_IS_HELD),
         ),
         sa.Index(
+            "ix_job_by_delay", "workflow_id", sqlite_where=sa.text(_IS_DELAYED), postgresql_where=sa.text(_IS_DELAYED)
+        ),
+        sa.Index(
             "ix_job_by_change", "workflow_id", sqlite_where=sa.text(_IS_CHANGED), postgresql_where=sa.text(_IS_CHANGED)
         ),
     )
@@ -214,6 +218,7 @@ class Job(Base, table=True):
     failure_handler_id: int | None = None
     attempt_id: int = _own(1)
     executor: str | None = None
+    not_before: str | None = None
     blockers: int = _own(0)
     """Dependencies and groups that are not over."""
     failed_blockers: int = _own(0)

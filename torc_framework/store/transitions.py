@@ -15,8 +15,9 @@ from torc_framework.store.sql import Statement, Tx, ids_param, number, numbers, 
 from torc_framework.store.tables import JOB
 
 NO_NODE: Final = {"active_compute_node_id": sa.null()}
-_FRESH: Final = {**NO_NODE, "attempt_id": number(1), "ended_badly": number(0), "result_id": sa.null()}
-_NEXT_ATTEMPT: Final = {"attempt_id": JOB.c.attempt_id + number(1), "ended_badly": number(0), "result_id": sa.null()}
+_UNTRIED: Final = {"ended_badly": number(0), "result_id": sa.null(), "not_before": sa.null()}
+_FRESH: Final = {**NO_NODE, **_UNTRIED, "attempt_id": number(1)}
+_NEXT_ATTEMPT: Final = {**_UNTRIED, "attempt_id": JOB.c.attempt_id + number(1)}
 
 
 def _change(name: str, *where: sa.ColumnElement[bool], status: Any = None, **values: Any) -> sa.Update:
@@ -32,7 +33,7 @@ _THESE: Final = JOB.c.id.in_(ids_param())
 _ALL: Final = JOB.c.workflow_id == param("workflow")
 
 _FOUND_BLOCKED = Statement(_change("found_blocked", _THESE, **_FRESH))
-_RUN_AGAIN: Final = {**NO_NODE, "ended_badly": number(0), "result_id": sa.null()}
+_RUN_AGAIN: Final = {**NO_NODE, **_UNTRIED}
 _FOUND_READY = Statement(
     _change("found_ready", _ALL, JOB.c.blockers == number(0), JOB.c.status != number(JobStatus.READY), **_RUN_AGAIN),
     "workflow",
@@ -54,7 +55,9 @@ _ALL_FOUND_BLOCKED = Statement(
 )
 _UNBLOCKED = Statement(_change("unblocked", _THESE))
 _BLOCKER_FAILED = Statement(_change("blocker_failed", _THESE, ended_badly=number(1)))
-_CLAIMED = Statement(_change("claimed", _THIS, active_compute_node_id=param("node")), "node", "job")
+_CLAIMED = Statement(
+    _change("claimed", _THIS, active_compute_node_id=param("node"), not_before=sa.null()), "node", "job"
+)
 _RELEASED = Statement(_change("released", _THIS, **NO_NODE), "job")
 _STARTED = Statement(_change("attempt_started", _THIS, active_compute_node_id=param("node")), "node", "job")
 _ENDED = Statement(
