@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from attrs import frozen
+from attrs import evolve, frozen
 
 from torc_framework.cli.specs import modified, refuse_missing
 from torc_framework.client import TorcClient
@@ -66,17 +66,21 @@ def _missing_user_data(client: TorcClient, workflow_id: int) -> list[str]:
     return [record.name for record in records if record.id in wanted]
 
 
-def begin_run(client: TorcClient, workflow_id: int, *, force: bool = False) -> WorkflowStatusRecord:
+def begin_run(
+    client: TorcClient, workflow_id: int, around: Surroundings | None = None, *, force: bool = False
+) -> WorkflowStatusRecord:
     """Reset a workflow, count its run up and make it ready.
 
     Args:
+        around: What was found by whoever has looked already.
         force: Also with input files or user data missing, and with jobs in a runner's hands.
 
     Raises:
         UserError: input files or user data are missing.
     """
-    around = look_around(client, workflow_id)
-    around.refuse(force=force)
+    if around is None:
+        around = look_around(client, workflow_id)
+        around.refuse(force=force)
     there = {file_id: mtime for file_id, mtime in around.mtimes.items() if mtime is not None}
     return client.begin_run(workflow_id, file_mtimes=there, force=force)
 
@@ -105,8 +109,8 @@ def stale_outputs(client: TorcClient, workflow_id: int, around: Surroundings) ->
     return [path for path in paths if not Path(path).is_dir()]
 
 
-def remove(paths: Sequence[str]) -> None:
-    """Delete files.
+def remove(paths: Sequence[str], around: Surroundings) -> Surroundings:
+    """Delete files; return what is left.
 
     Raises:
         UserError: one cannot be deleted.
@@ -116,3 +120,5 @@ def remove(paths: Sequence[str]) -> None:
             Path(path).unlink(missing_ok=True)
         except OSError as error:
             raise UserError(f"cannot delete output file {path}: {error.strerror}; no run was begun") from None
+    gone = {file.id for file in around.files if file.path in set(paths)}
+    return evolve(around, mtimes={file_id: None if file_id in gone else at for file_id, at in around.mtimes.items()})

@@ -78,8 +78,8 @@ def initialize(
     if outputs or not session.client.is_uninitialized(chosen):
         question = f"Reset all jobs of workflow {chosen}{_deleted(outputs, 'will be')}?"
         confirm(question, assume_yes=no_prompts or session.wants_json)
-    begin.remove(outputs)
-    record = begin.begin_run(session.client, chosen, force=force)
+    around = begin.remove(outputs, around)
+    record = begin.begin_run(session.client, chosen, around, force=force)
     text = f"Initialized workflow {chosen}, run {record.run_id}" + _deleted(outputs, "were")
     say(session, text, workflow_id=chosen, run_id=record.run_id, deleted_output_files=outputs)
 
@@ -154,8 +154,8 @@ def reset_status(
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
-    if then_reinitialize:
-        look_around(session.client, chosen).refuse(force=force)
+    if then_reinitialize and not force:
+        look_around(session.client, chosen).refuse()
     which = "failed jobs, and what follows them," if failed_only else "all jobs"
     confirm(f"Reset the status of {which} of workflow {chosen}?", assume_yes=no_prompts or session.wants_json)
     session.client.reset_status(chosen, force=force)

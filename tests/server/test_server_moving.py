@@ -1,0 +1,75 @@
+"""Reinitialize, export and import over HTTP."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from people import Person, password_of, write_users
+from server_child import ServerChild
+
+
+def test_reinitialize(api: Any) -> None:
+    """Tells what ran again and why; a dry run only tells; what is no time is refused."""
+    wid = api.planned(2, [[1, 0]])
+    first, second = api.ok("GET", f"/workflows/{wid}/job_ids")["job_ids"]
+    node = {"hostname": "h", "pid": 1, "start_time": "2026-01-01T00:00:00Z", "num_cpus": 1, "memory_gb": 1.0}
+    more = {"num_gpus": 0, "num_nodes": 1, "is_active": True, "compute_node_type": "local"}
+    runner = api.ok("POST", "/compute_nodes", {"workflow_id": wid, **node, **more})["id"]
+    result = {"workflow_id": wid, "run_id": 1, "compute_node_id": runner, "return_code": 0, "exec_time_minutes": 0.1}
+    ended = {"completion_time": "2026-01-01T00:00:00Z", "status": "completed"}
+    for job in (first, second):
+        api.ok("POST", f"/jobs/{job}/complete_job/completed/1", {"job_id": job, **result, **ended})
+    assert api.call("PUT", f"/jobs/{first}", {"name": "other"}).status == 422
+    api.ok("PUT", f"/jobs/{first}", {"command": "better"})
+    path = f"/workflows/{wid}/reinitialize"
+    told = api.ok("POST", path, {"dry_run": True})
+    assert (told["run_id"], told["job_count"]) == (1, 2)
+    assert api.ok("GET", f"/workflows/{wid}/job_counts")["counts"] == {"completed": 2}
+    done = api.ok("POST", path, {})
+    assert done == {**told, "run_id": 2, "dry_run": False}
+    assert [(job["cause"], job["depends_on_job_id"]) for job in done["jobs"]] == [
+        ("command", None),
+        ("dependency", first),
+    ]
+    assert api.ok("GET", f"/workflows/{wid}/job_counts")["counts"] == {"ready": 1, "blocked": 1}
+    assert "file_mtimes" in api.call("POST", path, {"file_mtimes": {"1": "noon"}}).message
+    assert api.call("POST", "/workflows/999999/reinitialize", {}).status == 404
+
+
+def test_export_and_import(api: Any) -> None:
+    """The answer of one is the body of the other; what does not fit is told with its place."""
+    wid = api.planned(3, [[1, 0], [2, 0]])
+    document = api.ok("GET", f"/workflows/{wid}/export", include_results=True, include_events=True)
+    made = api.ok("POST", "/workflows/import", document)
+    assert (made["jobs"], made["user"], made["events"]) == (3, "u", len(document["events"]))
+    counts = api.ok("GET", f"/workflows/{made['workflow_id']}/job_counts")["counts"]
+    assert counts == {"uninitialized": 3}
+    total = api.ok("GET", "/workflows")["total_count"]
+    wrong = api.call("POST", "/workflows/import", {**document, "jobs": [{"name": "j"}]})
+    assert (wrong.status, "$.jobs[0]" in wrong.message) == (400, True)
+    wrong = api.call("POST", "/workflows/import", {**document, "export_version": "0.9"})
+    assert (wrong.status, wrong.message) == (422, "export_version is '0.9'; this server reads '1.0'")
+    assert api.call("POST", "/workflows/import", []).status == 400
+    assert api.ok("GET", "/workflows")["total_count"] == total
+    assert api.call("GET", "/workflows/999999/export").status == 404
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Iterator[tuple[Person, Person]]:
+    """Two people on a server that keeps them apart."""
+    users = write_users(tmp_path / "htpasswd", ["alice", "bob"])
+    flags = ("--auth-file", str(users), "--enforce-access-control", "--log-level", "error")
+    with ServerChild(tmp_path, *flags) as child:
+        alice, bob = (Person(child.url, name, password_of(name)) for name in ("alice", "bob"))
+        yield alice, bob
+
+
+def test_the_new_owner_is_the_caller(people: tuple[Person, Person]) -> None:
+    """Whatever the document says; and only those who may see a workflow can take it along."""
+    alice, bob = people
+    wid = alice.ok("POST", "/workflows", {"name": "w", "user": "alice"})["id"]
+    assert bob.call("GET", f"/workflows/{wid}/export").status == 403
+    document = alice.ok("GET", f"/workflows/{wid}/export")
+    assert bob.ok("POST", "/workflows/import", document)["user"] == "bob"
+    assert [workflow["user"] for workflow in bob.ok("GET", "/workflows")["items"]] == ["bob"]
