@@ -1,0 +1,134 @@
+"""Hypothesis strategies for what plugins are asked about: any observation, failure or failed job that there can be."""
+
+from typing import Any, Final
+
+from attrs import evolve
+from hypothesis import strategies as st
+
+from torc_framework.api import (
+    Ceiling,
+    ExitClass,
+    ExitObservation,
+    ExitVerdict,
+    FailedJob,
+    Failure,
+    StopReason,
+    render_return_code,
+)
+
+WORDS: Final = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+"""Any short text that a scheduler or a person may give."""
+SCHEDULER_WORDS: Final = st.sampled_from(
+    [
+        *("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "CANCELLED by 1000"),
+        *(
+            "BOOT_FAIL",
+            "DEADLINE",
+            "Succeeded",
+            "Failed",
+            "OOMKilled",
+            "Evicted",
+            "ImagePullBackOff",
+            "FAILED_PREEMPTED",
+        ),
+    ]
+)
+"""Words that batch systems and clusters use."""
+SIGNALS: Final = st.integers(1, 64)
+SIZES: Final = st.integers(0, 2**50)
+TIMES: Final = st.floats(0, 2**34, allow_nan=False)
+JSON_VALUES: Final[st.SearchStrategy[Any]] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def observations(draw: st.DrawFn, executors: st.SearchStrategy[str] | None = None) -> ExitObservation:
+    """Any ending that can be seen: not only the likely ones."""
+    ended_by_signal = draw(st.booleans())
+    return ExitObservation(
+        draw(executors or st.sampled_from(["local", "slurm", "k8s", "ssh", "elsewhere"])),
+        exit_code=None
+        if ended_by_signal
+        else draw(st.none() | st.sampled_from([0, 1, 137, 143, 255]) | st.integers(0, 255)),
+        signal=draw(st.none() | SIGNALS) if ended_by_signal else None,
+        core_dumped=draw(st.booleans()),
+        started_at=draw(st.none() | TIMES),
+        ended_at=draw(st.none() | TIMES),
+        stop_reason=draw(st.none() | st.sampled_from(StopReason)),
+        stop_forced=draw(st.booleans()),
+        launch_error=draw(st.none() | WORDS),
+        lost=draw(st.sampled_from([False, False, False, True])),
+        missing_outputs=tuple(draw(st.lists(WORDS, max_size=3))),
+        scheduler_state=draw(st.none() | SCHEDULER_WORDS | WORDS),
+        scheduler_reason=draw(st.none() | SCHEDULER_WORDS | WORDS),
+        peak_memory_bytes=draw(st.none() | SIZES),
+        cpu_time_s=draw(st.none() | TIMES),
+        memory_limit_bytes=draw(st.none() | SIZES),
+        runtime_limit_s=draw(st.none() | TIMES),
+        raw=draw(st.dictionaries(WORDS, JSON_VALUES, max_size=3)),
+    )
+
+
+@st.composite
+def plain_observations(draw: st.DrawFn, executor: str = "local") -> ExitObservation:
+    """Endings as a program of its own makes them: a code, or a signal."""
+    code = draw(st.none() | st.integers(0, 255))
+    number = draw(SIGNALS) if code is None else None
+    return ExitObservation(executor, exit_code=code, signal=number, started_at=1.0, ended_at=draw(st.floats(1, 10**6)))
+
+
+VERDICTS: Final = st.builds(
+    ExitVerdict,
+    exit_class=st.sampled_from([name for name in ExitClass if name is not ExitClass.SUCCESS]),
+    reason=WORDS,
+    confidence=st.floats(0, 1),
+)
+"""Any verdict on a failure."""
+
+
+@st.composite
+def failures(draw: st.DrawFn) -> Failure:
+    """Any failed attempt."""
+    seen = draw(observations())
+    return Failure(
+        workflow_id=draw(st.integers(1, 2**31)),
+        job_id=draw(st.integers(1, 2**31)),
+        job_name=draw(WORDS),
+        attempt_id=draw(st.integers(1, 100)),
+        return_code=render_return_code(seen),
+        observation=seen,
+        verdict=draw(VERDICTS),
+        stderr_path=draw(st.sampled_from([None, "/nowhere/job_stdio/job.e"])),
+    )
+
+
+@st.composite
+def failed_jobs(draw: st.DrawFn, settings: dict[str, Any] | None = None) -> FailedJob:
+    """Any failed job that a recovery policy may be asked about: limits seen are those asked for."""
+    memory = draw(st.sampled_from([1 << 20, 1 << 30, 3 << 30]) | st.integers(1, 2**46))
+    runtime = draw(st.sampled_from([60, 3600]) | st.integers(1, 10**7))
+    failure = draw(failures())
+    seen = evolve(
+        failure.observation,
+        memory_limit_bytes=memory,
+        runtime_limit_s=float(runtime),
+        peak_memory_bytes=draw(st.none() | st.integers(1, 2 * memory)),
+    )
+    ceiling = Ceiling(
+        memory_bytes=draw(st.none() | st.integers(memory, 4 * memory)),
+        runtime_s=draw(st.none() | st.integers(runtime, 4 * runtime)),
+    )
+    recoveries = draw(st.integers(0, 5))
+    return FailedJob(
+        failure=evolve(failure, observation=seen),
+        memory_bytes=memory,
+        runtime_s=runtime,
+        num_cpus=draw(st.integers(1, 256)),
+        ceiling=ceiling,
+        recoveries=recoveries,
+        history=tuple(draw(st.lists(st.integers(-128, 255), min_size=recoveries, max_size=recoveries))),
+        settings=settings or {},
+    )
