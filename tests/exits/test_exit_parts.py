@@ -1,0 +1,179 @@
+"""The parts that answers are made of: pairs, reasons, time limits, exit actions, rules and their waits."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torc_framework import api
+from torc_framework.exits import handlers, limits, osmo_actions, pairs
+from torc_framework.exits.endings import class_of_word, classify_exit, exit_return_code
+from torc_framework.exits.slurm import STATES, normal_state
+from torc_framework.models.exits import ExitClass, ExitObservation, StopReason
+from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
+
+
+@given(st.integers(-1, 255), st.integers(0, 64))
+def test_pairs_come_back(code: int, signal: int) -> None:
+    """What is rendered is parsed again; both halves are kept."""
+    assert pairs.parse_exit(pairs.render_exit(code, signal)) == (code, signal)
+
+
+@given(st.integers(1, 64))
+def test_reasons_come_back(signal: int) -> None:
+    """The signal of a reason is named, and read from it."""
+    shown = pairs.render_end_reason("RaisedSignal", signal)
+    assert " " not in shown
+    assert pairs.parse_end_reason(shown) == ("RaisedSignal", signal)
+
+
+def test_names_of_signals() -> None:
+    """Real-time signals count from the first; what is no signal has no name of one."""
+    assert pairs.slurm_signal_name(34) == "Real-time_signal_0"
+    assert pairs.slurm_signal_name(pairs.OOM_MARK) == "Unknown_signal_125"
+    assert pairs.render_end_reason("RaisedSignal") == "RaisedSignal"
+    assert pairs.decode_wait_status(0x0D00) == (13, 0)
+    assert pairs.decode_wait_status(0x8B) == (0, 11)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
+def test_time_limits_are_exact(days: int, hours: int, minutes: int, seconds: int) -> None:
+    """Both dialects agree where all fields are written; part of a minute is a minute."""
+    text = f"{days}-{hours:02}:{minutes:02}:{seconds:02}"
+    expected = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    for dialect in limits.DIALECTS:
+        assert limits.parse_time_limit(text, "seconds", dialect) == expected
+        assert limits.parse_time_limit(text, "minutes", dialect) == -(-expected // 60)
+    assert limits.parse_time_limit(f"{days}d{hours}H{minutes}m{seconds}s", "seconds", "spur") == expected
+
+
+@given(st.text(max_size=20))
+def test_time_limits_are_refused_or_in_range(text: str) -> None:
+    """Any text is a number in range, no limit, or an error."""
+    for dialect in limits.DIALECTS:
+        for unit, most in limits.MOST.items():
+            try:
+                value = limits.parse_time_limit(text, unit, dialect)
+            except ValueError:
+                continue
+            assert value is None or 0 <= value <= most
+
+
+@given(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 60)), min_size=1, max_size=5), st.integers(0, 4100))
+def test_ranges_include_their_ends(ranges: list[tuple[int, int]], code: int) -> None:
+    """A list of codes covers what its ranges do."""
+    text = ",".join(f"{low}-{low + more}" if more else f"{low}" for low, more in ranges)
+    assert not osmo_actions.exit_action_problems({"FAIL": text})
+    assert osmo_actions.covers(text, code) == any(low <= code <= low + more for low, more in ranges)
+    assert osmo_actions.match_exit_actions({"fail": text}, code) in (None, "FAIL")
+
+
+def test_the_first_action_wins_and_overlaps_are_told() -> None:
+    """Order of the map decides."""
+    actions = {"FAIL": "1-5", "RESCHEDULE": "5,9"}
+    assert osmo_actions.match_exit_actions(actions, 5) == "FAIL"
+    assert osmo_actions.overlaps(actions) == ["FAIL and RESCHEDULE both list 5: FAIL gets it"]
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_states_are_known_by_code_and_cut(name: str) -> None:
+    """Each state has a code of its own."""
+    assert normal_state(STATES[name].code) == normal_state(f" {name.lower()} by 7") == name
+    assert class_of_word(name) is STATES[name].exit_class
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("OOMKilled", "oom"), ("Evicted", "evicted"), ("TERM_RUNLIMIT", "timeout"), ("NodeDown", "node_failure")],
+)
+def test_words_of_clusters(word: str, expected: str) -> None:
+    """A classifier need not know whose word it is."""
+    assert class_of_word(word) == expected
+    seen = ExitObservation("x", exit_code=1, scheduler_reason=word)
+    assert classify_exit(seen).exit_class == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected", "code"),
+    [
+        (ExitObservation("slurm", exit_code=0, scheduler_state="TIMEOUT"), "timeout", 152),
+        (ExitObservation("slurm", signal=9, scheduler_state="OUT_OF_ME+"), "oom", 137),
+        (ExitObservation("slurm", signal=15, scheduler_state="CANCELLED"), "canceled", 143),
+        (ExitObservation("slurm", exit_code=5, scheduler_state="FAILED"), "user_error", 5),
+        (ExitObservation("slurm", exit_code=0, scheduler_state="COMPLETED"), "success", 0),
+        (ExitObservation("slurm", scheduler_state="COMPLETED"), "success", -128),
+        (ExitObservation("slurm", exit_code=143, scheduler_state="NODE_FAIL"), "node_failure", 143),
+        (ExitObservation("k8s", exit_code=137, scheduler_state="Failed", scheduler_reason="OOMKilled"), "oom", 137),
+        (ExitObservation("slurm", scheduler_state="TIMEOUT", stop_reason=StopReason.CANCELED), "canceled", -128),
+    ],
+)
+def test_the_scheduler_outweighs_the_exit(seen: ExitObservation, expected: str, code: int) -> None:
+    """But not an explicit cancel, and not where its word says less than the exit."""
+    verdict = classify_exit(seen)
+    assert (verdict.exit_class, exit_return_code(seen, verdict)) == (expected, code)
+
+
+rules = st.fixed_dictionaries(
+    {},
+    optional={
+        "exit_codes": st.lists(st.integers(1, 4), max_size=3),
+        "match_all_exit_codes": st.booleans(),
+        "max_retries": st.integers(0, 6),
+    },
+)
+
+
+@given(st.lists(rules, max_size=4), st.lists(st.integers(1, 4), min_size=1, max_size=40))
+def test_ladders_end(written: list[dict[str, Any]], codes: list[int]) -> None:
+    """However a job fails, it never has more attempts than its most generous rule allows."""
+    attempt = 1
+    for code in codes:
+        case = {"return_code": code, "status": "failed", "attempt_id": attempt}
+        answer = api.answer_case(
+            {"executor": "torc", "kind": "match", "observation": case, "policy": {"rules": written}}
+        )
+        if answer["action"] != "retry":
+            break
+        assert answer["next_attempt_id"] == attempt + 1
+        attempt += 1
+    assert attempt <= max([1, *map(handlers.attempts_allowed, written)])
+
+
+numbers = st.floats(0, 1e6) | st.integers(0, 10**6) | st.none() | st.text(max_size=3)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["delay_seconds", "delay_factor", "delay_jitter", "max_delay_seconds"]), numbers, max_size=4
+    ),
+    st.integers(1, 10_000),
+    st.floats(-1, 1),
+)
+def test_waits_are_bounded(rule: dict[str, Any], attempt: int, spread: float) -> None:
+    """Whatever a rule says, a wait is neither negative nor longer than its maximum."""
+    most = rule.get("max_delay_seconds")
+    wait = handlers.retry_delay_s(rule, attempt, spread)
+    assert 0 <= wait <= (most if isinstance(most, (int, float)) else 3600)
+
+
+def test_waits_grow() -> None:
+    """By the factor, up to the maximum; jitter moves them to both sides."""
+    rule = {"delay_seconds": 10, "delay_factor": 2, "max_delay_seconds": 60, "delay_jitter": 0.5}
+    assert [handlers.retry_delay_s(rule, attempt, 0) for attempt in (1, 2, 3, 4)] == [10, 20, 40, 60]
+    assert [handlers.retry_delay_s(rule, 1, spread) for spread in (-1, 1)] == [5, 15]
+    assert handlers.retry_delay_s({}, 3, 1) == 0
+
+
+def test_every_key_of_a_rule_is_explained() -> None:
+    """The reference is made from these."""
+    for schema in (*CORE_RULE_KEYS.values(), *MATCHER_RULE_KEYS.values()):
+        assert schema["description"]
+
+
+def test_the_public_face_has_them() -> None:
+    """Scripts and plugins call the same functions."""
+    assert api.render_exit(0, 9) == "0:9"
+    assert api.parse_time_limit("1-12") == 129_600
+    assert api.osmo_class_of_code(3004) is ExitClass.EVICTED
+    assert api.SYSEXITS[75][0] == "EX_TEMPFAIL"
