@@ -76,7 +76,12 @@ _TABLE: Final[Sequence[tuple[str, Severity, str, tuple[str, ...]]]] = (
         "Time limit",
         _CRITICAL,
         "Raise 'runtime' of the job's resource requirements, or the scheduler's walltime.",
-        (r"DUE TO TIME LIMIT", r"CANCELLED AT .* TIME LIMIT", r"TimeLimit reached", r"event=job_stopped .*reason=runtime_limit"),
+        (
+            r"DUE TO TIME LIMIT",
+            r"CANCELLED AT .* TIME LIMIT",
+            r"TimeLimit reached",
+            r"event=job_stopped .*reason=runtime_limit",
+        ),
     ),
     (
         "Node failure",

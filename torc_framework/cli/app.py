@@ -34,6 +34,7 @@ BUILT_IN: Final = {
         "Allocations that were asked of a batch system.",
     ),
     "why-failed": ("torc_framework.cli.why_failed", "Why a job failed, or the jobs of a workflow; what to do next."),
+    "explain": ("torc_framework.cli.explain", "Why jobs do not run, and what to type to change that."),
     "reports": ("torc_framework.cli.reports", "Use of resources, results with logs, summary."),
     "logs": ("torc_framework.cli.logs", "Bundle the logs of a run, and look through them for errors."),
     "plot-resources": ("torc_framework.cli.plot_resources", "Plot what jobs used over time."),

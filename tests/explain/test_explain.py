@@ -1,0 +1,228 @@
+"""Why jobs do not run: asked of real servers, with real runners where they matter."""
+
+import json
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import BIN
+
+from torc_framework.client import TorcClient
+from torc_framework.models.records import ComputeNodeRecord, ScheduledComputeNodeRecord
+
+Explain = Callable[..., Any]
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def call(torc: Any, server: str) -> Explain:
+    """Run torc with JSON output against the server."""
+
+    def run(*arguments: object, code: int = 0) -> Any:
+        done = torc("-f", "json", *arguments, env={"TORC_API_URL": server})
+        assert done.returncode == code, done.stdout + done.stderr
+        return json.loads(done.stdout if done.stdout else done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def create(call: Explain, work: Path) -> Callable[..., int]:
+    """Create a workflow from the lines of its jobs, initialized unless told otherwise."""
+
+    def make(*jobs: str, more: str = "", initialize: bool = True) -> int:
+        listed = "\n".join(f"  - {{{job}}}" for job in jobs)
+        (work / "w.yaml").write_text(f"name: w\n{more}\njobs:\n{listed}\n")
+        wid = int(call("workflows", "create", "w.yaml")["id"])
+        if initialize:
+            call("workflows", "initialize", wid, "--no-prompts")
+        return wid
+
+    return make
+
+
+def node(server: str, workflow_id: int, **fields: Any) -> None:
+    """Register a runner that is there and does nothing."""
+    values = {"num_cpus": 4, "memory_gb": 8.0, "num_gpus": 0, "num_nodes": 1, **fields}
+    with TorcClient(server) as client:
+        client.create(
+            ComputeNodeRecord(
+                workflow_id=workflow_id,
+                hostname="small-host",
+                pid=1,
+                start_time="2026-01-01T00:00:00.000Z",
+                is_active=True,
+                compute_node_type="local",
+                **values,
+            )
+        )
+
+
+CHAIN = (
+    "name: a, command: 'true'",
+    "name: b, command: 'true', depends_on: [a]",
+    "name: c, command: 'true', depends_on: [b]",
+)
+
+
+def test_the_root_of_a_chain(call: Explain, create: Callable[..., int], torc: Any, server: str) -> None:
+    """The last job waits for the second, that for the first, and that for a runner; the command helps."""
+    wid = create(*CHAIN)
+    found = call("explain", wid, "--job", "c")
+    assert (found["status"], found["reason"], found["root"]["job_name"]) == ("blocked", "blocked", "a")
+    assert [(other["job_name"], other["status"]) for other in found["waits_for"]] == [("b", "blocked")]
+    assert (found["root"]["reason"], found["commands"]) == ("no_runner", [f"torc run {wid}"])
+    text = torc("explain", wid, "-j", "c", env={"TORC_API_URL": server}).stdout
+    assert "The root of it is job" in text
+    assert f"  torc run {wid}\n" in text
+    whole = call("explain", wid)
+    assert [(group["status"], group["cause"], group["count"]) for group in whole["groups"]] == [
+        ("ready", "no_runner", 1),
+        ("blocked", "no_runner", 2),
+    ]
+    call(*shlex.split(found["commands"][0])[1:])
+    assert call("explain", wid)["groups"] == []
+    assert call("explain", wid, "--job", "c")["reason"] == "completed"
+
+
+def test_not_initialized(call: Explain, create: Callable[..., int]) -> None:
+    wid = create(*CHAIN, initialize=False)
+    (group,) = call("explain", wid)["groups"]
+    assert (group["reason"], group["count"], group["commands"]) == (
+        "not_initialized",
+        3,
+        [f"torc workflows initialize {wid}"],
+    )
+    call(*shlex.split(group["commands"][0])[1:])
+    assert call("explain", wid)["groups"][0]["cause"] == "no_runner"
+
+
+def test_more_than_any_runner_has(call: Explain, create: Callable[..., int], server: str) -> None:
+    """What is lacking is named, as asked and as there; the command makes it fit."""
+    big = "resource_requirements:\n  - {name: big, num_cpus: 64, memory: 100g, runtime: PT1H}"
+    wid = create(
+        "name: a, command: 'true', resource_requirements: big", "name: b, command: 'true', depends_on: [a]", more=big
+    )
+    node(server, wid)
+    found = call("explain", wid, "--job", "b")
+    assert (found["reason"], found["root"]["reason"]) == ("blocked", "lacks_resources")
+    assert "64 CPUs of 4, 100g memory of 8g on small-host" in found["root"]["text"]
+    call(*shlex.split(found["commands"][0])[1:])
+    assert call("explain", wid, "--job", "a")["reason"] == "waits_turn"
+
+
+def test_walltime_and_schedulers(call: Explain, create: Callable[..., int], server: str) -> None:
+    """A runner whose time is nearly over takes nothing; one of another scheduler leaves bound jobs for later."""
+    wid = create("name: a, command: 'true'")
+    node(server, wid, time_limit="PT1H")
+    assert call("explain", wid, "--job", "a")["reason"] == "walltime_over"
+    scheduler = "slurm_schedulers:\n  - {name: s, account: x, walltime: '01:00:00'}"
+    bound = create("name: a, command: 'true', scheduler: s", more=scheduler)
+    node(server, bound)
+    assert call("explain", bound, "--job", "a")["reason"] == "scheduler_mismatch"
+
+
+def test_queued_allocations(call: Explain, create: Callable[..., int], server: str) -> None:
+    wid = create("name: a, command: 'true'")
+    with TorcClient(server) as client:
+        fields = {"scheduler_id": 7, "scheduler_config_id": 1, "scheduler_type": "slurm", "status": "pending"}
+        client.create(ScheduledComputeNodeRecord(workflow_id=wid, **fields))
+    found = call("explain", wid)
+    assert (found["queued_allocations"], found["commands"]) == (1, [])
+    assert (found["groups"][0]["reason"], found["groups"][0]["is_problem"]) == ("allocation_waits", False)
+
+
+def test_a_failed_dependency(call: Explain, create: Callable[..., int]) -> None:
+    """Canceled jobs lead to the one that failed and how; the command runs them again."""
+    wid = create("name: a, command: 'test -e fixed || exit 3'", *CHAIN[1:])
+    call("run", wid, code=1)
+    found = call("explain", wid, "--job", "c")
+    assert (found["status"], found["reason"], found["root"]["job_name"]) == ("canceled", "dependency_failed", "a")
+    assert "exit code 3" in found["root"]["text"]
+    groups = call("explain", wid)["groups"]
+    assert sorted((group["reason"], group["count"]) for group in groups) == [("dependency_failed", 2), ("failed", 1)]
+    call(*shlex.split(found["commands"][0])[1:])
+    assert call("explain", wid, "--job", "a")["reason"] == "no_runner"
+
+
+def test_disabled_canceled_archived(call: Explain, create: Callable[..., int]) -> None:
+    """A disabled job holds up what waits for it; canceled and archived workflows hold up everything."""
+    wid = create(*CHAIN, initialize=False)
+    first = call("jobs", "list", wid, "--name", "a")["jobs"][0]["id"]
+    call("jobs", "update", first, "--status", "disabled")
+    call("workflows", "initialize", wid, "--no-prompts")
+    found = call("explain", wid, "--job", "c")
+    assert (found["root"]["reason"], found["root"]["job_id"]) == ("disabled", first)
+    for command in found["commands"][0].split(" && "):
+        call(*shlex.split(command)[1:])
+    assert call("explain", wid, "--job", "c")["root"]["reason"] == "no_runner"
+    call("workflows", "cancel", wid)
+    canceled = call("explain", wid)
+    assert {group["cause"] for group in canceled["groups"]} == {"canceled_workflow"}
+    call(*shlex.split(canceled["commands"][0])[1:])
+    call("workflows", "archive", "true", wid)
+    archived = call("explain", wid)
+    assert {group["cause"] for group in archived["groups"]} == {"archived"}
+    call(*shlex.split(archived["commands"][0])[1:])
+    assert {group["cause"] for group in call("explain", wid)["groups"]} == {"no_runner"}
+
+
+def test_a_verdict_is_waited_for(call: Explain, create: Callable[..., int]) -> None:
+    wid = create("name: a, command: 'exit 5'", CHAIN[1], more="use_pending_failed: true")
+    call("run", wid, code=1)
+    found = call("explain", wid, "--job", "b")
+    assert found["root"]["reason"] == "pending_failed"
+    assert found["commands"] == [f"torc pending list {wid}"]
+    call(*shlex.split(found["commands"][0])[1:])
+
+
+def test_a_job_that_runs(
+    call: Explain, create: Callable[..., int], torc_env: dict[str, str], work: Path, server: str
+) -> None:
+    """While a runner works, its job runs and the next one waits for it: no problem at all."""
+    wid = create("name: a, command: 'touch began; until test -e go; do sleep 0.05; done'", CHAIN[1])
+    runner = subprocess.Popen(
+        [str(BIN / "torc"), "run", str(wid)],
+        cwd=work,
+        env={**torc_env, "TORC_API_URL": server},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        while not call("jobs", "list", wid, "--status", "running")["jobs"]:
+            assert runner.poll() is None
+        groups = call("explain", wid)["groups"]
+        assert [(group["status"], group["cause"], group["is_problem"]) for group in groups] == [
+            ("running", "running", False),
+            ("blocked", "running", False),
+        ]
+    finally:
+        (work / "go").touch()
+        assert runner.wait(60) == 0
+
+
+def test_what_is_meant(call: Explain, create: Callable[..., int]) -> None:
+    """Names need their workflow; unknown ones are answered with the nearest."""
+    wid = create(*CHAIN)
+    job = call("jobs", "list", wid, "--name", "b")["jobs"][0]["id"]
+    assert call("explain", "--job", job)["job_name"] == "b"
+    assert "give the workflow's id" in call("explain", "--job", "b", code=2)["error"]["message"]
+    assert "has no job 'bb'" in call("explain", wid, "--job", "bb", code=2)["error"]["message"]
+    assert "explain what?" in call("explain", code=2)["error"]["message"]
+    assert call("explain", 999_999, code=1)["error"]["message"] == "Job not found with ID: 999999"
+
+
+def test_ten_thousand_jobs_are_summed_up(call: Explain, create: Callable[..., int], work: Path) -> None:
+    """Like jobs are one group, whatever their number, and groups of dependencies stay groups."""
+    wid = create(
+        "name: 'work_{i}', command: 'true', parameters: {i: '1:5000'}",
+        "name: 'next_{i}', command: 'true', parameters: {i: '1:5000'}, depends_on_regexes: ['work_.*']",
+    )
+    found = call("explain", wid)
+    assert [(group["status"], group["cause"], group["count"]) for group in found["groups"]] == [
+        ("ready", "no_runner", 5000),
+        ("blocked", "no_runner", 5000),
+    ]
+    assert call("explain", wid, "-j", "next_7")["waits_for_count"] == 5000

@@ -1,0 +1,110 @@
+"""All that is known of a workflow, asked for in a few calls however many jobs it has."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from attrs import Factory, define
+
+from torc_framework.client import TorcClient
+from torc_framework.models.fit import offered
+from torc_framework.models.records import (
+    ComputeNodeRecord,
+    JobRecord,
+    ResourceRequirementsRecord,
+    ResultRecord,
+    ScheduledComputeNodeRecord,
+    WorkflowRecord,
+    WorkflowStatusRecord,
+)
+from torc_framework.models.resources import Resources, parse_duration
+
+
+@define
+class Node:
+    """A runner that says it is there; ``left_s`` is its walltime left in seconds, None if unlimited."""
+
+    record: ComputeNodeRecord
+    left_s: float | None
+
+    @property
+    def total(self) -> Resources:
+        """What it offers in all."""
+        return offered(self.record, self.left_s)
+
+
+@define
+class Facts:
+    """What is known of one workflow.
+
+    Attributes:
+        upstream: What jobs wait for, by job; members of groups stand under the group's negative number.
+        nodes: Runners that say that they are there.
+        waiting: Allocations that are queued.
+        result: Finds the present result of a job.
+    """
+
+    workflow: WorkflowRecord
+    status: WorkflowStatusRecord
+    jobs: dict[int, JobRecord]
+    upstream: dict[int, list[int]]
+    requirements: dict[int, ResourceRequirementsRecord]
+    nodes: list[Node]
+    waiting: list[ScheduledComputeNodeRecord]
+    result: Callable[[int], ResultRecord | None]
+    counts: dict[str, int] = Factory(dict)
+
+    @property
+    def id(self) -> int:
+        """The workflow's id."""
+        return self.workflow.id or 0
+
+
+def gather(client: TorcClient, workflow_id: int) -> Facts:
+    """Ask the server for everything about a workflow."""
+    workflow = client.get(WorkflowRecord, workflow_id)
+    jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
+    counts: dict[str, int] = {}
+    for job in jobs.values():
+        counts[job.status or ""] = counts.get(job.status or "", 0) + 1
+    requirements = client.find(ResourceRequirementsRecord, workflow_id=workflow_id)
+    nodes = client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)
+    buffer_s = workflow.compute_node_expiration_buffer_seconds
+
+    def result(job_id: int) -> ResultRecord | None:
+        found = client.find(ResultRecord, workflow_id=workflow_id, job_id=job_id, limit=1)
+        return found[0] if found else None
+
+    return Facts(
+        workflow=workflow,
+        status=client.workflow_status(workflow_id),
+        jobs=jobs,
+        upstream=_upstream(client, workflow_id),
+        requirements={record.id or 0: record for record in requirements},
+        nodes=[Node(node, _left_s(node, buffer_s)) for node in nodes],
+        waiting=client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending"),
+        result=result,
+        counts=counts,
+    )
+
+
+def _upstream(client: TorcClient, workflow_id: int) -> dict[int, list[int]]:
+    graph = client.dependency_graph(workflow_id)
+    upstream: dict[int, list[int]] = {}
+    for job_id, other in graph.dependencies:
+        upstream.setdefault(job_id, []).append(other)
+    for number, group in enumerate(graph.groups, 1):
+        upstream[-number] = list(group.upstream)
+        for job_id in group.downstream:
+            upstream.setdefault(job_id, []).append(-number)
+    return upstream
+
+
+def _left_s(node: ComputeNodeRecord, buffer_s: int) -> float | None:
+    if node.time_limit is None:
+        return None
+    try:
+        began = datetime.fromisoformat(node.start_time.replace("Z", "+00:00")).timestamp()
+        return began + parse_duration(node.time_limit) - buffer_s - time.time()
+    except ValueError:
+        return None

@@ -1,0 +1,261 @@
+"""One reason for each job: why it does not run now, and what would change that.
+
+The table `URGENCY` orders reasons; of all jobs that a job waits for, directly or not, the one with the
+most urgent reason is the root: what needs a person comes before what passes by itself.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Final
+
+from attrs import Factory, frozen
+
+from torc_framework.explain.facts import Facts, Node
+from torc_framework.models.fit import lacking, requested
+from torc_framework.models.records import JobRecord
+from torc_framework.models.resources import format_duration
+
+URGENCY: Final = (
+    "archived",
+    "canceled_workflow",
+    "pending_failed",
+    "disabled",
+    "lacks_resources",
+    "walltime_over",
+    "no_runner",
+    "runner_gone",
+    "scheduler_mismatch",
+    "not_initialized",
+    "failed",
+    "dependency_failed",
+    "stale",
+    "allocation_waits",
+    "waits_turn",
+    "starting",
+    "running",
+    "blocked",
+    "completed",
+)
+"""Codes of all reasons, those that need a person first."""
+PROBLEMS: Final = frozenset(URGENCY[: URGENCY.index("allocation_waits")])
+"""Codes that do not pass by themselves."""
+_ENDED_BADLY: Final = ("failed", "terminated")
+_RANK: Final = {code: rank for rank, code in enumerate(URGENCY)}
+
+
+@frozen
+class Reason:
+    """Why a job is where it is.
+
+    Attributes:
+        text: The reason in words that hold for all jobs with it.
+        commands: What would change it, to be typed; alternatives, the smallest change first.
+    """
+
+    code: str
+    text: str
+    commands: tuple[str, ...] = Factory(tuple)
+
+    @property
+    def is_problem(self) -> bool:
+        """It does not pass by itself."""
+        return self.code in PROBLEMS
+
+
+class Reasons:
+    """Finds the reasons of the jobs of one workflow."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._ready: dict[tuple[int | None, int | None], Reason] = {}
+
+    def of(self, job: JobRecord) -> Reason:
+        """Return the reason of a job, what it waits for left aside."""
+        if self._of_all is not None and job.status not in ("completed", *_ENDED_BADLY, "disabled"):
+            return self._of_all
+        by_status: dict[str, Callable[[], Reason]] = {
+            "uninitialized": self._uninitialized,
+            "blocked": lambda: Reason("blocked", "waits for other jobs"),
+            "ready": lambda: self._of_ready(job),
+            "pending": lambda: self._held("starting", "a runner has taken it and is about to start it"),
+            "running": lambda: self._held("running", f"attempt {job.attempt_id} is running"),
+            "completed": lambda: Reason("completed", "it has completed, and runs again only if its inputs change"),
+            "failed": lambda: self._ended(job),
+            "terminated": lambda: self._ended(job),
+            "canceled": lambda: Reason(
+                "dependency_failed", "it was canceled, because a job that it waits for failed", self._again
+            ),
+            "disabled": lambda: Reason(
+                "disabled",
+                "it was taken out of the workflow",
+                (f"torc jobs update {job.id} --status uninitialized && torc workflows reinitialize {self.facts.id}",),
+            ),
+            "pending_failed": lambda: Reason(
+                "pending_failed",
+                "it failed, and waits for a verdict: to be retried or to count as failed",
+                (f"torc pending list {self.facts.id}",),
+            ),
+        }
+        found = by_status.get(job.status or "")
+        return found() if found else Reason("blocked", f"its status is {job.status}")
+
+    # --- by status --------------------------------------------------------------------------------
+
+    @cached_property
+    def _of_all(self) -> Reason | None:
+        """The reason that the workflow gives to all of its unfinished jobs."""
+        workflow_id = self.facts.id
+        if self.facts.status.is_archived:
+            return Reason("archived", "the workflow is archived", (f"torc workflows archive false {workflow_id}",))
+        if self.facts.status.is_canceled:
+            return Reason(
+                "canceled_workflow",
+                "the workflow was canceled",
+                (f"torc workflows reset-status {workflow_id} --failed-only --reinitialize",),
+            )
+        return None
+
+    @property
+    def _again(self) -> tuple[str, ...]:
+        return (f"torc workflows reset-status {self.facts.id} --failed-only --reinitialize",)
+
+    def _uninitialized(self) -> Reason:
+        started = set(self.facts.counts) - {"uninitialized", "disabled"}
+        command = "reinitialize" if started else "initialize"
+        text = "it was added or reset, and the workflow was not initialized since"
+        if not started:
+            text = "the workflow is not initialized"
+        return Reason("not_initialized", text, (f"torc workflows {command} {self.facts.id}",))
+
+    def _held(self, code: str, text: str) -> Reason:
+        if self.facts.nodes:
+            return Reason(code, text)
+        return Reason(
+            "runner_gone",
+            "the runner that held it has ended",
+            (f"torc run {self.facts.id}", f"torc workflows sync-status {self.facts.id}"),
+        )
+
+    def _ended(self, job: JobRecord) -> Reason:
+        tried = f" in attempt {job.attempt_id}" if job.attempt_id > 1 else ""
+        if job.attempt_id > 1 and job.failure_handler_id is not None:
+            tried += ", the last that its failure handler allows"
+        return Reason("failed", f"it {'failed' if job.status == 'failed' else 'was terminated'}{tried}", self._again)
+
+    def _of_ready(self, job: JobRecord) -> Reason:
+        key = job.resource_requirements_id, job.scheduler_id
+        if key not in self._ready:
+            self._ready[key] = self._why_ready(job)
+        return self._ready[key]
+
+    def _why_ready(self, job: JobRecord) -> Reason:
+        nodes, workflow_id = self.facts.nodes, self.facts.id
+        if not nodes:
+            if count := len(self.facts.waiting):
+                return Reason("allocation_waits", f"it can run once one of {count} queued allocations starts")
+            return Reason("no_runner", "no runner works on this workflow", (f"torc run {workflow_id}",))
+        least_s = self.facts.workflow.compute_node_min_time_for_new_jobs_seconds
+        open_nodes = [node for node in nodes if node.left_s is None or node.left_s >= least_s]
+        if not open_nodes:
+            text = f"every runner has less than {format_duration(least_s)} of its time left and starts nothing new"
+            return Reason("walltime_over", text, (f"torc run {workflow_id}",))
+        record = self.facts.requirements.get(job.resource_requirements_id or 0)
+        if record is not None:
+            wanted = requested(record)
+            short = {id(node): lacking(wanted, node.total) for node in open_nodes}
+            if all(short.values()):
+                nearest = min(open_nodes, key=lambda node: len(short[id(node)]))
+                return self._lacks(job, nearest, short[id(nearest)])
+        if job.scheduler_id is not None and all(
+            node.record.scheduler_config_id != job.scheduler_id for node in open_nodes
+        ):
+            text = (
+                f"it is bound to scheduler {job.scheduler_id}, which no runner belongs to; "
+                "others take it only when they have nothing of their own left"
+            )
+            return Reason("scheduler_mismatch", text, (f"torc scheduled-compute-nodes list {workflow_id}",))
+        return Reason("waits_turn", "it fits a runner and waits until there is room")
+
+    def _lacks(self, job: JobRecord, node: Node, short: list[str]) -> Reason:
+        record, requirements_id = node.record, job.resource_requirements_id
+        name = self.facts.requirements[requirements_id or 0].name
+        text = (
+            f"it asks for more than any runner has (resource requirements {name!r}): {', '.join(short)} "
+            f"on {record.hostname}, which comes nearest"
+        )
+        flags = {
+            "CPUs": f"--num-cpus {record.num_cpus}",
+            "memory": f"--memory {max(1, int(record.memory_gb * 1024))}m",
+            "GPUs": f"--num-gpus {record.num_gpus}",
+            "nodes": f"--num-nodes {record.num_nodes}",
+            "run time": f"--runtime {format_duration(max(1, int(node.left_s or 0)))}",
+        }
+        given = " ".join(flag for word, flag in flags.items() if any(word in amount for amount in short))
+        change = f"torc resource-requirements update {requirements_id} {given}"
+        return Reason("lacks_resources", text, (change, f"torc run {self.facts.id}  # on a larger machine"))
+
+    # --- roots ------------------------------------------------------------------------------------
+
+    def root(self, job: JobRecord) -> JobRecord | None:
+        """Return the job that a blocked or canceled job waits for in the end, or that spoiled it."""
+        return self.facts.jobs.get(self._roots.get(job.id or 0, 0))
+
+    @cached_property
+    def _roots(self) -> dict[int, int]:
+        """The root of each blocked or canceled job, found upstream first."""
+        roots: dict[int, int] = {}
+        visited: set[int] = set()
+        for start in self.facts.jobs:
+            stack = [start]
+            while stack:
+                node = stack[-1]
+                if node not in visited:
+                    visited.add(node)
+                    stack += [other for other in self.facts.upstream.get(node, ()) if other not in visited]
+                    continue
+                stack.pop()
+                if node not in roots and (best := self._best(node, roots)) is not None:
+                    roots[node] = best
+        return roots
+
+    def _best(self, node: int, roots: dict[int, int]) -> int | None:
+        """Return the most urgent root among what a job or a group waits for."""
+        job = self.facts.jobs.get(node)
+        if job is not None and job.status not in ("blocked", "canceled"):
+            return None
+        spoiled = job is not None and job.status == "canceled"
+        found = (self._root_of(other, roots) for other in self.facts.upstream.get(node, ()))
+        known = [root for root in found if root is not None]
+        if spoiled:
+            known = [root for root in known if self.facts.jobs[root].status in _ENDED_BADLY] or known
+        return min(known, key=lambda root: (_RANK[self.of(self.facts.jobs[root]).code], root), default=None)
+
+    def _root_of(self, other: int, roots: dict[int, int]) -> int | None:
+        """Return what a dependency contributes: itself unless it waits too; None if it is over."""
+        job = self.facts.jobs.get(other)
+        if job is None or job.status in ("blocked", "canceled"):
+            return roots.get(other)
+        return None if job.status == "completed" else other
+
+    def direct(self, job: JobRecord) -> list[JobRecord]:
+        """Return the jobs that a job waits for itself, with those of groups."""
+        return [self.facts.jobs[other] for other in dict.fromkeys(self._members(job.id or 0))]
+
+    def _members(self, node: int) -> Iterator[int]:
+        for other in self.facts.upstream.get(node, ()):
+            yield from [other] if other > 0 else self._members(other)
+
+    def unfinished(self, jobs: Iterable[JobRecord]) -> list[JobRecord]:
+        """Return those of some jobs that others still wait for, the most urgent first."""
+        left = [job for job in jobs if job.status not in ("completed", *_ENDED_BADLY, "canceled")]
+        return sorted(left, key=lambda job: (_RANK[self.of(job).code], job.id or 0))
+
+    def full(self, job: JobRecord) -> tuple[Reason, JobRecord | None]:
+        """Return the reason of a job and the root of it, if that is another job."""
+        reason, root = self.of(job), None
+        if reason.code in ("blocked", "dependency_failed"):
+            root = self.root(job)
+            if root is None and reason.code == "blocked":
+                stale = "everything that it waits for is over; its dependencies have to be looked at again"
+                return Reason("stale", stale, (f"torc workflows reinitialize {self.facts.id}",)), None
+        return reason, root

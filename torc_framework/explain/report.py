@@ -1,0 +1,97 @@
+"""Explanations of a job and of a workflow, as JSON values."""
+
+from typing import Any, Final
+
+from torc_framework.explain.facts import Facts
+from torc_framework.explain.reasons import URGENCY, Reason, Reasons
+from torc_framework.models.records import JobRecord
+
+SHOWN: Final = 5
+"""Jobs of a group that are named."""
+_WAITS_FOR_SHOWN: Final = 100
+
+
+def explain_job(facts: Facts, job: JobRecord) -> dict[str, Any]:
+    """Return why one job does not run, with what it waits for and the root of that."""
+    reasons = Reasons(facts)
+    reason, root = reasons.full(job)
+    waits_for = reasons.unfinished(reasons.direct(job)) if job.status == "blocked" else []
+    root_reason = reasons.of(root) if root is not None else None
+    return {
+        "workflow_id": facts.id,
+        "job_id": job.id,
+        "job_name": job.name,
+        "status": job.status,
+        "reason": reason.code,
+        "text": reason.text + _ending(facts, job),
+        "is_problem": (root_reason or reason).is_problem,
+        "waits_for": [_brief(reasons, other) for other in waits_for[:_WAITS_FOR_SHOWN]],
+        "waits_for_count": len(waits_for),
+        "root": None if root is None else _brief(reasons, root),
+        "commands": list((root_reason or reason).commands),
+    }
+
+
+def _brief(reasons: Reasons, job: JobRecord) -> dict[str, Any]:
+    reason = reasons.of(job)
+    text = reason.text + _ending(reasons.facts, job)
+    return {"job_id": job.id, "job_name": job.name, "status": job.status, "reason": reason.code, "text": text}
+
+
+def _ending(facts: Facts, job: JobRecord) -> str:
+    """Return how a job ended, if it ended badly."""
+    if job.status not in ("failed", "terminated", "pending_failed"):
+        return ""
+    result = facts.result(job.id or 0)
+    return f" ({result.reason or f'return code {result.return_code}'})" if result is not None else ""
+
+
+def explain_workflow(facts: Facts) -> dict[str, Any]:
+    """Return why the jobs of a workflow do not run: like jobs together, what needs a person first."""
+    reasons = Reasons(facts)
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for job in facts.jobs.values():
+        if job.status == "completed":
+            continue
+        reason, root = reasons.full(job)
+        root_reason = None if root is None else reasons.of(root)
+        cause = root_reason or reason
+        key = job.status, reason.code, reason.text, cause.text, cause.code
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _group(reasons, job, reason, root)
+        group["count"] += 1
+        if len(group["job_ids"]) < SHOWN:
+            group["job_ids"].append(job.id)
+            group["job_names"].append(job.name)
+    order = {code: rank for rank, code in enumerate(URGENCY)}
+    listed = sorted(
+        groups.values(), key=lambda group: (not group["is_problem"], order[group["cause"]], -group["count"])
+    )
+    commands = dict.fromkeys(group["commands"][0] for group in listed if group["is_problem"] and group["commands"])
+    return {
+        "workflow_id": facts.id,
+        "workflow_name": facts.workflow.name,
+        "total_jobs": len(facts.jobs),
+        "job_counts": facts.counts,
+        "active_runners": len(facts.nodes),
+        "queued_allocations": len(facts.waiting),
+        "groups": listed,
+        "commands": list(commands),
+    }
+
+
+def _group(reasons: Reasons, job: JobRecord, reason: Reason, root: JobRecord | None) -> dict[str, Any]:
+    cause = reason if root is None else reasons.of(root)
+    return {
+        "status": job.status,
+        "reason": reason.code,
+        "cause": cause.code,
+        "text": reason.text,
+        "is_problem": cause.is_problem,
+        "count": 0,
+        "job_ids": [],
+        "job_names": [],
+        "root": None if root is None else _brief(reasons, root),
+        "commands": list(cause.commands),
+    }
