@@ -111,10 +111,10 @@ def test_also_in_texts_full_of_secrets(parts: list[str]) -> None:
 
 def test_values_of_secret_variables_are_found_elsewhere() -> None:
     """Those that are long enough to be told from words; the longest first, so that none is cut."""
-    environment = {"DB_PASSWORD": "tiger-and-more", "SHORT_TOKEN": "abc", "MY_SECRET": "tiger-", "HOME": "/home/ann"}
+    environment = {"DB_PASSWORD": "tiger-and-more", "SHORT_TOKEN": "abc", "MY_SECRET": "tiger-", "HOME": "/data/ann"}
     values = secret_values(environment)
     assert values == ["tiger-and-more", "tiger-"]
-    assert redact("log in with tiger-and-more at /home/ann", values) == f"log in with {MARK} at /home/ann"
+    assert redact("log in with tiger-and-more at /data/ann", values) == f"log in with {MARK} at /data/ann"
 
 
 @pytest.mark.parametrize(

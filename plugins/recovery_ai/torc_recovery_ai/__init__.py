@@ -1,0 +1,46 @@
+"""Verdicts on failures that no rule covers: by patterns of their logs, and by an agent where it is wanted."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from torc_framework.api import Failure, PendingContext, PendingVerdict, RecoveryAction, hookimpl
+
+__version__ = "0.1.0"
+
+MAX_ATTEMPTS: Final = 3
+"""Attempts in all after which a job is not retried any more, unless the command says otherwise."""
+_log = logging.getLogger("torc_framework.recovery_ai")
+
+
+@hookimpl
+def torc_classify_pending(failures: Sequence[Failure], context: PendingContext) -> Mapping[int, PendingVerdict]:
+    """Judge by patterns; with the option ``ai_agent``, put what they leave open to the agent."""
+    from torc_recovery_ai.agents import AgentError, ask
+    from torc_recovery_ai.patterns import judge
+
+    verdicts = {failure.job_id: judge(failure) for failure in failures}
+    least = float(context.settings.get("min_confidence", 0.8))
+    name = context.settings.get("ai_agent")
+    unsure = [failure for failure in failures if not _decides(verdicts[failure.job_id], least)]
+    if name and unsure:
+        try:
+            verdicts |= ask(str(name), unsure, context)
+        except AgentError as error:
+            _log.warning("%s", error)
+            reason = f"the agent gave no verdict: {error}"
+            verdicts |= {failure.job_id: PendingVerdict(RecoveryAction.DEFER, reason, 0.0) for failure in unsure}
+    limit = int(context.settings.get("max_attempts", MAX_ATTEMPTS))
+    return {failure.job_id: _ending(failure, verdicts[failure.job_id], limit) for failure in failures}
+
+
+def _decides(verdict: PendingVerdict, least: float) -> bool:
+    return verdict.action is not RecoveryAction.DEFER and verdict.confidence >= least
+
+
+def _ending(failure: Failure, verdict: PendingVerdict, limit: int) -> PendingVerdict:
+    """Return the verdict, unless it would retry a job for ever."""
+    if verdict.action is RecoveryAction.RETRY and failure.attempt_id >= limit:
+        reason = f"it has had {failure.attempt_id} attempts; {verdict.reason}"
+        return PendingVerdict(RecoveryAction.DEFER, reason, verdict.confidence, verdict.evidence)
+    return verdict
