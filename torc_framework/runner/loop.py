@@ -24,7 +24,7 @@ from torc_framework.runner.interrupts import Interrupts, Waker
 from torc_framework.runner.log import RunnerLog
 from torc_framework.runner.monitor import Monitor
 from torc_framework.runner.news import EventSender
-from torc_framework.runner.patience import LAST_PATIENCE_S, insist
+from torc_framework.runner.patience import LAST_PATIENCE_S, insist, stay_until
 from torc_framework.runner.pool import Pool
 from torc_framework.runner.registration import Registration
 from torc_framework.runner.scripts import RecoveryScripts, ScriptOrder
@@ -220,10 +220,9 @@ class Runner:
         if self._workload.items or (self._desk.is_busy and self._stopping is None):
             return False
         outcome = self._outcome
-        ignores = self._registration.workflow.compute_node_ignore_workflow_completion
         return (
             self._stopping is not None
-            or (outcome.is_complete and not ignores)
+            or (outcome.is_complete and not self._registration.workflow.compute_node_ignore_workflow_completion)
             or outcome.unfit is not None
             or not self._walltime.allows_new_jobs(now)
             or (self._asked_in_vain and not self._courier.is_failing and now >= self._idle_until())
@@ -405,6 +404,7 @@ class Runner:
             return
         self._newest_reply = answer.request.seq
         self._asked_in_vain = not self._workload.items and answer.request.slots > 0
+        self._last_busy = max(self._last_busy, stay_until(now, reply.due_in_s))
         self._outcome.is_complete = reply.is_complete
         if reply.is_canceled and not self._outcome.is_canceled:
             self._outcome.is_canceled = True

@@ -1,5 +1,6 @@
 """How long a runner that is about to leave goes on asking."""
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -8,6 +9,8 @@ from torc_framework.errors import ServerUnreachableError
 
 LAST_PATIENCE_S: Final = 10.0
 """How long a runner that leaves, or was interrupted, waits for a lost server."""
+LATE_S: Final = 5.0
+"""How long a runner stays after a retry was due: another may have taken it."""
 _PAUSE_S: Final = 0.5
 _T = TypeVar("_T")
 
@@ -22,3 +25,8 @@ def insist(call: Callable[[], _T]) -> _T:
             if time.monotonic() > deadline:
                 raise
             time.sleep(_PAUSE_S)
+
+
+def stay_until(now: float, due_in_s: float | None) -> float:
+    """Return until when a runner stays for a retry that waits; minus infinity if none does."""
+    return -math.inf if due_in_s is None else now + due_in_s + LATE_S
