@@ -159,6 +159,23 @@ def test_a_canceled_workflow_can_be_recovered(bench: Any) -> None:
     assert bench.statuses() == ["ready", "canceled", "blocked"]
 
 
+def test_a_dry_run_changes_nothing(bench: Any) -> None:
+    """It tells what would be done; without repairs, whether anything could be."""
+    plan(bench, 2, [(1, 0)])
+    bench.finish(0, status="failed")
+    for repairs, count in (([repair(bench, 0, memory_bytes=2 * GIB)], 2), ([], 0)):
+        with bench.database.write() as tx:
+            for node in bench.nodes:
+                records.update(tx, COMPUTE_NODES, node, {"is_active": False})
+        events = len(bench.events())
+        with bench.database.write() as tx:
+            receipt = recover(tx, bench.workflow_id, RecoveryOrder(1, repairs, dry_run=True))
+            assert not tx.touched
+        assert (receipt.reset_count, [entry.new_memory for entry in receipt.entries]) == (count, ["2g"][:count])
+    assert (bench.statuses(), bench.run_id(), len(bench.events())) == (["failed", "canceled"], 1, events)
+    assert asked(bench, 0)["memory"] == "1g"
+
+
 REFUSALS = {
     "another run": ({"run_id": 7}, "Run ID mismatch"),
     "an active runner": ({"leave": False}, "1 active compute node"),

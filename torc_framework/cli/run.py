@@ -30,6 +30,12 @@ ExecutorName = Annotated[
     typer.Option("--executor", metavar="NAME", help="Who runs the jobs (default: local).", autocompletion=executors),
 ]
 TimeLimit = Annotated[str | None, typer.Option("--time-limit", metavar="DURATION", help="Stop after, such as PT2H.")]
+EnforceLimits = Annotated[
+    bool | None,
+    typer.Option(
+        "--enforce-limits/--no-enforce-limits", help="Kill jobs that use more memory than they asked for [default: no]."
+    ),
+]
 TermLead = Annotated[
     float | None, typer.Option("--term-lead-s", min=0, help="Seconds between SIGTERM and SIGKILL [default: 30].")
 ]
@@ -51,6 +57,7 @@ def run(
     executor: ExecutorName = None,
     time_limit: TimeLimit = None,
     term_lead_s: TermLead = None,
+    enforce_limits: EnforceLimits = None,
     skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
 ) -> None:
     """Run a workflow on this machine: create it from a spec file, or go on with an existing one.
@@ -68,6 +75,7 @@ def run(
         "executor": executor,
         "time_limit_s": _seconds(time_limit),
         "term_lead_s": term_lead_s,
+        "enforce_limits": enforce_limits,
     }
     path = Path(workflow)
     if path.is_file() or not workflow.isdecimal():
@@ -130,7 +138,7 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any]) -> No
     from torc_framework.runner import RunnerSettings
     from torc_framework.runner import run as run_workflow
 
-    _let_jobs_find_torc()
+    let_jobs_find_torc()
     progress = ProgressLine(enabled=not session.wants_json)
     runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, **settings)
     counts = None
@@ -144,7 +152,7 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any]) -> No
         raise typer.Exit(int(status))
 
 
-def _let_jobs_find_torc() -> None:
+def let_jobs_find_torc() -> None:
     """Put the folder of this program at the end of PATH if jobs would not find ``torc`` otherwise.
 
     A program that is called by its path, without its environment being activated, is not on PATH.
@@ -170,6 +178,7 @@ def runner_settings(session: Session, given: dict[str, Any]) -> dict[str, Any]:
         "num_gpus": run.num_gpus,
         "output_dir": run.output_dir,
         "term_lead_s": run.term_lead_s,
+        "enforce_limits": run.enforce_limits,
     }
     chosen.update({name: value for name, value in given.items() if value is not None})
     plugins = session.plugins()

@@ -41,6 +41,8 @@ class Session:
         self._plugins: PluginManager | None = None
         self.executor_options: dict[str, Any] = {}
         """Values of the chosen executor's own flags, by option name."""
+        self.policy_options: dict[str, Any] = {}
+        """Values of the flags of recovery policies, by option name."""
 
     def __enter__(self) -> "Session":
         return self

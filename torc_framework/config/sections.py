@@ -26,6 +26,7 @@ class RunSection:
     memory_gb: float | None = setting(None, "Memory to offer; by default all.", unit="GiB", low=0)
     num_gpus: int | None = setting(None, "GPUs to offer; by default all.", low=0)
     output_dir: Path = setting(Path("output"), "Folder for logs.")
+    enforce_limits: bool = setting(False, "Kill jobs that use more memory than they asked for.")
     term_lead_s: float = setting(30.0, "Time between SIGTERM and SIGKILL.", unit="s", low=0)
 
 

@@ -172,7 +172,7 @@ class RecoveryOrder:
 
     Attributes:
         run_id: The run whose failures were looked at; another run's order is refused.
-        dry_run: Only find out what would be done.
+        dry_run: Only find out what would be done; without repairs, whether a recovery is possible at all.
     """
 
     run_id: int

@@ -35,6 +35,7 @@ class RunnerSettings:
         wait_for_new_jobs_s: Leave after this long without work; None is the workflow's own setting.
         compute_node_type: Kind of the runner's record: ``local``, ``slurm``, ``remote``.
         log_level: Level of the runner's log file.
+        enforce_limits: Kill attempts that use more memory than their jobs asked for.
         handle_signals: SIGTERM and SIGINT end the runner cleanly; only in a process's main thread.
     """
 
@@ -58,6 +59,7 @@ class RunnerSettings:
     wait_for_new_jobs_s: float | None = None
     compute_node_type: str = "local"
     log_level: str = "info"
+    enforce_limits: bool = False
     handle_signals: bool = True
 
 

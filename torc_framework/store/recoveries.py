@@ -124,7 +124,7 @@ class _Requirements:
 
 
 def recover(tx: Tx, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
-    """Carry out a recovery, and begin the run in which the jobs run again.
+    """Carry out a recovery, and begin the run in which the jobs run again; in a dry run leave everything as it is.
 
     Raises:
         NotFoundError: the workflow or a job of the order is not there.
@@ -133,6 +133,18 @@ def recover(tx: Tx, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
     refuse_if_under_way(tx, workflow_id)
     runs.check_run(tx, workflow_id, order.run_id)
     asked = _look_up(tx, workflow_id, order)
+    if not asked:
+        return RecoveryReceipt(order.run_id, 0, [])
+    with tx.connection.begin_nested() as changes:
+        receipt = _carry_out(tx, workflow_id, order, asked)
+        if order.dry_run:
+            changes.rollback()
+            for told in (tx.touched, tx.told, tx.changed, tx.news):
+                told.clear()
+    return receipt
+
+
+def _carry_out(tx: Tx, workflow_id: int, order: RecoveryOrder, asked: Sequence[_Asked]) -> RecoveryReceipt:
     runs.begin_planned_run(tx, workflow_id)
     run_id = runs.status(tx, workflow_id).run_id
     between = _Runs(workflow_id, order.run_id, run_id)
@@ -195,7 +207,7 @@ def _count(tx: Tx, table: sa.Table, *where: Any) -> int:
 def _look_up(tx: Tx, workflow_id: int, order: RecoveryOrder) -> list[_Asked]:
     """Return the jobs of an order as they are now."""
     repairs = {repair.job_id: repair for repair in order.repairs}
-    if not repairs:
+    if not repairs and not order.dry_run:
         raise RuleError("a recovery names at least one job")
     found: dict[int, _Asked] = {}
     for job_id, name, status, attempt_id, req_id, req_name, memory, runtime, *amounts in tx.rows_for(

@@ -1,5 +1,6 @@
 """The runner's side of monitoring: which attempts are old enough to be sampled, and what is reported at an end."""
 
+import heapq
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,8 @@ from torc_framework.runner.monitor.tree import Tree
 
 FIRST_SAMPLE_S: Final = 0.8
 """Attempts that are over sooner cost nothing: what the kernel accounts for them says enough."""
+FIRST_GUARD_S: Final = 0.1
+"""The same where memory is limited."""
 ASK_AGAIN_S: Final = 1.0
 """How soon a launcher that did not know an attempt's processes is asked again."""
 
@@ -46,21 +49,30 @@ class Monitor:
         launcher: Returns the launcher of a name.
         context: The runner.
         log: Told of what goes wrong; monitoring never stops a runner.
+        on_excess: Wakes the runner, from any thread, when `exceeded` has something to say; None sets no limits.
     """
 
     def __init__(
-        self, config_text: str | None, launcher: Callable[[str], Launcher], context: RunnerContext, log: RunnerLog
+        self,
+        config_text: str | None,
+        launcher: Callable[[str], Launcher],
+        context: RunnerContext,
+        log: RunnerLog,
+        on_excess: Callable[[], None] | None = None,
     ) -> None:
-        self._launcher, self._log = launcher, log
+        self._launcher, self._log, self._on_excess = launcher, log, on_excess
         self._config = self._read(config_text)
         path = series_path(Path(context.output_dir), context.hostname, context.workflow_id, context.run_id)
         self._sampler = Sampler(
             self._config.interval_s,
             (lambda: SeriesWriter(path)) if self._config.keeps_series else None,
             lambda reason: log.warning("samples_not_kept", reason=reason),
+            self._note_excess,
         )
+        self._limited: dict[AttemptKey, JobInHand] = {}
+        self._excesses: deque[AttemptKey] = deque()
         self._young: dict[AttemptKey, JobInHand] = {}
-        self._due: deque[tuple[float, float, AttemptKey]] = deque()
+        self._due: list[tuple[float, float, AttemptKey]] = []
         """When to ask for an attempt's processes, when it began on the same clock, and which it is."""
 
     def _read(self, text: str | None) -> MonitorConfig:
@@ -72,9 +84,26 @@ class Monitor:
 
     def begin(self, item: JobInHand, now: float, age_s: float) -> None:
         """An attempt runs since ``age_s`` seconds."""
-        if self._config.enabled and item.key not in self._young:
+        is_limited = self._on_excess is not None and item.job.resources.runtime_s is not None  # it asked for something
+        if (self._config.enabled or is_limited) and item.key not in self._young:
+            if is_limited:
+                self._limited[item.key] = item
             self._young[item.key] = item
-            self._due.append((now + max(0.0, FIRST_SAMPLE_S - age_s), now - age_s, item.key))
+            first = FIRST_GUARD_S if is_limited else FIRST_SAMPLE_S
+            heapq.heappush(self._due, (now + max(0.0, first - age_s), now - age_s, item.key))
+
+    def exceeded(self) -> list[JobInHand]:
+        """Return the attempts that were found to use more memory than they asked for, each once."""
+        found = []
+        while self._excesses:
+            if (item := self._limited.get(self._excesses.popleft())) is not None:
+                found.append(item)
+        return found
+
+    def _note_excess(self, key: AttemptKey) -> None:
+        self._excesses.append(key)
+        if self._on_excess is not None:
+            self._on_excess()
 
     def look(self, now: float) -> None:
         """Let attempts that are old enough be sampled."""
@@ -82,7 +111,7 @@ class Monitor:
             return
         births: dict[str, dict[AttemptKey, float]] = {}
         while self._due and self._due[0][0] <= now:
-            _, born, key = self._due.popleft()
+            _, born, key = heapq.heappop(self._due)
             if (item := self._young.get(key)) is not None:
                 births.setdefault(item.executor, {})[key] = born
         for executor, born_at in births.items():
@@ -91,7 +120,7 @@ class Monitor:
     def next_due(self) -> float | None:
         """Return when `look` should be called again."""
         while self._due and self._due[0][2] not in self._young:
-            self._due.popleft()  # it is over
+            heapq.heappop(self._due)  # it is over
         return self._due[0][0] if self._due else None
 
     def _find_processes(self, executor: str, born_at: dict[AttemptKey, float], now: float) -> None:
@@ -104,15 +133,23 @@ class Monitor:
                 del self._young[key]
             return
         self._sampler.add(
-            Watch(key, self._young.pop(key).job.name, Tree(pids), born_at[key]) for key, pids in found.items() if pids
+            Watch(key, self._young.pop(key).job.name, Tree(pids), born_at[key], self._limit_bytes(key))
+            for key, pids in found.items()
+            if pids
         )
         if type(launcher).processes is not Launcher.processes:
             missing = [key for key in born_at if not found.get(key)]
-            self._due.extend((now + ASK_AGAIN_S, born_at[key], key) for key in missing)
+            for key in missing:
+                heapq.heappush(self._due, (now + ASK_AGAIN_S, born_at[key], key))
+
+    def _limit_bytes(self, key: AttemptKey) -> int | None:
+        item = self._limited.get(key)
+        return None if item is None else item.job.resources.memory_bytes
 
     def end(self, key: AttemptKey, seen: ExitObservation) -> Measured:
         """An attempt is over: return what was seen, the samples taken in."""
         self._young.pop(key, None)
+        self._limited.pop(key, None)
         return measured(seen, self._sampler.remove(key))
 
     def close(self) -> None:

@@ -19,6 +19,8 @@ from torc_framework.runner.monitor.tree import Moment, Tree
 
 TICK_S: Final = 1.0
 """Jobs are sampled at whole ticks, so that all samples of one moment have one time."""
+GUARD_TICK_S: Final = 0.25
+"""How often jobs are looked at whose memory is limited."""
 CLOSE_PATIENCE_S: Final = 5.0
 """How long the end of a runner waits for a sample that is being written."""
 
@@ -39,12 +41,20 @@ class Usage:
 
 @define(eq=False)
 class Watch:
-    """One attempt under observation. ``born`` is its start on the monotonic clock."""
+    """One attempt under observation.
+
+    Attributes:
+        born: Its start on the monotonic clock.
+        limit_bytes: More memory than this is told at once; None is unlimited.
+        is_over_limit: That was told.
+    """
 
     key: AttemptKey
     job_name: str
     tree: Tree
     born: float
+    limit_bytes: int | None = None
+    is_over_limit: bool = False
     samples: int = 0
     _seen_at: float = field(default=0.0, init=False)
     _cpu_s: float = field(default=0.0, init=False)
@@ -73,6 +83,13 @@ class Watch:
         self._cgroup_peak = _larger(self._cgroup_peak, cgroup_peak)
         return percent
 
+    def exceeds(self, moment: Moment) -> bool:
+        """Say whether this is the first sign of more memory than the limit."""
+        if self.is_over_limit or self.limit_bytes is None or moment.memory_bytes <= self.limit_bytes:
+            return False
+        self.is_over_limit = True
+        return True
+
     def usage(self) -> Usage | None:
         """Return what was seen; None if there is no sample."""
         if not self.samples:
@@ -100,11 +117,17 @@ class Sampler:
         interval_s: Seconds between two samples of an attempt; the first comes at the next tick.
         open_series: Opens the file for all samples; None keeps peaks and means only.
         on_trouble: Called in the sampler's thread when samples cannot be written; sampling goes on.
+        on_excess: Called there with each attempt that uses more memory than its limit, once.
     """
 
     def __init__(
-        self, interval_s: int, open_series: Callable[[], SeriesWriter] | None, on_trouble: Callable[[str], None]
+        self,
+        interval_s: int,
+        open_series: Callable[[], SeriesWriter] | None,
+        on_trouble: Callable[[str], None],
+        on_excess: Callable[[AttemptKey], None] = lambda _key: None,
     ) -> None:
+        self._on_excess = on_excess
         self._interval_s, self._open_series, self._on_trouble = interval_s, open_series, on_trouble
         self._watches: dict[AttemptKey, Watch] = {}
         self._changed = threading.Condition()
@@ -153,12 +176,25 @@ class Sampler:
                 now = time.monotonic()
                 tick = int(now / TICK_S) + 1
                 while not self._closing and (left := tick * TICK_S - time.monotonic()) > 0:
-                    self._changed.wait(left)
+                    self._changed.wait(min(left, self._guard()))
                 if self._closing:
                     return None
                 is_common = tick % self._interval_s == 0
                 if due := [watch for watch in self._watches.values() if is_common or not watch.samples]:
                     return due
+
+    def _guard(self) -> float:
+        """Look at attempts whose memory is limited; return when to do so again, in seconds.
+
+        What is found is no sample of the series: it only raises the peak and the alarm.
+        """
+        limited = [watch for watch in self._watches.values() if watch.limit_bytes is not None]
+        for watch in limited:
+            moment = watch.tree.look()
+            if moment is not None and watch.exceeds(moment):
+                watch.record(moment, None, time.monotonic())
+                self._on_excess(watch.key)
+        return GUARD_TICK_S if limited else TICK_S
 
     def _sample(self, due: list[Watch], gpu_bytes: dict[int, int] | None) -> list[Sample]:
         at = time.time()
@@ -171,6 +207,9 @@ class Sampler:
             cgroup_peak = watch.tree.cgroup_peak_bytes()
             with self._changed:
                 percent = watch.record(moment, cgroup_peak, now)
+                is_excess = watch.exceeds(moment)
+            if is_excess:
+                self._on_excess(watch.key)
             key = watch.key
             samples.append(
                 Sample(

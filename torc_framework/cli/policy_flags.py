@@ -1,0 +1,75 @@
+"""Flags of recovery policies on ``torc recover`` and ``torc watch``: made from the options that plugins offer."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from torc_framework.cli.app import Command, options_of_function
+from torc_framework.cli.executor_flags import scalar_type
+from torc_framework.cli.session import Session
+from torc_framework.executors import OptionFacts, options_of
+
+
+class PolicyCommand(Command):
+    """A command that also takes the options of recovery policies.
+
+    Plugins are imported for it only if the command line asks: for help, or with a flag that is not the command's own.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments, those of policies included."""
+        own = {flag for param in self.params for flag in (*param.opts, *param.secondary_opts)}
+        if self._asks_for_more(args, own):
+            session: Session = ctx.find_root().obj
+            offered: dict[str, OptionFacts] = {}
+            for options in session.plugins().recovery_options():
+                for facts in options_of(options):
+                    if facts.flag not in own:
+                        offered.setdefault(facts.name, facts)
+            self.params = [*self.params, *_flags([*offered.values()])]
+        return super().parse_args(ctx, args)
+
+    @staticmethod
+    def _asks_for_more(args: Sequence[str], own: set[str]) -> bool:
+        flags = {arg.partition("=")[0] for arg in args if arg.startswith("--") and arg != "--"}
+        return bool(flags - own)
+
+
+def policy_options(session: Session) -> dict[str, Any]:
+    """Return the values that were given, once the policies have checked them.
+
+    Raises:
+        UserError: a policy refuses one.
+    """
+    values = session.policy_options
+    for options in session.plugins().recovery_options() if values else ():
+        names = {facts.name for facts in options_of(options)}
+        options(**{name: value for name, value in values.items() if name in names})
+    return values
+
+
+def _flags(options: Sequence[OptionFacts]) -> list[Any]:
+    def declared(**_: Any) -> None: ...
+
+    parameters = [_parameter(facts) for facts in options]
+    declared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    declared.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return options_of_function(declared)
+
+
+def _parameter(facts: OptionFacts) -> inspect.Parameter:
+    kind = scalar_type(facts.type)
+    flags = [f"{facts.flag}/--no-{facts.flag[2:]}"] if kind is bool else [facts.flag]
+
+    def note(ctx: typer.Context, value: Any) -> Any:
+        if value is not None:
+            ctx.find_root().obj.policy_options[facts.name] = value
+        return value
+
+    option = typer.Option(*flags, expose_value=False, callback=note, metavar=facts.metavar, help=facts.help)
+    annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
+    return inspect.Parameter(
+        f"policy_{facts.name}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )

@@ -1,0 +1,104 @@
+"""What is to be done about each failed job, before anything is done."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import frozen
+
+from torc_framework.models.recovery import RecoveryAction, RecoveryDecision, Repair
+from torc_framework.models.resources import format_duration, format_memory
+from torc_framework.recovery.cases import Case
+
+if TYPE_CHECKING:
+    from torc_framework.plugins import PluginManager
+
+UNKNOWN: Final = "unknown"
+"""Cause of failures on which no policy has an opinion."""
+
+
+@frozen
+class Decided:
+    """One failed job and what is to be done about it.
+
+    Attributes:
+        is_unknown: No policy had an opinion.
+    """
+
+    case: Case
+    decision: RecoveryDecision
+    is_unknown: bool = False
+
+    @property
+    def is_retry(self) -> bool:
+        """It is to run again."""
+        return self.decision.action is RecoveryAction.RETRY
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values; requests that stay are null."""
+        job, seen, decision = self.case.job, self.case.seen, self.decision
+        memory, runtime = decision.memory_bytes, decision.runtime_s
+        return {
+            "job_id": job.id,
+            "job_name": job.name,
+            "status": job.status,
+            "attempt_id": job.attempt_id,
+            "return_code": seen.failure.return_code,
+            "exit_class": seen.failure.verdict.exit_class.value,
+            "action": decision.action.value,
+            "causes": list(decision.causes),
+            "reason": decision.reason,
+            "decided_by": decision.decided_by,
+            "confidence": decision.confidence,
+            "evidence": list(decision.evidence),
+            "recoveries": seen.recoveries,
+            "memory": format_memory(seen.memory_bytes),
+            "new_memory": None if memory is None else format_memory(memory),
+            "runtime": format_duration(seen.runtime_s),
+            "new_runtime": None if runtime is None else format_duration(runtime),
+            "num_cpus": seen.num_cpus,
+            "new_num_cpus": decision.num_cpus,
+        }
+
+
+def decide(plugins: "PluginManager", cases: Sequence[Case], *, retry_unknown: bool, has_hook: bool) -> list[Decided]:
+    """Ask the policies about each job.
+
+    Args:
+        retry_unknown: Run unknown failures again, too.
+        has_hook: A recovery hook looks after unknown failures before they run again.
+    """
+    return [_decide(plugins, case, retry_unknown=retry_unknown, has_hook=has_hook) for case in cases]
+
+
+def _decide(plugins: "PluginManager", case: Case, *, retry_unknown: bool, has_hook: bool) -> Decided:
+    decision = plugins.decide_recovery(case.seen)
+    if decision is not None:
+        return Decided(case, decision)
+    failure = case.seen.failure
+    what = f"unknown failure ({failure.verdict.reason})"
+    if has_hook:
+        action, reason, who = RecoveryAction.RETRY, f"{what}, running it again after the recovery hook", "recovery_hook"
+    elif retry_unknown:
+        action, reason, who = RecoveryAction.RETRY, f"{what}, running it again as it is", "retry_unknown"
+    else:
+        action, reason, who = RecoveryAction.DEFER, what, ""
+    evidence = (f"return_code={failure.return_code}",)
+    decided = RecoveryDecision(action, reason, causes=(UNKNOWN,), confidence=0.0, evidence=evidence, decided_by=who)
+    return Decided(case, decided, is_unknown=True)
+
+
+def repair_of(decided: Decided) -> Repair:
+    """Return what the server is asked to do about a job that is to run again."""
+    decision = decided.decision
+    return Repair(
+        job_id=decided.case.job.id or 0,
+        attempt_id=decided.case.job.attempt_id,
+        reason=decision.reason,
+        decided_by=decision.decided_by,
+        memory_bytes=decision.memory_bytes,
+        runtime_s=decision.runtime_s,
+        num_cpus=decision.num_cpus,
+        causes=list(decision.causes),
+        confidence=decision.confidence,
+        evidence=list(decision.evidence),
+    )

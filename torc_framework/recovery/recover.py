@@ -1,0 +1,211 @@
+"""One recovery of a workflow: orphans end, policies decide, a hook mends, one call to the server does it all."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import Factory, asdict, define, field, frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.errors import UserError
+from torc_framework.models.recovery import RecoveryAction, RecoveryOrder, RecoveryReceipt
+from torc_framework.recovery import Teller
+from torc_framework.recovery.cases import failed_cases
+from torc_framework.recovery.ceilings import Ceilings
+from torc_framework.recovery.decisions import Decided, decide, repair_of
+from torc_framework.recovery.hook import run_hook, split_hook
+from torc_framework.runner.orphans import Findings, sync_status
+
+if TYPE_CHECKING:
+    from torc_framework.plugins import PluginManager
+
+MEMORY_MULTIPLIER: Final = 1.5
+RECOVER_RUNTIME_MULTIPLIER: Final = 1.4
+"""Growth of run times in ``torc recover`` (Torc's own default)."""
+WATCH_RUNTIME_MULTIPLIER: Final = 1.5
+"""The same in ``torc watch``."""
+
+
+@frozen
+class RecoveryOptions:
+    """How a workflow is recovered.
+
+    Attributes:
+        retry_unknown: Run failures again on which no policy has an opinion.
+        hook: Command that is run when there are such failures; they run again after it.
+        output_dir: Folder of the runners' logs.
+        policies: Values of the options that policies offer, by name.
+    """
+
+    memory_multiplier: float = MEMORY_MULTIPLIER
+    runtime_multiplier: float = RECOVER_RUNTIME_MULTIPLIER
+    retry_unknown: bool = False
+    hook: str | None = None
+    output_dir: Path = Path("output")
+    policies: Mapping[str, Any] = field(factory=dict)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What policies are told."""
+        multipliers = {"memory_multiplier": self.memory_multiplier, "runtime_multiplier": self.runtime_multiplier}
+        return {**self.policies, **multipliers}
+
+
+@define
+class Recovery:
+    """What one recovery found and did.
+
+    Attributes:
+        orphans: What was found of runners that are gone.
+        decided: Every failed job, and what was decided on it.
+        receipt: What the server did, or in a dry run would do; None if there was nothing to do.
+    """
+
+    workflow_id: int
+    dry_run: bool
+    orphans: Findings | None = None
+    decided: list[Decided] = Factory(list)
+    receipt: RecoveryReceipt | None = None
+
+    def fixed(self, cause: str) -> int:
+        """Return how many jobs run again that suffered from this."""
+        return sum(each.is_retry and cause in each.decision.causes for each in self.decided)
+
+    @property
+    def retried(self) -> list[Decided]:
+        """The jobs that run again."""
+        return [each for each in self.decided if each.is_retry]
+
+    @property
+    def unknown(self) -> list[Decided]:
+        """The jobs on whose failures no policy had an opinion."""
+        return [each for each in self.decided if each.is_unknown]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        actions = Counter(each.decision.action for each in self.decided)
+        return {
+            "workflow_id": self.workflow_id,
+            "dry_run": self.dry_run,
+            "run_id": self.receipt.run_id if self.receipt else None,
+            "failed_jobs": len(self.decided),
+            "oom_fixed": self.fixed("oom"),
+            "timeout_fixed": self.fixed("timeout"),
+            "unknown": len(self.unknown),
+            "retried": len(self.retried),
+            "cannot_grow": actions[RecoveryAction.CANNOT_GROW],
+            "reset_count": self.receipt.reset_count if self.receipt else 0,
+            "orphaned_jobs": len(self.orphans.jobs) if self.orphans else 0,
+            "jobs": [each.as_dict() for each in self.decided],
+            "recovered": [asdict(entry) for entry in self.receipt.entries] if self.receipt else [],
+        }
+
+
+class Rescuer:
+    """Recovers one workflow.
+
+    Args:
+        executor_options: Values of executors' options, by executor and option.
+        tell: Is told what happens.
+    """
+
+    def __init__(
+        self,
+        client: TorcClient,
+        plugins: "PluginManager",
+        workflow_id: int,
+        options: RecoveryOptions,
+        tell: Teller,
+        *,
+        executor_options: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self._client, self._plugins, self._workflow_id = client, plugins, workflow_id
+        self._options, self._tell, self._executor_options = options, tell, executor_options or {}
+        if options.hook is not None:
+            split_hook(options.hook)  # one that cannot be run is said before anything happens
+
+    def recover(self, *, dry_run: bool = False) -> Recovery:
+        """Recover the workflow once.
+
+        Raises:
+            UserError: no job failed.
+            OperatorError: the server refused, or the hook failed; no job was reset.
+        """
+        found = Recovery(self._workflow_id, dry_run)
+        found.orphans = self._end_orphans(dry_run=dry_run)
+        order = RecoveryOrder(self._client.workflow_status(self._workflow_id).run_id, [], dry_run=True)
+        must_wait = dry_run and bool(found.orphans.compute_node_ids or found.orphans.allocation_ids)
+        if not must_wait:
+            self._client.recover(self._workflow_id, order)  # refused unless it is over and nobody works on it
+        self._tell("Diagnosing failures...")
+        found.decided = self._decide()
+        if not found.decided:
+            raise UserError(f"workflow {self._workflow_id} has no failed job: there is nothing to recover")
+        self._tell("Applying recovery heuristics...")
+        self._explain(found)
+        if not found.retried:
+            self._explain_nothing(found)
+            return found
+        order.repairs = [repair_of(each) for each in found.retried]
+        if must_wait:
+            self._tell("Would end what is orphaned first, and then look again. Dry run, nothing was changed.")
+            return found
+        found.receipt = self._client.recover(self._workflow_id, order)
+        has_hook = self._options.hook is not None and found.unknown
+        if dry_run:
+            if has_hook:
+                self._tell(f"Would run the recovery hook: {self._options.hook} {self._workflow_id}")
+            self._tell(f"Would reset {found.receipt.reset_count} job(s) for retry")
+            self._tell("Dry run, nothing was changed.")
+            return found
+        if has_hook:
+            self._run_hook(len(found.unknown))
+        self._tell(f"Resetting {len(found.retried)} job(s) for retry...")
+        order.dry_run = False
+        found.receipt = self._client.recover(self._workflow_id, order)
+        self._tell(f"Reset {found.receipt.reset_count} job(s)")
+        return found
+
+    def _end_orphans(self, *, dry_run: bool) -> Findings:
+        found = sync_status(self._client, self._plugins, self._executor_options, self._workflow_id, dry_run=dry_run)
+        for note in found.notes:
+            self._tell(f"Warning: {note}")
+        for job in found.jobs:
+            self._tell(f"  Job {job.job_id} ({job.job_name}) is orphaned: {job.reason}")
+        return found
+
+    def _decide(self) -> list[Decided]:
+        ceilings = Ceilings.of_workflow(self._client, self._workflow_id, self._plugins.hpc_profiles())
+        options = self._options
+        cases = failed_cases(self._client, self._workflow_id, ceilings, options.settings, options.output_dir)
+        return decide(self._plugins, cases, retry_unknown=options.retry_unknown, has_hook=options.hook is not None)
+
+    def _explain(self, found: Recovery) -> None:
+        for each in found.decided:
+            if not each.is_unknown:
+                self._tell(f"  Job {each.case.job.id} ({each.case.job.name}): {each.decision.reason}")
+        self._tell(
+            f"{'Would apply' if found.dry_run else 'Applied'} fixes: "
+            f"{found.fixed('oom')} OOM, {found.fixed('timeout')} timeout"
+        )
+        if not found.unknown:
+            return
+        what = "skipped, use --retry-unknown to include"
+        if self._options.hook is not None:
+            what = "run again after the recovery hook"
+        elif self._options.retry_unknown:
+            what = "run again as they are"
+        self._tell(f"  {len(found.unknown)} job(s) with unknown failure cause ({what})")
+
+    def _explain_nothing(self, found: Recovery) -> None:
+        count = len(found.unknown)
+        self._tell(f"No recoverable jobs found. {count} job(s) failed with unknown causes.")
+        if count:
+            self._tell("Use --retry-unknown to retry jobs with unknown failure causes.")
+        self._tell(f"'torc results list {self._workflow_id}' shows how the jobs ended.")
+
+    def _run_hook(self, count: int) -> None:
+        hook = self._options.hook or ""
+        self._tell(f"{count} job(s) with unknown failure cause: running the recovery hook: {hook}")
+        run_hook(hook, self._workflow_id, self._client.environment, self._tell)

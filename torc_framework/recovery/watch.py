@@ -1,0 +1,275 @@
+"""Watches a workflow until it is over, and as often as allowed recovers it from failures."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import Factory, define, frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.errors import UserError
+from torc_framework.models.records import ComputeNodeRecord, JobRecord
+from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.recovery import Teller
+from torc_framework.recovery.allocations import AutoSchedule, Submitter
+from torc_framework.recovery.recover import Recovery, Rescuer
+from torc_framework.recovery.wake import Alarm
+from torc_framework.runner.allocations import open_allocations
+from torc_framework.runner.orphans import sync_status
+
+if TYPE_CHECKING:
+    from torc_framework.plugins import PluginManager
+
+_OPEN: Final = [status.label for status in (*sorted(LIVE), JobStatus.READY, JobStatus.UNINITIALIZED)]
+"""Statuses of jobs that can still run by themselves."""
+_GOOD: Final = frozenset({JobStatus.COMPLETED.label, JobStatus.DISABLED.label})
+_SHOWN: Final = ("completed", "running", "pending", "failed", "blocked")
+"""Statuses whose counts are shown while watching."""
+_TROUBLE: Final = (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED)
+
+RunHere = Callable[[], bool]
+"""Runs the workflow in this process until there is nothing left to do; returns whether a person interrupted it."""
+
+
+@frozen
+class WatchOptions:
+    """How a workflow is watched; seconds.
+
+    Attributes:
+        poll_interval_s: Longest time between two looks; what happens is also told by the server.
+        max_retries: Most recoveries.
+        cooldown_s: Rest before a recovery.
+        auto_schedule: When to ask for more nodes; None is never.
+    """
+
+    poll_interval_s: float = 60.0
+    recover: bool = False
+    max_retries: int = 3
+    cooldown_s: float = 0.0
+    show_job_counts: bool = False
+    auto_schedule: AutoSchedule | None = None
+
+
+@frozen
+class Look:
+    """Where a workflow stands.
+
+    Attributes:
+        is_over: No job can run any more without somebody's doing.
+        has_nodes: Somebody works on it, or is about to.
+    """
+
+    counts: Mapping[str, int]
+    is_canceled: bool
+    is_over: bool
+    has_nodes: bool
+
+
+@define
+class WatchOutcome:
+    """How watching ended.
+
+    Attributes:
+        status: completed, failed, canceled, incomplete or interrupted.
+    """
+
+    workflow_id: int
+    status: str = "incomplete"
+    counts: Mapping[str, int] = Factory(dict)
+    recoveries: list[Recovery] = Factory(list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "workflow_id": self.workflow_id,
+            "status": self.status,
+            "counts": dict(self.counts),
+            "retries": len(self.recoveries),
+            "recoveries": [each.as_dict() for each in self.recoveries],
+        }
+
+
+class Watcher:
+    """Watches one workflow.
+
+    Args:
+        rescuer: Recovers it.
+        submitter: Asks for nodes.
+        run_here: Runs it in this process when nobody else does; None leaves that to others.
+        tell: Is told what happens.
+    """
+
+    def __init__(
+        self,
+        client: TorcClient,
+        plugins: "PluginManager",
+        workflow_id: int,
+        options: WatchOptions,
+        tell: Teller,
+        *,
+        rescuer: Rescuer,
+        submitter: Submitter,
+        run_here: RunHere | None = None,
+    ) -> None:
+        self._client, self._plugins, self._workflow_id = client, plugins, workflow_id
+        self._options, self._tell = options, tell
+        self._rescuer, self._submitter, self._run_here = rescuer, submitter, run_here
+        self._outcome = WatchOutcome(workflow_id)
+        self._asked_at = float("-inf")
+        self._retries_since: float | None = None
+        self._shown = ""
+
+    @property
+    def outcome(self) -> WatchOutcome:
+        """What is known so far."""
+        return self._outcome
+
+    def watch(self) -> WatchOutcome:
+        """Watch until the workflow is over and nothing can be done about it.
+
+        Raises:
+            UserError: nobody works on it, and nobody is to be asked to.
+        """
+        self._tell(self._heading())
+        with Alarm(self._client, self._workflow_id) as alarm:
+            while True:
+                look = self._look()
+                self._outcome.counts = look.counts
+                if look.is_over:
+                    if not self._go_on(look, alarm):
+                        return self._outcome
+                elif not self._keep_going(look):
+                    return self._outcome
+                elif look.has_nodes:
+                    alarm.wait(self._options.poll_interval_s)
+
+    def _heading(self) -> str:
+        options = self._options
+        parts = [f"poll interval: {options.poll_interval_s:g}s"]
+        if options.recover:
+            parts += ["recover enabled", f"max retries: {options.max_retries}"]
+        if options.auto_schedule is not None:
+            parts.append("auto-schedule enabled")
+        if options.show_job_counts:
+            parts.append("job counts enabled")
+        return f"Watching workflow {self._workflow_id} ({', '.join(parts)})"
+
+    # --- looking ------------------------------------------------------------------------------------
+
+    def _look(self) -> Look:
+        """Bring orphans to an end and see how things stand."""
+        client, id_ = self._client, self._workflow_id
+        counts = client.job_counts(id_).counts
+        state = client.is_complete(id_)
+        is_over = state.is_complete or not any(counts.get(label) for label in _OPEN)
+        has_nodes = False
+        if not is_over:
+            found = sync_status(client, self._plugins, self._submitter.executor_options, id_)
+            for job in found.jobs:
+                self._tell(f"  Job {job.job_id} ({job.job_name}) was orphaned: {job.reason}; it is {job.status} now")
+            gone = set(found.compute_node_ids)
+            active = client.find(ComputeNodeRecord, workflow_id=id_, is_active=True)
+            has_nodes = any(node.id not in gone for node in active) or bool(open_allocations(client, id_))
+            if found.jobs:
+                counts = client.job_counts(id_).counts
+                is_over = not any(counts.get(label) for label in _OPEN)
+            self._show(counts)
+        return Look(counts, state.is_canceled, is_over, has_nodes)
+
+    def _show(self, counts: Mapping[str, int]) -> None:
+        text = ", ".join(f"{label}={counts.get(label, 0)}" for label in _SHOWN)
+        if self._options.show_job_counts and text != self._shown:
+            self._tell(f"  {text}")
+            self._shown = text
+
+    # --- while it is under way ----------------------------------------------------------------------
+
+    def _keep_going(self, look: Look) -> bool:
+        """See that somebody works on the workflow; return whether to go on watching."""
+        if self._options.auto_schedule is not None and self._schedule(self._options.auto_schedule, look):
+            return True
+        if look.has_nodes:
+            return True
+        if self._run_here is None:
+            raise UserError(
+                f"nobody works on workflow {self._workflow_id}, and it is not complete: "
+                f"'torc run {self._workflow_id}' does, or watch it with --recover"
+            )
+        self._tell(f"Nobody works on workflow {self._workflow_id}: running it here")
+        if self._run_here():
+            self._outcome.status = "interrupted"
+            return False
+        counts = self._client.job_counts(self._workflow_id).counts
+        if counts == look.counts:
+            self._tell("Nothing of what is left can run here.")
+            return False
+        return True
+
+    def _schedule(self, when: AutoSchedule, look: Look) -> bool:
+        """Ask for nodes if it is time to; return whether there will be some."""
+        if not self._submitter.has_schedulers():
+            return False
+        now = time.monotonic()
+        ready = self._client.find(JobRecord, workflow_id=self._workflow_id, status=JobStatus.READY.label)
+        retries = sum(job.attempt_id > 1 for job in ready)
+        self._retries_since = (self._retries_since or now) if retries else None
+        waited = 0.0 if self._retries_since is None else now - self._retries_since
+        if not when.is_due(
+            ready=len(ready),
+            retries=retries,
+            has_nodes=look.has_nodes,
+            since_asked_s=now - self._asked_at,
+            waited_s=waited,
+        ):
+            return False
+        self._asked_at, self._retries_since = now, None
+        self._tell(f"Auto-schedule: {len(ready)} job(s) ready, {retries} of them retries; asking for nodes")
+        return self._submitter.submit() > 0
+
+    # --- when it is over ----------------------------------------------------------------------------
+
+    def _go_on(self, look: Look, alarm: Alarm) -> bool:
+        """Say how the workflow ended, and recover it if that is wanted; return whether to go on watching."""
+        options, outcome, id_ = self._options, self._outcome, self._workflow_id
+        total = sum(look.counts.values())
+        self._tell(f"Workflow {id_} is {'canceled' if look.is_canceled else 'complete'}")
+        if look.is_canceled:
+            outcome.status = "canceled"
+            return False
+        if all(label in _GOOD for label, count in look.counts.items() if count):
+            outcome.status = "completed"
+            self._tell(f"Workflow completed successfully ({total} jobs)")
+            return False
+        outcome.status = "failed"
+        self._tell("Workflow completed with failures:")
+        for status in _TROUBLE:
+            if status is not JobStatus.PENDING_FAILED or look.counts.get(status.label):
+                self._tell(f"  - {status.label.replace('_', ' ').capitalize()}: {look.counts.get(status.label, 0)}")
+        self._tell(f"  - Completed: {look.counts.get(JobStatus.COMPLETED.label, 0)}")
+        if not options.recover:
+            self._tell(f"'torc recover {id_} --dry-run' shows what can be done about it")
+            return False
+        done = len(outcome.recoveries)
+        if done >= options.max_retries:
+            self._tell(f"Max retries ({options.max_retries}) exceeded. Manual intervention required.")
+            self._tell(f"'torc results list {id_}' shows how the jobs ended.")
+            return False
+        alarm.wait(options.cooldown_s)
+        return self._recover(f"Attempting automatic recovery (attempt {done + 1}/{options.max_retries})")
+
+    def _recover(self, heading: str) -> bool:
+        self._tell(heading)
+        try:
+            found = self._rescuer.recover()
+        except UserError as error:  # only canceled jobs, which are somebody's will
+            self._tell(f"{error}.")
+            return False
+        self._outcome.recoveries.append(found)
+        if not found.retried:
+            self._outcome.recoveries.pop()
+            return False
+        if self._submitter.has_schedulers():
+            self._asked_at = time.monotonic()
+            self._submitter.submit()
+        self._tell("Recovery initiated. Resuming monitoring...")
+        return True
