@@ -73,24 +73,6 @@ def test_a_program_without_arguments_shows_its_help(capsys: Captured) -> None:
     assert "Commands:" in capsys.readouterr().err
 
 
-def test_every_command_has_help(capsys: Captured) -> None:
-    """Every command of every group explains itself and each of its options."""
-    import importlib
-
-    from typer.main import get_command
-
-    from torc_framework.cli.app import BUILT_IN
-
-    for name, (module, text) in BUILT_IN.items():
-        assert text.endswith(".")
-        command = get_command(importlib.import_module(module).app)
-        leaves = getattr(command, "commands", {"": command})
-        for leaf_name, leaf in leaves.items():
-            assert leaf.help, f"{name} {leaf_name}"
-            for parameter in leaf.params:
-                assert getattr(parameter, "help", None) or parameter.hidden, f"{name} {leaf_name} {parameter.name}"
-
-
 def test_an_executors_options_are_flags_of_run(capsys: Captured) -> None:
     """They are made from the executor's own declaration, with default and help."""
     assert main(["run", "--executor", "local", "--help"]) == 0

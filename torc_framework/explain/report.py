@@ -66,7 +66,8 @@ def explain_workflow(facts: Facts) -> dict[str, Any]:
             group["job_names"].append(job.name)
     order = {code: rank for rank, code in enumerate(URGENCY)}
     listed = sorted(
-        groups.values(), key=lambda group: (not group["is_problem"], order[group["cause"]], -group["count"])
+        groups.values(),
+        key=lambda each: (not each["is_problem"], order[each["cause"]], each["root"] is not None, -each["count"]),
     )
     commands = dict.fromkeys(group["commands"][0] for group in listed if group["is_problem"] and group["commands"])
     return {

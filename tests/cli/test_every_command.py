@@ -1,0 +1,43 @@
+"""Every command of the program, the plugins' included: it explains itself, and takes the options of all."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer import Context
+
+from torc_framework.cli.app import BUILT_IN, plugin_commands, root_command
+from torc_framework.cli.main import main
+from torc_framework.cli.session import Session
+
+
+def leaves() -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every command with the words that call it, groups included."""
+    root = root_command()
+    context = Context(root, info_name="torc", obj=Session())
+    waiting = [((name,), root.resolve_command(context, [name])[1]) for name in [*BUILT_IN, *sorted(plugin_commands())]]
+    while waiting:
+        words, command = waiting.pop(0)
+        yield words, command
+        waiting += [((*words, name), child) for name, child in getattr(command, "commands", {}).items()]
+
+
+COMMANDS = dict(leaves())
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """The help names the command and tells of it and of each option and argument."""
+    assert main([*words, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert f"torc {' '.join(words)}" in out.splitlines()[0]
+    command = COMMANDS[words]
+    assert command.help, "a sentence on what it does"
+    for parameter in command.params:
+        assert getattr(parameter, "help", None) or parameter.hidden, f"{parameter.name}: a sentence on what it is"
+
+
+@pytest.mark.parametrize("words", [words for words, command in COMMANDS.items() if not hasattr(command, "commands")])
+def test_the_format_may_be_chosen_after_every_command(words: tuple[str, ...]) -> None:
+    flags = {flag for parameter in COMMANDS[words].params for flag in getattr(parameter, "opts", ())}
+    assert "--format" in flags
