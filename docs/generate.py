@@ -299,6 +299,13 @@ def configuration() -> str:
     return config_page.page(table)
 
 
+def mcp() -> str:
+    """Every tool of the MCP server."""
+    import mcp_page
+
+    return mcp_page.page(table)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "hooks.md": hooks,
     "statuses.md": statuses,
@@ -311,6 +318,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration,
     "client.md": client,
     "spec.md": spec,
+    "mcp.md": mcp,
 }
 
 

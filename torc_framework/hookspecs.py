@@ -18,7 +18,7 @@ import pluggy
 
 from torc_framework.executors import Executor
 from torc_framework.models.exits import ExitObservation, ExitVerdict
-from torc_framework.models.failures import Failure, FailureRule, RuleSchema
+from torc_framework.models.failures import Failure, FailureRule, RuleAction, RuleSchema
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 from torc_framework.models.sites import ActionType, HpcProfile, LogPattern
 
@@ -129,22 +129,24 @@ def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
 
 
 @hookspec(firstresult=True)
-def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | None:
+def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | RuleAction | None:
     """Say whether a rule of a failure handler covers this failure.
 
     Asked by the runner for each rule of the job's failure handler, once per failed or terminated
     attempt; never for a completed or canceled one. Answer only for rules that carry a key this
     plugin owns (`torc_failure_rule_keys`).
 
-    The first answer wins. The built-in matcher is asked last; it speaks for ``exit_codes`` and
-    ``match_all_exit_codes``. A rule without any answer does not match. A plugin that raises passes.
+    The first answer wins. The built-in matcher is asked last; it speaks for ``exit_codes``,
+    ``match_all_exit_codes``, ``exit_classes`` and ``stderr_regex``. A rule without any answer does not
+    match. A plugin that raises passes.
 
     Args:
         rule: The rule as the spec has it.
         failure: The attempt: what was seen and what it is called, paths of its logs.
 
     Returns:
-        True or False, or None for no opinion.
+        True (retry) or False, None for no opinion; or the `RuleAction` that the rule wants: retry, let the
+        failure stand, or count it as completed.
 
     .. versionadded:: 0.1
     """
@@ -200,10 +202,10 @@ def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
 def torc_classify_pending(failures: Sequence[Failure], context: PendingContext) -> Mapping[int, PendingVerdict]:
     """Judge jobs that wait in ``pending_failed``.
 
-    Asked by ``torc pending classify``, and by ``torc recover`` and ``torc watch --recover`` before recovery policies
-    are asked, in the process of the command. All plugins are asked; for each job the verdict of the first plugin
-    that gives one counts. Verdicts are carried out by the command, in one transaction with what follows, and kept
-    with the job; those that are not sure enough are left to a person. A plugin that raises passes.
+    Asked by ``torc pending classify``, and by ``torc recover`` and ``torc watch`` with ``--ai-recovery``, before
+    recovery policies and in the process of the command. All plugins are asked; for each job the verdict of the
+    first plugin that gives one counts. Verdicts are carried out by the command, in one transaction with what
+    follows, and kept with the job; those that are not sure enough are left to a person. A plugin that raises passes.
 
     What a plugin sends elsewhere it redacts first (`redact`): logs and command lines may hold secrets.
 

@@ -63,3 +63,31 @@ def test_an_agent_resolves_what_is_left_through_its_tools(torc: Torc, work: Path
     assert told["left"] == []
     jobs = json.loads(torc("jobs", "list", 1, "-f", "json").stdout)["jobs"]
     assert {job["name"]: job["status"] for job in jobs} == {"refused": "ready", "wrong": "failed", "odd": "failed"}
+
+
+@pytest.mark.e2e
+def test_recover_asks_first(torc: Torc, work: Path) -> None:
+    """With --ai-recovery, verdicts come before policies; a dry run changes nothing; 'torc run' goes on."""
+    (work / "mixed.yaml").write_text(SPEC.replace("exit 1", "[ -e again ] || { touch again; exit 1; }", 1))
+    answer = 'import sys\nsys.stdin.read()\nprint("I cannot tell.")\n'
+    (work / "agent.py").write_text(answer)
+    command = json.dumps([sys.executable, str(work / "agent.py")])
+    (work / "torc.toml").write_text(f"[client.ai]\nagent = 'custom'\ncommand = {command}\n")
+    torc("run", "mixed.yaml")
+    planned = torc("recover", 1, "--ai-recovery", "--dry-run")
+    assert "would be retried by recovery_ai: connection refused or reset" in planned.stdout, planned.stderr
+    assert _statuses(torc)["refused"] == "pending_failed"
+    done = torc("recover", 1, "--ai-recovery")
+    assert done.returncode == 0, done.stderr
+    assert "(odd) waits for a person: recovery_ai leaves it to a person" in done.stdout
+    assert "'torc run 1' runs them" in done.stdout
+    assert _statuses(torc) == {"refused": "ready", "wrong": "failed", "odd": "pending_failed"}
+    torc("run", 1)
+    assert _statuses(torc)["refused"] == "completed"
+    refused = torc("recover", 1, "--ai-agent", "claude")
+    assert (refused.returncode, "add --ai-recovery" in refused.stderr) == (2, True)
+
+
+def _statuses(torc: Torc) -> dict[str, str]:
+    jobs = json.loads(torc("jobs", "list", 1, "-f", "json").stdout)["jobs"]
+    return {job["name"]: job["status"] for job in jobs}

