@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -92,3 +93,22 @@ def test_a_workflow_runs_by_it(call, tmp_path: Path) -> None:  # type: ignore[no
     assert (jobs["preempted"]["status"], jobs["preempted"]["attempt_id"]) == ("completed", 2)
     assert (jobs["hopeless"]["exit_class"], jobs["hopeless"]["reason"]) == ("preempted", "the sample says so")
     assert (jobs["plain"]["exit_class"], jobs["plain"]["return_code"]) == ("user_error", 7)
+
+
+def test_the_suites_say_what_they_need(installed: Path) -> None:
+    """The framework alone brings neither pytest nor hypothesis."""
+    command = [str(installed / "python"), "-c", "import torc_framework.testing"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.strip().splitlines()[-1].endswith("pip install 'torc-framework[testing]'")
+
+
+def test_it_keeps_the_contracts(installed: Path, tmp_path: Path) -> None:
+    """The suites of ``torc-framework[testing]``, run as its author would run them."""
+    install = [str(installed / "pip"), "install", "--quiet", "--disable-pip-version-check", f"{ROOT}[testing]"]
+    done = subprocess.run(install, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    tests = shutil.copytree(SAMPLE / "tests", tmp_path / "tests")
+    command = [str(installed / "python"), "-m", "pytest", "-q", "-W", "error", str(tests)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout

@@ -25,6 +25,7 @@ from torc_framework.testing.batch import FakeBatchSystem
 from torc_framework.testing.classifiers import ClassifierContract
 from torc_framework.testing.launchers import ExecutorContract
 from torc_framework.testing.matchers import MatcherContract
+from torc_framework.testing.pending import PendingContract
 from torc_framework.testing.policies import PolicyContract
 from torc_framework.testing.profiles import HpcProfileContract
 
@@ -36,6 +37,7 @@ __all__ = [
     "FakeBatchSystem",
     "HpcProfileContract",
     "MatcherContract",
+    "PendingContract",
     "PolicyContract",
 ]
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
 _T = TypeVar("_T")
 _UNSEEN: Final = object()
+_PHASES: Final = (Phase.generate, Phase.shrink)
 _WATCHED: Final = ("open", "socket.", "subprocess.", "os.system", "os.remove", "os.rename", "os.mkdir", "os.listdir")
 """Audit events of whoever reads or changes the world."""
 
@@ -32,10 +33,10 @@ def broken(clause: str, seen: object = _UNSEEN) -> NoReturn:
     raise AssertionError(f"the contract says: {clause}" + ("" if seen is _UNSEEN else f"\n  but: {seen!r}"))
 
 
-def for_all(values: SearchStrategy[_T], check: Callable[[_T], None], *, most: int = 200) -> None:
+def for_all(values: SearchStrategy[_T], check: Callable[[_T], None], *, most: int = 100) -> None:
     """Try a clause on many generated values; the simplest one that breaks it is shown."""
 
-    @settings(max_examples=most, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=most, deadline=None, database=None, phases=_PHASES, suppress_health_check=list(HealthCheck))
     @given(values)
     def tried(value: _T) -> None:
         check(value)

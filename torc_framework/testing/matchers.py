@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from torc_framework.api import Failure, FailureRule, RuleSchema
+from torc_framework.api import Failure, FailureRule, RuleAction, RuleSchema
 from torc_framework.testing.clauses import answer, for_all, require, require_pure
 from torc_framework.testing.strategies import failures
 
@@ -27,8 +27,8 @@ class MatcherContract:
     wrong_rules: ClassVar[Sequence[FailureRule]] = ()
 
     @property
-    def _match(self) -> Callable[[FailureRule, Failure], bool | None]:
-        hook: Callable[[FailureRule, Failure], bool | None] = self.plugin.torc_match_failure
+    def _match(self) -> Callable[[FailureRule, Failure], RuleAction | bool | None]:
+        hook: Callable[[FailureRule, Failure], RuleAction | bool | None] = self.plugin.torc_match_failure
         return hook
 
     @property
@@ -73,7 +73,11 @@ class MatcherContract:
         def one(failure: Failure) -> None:
             for rule in self.rules:
                 said = answer(self._match, f"never raise on a rule that passes your schema: {rule}", rule, failure)
-                require(isinstance(said, bool), f"answer True or False for a rule with a key of yours: {rule}", said)
+                require(
+                    isinstance(said, (bool, RuleAction)),
+                    f"answer True, False or a RuleAction for a rule with a key of yours: {rule}",
+                    said,
+                )
 
         for_all(failures(), one)
 
