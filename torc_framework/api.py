@@ -44,7 +44,7 @@ from torc_framework.models.exits import (
     render_return_code,
     signal_name,
 )
-from torc_framework.models.failures import MATCHER_RULE_KEYS, Failure, FailureRule, RuleSchema
+from torc_framework.models.failures import MATCHER_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
 from torc_framework.models.recovery import (
     Ceiling,
     FailedJob,
@@ -162,6 +162,7 @@ __all__ = [
     "ResourceRequirementsRecord",
     "Resources",
     "ResultRecord",
+    "RuleAction",
     "RuleSchema",
     "RunnerContext",
     "ScheduledComputeNodeRecord",

@@ -29,7 +29,7 @@ from torc_framework import hookspecs
 from torc_framework.errors import PluginError, UnknownNameError, suggestion
 from torc_framework.executors import Executor
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
-from torc_framework.models.failures import CORE_RULE_KEYS, Failure, FailureRule, RuleSchema
+from torc_framework.models.failures import CORE_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 from torc_framework.models.sites import ActionType, HpcProfile, LogPattern
 
@@ -317,9 +317,10 @@ class PluginManager:
         verdict = self._first("torc_classify_exit", _checked(ExitVerdict), observation=observation)
         return verdict or ExitVerdict(ExitClass.UNKNOWN, "no classifier had an opinion", confidence=0.0)
 
-    def match_failure(self, rule: FailureRule, failure: Failure) -> bool:
-        """Say whether a rule covers a failure; it does not if no plugin has an opinion."""
-        return bool(self._first("torc_match_failure", _checked(bool), rule=rule, failure=failure))
+    def match_failure(self, rule: FailureRule, failure: Failure) -> RuleAction | None:
+        """Return what a rule that covers a failure wants; None if it does not, or no plugin has an opinion."""
+        answer = self._first("torc_match_failure", _a_match, rule=rule, failure=failure)
+        return RuleAction.RETRY if answer is True else answer or None
 
     def decide_recovery(self, job: FailedJob) -> RecoveryDecision | None:
         """Return the first policy's decision on a failed job, with its name; None if no policy has an opinion."""
@@ -450,6 +451,10 @@ def _checked(kind: type[_T]) -> Callable[[Any], _T]:
         return answer
 
     return check
+
+
+def _a_match(answer: Any) -> bool | RuleAction:
+    return answer if isinstance(answer, RuleAction) else _checked(bool)(answer)
 
 
 def _all_of(kind: type[_T]) -> Callable[[Any], list[_T]]:

@@ -1,6 +1,7 @@
 """A failed attempt, and the rules that may answer it."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, Final
 
 from attrs import frozen
@@ -33,6 +34,17 @@ class Failure:
     verdict: ExitVerdict
     stdout_path: str | None = None
     stderr_path: str | None = None
+
+
+class RuleAction(StrEnum):
+    """What a rule that covers a failure wants."""
+
+    RETRY = "retry"
+    """Another attempt, within the rule's budget."""
+    FAIL = "fail"
+    """The failure stands, whatever rules follow."""
+    COMPLETE = "complete"
+    """It counts as completed; dependents go on."""
 
 
 FailureRule = Mapping[str, Any]

@@ -11,7 +11,7 @@ from torc_framework.exits.endings import exit_return_code, status_of
 from torc_framework.exits.handlers import HANDLED, attempts_allowed, retry_delay_s, rules_in_order
 from torc_framework.models.exchange import EndedReport, RetryRequest
 from torc_framework.models.exits import ExitObservation, ExitVerdict, StopReason
-from torc_framework.models.failures import Failure, FailureRule
+from torc_framework.models.failures import Failure, FailureRule, RuleAction
 from torc_framework.models.statuses import JobStatus
 from torc_framework.runner.hand import AttemptMaker, JobInHand
 
@@ -28,8 +28,8 @@ class Judges(Protocol):
     def classify(self, observation: ExitObservation) -> ExitVerdict:
         """Name it."""
 
-    def match_failure(self, rule: FailureRule, failure: Failure) -> bool:
-        """Say whether a rule covers it."""
+    def match_failure(self, rule: FailureRule, failure: Failure) -> RuleAction | None:
+        """Return what a rule that covers it wants."""
 
 
 @frozen
@@ -97,10 +97,12 @@ class Coroner:
             return None
         if report.status not in HANDLED or item.stop_reason in _ENDED_BY_RUNNER:
             return None
-        rule = self._matching_rule(item, seen, verdict, report.return_code)
-        if rule is None:
-            if self._use_pending_failed:
-                report.status = JobStatus.PENDING_FAILED.label
+        rule, action = self._matching_rule(item, seen, verdict, report.return_code)
+        if action is None and self._use_pending_failed:
+            report.status = JobStatus.PENDING_FAILED.label
+        if action is RuleAction.COMPLETE:
+            report.status = JobStatus.COMPLETED.label
+        if action is not RuleAction.RETRY:
             return None
         script: str | None = rule.get("recovery_script")
         report.retry = RetryRequest(
@@ -113,9 +115,10 @@ class Coroner:
 
     def _matching_rule(
         self, item: JobInHand, seen: ExitObservation, verdict: ExitVerdict, return_code: int
-    ) -> FailureRule | None:
+    ) -> tuple[FailureRule, RuleAction | None]:
+        """Return the first rule that covers a failure and what it wants; None if no rule does."""
         if not item.job.failure_rules:
-            return None
+            return {}, None
         failure = Failure(
             workflow_id=self._workflow_id,
             job_id=item.job.id,
@@ -128,7 +131,8 @@ class Coroner:
             stderr_path=self._maker.log_path(item.key, ".e"),
         )
         rules = rules_in_order(_read_rules(item.job.failure_rules), return_code)
-        return next((rule for rule in rules if self._judges.match_failure(rule, failure)), None)
+        asked = ((rule, self._judges.match_failure(rule, failure)) for rule in rules)
+        return next(((rule, action) for rule, action in asked if action is not None), ({}, None))
 
 
 def _read_rules(text: str) -> list[FailureRule]:
