@@ -156,6 +156,26 @@ def test_attempts_of_all_runs_are_told(torc: Any, work: Path) -> None:
     assert of_workflow["retried_cpu_hours"] == pytest.approx(report["lost_cpu_hours"])
 
 
+def test_a_recovery_that_paid_is_told(torc: Any, work: Path) -> None:
+    """Old request, new request, who decided, and that it helped."""
+    spec = (
+        "name: a\nresource_requirements:\n  - {name: hasty, num_cpus: 1, memory: 50m, runtime: PT1S}\n"
+        "jobs:\n  - {name: late, command: sleep 2, resource_requirements: hasty}\n"
+    )
+    ids = run(torc, work, spec, "--term-lead-s", "0.2")
+    done = torc("recover", 1, "--runtime-multiplier", "120")
+    assert done.returncode == 0, done.stderr
+    assert torc("run", 1).returncode == 0
+    report = document(torc("why-failed", "--job", ids["late"], "-f", "json"))
+    first, second = report["tried"]
+    assert (first["exit_class"], first["request"]["runtime"], first["paid"]) == ("timeout", "PT1S", None)
+    assert second["request_before"]["runtime"] == "PT1S"
+    assert second["request"]["runtime"] != "PT1S"
+    assert (second["status"], second["paid"]) == ("completed", True)
+    assert "oom" in second["decided_by"]
+    assert "PT1S → " in torc("why-failed", "--job", ids["late"]).stdout
+
+
 def test_an_id_of_both_is_taken_for_what_failed(torc: Any, work: Path) -> None:
     """The workflow first; a job of another workflow only if that one has no failures."""
     for name, command in (("fine", "true"), ("bad", "exit 1")):

@@ -21,14 +21,20 @@ class Advice:
 
 
 _GROW: Final = Advice(
-    "torc recover {workflow_id} --dry-run", "says what more it would ask for; without the flag it runs again"
+    "torc recover {workflow_id} --dry-run",
+    "says what more it would ask for; without the flag it does, and 'torc run {workflow_id}' goes on",
 )
-_AGAIN: Final = Advice("torc recover {workflow_id} --retry-unknown", "it was not the job's doing; this runs it again")
+_AGAIN: Final = Advice(
+    "torc recover {workflow_id} --retry-unknown",
+    "it was not the job's doing; after this 'torc run {workflow_id}' runs it again",
+)
 _MEND: Final = Advice(
     "torc workflows reinitialize {workflow_id}",
     "first mend what the log tells; then this, and 'torc run {workflow_id}'",
 )
-_ASK: Final = Advice("torc logs analyze OUTPUT_DIR --wf-id {workflow_id}", "look for what else went wrong at that time")
+_ASK: Final = Advice(
+    "torc logs analyze OUTPUT_DIR --workflow-id {workflow_id}", "look for what else went wrong at that time"
+)
 _PLACE: Final = Advice("torc plugins list", "see whether its executor can be used here; the reason says what it lacked")
 _INPUT: Final = Advice(
     "torc files list {workflow_id}", "compare the declared outputs with what the command writes; then run it again"
