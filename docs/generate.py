@@ -8,7 +8,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -16,9 +16,12 @@ from attrs import NOTHING, Factory, fields, has
 
 from torc_framework import hookspecs
 from torc_framework.executors import options_of
+from torc_framework.exits import batch, kubernetes, osmo, slurm
+from torc_framework.exits.sysexits import SYSEXITS
 from torc_framework.models import records
 from torc_framework.models.events import FACTS as EVENT_FACTS
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
+from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
 from torc_framework.models.statuses import FACTS, TRANSITIONS, JobStatus
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -108,10 +111,41 @@ def exits() -> str:
         return table(["field", "meaning"], [[f"`{name}`", meaning] for name, _, meaning in pairs])
 
     names = "\n".join(f"- `{name.value}`" for name in ExitClass)
+    rules = [
+        [f"`{key}`", str(schema.get("type")), schema["description"]]
+        for key, schema in {**MATCHER_RULE_KEYS, **CORE_RULE_KEYS}.items()
+    ]
     return (
         f"# Endings of attempts\n\n## Classes\n\n{names}\n\n## `ExitObservation`\n\n{attributes(ExitObservation)}"
         f"\n## `ExitVerdict`\n\n{attributes(ExitVerdict)}"
+        f"\n## Keys of failure rules\n\n{table(['key', 'type', 'meaning'], rules)}\n{words()}"
     )
+
+
+def words() -> str:
+    """What the words and codes of other systems are called here."""
+
+    def named(head: str, rows: Mapping[Any, object]) -> str:
+        return table(
+            [head, "class"], [[f"`{word}`", f"`{name}`" if name else "by its code"] for word, name in rows.items()]
+        )
+
+    states = [[f"`{name}`", f"`{s.code}`", f"`{s.exit_class or '-'}`", s.meaning] for name, s in slurm.STATES.items()]
+    codes = [[str(code), f"`{name}`", meaning] for code, (name, meaning) in osmo.CODES.items()]
+    codes += [[f"{low}-{high}", f"`{name}`", meaning] for low, high, name, meaning in osmo.RANGES]
+    lsf = {word: name for word, (_, name) in batch.LSF_REASONS.items()}
+    sections = {
+        "Slurm: states": table(["state", "code", "class", "meaning"], states),
+        "Kubernetes: containers": named("reason", kubernetes.CONTAINER_REASONS),
+        "Kubernetes: pods": named("reason", kubernetes.POD_REASONS),
+        "Kubernetes: disruptions": named("reason", kubernetes.DISRUPTIONS),
+        "OSMO: codes": table(["code", "class", "meaning"], codes),
+        "LSF: termination reasons": named("reason", lsf),
+        "PBS and TORQUE: exit statuses of their own": named("status", batch.PBS_NEGATIVE),
+        "HTCondor: hold reason codes": named("code", batch.CONDOR_HOLDS),
+        "sysexits": table(["code", "name", "meaning"], [[str(n), f"`{a}`", b] for n, (a, b) in SYSEXITS.items()]),
+    }
+    return "\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
 
 
 def record_pages() -> str:

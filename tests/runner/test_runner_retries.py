@@ -1,12 +1,15 @@
 """Retries that wait, and rules by what an ending was or said."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from runner_bench import Bench, handler, job
 
 from torc_framework.models.records import JobRecord, ResultRecord
+from torc_framework.plugins import PluginManager
 
 
 def attempts(bench: Bench, workflow_id: int, name: str) -> list[str]:
@@ -32,6 +35,38 @@ def test_a_retry_waits_and_then_runs(bench: Bench, script: str | None) -> None:
     assert began - ended >= 0.1 * 1e9  # the shortest wait is 0.15 s; clocks may differ a little
     (done,) = bench.client.find(JobRecord, workflow_id=workflow_id)
     assert done.not_before is None
+
+
+ACTIONS = """
+from torc_framework.api import RuleAction, hookimpl
+
+@hookimpl
+def torc_failure_rule_keys():
+    return {"wants": {"type": "string"}}
+
+@hookimpl
+def torc_match_failure(rule, failure):
+    return RuleAction(rule["wants"]) if "wants" in rule else None
+"""
+
+
+def test_a_plugin_of_the_project_says_what_a_rule_wants(bench: Bench, tmp_path: Path) -> None:
+    """Completed or failed for good, without another attempt, and dependents follow that."""
+    (tmp_path / "torc_plugins").mkdir()
+    (tmp_path / "torc_plugins" / "wishes.py").write_text(ACTIONS)
+    bench.plugins = PluginManager.load(tmp_path)
+    again = {"match_all_exit_codes": True}
+    wishes = ("complete", "fail")
+    handlers = [evolve(handler(json.dumps([{"wants": wish}, again])), name=wish) for wish in wishes]
+    workflow_id = bench.create(
+        job("fine", "exit 16", failure_handler=0),
+        job("bad", "exit 16", failure_handler=1),
+        failure_handlers=handlers,
+    )
+    bench.run(workflow_id)
+    assert bench.statuses(workflow_id) == {"fine": "completed", "bad": "failed"}
+    assert attempts(bench, workflow_id, "fine") == ["completed"]
+    assert attempts(bench, workflow_id, "bad") == ["failed"]
 
 
 def test_rules_by_class_and_by_standard_error(bench: Bench) -> None:

@@ -32,7 +32,7 @@ JOBS = Records(
     columns=[
         ("ID", "id"),
         ("Name", "name"),
-        ("Status", "status"),
+        ("Status", lambda job: f"{job.status}, not before {job.not_before}" if job.not_before else job.status),
         ("Attempt", "attempt_id"),
         ("Command", "command"),
     ],
