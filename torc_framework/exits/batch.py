@@ -96,6 +96,11 @@ def _answer(named: ExitClass | None, code: Any, **more: Any) -> dict[str, Any]:
 
 def classify_lsf(seen: Facts) -> dict[str, Any]:
     """Answer what an ending was by the termination reason of LSF, else by its code."""
+    answer = _lsf_ending(seen)
+    return answer | {"status": "DONE" if answer["outcome"] is ExitClass.SUCCESS else "EXIT"}
+
+
+def _lsf_ending(seen: Facts) -> dict[str, Any]:
     code = seen.integer("exit_code", "exit_status")
     reason = seen.get("term_reason", "termination_reason", "exit_reason", "reason", "scheduler_reason", "term")
     word = str(reason).strip().upper() if reason is not None else ""

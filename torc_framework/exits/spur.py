@@ -57,10 +57,16 @@ HAPPENINGS: Final[Mapping[str, Happening]] = {
 """Happenings in the order in which their words are looked for."""
 
 
+_TOO_LATE: Final = re.compile(r"after_(the_)?(end|exit|completion)|late_")
+"""What comes after the end changes nothing."""
+
+
 def _happening(word: str | None) -> str | None:
     if word is None:
         return None
     written = word.strip().lower().replace(" ", "_").replace("-", "_")
+    if _TOO_LATE.search(written):
+        return None
     return next((name for name, known in HAPPENINGS.items() if known.pattern.search(written)), None)
 
 

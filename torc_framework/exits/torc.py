@@ -22,11 +22,17 @@ from torc_framework.models.resources import parse_memory
 
 STOP_WORDS: Final[tuple[tuple[StopReason, re.Pattern[str]], ...]] = (
     (StopReason.CANCELED, re.compile(r"(?<!sc)cancel")),
-    (StopReason.MEMORY_LIMIT, re.compile(r"oom|memory_?-?\s?(monitor|limit|watch)|out_of_memory|resource_monitor")),
+    (
+        StopReason.MEMORY_LIMIT,
+        re.compile(r"oom|memory_?-?\s?(limit|watch)|out_of_memory|monitor(?!ed|ing)"),
+    ),
     (StopReason.RUNTIME_LIMIT, re.compile(r"runtime_?limit|job_timeout")),
     (
         StopReason.SHUTDOWN,
-        re.compile(r"time_?-?\s?limit|time_?out|end_?time|wall_?time|sigterm|terminat|shut_?down|runner_?end|deadline"),
+        re.compile(
+            r"time_?-?\s?limit|time_?out|end_?time|end_reached|limit_reached|wall_?time|sigterm|terminat|shut_?down"
+            r"|runner_?(end|stop)|by_runner|deadline"
+        ),
     ),
 )
 """Words that tell why the runner stopped an attempt, the strongest reason first."""
@@ -115,9 +121,8 @@ def answer(seen: Facts, policy: Facts, executor: str) -> dict[str, Any]:
         oom_exit_code=policy.integer("oom_exit_code") or OOM_RETURN_CODE,
         timeout_exit_code=policy.integer("timeout_exit_code") or TIMEOUT_RETURN_CODE,
     )
-    nothing_seen = observation.exit_code is None and observation.signal is None
-    if nothing_seen and observation.stop_reason is StopReason.CANCELED:
-        code = None
+    if observation.exit_code is None and observation.stop_reason is StopReason.CANCELED:
+        code = None  # it has no code of its own, and none is made up
     if observation.stop_reason is StopReason.SHUTDOWN and observation.signal and not observation.stop_forced:
         code = 128 + observation.signal  # it ended of the warning, nobody had to kill it
     return {
