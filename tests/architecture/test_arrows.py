@@ -33,7 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "explain": {"client", "errors", "models"},
     "reports": {"client", "errors", "models"},
     "runner": {"client", "errors", "executors", "exits", "metrics", "models", "plugins"},
-    "recovery": {"client", "errors", "executors", "models", "plugins", "runner"},
+    "recovery": {"client", "errors", "executors", "models", "pending", "plugins", "runner"},
     "pending": {"client", "models", "plugins"},
     "mcp": {"client", "errors", "logs", "models", "pending", "plugins", "recovery", "redaction", "reports", "spec"},
     "forensics": {"client", "errors", "logs", "models", "plugins"},

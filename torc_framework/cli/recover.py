@@ -1,7 +1,8 @@
 """``torc recover``: see what failed, give it what it lacked, make it ready to run again; once."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,7 +11,10 @@ from torc_framework.cli.common import WorkflowId, pick_workflow, session_of
 from torc_framework.cli.output import print_json
 from torc_framework.cli.policy_flags import PolicyCommand, policy_options
 from torc_framework.cli.session import Session
-from torc_framework.errors import ExitStatus
+from torc_framework.errors import ExitStatus, UserError
+
+if TYPE_CHECKING:
+    from torc_framework.pending import Classified
 
 MemoryMultiplier = Annotated[
     float, typer.Option("--memory-multiplier", min=1, help="Growth of memory after running out of it.")
@@ -27,6 +31,13 @@ RecoveryHook = Annotated[
         "--recovery-hook", metavar="COMMAND", help="Run this when there are unknown failures, then run them again."
     ),
 ]
+AiRecovery = Annotated[
+    bool, typer.Option("--ai-recovery", help="First ask plugins and an agent about failures that wait for a verdict.")
+]
+AiAgent = Annotated[
+    str | None,
+    typer.Option("--ai-agent", metavar="NAME", help="With --ai-recovery: claude, copilot or custom [default: claude]."),
+]
 OutputDir = Annotated[
     Path | None, typer.Option("--output-dir", "-o", help="Folder for logs, as given to 'torc run' (default: output).")
 ]
@@ -41,6 +52,8 @@ def recover(
     runtime_multiplier: RuntimeMultiplier = 1.4,
     retry_unknown: RetryUnknown = False,
     recovery_hook: RecoveryHook = None,
+    ai_recovery: AiRecovery = False,
+    ai_agent: AiAgent = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
 ) -> None:
     """Recover a workflow from failures, once.
@@ -56,13 +69,15 @@ def recover(
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
+    folder = output_dir or session.config.client.run.output_dir
     options = RecoveryOptions(
         memory_multiplier,
         runtime_multiplier,
         retry_unknown,
         recovery_hook,
-        output_dir or session.config.client.run.output_dir,
+        folder,
         policy_options(session),
+        judge_of(session, chosen, folder, ai_recovery=ai_recovery, ai_agent=ai_agent),
     )
     tell = (lambda _line: None) if session.wants_json else print
     executors = options_of_executors(session)
@@ -72,7 +87,9 @@ def recover(
         print_json(found.as_dict())
     elif found.receipt is not None and not dry_run:
         _conclude(chosen, found)
-    if not found.retried:
+    elif found.goes_on and not dry_run:
+        print(f"'torc run {chosen}' runs them")
+    if not found.goes_on:
         raise typer.Exit(int(ExitStatus.FAILED))
 
 
@@ -84,6 +101,38 @@ def options_of_executors(session: Session) -> dict[str, dict[str, Any]]:
     from torc_framework.cli.executor_flags import executor_options
 
     return executor_options(session, session.plugins(), "")
+
+
+def judge_of(
+    session: Session, workflow_id: int, folder: Path, *, ai_recovery: bool, ai_agent: str | None
+) -> Callable[[bool], "Classified"] | None:
+    """Return what gives verdicts on jobs that wait for one, if that is wanted.
+
+    Raises:
+        UserError: an agent is named, but none is to be asked.
+    """
+    if not ai_recovery:
+        if ai_agent is not None:
+            raise UserError("--ai-agent names an agent; add --ai-recovery to have it asked")
+        return None
+    from torc_framework.cli.pending import ai_settings
+    from torc_framework.pending import classify_pending
+
+    ai = session.config.client.ai
+
+    def judge(dry_run: bool) -> "Classified":
+        return classify_pending(
+            session.client,
+            session.plugins(),
+            workflow_id,
+            output_dir=folder.absolute(),
+            ai_agent=ai_agent or ai.agent,
+            min_confidence=ai.min_confidence,
+            settings=ai_settings(session),
+            dry_run=dry_run,
+        )
+
+    return judge
 
 
 def _conclude(workflow_id: int, found: Any) -> None:

@@ -16,11 +16,14 @@ from torc_framework.cli.common import WorkflowId, pick_workflow, session_of
 from torc_framework.cli.output import print_json
 from torc_framework.cli.policy_flags import PolicyCommand, policy_options
 from torc_framework.cli.recover import (
+    AiAgent,
+    AiRecovery,
     MemoryMultiplier,
     OutputDir,
     RecoveryHook,
     RetryUnknown,
     RuntimeMultiplier,
+    judge_of,
     options_of_executors,
 )
 from torc_framework.cli.run import EnforceLimits
@@ -46,6 +49,8 @@ def watch(
     runtime_multiplier: RuntimeMultiplier = 1.5,
     retry_unknown: RetryUnknown = False,
     recovery_hook: RecoveryHook = None,
+    ai_recovery: AiRecovery = False,
+    ai_agent: AiAgent = None,
     output_dir: OutputDir = None,
     enforce_limits: EnforceLimits = None,
     show_job_counts: Annotated[
@@ -83,7 +88,7 @@ def watch(
     automatic = AutoSchedule(auto_schedule_threshold, auto_schedule_cooldown, auto_schedule_stranded_timeout)
     options = WatchOptions(
         defaults.poll_interval if poll_interval is None else poll_interval,
-        recover,
+        recover or ai_recovery,
         defaults.max_retries if max_retries is None else max_retries,
         defaults.retry_cooldown,
         show_job_counts,
@@ -92,7 +97,8 @@ def watch(
     folder = output_dir or session.config.client.run.output_dir
     multipliers = {"memory_multiplier": memory_multiplier, "runtime_multiplier": runtime_multiplier}
     session.client.workflow_status(chosen)  # a workflow that is not there has no log
-    given = {**multipliers, "retry_unknown": retry_unknown, "hook": recovery_hook, "output_dir": folder}
+    judge = judge_of(session, chosen, folder, ai_recovery=ai_recovery, ai_agent=ai_agent)
+    given = {**multipliers, "retry_unknown": retry_unknown, "hook": recovery_hook, "output_dir": folder, "judge": judge}
     with _log(folder, chosen) as log:
         runner = {"output_dir": folder, "enforce_limits": enforce_limits}
         outcome = _watch(session, chosen, options, (given, runner), _teller(session, log))

@@ -1,7 +1,7 @@
 """Jobs that wait in ``pending_failed``: what there is to know of each, and verdicts on them by plugins."""
 
 from torc_framework.pending.classify import MIN_CONFIDENCE, Classified, Left, classify_pending
-from torc_framework.pending.waiting import WaitingJob, read_tail, waiting_jobs
+from torc_framework.pending.waiting import WaitingJob, failure_of, read_tail, waiting_jobs
 
 __all__ = [
     "MIN_CONFIDENCE",
@@ -9,6 +9,7 @@ __all__ = [
     "Left",
     "WaitingJob",
     "classify_pending",
+    "failure_of",
     "read_tail",
     "waiting_jobs",
 ]

@@ -1,7 +1,9 @@
 """The jobs of a workflow that wait for a verdict, with how their last attempts ended and where the logs are."""
 
+import contextlib
 import os
 from collections.abc import Collection
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,7 +64,7 @@ def waiting_jobs(
     }
     run_id = client.workflow_status(workflow_id).run_id
     return [
-        WaitingJob(job, results.get(job.id or 0), _failure(job, results.get(job.id or 0), run_id, output_dir))
+        WaitingJob(job, results.get(job.id or 0), failure_of(job, results.get(job.id or 0), run_id, output_dir))
         for job in jobs
         if job_ids is None or job.id in job_ids
     ]
@@ -90,7 +92,14 @@ def read_tail(path: Path, lines: int = TAIL_LINES, max_bytes: int = TAIL_BYTES) 
     return "".join(kept[-lines:]) if lines > 0 else ""
 
 
-def _failure(job: JobRecord, result: ResultRecord | None, run_id: int, output_dir: Path) -> Failure:
+def failure_of(job: JobRecord, result: ResultRecord | None, run_id: int, output_dir: Path) -> Failure:
+    """Return a failed job's last attempt as plugins see it.
+
+    Args:
+        result: How it ended; None if nobody told.
+        run_id: The present run.
+        output_dir: Folder of the runners' logs.
+    """
     stem = log_stem(output_dir, job, result.run_id if result else run_id)
     return Failure(
         workflow_id=job.workflow_id,
@@ -112,13 +121,20 @@ def _observation(result: ResultRecord | None) -> ExitObservation:
     """Return what was seen; of an attempt that another program told of, what its result says."""
     if result is None:
         return ExitObservation("")
-    seen: Any = result.observation
-    if not isinstance(seen, dict):
-        return ExitObservation("", exit_code=result.exit_code, signal=result.signal)
+    seen: Any = result.observation if isinstance(result.observation, dict) else {}
     values = {"executor": "", **{name: value for name, value in seen.items() if name in _FIELDS}}
-    if (reason := values.get("stop_reason")) is not None:
-        values["stop_reason"] = StopReason(reason) if reason in set(StopReason) else None
-    return ExitObservation(**{**values, "missing_outputs": tuple(values.get("missing_outputs", ()))})
+    stop = values.get("stop_reason")
+    values["stop_reason"] = StopReason(stop) if stop in set(StopReason) else None
+    values["missing_outputs"] = tuple(values.get("missing_outputs", ()))
+    if values.get("peak_memory_bytes") is None:
+        values["peak_memory_bytes"] = result.peak_memory_bytes
+    if values.get("started_at") is None or values.get("ended_at") is None:
+        with contextlib.suppress(ValueError):  # other programs may send any text as a time
+            ended = datetime.fromisoformat(result.completion_time).timestamp()
+            values |= {"started_at": ended - result.exec_time_minutes * 60, "ended_at": ended}
+    if not seen:
+        values |= {"exit_code": result.exit_code, "signal": result.signal}
+    return ExitObservation(**values)
 
 
 def _verdict(result: ResultRecord | None) -> ExitVerdict:

@@ -2,26 +2,23 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import fields_dict, frozen
+from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict, StopReason
-from torc_framework.models.failures import Failure
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord
 from torc_framework.models.recovery import FailedJob
 from torc_framework.models.resources import parse_duration, parse_memory
 from torc_framework.models.statuses import JobStatus
+from torc_framework.pending import failure_of
 from torc_framework.recovery.ceilings import Ceilings
 
 FAILED: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED)
 """Statuses of jobs that a recovery is about."""
 _DEFAULT: Final = "default"
 """Name of the requirements of jobs that asked for nothing."""
-_UNKNOWN_CODE: Final = 1
 
 
 @frozen
@@ -66,7 +63,7 @@ def failed_cases(
                 job,
                 result,
                 FailedJob(
-                    _failure(job, result, run_id, output_dir),
+                    failure_of(job, result, run_id, output_dir),
                     parse_memory(wanted.memory),
                     parse_duration(wanted.runtime),
                     wanted.num_cpus,
@@ -90,47 +87,3 @@ def _past(client: TorcClient, workflow_id: int, job_ids: set[int]) -> dict[int, 
     for results in found.values():
         results.sort(key=lambda result: (result.run_id, result.attempt_id))
     return found
-
-
-def _failure(job: JobRecord, result: ResultRecord | None, run_id: int, output_dir: Path) -> Failure:
-    run = result.run_id if result else run_id
-    stem = output_dir / "job_stdio" / f"job_wf{job.workflow_id}_j{job.id}_r{run}_a{job.attempt_id}"
-    return Failure(
-        workflow_id=job.workflow_id,
-        job_id=job.id or 0,
-        job_name=job.name,
-        attempt_id=job.attempt_id,
-        return_code=result.return_code if result else _UNKNOWN_CODE,
-        observation=_observation(result),
-        verdict=_verdict(result),
-        stdout_path=f"{stem}.o",
-        stderr_path=f"{stem}.e",
-    )
-
-
-_FIELDS: Final = frozenset(fields_dict(ExitObservation))
-
-
-def _observation(result: ResultRecord | None) -> ExitObservation:
-    """Return what was seen; of an attempt that another program told of, what its result says."""
-    if result is None:
-        return ExitObservation("")
-    seen: Any = result.observation if isinstance(result.observation, dict) else {}
-    values = {"executor": "", **{name: value for name, value in seen.items() if name in _FIELDS}}
-    stop = values.get("stop_reason")
-    values["stop_reason"] = StopReason(stop) if stop in set(StopReason) else None
-    values["missing_outputs"] = tuple(values.get("missing_outputs", ()))
-    if values.get("peak_memory_bytes") is None:
-        values["peak_memory_bytes"] = result.peak_memory_bytes
-    if values.get("started_at") is None or values.get("ended_at") is None:
-        ended = datetime.fromisoformat(result.completion_time).timestamp()
-        values |= {"started_at": ended - result.exec_time_minutes * 60, "ended_at": ended}
-    if not seen:
-        values |= {"exit_code": result.exit_code, "signal": result.signal}
-    return ExitObservation(**values)
-
-
-def _verdict(result: ResultRecord | None) -> ExitVerdict:
-    name = result.exit_class if result else None
-    exit_class = ExitClass(name) if name in set(ExitClass) else ExitClass.UNKNOWN
-    return ExitVerdict(exit_class, (result.reason if result else None) or "nobody said how it ended")

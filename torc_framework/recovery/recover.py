@@ -1,7 +1,7 @@
 """One recovery of a workflow: orphans end, policies decide, a hook mends, one call to the server does it all."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +10,7 @@ from attrs import Factory, asdict, define, field, frozen
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
 from torc_framework.models.recovery import RecoveryAction, RecoveryOrder, RecoveryReceipt
+from torc_framework.pending import Classified
 from torc_framework.recovery import Teller
 from torc_framework.recovery.cases import failed_cases
 from torc_framework.recovery.ceilings import Ceilings
@@ -36,6 +37,7 @@ class RecoveryOptions:
         hook: Command that is run when there are such failures; they run again after it.
         output_dir: Folder of the runners' logs.
         policies: Values of the options that policies offer, by name.
+        judge: Gives verdicts on jobs that wait for one, in a dry run only says which; None leaves that to others.
     """
 
     memory_multiplier: float = MEMORY_MULTIPLIER
@@ -44,6 +46,7 @@ class RecoveryOptions:
     hook: str | None = None
     output_dir: Path = Path("output")
     policies: Mapping[str, Any] = field(factory=dict)
+    judge: Callable[[bool], Classified] | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -60,6 +63,7 @@ class Recovery:
         orphans: What was found of runners that are gone.
         decided: Every failed job, and what was decided on it.
         receipt: What the server did, or in a dry run would do; None if there was nothing to do.
+        judged: What became of jobs that waited for a verdict; None if nobody was asked.
     """
 
     workflow_id: int
@@ -67,6 +71,12 @@ class Recovery:
     orphans: Findings | None = None
     decided: list[Decided] = Factory(list)
     receipt: RecoveryReceipt | None = None
+    judged: Classified | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Jobs run again, because of a repair or of a verdict."""
+        return bool(self.retried) or any(v.action == "retry" for v in (self.judged.verdicts if self.judged else ()))
 
     def fixed(self, cause: str) -> int:
         """Return how many jobs run again that suffered from this."""
@@ -99,6 +109,7 @@ class Recovery:
             "orphaned_jobs": len(self.orphans.jobs) if self.orphans else 0,
             "jobs": [each.as_dict() for each in self.decided],
             "recovered": [asdict(entry) for entry in self.receipt.entries] if self.receipt else [],
+            "judged": [asdict(verdict) for verdict in self.judged.verdicts] if self.judged else [],
         }
 
 
@@ -134,6 +145,10 @@ class Rescuer:
         """
         found = Recovery(self._workflow_id, dry_run)
         found.orphans = self._end_orphans(dry_run=dry_run)
+        if self._options.judge is not None:
+            found.judged = self._judged(self._options.judge(dry_run))
+            if found.goes_on and not dry_run:  # what failed otherwise is looked at when these are over
+                return found
         order = RecoveryOrder(self._client.workflow_status(self._workflow_id).run_id, [], dry_run=True)
         must_wait = dry_run and bool(found.orphans.compute_node_ids or found.orphans.allocation_ids)
         if not must_wait:
@@ -166,6 +181,17 @@ class Rescuer:
         found.receipt = self._client.recover(self._workflow_id, order)
         self._tell(f"Reset {found.receipt.reset_count} job(s)")
         return found
+
+    def _judged(self, judged: Classified) -> Classified:
+        would = "would be " if judged.dry_run else ""
+        for verdict in judged.verdicts:
+            done = "retried" if verdict.action == "retry" else "failed"
+            self._tell(
+                f"  Job {verdict.job_id} ({verdict.job_name}) {would}{done} by {verdict.judge}: {verdict.reason}"
+            )
+        for left in judged.left:
+            self._tell(f"  Job {left.job_id} ({left.job_name}) waits for a person: {left.reason}")
+        return judged
 
     def _end_orphans(self, *, dry_run: bool) -> Findings:
         found = sync_status(self._client, self._plugins, self._executor_options, self._workflow_id, dry_run=dry_run)

@@ -265,7 +265,7 @@ class Watcher:
             self._tell(f"{error}.")
             return False
         self._outcome.recoveries.append(found)
-        if not found.retried:
+        if not found.goes_on:
             self._outcome.recoveries.pop()
             return False
         if self._submitter.has_schedulers():
