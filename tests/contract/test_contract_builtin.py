@@ -1,9 +1,11 @@
 """What the framework brings along keeps the contracts, too."""
 
+from hypothesis import strategies as st
+
 from torc_framework.builtin import exits, failures
 from torc_framework.builtin.actions import torc_action_types
 from torc_framework.testing import ActionTypeContract, ClassifierContract, MatcherContract
-from torc_framework.testing.strategies import plain_observations
+from torc_framework.testing.strategies import observations, plain_observations
 
 TYPES = {offered.name: offered for offered in torc_action_types()}
 
@@ -21,6 +23,14 @@ class TestClassifierOfPlainEndings(ClassifierContract):
     plugin = exits
     always_answers = True
     observations = plain_observations()
+
+
+class TestClassifierOfOneExecutor(ClassifierContract):
+    """On whatever one executor may see."""
+
+    plugin = exits
+    always_answers = True
+    observations = observations(st.just("slurm"))
 
 
 class TestMatcher(MatcherContract):

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -31,13 +33,20 @@ jobs:
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 
+def plugins_of_the_core() -> list[str]:
+    """Return the folders of the plugins that the framework depends on; no registry has them."""
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = [re.split(r"[<>=,;]", each)[0].removeprefix("torc-") for each in needed if each.startswith("torc-")]
+    return [str(ROOT / "plugins" / name.replace("-", "_")) for name in names]
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the programs of a fresh environment with framework, executor and sample."""
     folder = tmp_path_factory.mktemp("fresh")
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
     programs = folder / "venv" / "bin"
-    packages = [str(ROOT), str(ROOT / "plugins" / "local"), str(SAMPLE)]
+    packages = [str(ROOT), *plugins_of_the_core(), str(SAMPLE)]
     call = [str(programs / "pip"), "install", "--quiet", "--disable-pip-version-check", *packages]
     done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0 and os.environ.get("CI") != "true" and "No matching distribution" in done.stderr:

@@ -37,6 +37,8 @@ SCHEDULER_WORDS: Final = st.sampled_from(
 SIGNALS: Final = st.integers(1, 64)
 SIZES: Final = st.integers(0, 2**50)
 TIMES: Final = st.floats(0, 2**34, allow_nan=False)
+EXECUTORS: Final = st.sampled_from(["local", "slurm", "k8s", "ssh", "elsewhere"])
+"""Names of executors."""
 JSON_VALUES: Final[st.SearchStrategy[Any]] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | WORDS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
@@ -45,11 +47,11 @@ JSON_VALUES: Final[st.SearchStrategy[Any]] = st.recursive(
 
 
 @st.composite
-def observations(draw: st.DrawFn, executors: st.SearchStrategy[str] | None = None) -> ExitObservation:
+def observations(draw: st.DrawFn, executors: st.SearchStrategy[str] = EXECUTORS) -> ExitObservation:
     """Any ending that can be seen: not only the likely ones."""
     ended_by_signal = draw(st.booleans())
     return ExitObservation(
-        draw(executors or st.sampled_from(["local", "slurm", "k8s", "ssh", "elsewhere"])),
+        draw(executors),
         exit_code=None
         if ended_by_signal
         else draw(st.none() | st.sampled_from([0, 1, 137, 143, 255]) | st.integers(0, 255)),
