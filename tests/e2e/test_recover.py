@@ -64,10 +64,10 @@ def document(torc: Any, *arguments: Any, code: int = 0) -> Any:
     return json.loads(done.stdout)
 
 
-def state(torc: Any) -> list[Any]:
+def state(torc: Any) -> Any:
     """Return all that a recovery may change."""
-    records = [document(torc, name, "list", 1) for name in ("jobs", "resource-requirements", "results", "events")]
-    return [*records, document(torc, "workflows", "get", 1)]
+    exported = json.loads(torc("workflows", "export", 1, "--include-results", "--include-events").stdout)
+    return {name: value for name, value in exported.items() if name != "exported_at"}
 
 
 def test_the_story_of_memory_and_time(torc: Any, work: Path) -> None:
