@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,17 @@ class PostgresServer:
         try:
             yield self.url(name)
         finally:
-            self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        """Drop a database; one that cannot be dropped soon goes with the server.
+
+        Dropping waits for every process of the server to take notice, also for one that waits for a
+        client that a test has stopped.
+        """
+        with psycopg.connect(self.url("postgres"), autocommit=True, options="-c statement_timeout=5000") as connection:
+            with suppress(psycopg.errors.QueryCanceled):
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[call-overload]
 
 
 @contextmanager
