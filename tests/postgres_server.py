@@ -102,9 +102,9 @@ class PostgresServer:
         Dropping waits for every process of the server to take notice, also for one that waits for a
         client that a test has stopped.
         """
-        with psycopg.connect(self.url("postgres"), autocommit=True, options="-c statement_timeout=5000") as connection:
-            with suppress(psycopg.errors.QueryCanceled):
-                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[call-overload]
+        impatient = psycopg.connect(self.url("postgres"), autocommit=True, options="-c statement_timeout=5000")
+        with impatient as connection, suppress(psycopg.errors.QueryCanceled):
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[call-overload]
 
 
 @contextmanager
