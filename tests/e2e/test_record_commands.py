@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from attrs import define
-from conftest import BIN
+from programs import BIN
 
 from torc_framework.cli.compute_nodes import NODES
 from torc_framework.cli.files import FILES

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import BIN
+from programs import BIN
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import ComputeNodeRecord, ScheduledComputeNodeRecord

@@ -377,6 +377,7 @@ def test_a_trace_shows_each_call_and_answer(
     write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whoever wonders why a job is called so sees who was asked."""
+    monkeypatch.setattr(logging.getLogger("torc_framework"), "handlers", [])  # another test's, on a closed stream
     monkeypatch.setenv("TORC_TRACE_PLUGINS", "1")
     write("a", classifier("raise ValueError('boom')"))
     write("b", classifier("return None"))

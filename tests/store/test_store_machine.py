@@ -70,6 +70,7 @@ class Model:
         self.status = [S.UNINITIALIZED] * count
         self.badly = [False] * count
         self.attempt = [1] * count
+        self.lost = [0] * count
         self.canceled = False
 
     def open(self, job: int) -> bool:
@@ -80,6 +81,7 @@ class Model:
         """Start over."""
         count = len(self.status)
         self.canceled, self.badly, self.attempt = False, [False] * count, [1] * count
+        self.lost = [0] * count
         self.status = [S.UNINITIALIZED] * count
         self.status = [S.BLOCKED if self.waits_for[job] else S.READY for job in range(count)]
 
@@ -233,7 +235,7 @@ class StoreMachine(RuleBasedStateMachine):
         news, before = self.news(attempt, again=limit is not None), self.model.status[job]
         if news:
             self.results.add((job, run, number))
-            again = limit is not None and number < limit and not self.model.canceled
+            again = limit is not None and number - self.model.lost[job] < limit and not self.model.canceled
             if before is S.CANCELED:
                 pass
             elif again:
@@ -273,6 +275,7 @@ class StoreMachine(RuleBasedStateMachine):
                     self.model.end(job, S.FAILED, 1)
                 else:
                     self.model.attempt[job] += 1
+                    self.model.lost[job] += 1
 
     @rule()
     def cancel(self) -> None:

@@ -92,21 +92,18 @@ CORE_RULE_KEYS: Final[RuleSchema] = {
     "delay_factor": {
         "type": "number",
         "minimum": 1,
-        "default": 1,
-        "description": "What the wait is multiplied by for every further attempt.",
+        "description": "What the wait is multiplied by for every further attempt; 1 unless given.",
     },
     "delay_jitter": {
         "type": "number",
         "minimum": 0,
         "maximum": 1,
-        "default": 0,
-        "description": "Part of the wait by which it is made longer or shorter at random.",
+        "description": "Part of the wait by which it is made longer or shorter at random; 0 unless given.",
     },
     "max_delay_seconds": {
         "type": "number",
         "minimum": 0,
-        "default": 3600,
-        "description": "Longest wait.",
+        "description": "Longest wait; 3600 unless given.",
     },
 }
 """Keys that say what is done about a failure; they belong to the core."""
