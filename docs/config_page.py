@@ -25,7 +25,8 @@ Settings come from these places; later ones win:
 The variable of a key is its name in capitals, `__` between sections: `num_cpus` under `[client.run]` is
 `TORC_CLIENT__RUN__NUM_CPUS`. Lists are separated by commas there. The short variables named below do the same and lose
 against the long ones. Keys that are not listed, values of another type and values out of range are errors; nothing
-else is done then. Options of executors are under `[executor.NAME]`; see [Executors](executors.md).
+else is done then. Options of executors are under `[executor.NAME]`, those of recovery policies under `[recovery.NAME]`;
+see [Executors](executors.md) and [Recovery policies](recovery-policies.md).
 """
 COMMANDS = {"client.slurm": "slurm", "client.hpc": "hpc", "client.watch": "watch", "dash": "dash"}
 """Commands that the settings of a section are for."""

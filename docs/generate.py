@@ -235,17 +235,40 @@ def executors() -> str:
         able = executor.capabilities
         can = [word for word, has in (("launches", able.can_launch), ("allocates", able.can_allocate)) if has]
         parts += [f"## {name}\n", f"{executor.description.rstrip('.')}. It {' and '.join(can)}.\n"]
-        rows = [
-            [
-                f"`{o.flag}`",
-                f"`[executor.{name}] {o.name}`",
-                f"`TORC_EXECUTOR__{name.upper()}__{o.name.upper()}`",
-                f"`{o.default!r}`",
-                o.help,
-            ]
-            for o in options_of(executor.Options)
+        parts.append(option_table("executor", name, executor.Options))
+    return "\n".join(parts)
+
+
+def option_table(section: str, name: str, options: type[Any]) -> str:
+    """The options of an executor or a recovery policy, under all their names."""
+    rows = [
+        [
+            f"`{o.flag}`",
+            f"`[{section}.{name}] {o.name}`",
+            f"`TORC_{section.upper()}__{name.replace('-', '_').upper()}__{o.name.upper()}`",
+            f"`{o.default!r}`",
+            o.help,
         ]
-        parts.append(table(["flag", "key", "environment", "default", "meaning"], rows) if rows else "No options.\n")
+        for o in options_of(options)
+    ]
+    return table(["flag", "key", "environment", "default", "meaning"], rows) if rows else "No options.\n"
+
+
+def policies() -> str:
+    """Recovery policies of this project and their options."""
+    from torc_framework.plugins import PluginManager
+
+    parts = [
+        "# Recovery policies\n",
+        "Each option is a flag of `torc recover` and `torc watch`, a configuration key and an environment variable.",
+        "`memory_multiplier` and `runtime_multiplier` are flags of both commands alone.\n",
+    ]
+    for name, options in PluginManager.load().recovery_options().items():
+        parts += [
+            f"## {name}\n",
+            f"{inspect.cleandoc(options.__doc__ or '')}\n",
+            option_table("recovery", name, options),
+        ]
     return "\n".join(parts)
 
 
@@ -348,6 +371,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "records.md": record_pages,
     "operations.md": operations,
     "executors.md": executors,
+    "recovery-policies.md": policies,
     "cli.md": commands,
     "configuration.md": configuration,
     "client.md": client,

@@ -23,12 +23,13 @@ _META: Final = "torc_option"
 
 
 def option(default: Any, help: str, *, metavar: str | None = None) -> Any:  # noqa: A002 - the word a CLI author expects
-    """Declare one option of an executor as a field of its ``Options`` class.
+    """Declare one option of an executor as a field of its ``Options`` class, or one of a recovery policy.
 
     The field's name gives the flag (``term_lead_s`` → ``--term-lead-s``), the configuration key
     (``[executor.NAME] term_lead_s``) and the environment variable
     (``TORC_EXECUTOR__NAME__TERM_LEAD_S``); its annotation (bool, int, float, str or one of these
-    with None) gives the type.
+    with None) gives the type. For policies, ``recovery`` stands in place of ``executor``, and NAME is
+    the plugin's.
     """
     return field(default=default, kw_only=True, metadata={_META: (help, metavar)})
 

@@ -159,15 +159,17 @@ def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | RuleAction
 def torc_recovery_options() -> type[Any]:
     """Offer options for a recovery policy.
 
-    Asked by ``torc recover`` and ``torc watch`` when the command line has flags that are not theirs, and for their
-    help. All answers count; of two with one name the first plugin's counts.
+    Asked by ``torc recover`` and ``torc watch``, and by ``torc config validate`` where such options are configured.
+    All answers count; of two with one name the first plugin's counts.
 
     A plugin that raises passes.
 
     Returns:
         An attrs class whose fields are declared with `option`, like an executor's ``Options``. Each becomes a flag of
-        both commands; a value that was given stands in `FailedJob.settings` under the field's name, beside
-        ``memory_multiplier`` and ``runtime_multiplier``, which always stand there.
+        both commands, a key of the section ``[recovery.PLUGIN]`` and an environment variable
+        ``TORC_RECOVERY__PLUGIN__NAME``; a flag wins over a variable, a variable over a file. A value that is set
+        stands in `FailedJob.settings` under the field's name, beside ``memory_multiplier`` and
+        ``runtime_multiplier``, which always stand there.
 
     .. versionadded:: 0.1
     """

@@ -329,9 +329,9 @@ class PluginManager:
                 return evolve(answer, decided_by=plugin)
         return None
 
-    def recovery_options(self) -> list[type[Any]]:
-        """Return the classes of recovery policies' options, in the order of the plugins."""
-        return [offered for _, offered in self._all("torc_recovery_options", _checked(type))]
+    def recovery_options(self) -> dict[str, type[Any]]:
+        """Return the classes of recovery policies' options by plugin, in the order of the plugins."""
+        return dict(self._all("torc_recovery_options", _checked(type)))
 
     def classify_pending(self, failures: Sequence[Failure], context: PendingContext) -> dict[int, PendingVerdict]:
         """Return verdicts on jobs that wait for one, by job id; the first plugin's counts."""

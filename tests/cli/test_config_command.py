@@ -27,6 +27,7 @@ def test_show_tells_values_and_where_they_come_from(torc: Torc, work: Path) -> N
     """As TOML that can be read again; secrets are not shown."""
     (work / "torc.toml").write_text(
         "client.run.num_cpus = 4\nclient.watch.api_key = 'hush'\nexecutor.local.shell = '/bin/sh'\n"
+        "recovery.oom.max_memory = '64g'\n"
         "server.database = 'postgresql://eve:hush@db/torc'\n"
     )
     env = {"TORC_API_URL": "http://there"}
@@ -42,6 +43,7 @@ def test_show_tells_values_and_where_they_come_from(torc: Torc, work: Path) -> N
     assert (found["client"]["run"]["num_cpus"], found["client"]["run"]["num_gpus"]) == (4, None)
     assert found["server"]["database"] == "postgresql://eve:***@db/torc"
     assert found["executor"] == {"local": {"shell": "/bin/sh"}}
+    assert found["recovery"] == {"oom": {"max_memory": "64g"}}
     assert found["origins"]["client.api_url"] == "environment variable TORC_API_URL"
     assert "client.format" not in found["origins"]
 
@@ -113,6 +115,7 @@ def test_validate_finds_everything(torc: Torc, work: Path) -> None:
     """Keys, values, variables, options of executors; exit code 2, and 0 when all is well."""
     (work / "torc.toml").write_text(
         "[client]\nformt = 'json'\n[executor.local]\nshel = '/bin/sh'\n[executor.other]\nx = 1\n"
+        "[recovery.oom]\nmax_memry = '1g'\n[recovery.other]\nx = 1\n"
     )
     done = torc("config", "validate", env={"TORC_SERVER__PORT": "many"})
     assert (done.returncode, done.stderr) == (2, "")
@@ -121,11 +124,13 @@ def test_validate_finds_everything(torc: Torc, work: Path) -> None:
         "torc.toml:2: client.formt is not a key of the configuration; did you mean 'format'?",
         "environment variable TORC_SERVER__PORT: server.port is 'many'; expected a whole number",
         "torc.toml:4: executor.local.shel is not an option of this executor; did you mean 'shell'?",
+        "torc.toml:8: recovery.oom.max_memry is not an option of this recovery policy; did you mean 'max_memory'?",
         "executor.other: no executor of this name is installed",
-        "3 error(s)",
+        "recovery.other: no recovery policy of this name is installed",
+        "4 error(s)",
     ]
     done = torc("config", "validate", "-f", "json")
-    assert [finding["line"] for finding in json.loads(done.stdout)["findings"]] == [2, 4]
+    assert [finding["line"] for finding in json.loads(done.stdout)["findings"]] == [2, 4, 8]
     (work / "torc.toml").write_text("[client]\nformat = 'table'\n")
     assert torc("config", "validate").stdout.endswith("The configuration is valid.\n")
 

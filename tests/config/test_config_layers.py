@@ -160,9 +160,9 @@ def test_options_of_executors(home: Path) -> None:
     (home / "torc.toml").write_text("[executor.my-exec]\nshell = '/bin/zsh'\nmax-mem = 3\n")
     environ = {"TORC_EXECUTOR__MY_EXEC__FAST": "no", "TORC_EXECUTOR__MY_EXEC__MAX_MEM": "4"}
     config = Config.load(environ, home)
-    assert config.executor_options("my-exec", OPTIONS) == {"shell": "/bin/zsh", "max_mem": 4, "fast": False}
-    assert config.executor_options("other", OPTIONS) == {}
-    assert config.executors == ["my_exec"]
+    assert config.plugin_options("executor", "my-exec", OPTIONS) == {"shell": "/bin/zsh", "max_mem": 4, "fast": False}
+    assert config.plugin_options("executor", "other", OPTIONS) == {}
+    assert config.owners("executor") == ["my_exec"]
 
 
 def test_wrong_options_of_executors(home: Path) -> None:
@@ -170,12 +170,29 @@ def test_wrong_options_of_executors(home: Path) -> None:
     (home / "torc.toml").write_text("[executor.local]\nshel = '/bin/zsh'\nmax_mem = '3'\n")
     config = Config.load({"TORC_EXECUTOR__LOCAL__FAST": "maybe"}, home)
     with pytest.raises(WrongConfigError) as caught:
-        config.executor_options("local", OPTIONS)
+        config.plugin_options("executor", "local", OPTIONS)
     assert str(caught.value).replace(f"{home}/", "").splitlines() == [
         "torc.toml:2: executor.local.shel is not an option of this executor; did you mean 'shell'?",
         "torc.toml:3: executor.local.max_mem is '3'; expected a whole number",
         "environment variable TORC_EXECUTOR__LOCAL__FAST: executor.local.fast is 'maybe'; expected true or false",
     ]
+
+
+def test_options_of_recovery_policies(home: Path) -> None:
+    """They are set like those of executors, and neither is taken for the other."""
+    (home / "torc.toml").write_text(
+        "[recovery.oom]\nshell = 'x'\nmax-mem = 3\n[recovery]\nother = 1\n[executor.oom]\nfast = 1\n"
+    )
+    config, findings = Config.examine({"TORC_RECOVERY__OOM__MAX_MEM": "5"}, home)
+    assert [str(each).replace(f"{home}/", "") for each in findings] == [
+        "torc.toml:5: recovery.other is 1; expected a section"
+    ]
+    assert config.plugin_options("recovery", "oom", OPTIONS) == {"shell": "x", "max_mem": 5}
+    assert config.owners("recovery") == ["oom"]
+    (home / "torc.toml").write_text("recovery = 1\n")
+    assert [finding.message for finding in Config.examine({}, home)[1]] == ["is 1; expected a section"]
+    with pytest.raises(WrongConfigError, match="max_men is not an option of this recovery policy; did"):
+        Config.load({"TORC_RECOVERY__OOM__MAX_MEN": "5"}, None).plugin_options("recovery", "oom", OPTIONS)
 
 
 def test_every_setting_is_documented_and_has_a_default_of_its_kind() -> None:

@@ -193,6 +193,12 @@ def test_bad_requests_are_refused(torc: Any, work: Path) -> None:
         refused = torc(*arguments)
         assert refused.returncode == 2, refused.stdout
         assert message in refused.stderr
+    (work / "torc.toml").write_text("[recovery.oom]\nmax_memry = '1g'\n")
+    for command in ("recover", "watch"):
+        refused = torc(command, "1")
+        assert refused.returncode == 2
+        assert "torc.toml:2: recovery.oom.max_memry is not an option of this recovery policy" in refused.stderr
+    (work / "torc.toml").unlink()
     assert torc("recover", "99").returncode == 1
     assert torc("watch", "99").returncode == 1
     assert not (work / "output" / f"watch_{os.uname().nodename}_99.log").exists()
@@ -206,6 +212,13 @@ def test_recovery_ends(torc: Any, work: Path) -> None:
     full = torc("watch", "1", "--recover", "--max-memory", "1536m")
     assert full.returncode == 1
     assert "memory 1536m cannot grow further: 1536m is the most memory that was allowed" in full.stdout
+    (work / "torc.toml").write_text("[recovery.oom]\nmax_memory = '1536m'\n")
+    (told,) = document(torc, "recover", "1", "--dry-run", code=1)["jobs"]
+    assert "1536m is the most memory that was allowed" in told["reason"]
+    more = torc("recover", "1", "--dry-run", env={"TORC_RECOVERY__OOM__MAX_MEMORY": "1600m"})
+    assert "increasing memory 1536m -> 1600m" in more.stdout
+    most = torc("recover", "1", "--dry-run", "--max-memory", "1700m", env={"TORC_RECOVERY__OOM__MAX_MEMORY": "1600m"})
+    assert "increasing memory 1536m -> 1700m" in most.stdout
     spent = torc("watch", "1", "-r", "-m", "0")
     assert "Max retries (0) exceeded. Manual intervention required." in spent.stdout
 

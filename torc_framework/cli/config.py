@@ -155,16 +155,18 @@ def template() -> Iterator[str]:
 def validate(ctx: typer.Context) -> None:
     """Check every file and variable; exit code 2 if anything is wrong."""
     from torc_framework.config import Config
+    from torc_framework.config.settings import DECLARED_BY_PLUGINS
 
     session = session_of(ctx)
     config, findings = Config.examine()
     notes = []
-    for name in config.executors:
-        found = _check_executor(config, name)
-        if found is None:
-            notes.append(f"executor.{name}: no executor of this name is installed")
-        else:
-            findings += found
+    for section, what in DECLARED_BY_PLUGINS.items():
+        declared = _declared(section) if config.owners(section) else {}
+        for name in config.owners(section):
+            if name in declared:
+                findings += _check_options(config, section, *declared[name])
+            else:
+                notes.append(f"{section}.{name}: no {what} of this name is installed")
     if session.wants_json:
         files = [str(path) for path in config.files]
         print_json({"is_valid": not findings, "files": files, "findings": findings, "notes": notes})
@@ -177,19 +179,25 @@ def validate(ctx: typer.Context) -> None:
         raise typer.Exit(int(ExitStatus.USAGE))
 
 
-def _check_executor(config: "Config", name: str) -> "list[Finding] | None":
-    """Return what is wrong with the options of an executor; None if it is not installed."""
-    from torc_framework.cli.executor_flags import scalar_type
-    from torc_framework.config import WrongConfigError
-    from torc_framework.executors import options_of
+def _declared(section: str) -> dict[str, tuple[str, type[Any]]]:
+    """Return name and options class of what plugins offer in a section, by the name's spelling there."""
     from torc_framework.plugins import PluginManager
 
-    executors = {known.replace("-", "_"): executor for known, executor in PluginManager.load().executors().items()}
-    if name not in executors:
-        return None
-    kinds = {facts.name: scalar_type(facts.type) for facts in options_of(executors[name].Options)}
+    plugins = PluginManager.load()
+    if section == "executor":
+        offered = {name: executor.Options for name, executor in plugins.executors().items()}
+    else:
+        offered = plugins.recovery_options()
+    return {name.replace("-", "_"): (name, options) for name, options in offered.items()}
+
+
+def _check_options(config: "Config", section: str, name: str, options: type[Any]) -> "list[Finding]":
+    """Return what is wrong with the options of an executor or a policy."""
+    from torc_framework.cli.executor_flags import kinds_of
+    from torc_framework.config import WrongConfigError
+
     try:
-        config.executor_options(executors[name].name, kinds)
+        config.plugin_options(section, name, kinds_of(options))
     except WrongConfigError as error:
         return error.findings
     return []

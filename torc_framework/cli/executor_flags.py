@@ -84,16 +84,20 @@ def scalar_type(annotation: Any) -> Any:
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         members = [member for member in typing.get_args(annotation) if member is not type(None)]
     if len(members) != 1 or members[0] not in (bool, int, float, str):
-        raise PluginError(f"an executor's option has type {annotation}; expected bool, int, float or str")
+        raise PluginError(f"an option has type {annotation}; expected bool, int, float or str")
     return members[0]
+
+
+def kinds_of(options: type[Any]) -> dict[str, type[Any]]:
+    """Return the bool, int, float or str of each option that a class declares."""
+    return {facts.name: scalar_type(facts.type) for facts in options_of(options)}
 
 
 def executor_options(session: Session, plugins: "PluginManager", chosen: str) -> dict[str, dict[str, Any]]:
     """Return the values set for each executor's options: by flag for the chosen one, else environment and files."""
     values: dict[str, dict[str, Any]] = {}
     for name, executor in plugins.executors().items():
-        kinds = {facts.name: scalar_type(facts.type) for facts in options_of(executor.Options)}
-        found = session.config.executor_options(name, kinds)
+        found = session.config.plugin_options("executor", name, kinds_of(executor.Options))
         if name == chosen:
             found.update(session.executor_options)
             executor.Options(**found)  # a value that its class refuses is said before anything is created

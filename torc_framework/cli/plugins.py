@@ -9,7 +9,7 @@ import typer
 from torc_framework.cli.app import App
 from torc_framework.cli.common import session_of, show_many
 from torc_framework.cli.output import Column, print_json, print_pairs, print_table
-from torc_framework.executors import Executor, options_of
+from torc_framework.executors import Executor, NoOptions, options_of
 from torc_framework.plugins import PluginInfo
 
 app = App("Installed plugins: who provides what.")
@@ -45,13 +45,14 @@ def list_(ctx: typer.Context) -> None:
 
 @app.command("show")
 def show(ctx: typer.Context, name: Annotated[str, typer.Argument(help="Name of the plugin.")]) -> None:
-    """Show one plugin: where it comes from, its hooks, its executors and their options."""
+    """Show one plugin: where it comes from, its hooks, its executors, and the options of these or of recovery."""
     session = session_of(ctx)
     manager = session.plugins()
     info = manager.info(name)
     executors = [_executor(executor) for executor in manager.executors_of(name)]
+    recovery = _options(manager.recovery_options().get(name, NoOptions))
     if session.wants_json:
-        print_json({**attrs.asdict(info), "executors": executors})
+        print_json({**attrs.asdict(info), "executors": executors, "recovery_options": recovery})
         return
     pairs = {
         "Kind": info.kind.value,
@@ -65,24 +66,34 @@ def show(ctx: typer.Context, name: Annotated[str, typer.Argument(help="Name of t
     print_pairs(f"Plugin {name}:", pairs)
     for executor in executors:
         print(f"Executor {executor['name']}: {executor['description']}")
-        if executor["options"]:
-            print_table([(key.capitalize(), itemgetter(key)) for key in executor["options"][0]], executor["options"])
+        _print_options(executor["options"])
+    if recovery:
+        print("Options of torc recover and torc watch:")
+        _print_options(recovery)
+
+
+def _print_options(options: list[dict[str, Any]]) -> None:
+    if options:
+        print_table([(key.capitalize(), itemgetter(key)) for key in options[0]], options)
 
 
 def _executor(executor: type[Executor]) -> dict[str, Any]:
     """Return what a person or script wants to know of an executor."""
-    options = [
+    return {
+        "name": executor.name,
+        "description": executor.description,
+        "capabilities": attrs.asdict(executor.capabilities),
+        "options": _options(executor.Options),
+    }
+
+
+def _options(options: type[Any]) -> list[dict[str, Any]]:
+    return [
         {
             "flag": facts.flag,
             "type": getattr(facts.type, "__name__", str(facts.type)),
             "default": facts.default,
             "help": facts.help,
         }
-        for facts in options_of(executor.Options)
+        for facts in options_of(options)
     ]
-    return {
-        "name": executor.name,
-        "description": executor.description,
-        "capabilities": attrs.asdict(executor.capabilities),
-        "options": options,
-    }

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from torc_framework.cli.app import Command, options_of_function
-from torc_framework.cli.executor_flags import scalar_type
+from torc_framework.cli.executor_flags import kinds_of, scalar_type
 from torc_framework.cli.session import Session
 from torc_framework.executors import OptionFacts, options_of
 
@@ -24,7 +24,7 @@ class PolicyCommand(Command):
         if self._asks_for_more(args, own):
             session: Session = ctx.find_root().obj
             offered: dict[str, OptionFacts] = {}
-            for options in session.plugins().recovery_options():
+            for options in session.plugins().recovery_options().values():
                 for facts in options_of(options):
                     if facts.flag not in own:
                         offered.setdefault(facts.name, facts)
@@ -38,15 +38,18 @@ class PolicyCommand(Command):
 
 
 def policy_options(session: Session) -> dict[str, Any]:
-    """Return the values that were given, once the policies have checked them.
+    """Return what is set for the policies' options, by flag, else environment and files, once they have checked it.
 
     Raises:
-        UserError: a policy refuses one.
+        UserError: a policy refuses a value, or one that is configured means nothing.
     """
-    values = session.policy_options
-    for options in session.plugins().recovery_options() if values else ():
-        names = {facts.name for facts in options_of(options)}
-        options(**{name: value for name, value in values.items() if name in names})
+    values: dict[str, Any] = {}
+    for plugin, options in session.plugins().recovery_options().items():
+        kinds = kinds_of(options)
+        found = session.config.plugin_options("recovery", plugin, kinds)
+        found |= {name: value for name, value in session.policy_options.items() if name in kinds}
+        options(**found)
+        values = found | values  # of two options with one name the first policy's counts
     return values
 
 

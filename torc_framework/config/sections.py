@@ -126,7 +126,7 @@ class DashSection:
 
 @frozen(eq=False, repr=False)
 class Sections:
-    """The whole configuration but the options of executors, which plugins declare."""
+    """The whole configuration but the options of executors and recovery policies, which plugins declare."""
 
     client: ClientSection = field(factory=ClientSection)
     server: ServerSettings = field(factory=ServerSettings)

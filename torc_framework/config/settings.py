@@ -15,8 +15,8 @@ from torc_framework.errors import ConfigError, nearest, suggestion
 from torc_framework.models.settings import Leaf, Setting, facts_of, from_file, from_text, kind_of, leaves, section_of
 
 _PREFIX: Final = "TORC_"
-EXECUTOR: Final = "executor"
-"""Section of the options of executors: plugins declare what is in it."""
+DECLARED_BY_PLUGINS: Final = {"executor": "executor", "recovery": "recovery policy"}
+"""Sections of sections with names of plugins' parts, which declare what is in them; and how such a part is called."""
 
 
 @frozen
@@ -64,9 +64,10 @@ def default_database(environ: Mapping[str, str] = os.environ) -> Path | str:
 
 @frozen
 class _Option:
-    """A value for an option of an executor, as it was written."""
+    """A value for an option that a plugin declares, as it was written."""
 
-    executor: str
+    section: str
+    owner: str
     name: str
     value: Any
     origin: str
@@ -154,22 +155,23 @@ class Config:
             named = self.value(evolve(leaf, path=leaf.path[:at]))
             yield from (evolve(leaf, path=(*leaf.path[:at], name, *leaf.path[at + 1 :])) for name in named)
 
-    # --- executors --------------------------------------------------------------------------------
+    # --- what plugins declare ---------------------------------------------------------------------
 
-    @property
-    def executors(self) -> list[str]:
-        """Names of the executors for which options are set, dashes as underscores."""
-        return sorted({option.executor for option in self._options})
+    def owners(self, section: str) -> list[str]:
+        """Return the names for which options are set in a section of plugins, dashes as underscores."""
+        return sorted({option.owner for option in self._options if option.section == section})
 
     def options(self) -> list[tuple[tuple[str, ...], Any, str]]:
-        """Return path, value and origin of each option that is set for an executor, as it was written."""
-        found = {(option.executor, option.name): option for option in self._options}
-        return [((EXECUTOR, *name), option.value, option.origin) for name, option in sorted(found.items())]
+        """Return path, value and origin of each option that is set and that a plugin declares, as it was written."""
+        found = {(option.section, option.owner, option.name): option for option in self._options}
+        return [(path, option.value, option.origin) for path, option in sorted(found.items())]
 
-    def executor_options(self, executor: str, kinds: Mapping[str, type[Any]]) -> dict[str, Any]:
-        """Return what is set for an executor's options.
+    def plugin_options(self, section: str, owner: str, kinds: Mapping[str, type[Any]]) -> dict[str, Any]:
+        """Return what is set for the options of an executor or a recovery policy.
 
         Args:
+            section: One of `DECLARED_BY_PLUGINS`.
+            owner: Name of the executor, or of the policy's plugin.
             kinds: bool, int, float or str by the name of the option.
 
         Raises:
@@ -178,11 +180,12 @@ class Config:
         found: dict[str, Any] = {}
         findings = []
         for option in self._options:
-            if option.executor != executor.replace("-", "_"):
+            if (option.section, option.owner) != (section, _spelled(owner)):
                 continue
-            key = f"{EXECUTOR}.{executor}.{option.name}"
+            key = f"{section}.{owner}.{option.name}"
             if option.name not in kinds:
-                message = f"is not an option of this executor{suggestion(option.name, list(kinds))}"
+                hint = suggestion(option.name, list(kinds))
+                message = f"is not an option of this {DECLARED_BY_PLUGINS[section]}{hint}"
                 findings.append(Finding(option.origin, option.line, key, message))
                 continue
             try:
@@ -214,23 +217,29 @@ class _Reading:
             ConfigError: it cannot be read.
         """
         tables = dict(read_file(path))
-        executors = tables.pop(EXECUTOR, {})
+        declared = {section: tables.pop(section, {}) for section in DECLARED_BY_PLUGINS}
         problems: list[Problem] = []
         values = flatten(Sections, tables, (), problems)
-        for name, options in executors.items() if isinstance(executors, Mapping) else [("", executors)]:
-            if not isinstance(options, Mapping):
-                problems.append(
-                    Problem((EXECUTOR, name) if name else (EXECUTOR,), f"is {options!r}; expected a section")
-                )
-                continue
-            for option, value in options.items():
-                line = line_of(path, (EXECUTOR, name, option))
-                self.options.append(_Option(_spelled(name), _spelled(option), value, str(path), line, is_text=False))
+        for section, owners in declared.items():
+            self._add_options(path, section, owners, problems)
         self.values |= values
         self.origins |= dict.fromkeys(values, str(path))
         for problem in problems:
             key = ".".join(problem.path)
             self.findings.append(Finding(str(path), line_of(path, problem.path), key, problem.message))
+
+    def _add_options(self, path: Path, section: str, owners: Any, problems: list[Problem]) -> None:
+        if not isinstance(owners, Mapping):
+            problems.append(Problem((section,), f"is {owners!r}; expected a section"))
+            return
+        for owner, options in owners.items():
+            if not isinstance(options, Mapping):
+                problems.append(Problem((section, owner), f"is {options!r}; expected a section"))
+                continue
+            for name, value in options.items():
+                line, origin = line_of(path, (section, owner, name)), str(path)
+                option = _Option(section, _spelled(owner), _spelled(name), value, origin, line, is_text=False)
+                self.options.append(option)
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
         """Add what variables say; the regular name of a key wins over its short ones."""
@@ -242,8 +251,8 @@ class _Reading:
             path = tuple(variable.removeprefix(_PREFIX).lower().split("__"))
             if not text or not variable.startswith(_PREFIX) or len(path) == 1:
                 continue
-            if path[0] == EXECUTOR and len(path) == 3:
-                self.options.append(_Option(path[1], path[2], text, _variable(variable), None, is_text=True))
+            if path[0] in DECLARED_BY_PLUGINS and len(path) == 3:
+                self.options.append(_Option(*path, text, _variable(variable), None, is_text=True))
             elif leaf := _leaf(path):
                 self._add_text(leaf, variable, text)
             else:
