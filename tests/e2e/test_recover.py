@@ -106,6 +106,15 @@ def test_the_story_of_memory_and_time(torc: Any, work: Path) -> None:
     assert jobs["big"]["name"] == "small_recovered_r2"
     assert jobs["big"]["runtime"] == "PT5M"
     assert (jobs["slow"]["name"], jobs["slow"]["runtime"], jobs["slow"]["memory"]) == ("brief", "PT1M", "60m")
+    entries = document(torc, "recoveries", "list", 1)["recoveries"]
+    seen = [(each["job_id"], each["exit_class"], each["decided_by"], each["new_status"]) for each in entries]
+    assert seen == [(2, "oom", "oom", "completed"), (3, "timeout", "oom", "completed")]
+    (slow,) = document(torc, "recoveries", "list", 1, "--job", 3)["recoveries"]
+    assert (slow["run_id"], slow["attempt_id"], slow["new_run_id"], slow["new_attempt_id"]) == (1, 1, 2, 1)
+    table = torc("recoveries", "list", 1).stdout
+    assert "memory 60m -> " in table
+    assert "runtime PT1S -> PT1M" in table
+    assert "No recoveries of workflow 1 found." in torc("recoveries", "list", 1, "-j", 1).stdout
 
 
 def test_a_dry_run_shows_all_and_changes_nothing(torc: Any, work: Path) -> None:
@@ -221,6 +230,18 @@ def test_recovery_ends(torc: Any, work: Path) -> None:
     assert "increasing memory 1536m -> 1700m" in most.stdout
     spent = torc("watch", "1", "-r", "-m", "0")
     assert "Max retries (0) exceeded. Manual intervention required." in spent.stdout
+
+
+def test_the_ledger_tells_what_has_not_run_yet(torc: Any, work: Path) -> None:
+    """A recovery is on record before anything runs again, and what is unknown is told as it is."""
+    made(torc, work, BUG)
+    document(torc, "recover", "1", "--retry-unknown")
+    (entry,) = document(torc, "recoveries", "list", 1)["recoveries"]
+    assert (entry["decided_by"], entry["causes"], entry["new_status"]) == ("retry_unknown", ["unknown"], None)
+    table = torc("recoveries", "list", 1).stdout
+    assert "as before" in table
+    assert "not run yet" in table
+    assert torc("recoveries", "list", 99).returncode == 1
 
 
 def test_watching_alone_recovers_nothing(torc: Any, work: Path) -> None:

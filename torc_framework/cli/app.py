@@ -23,6 +23,7 @@ BUILT_IN: Final = {
     "job-dependencies": ("torc_framework.cli.job_dependencies", "Which jobs wait for which, and share files and data."),
     "results": ("torc_framework.cli.results", "How jobs ended."),
     "pending": ("torc_framework.cli.pending", "Failures that wait for a verdict: see them, retry or fail them."),
+    "recoveries": ("torc_framework.cli.recoveries", "What was done about failed jobs, by whom, and whether it helped."),
     "classify": ("torc_framework.cli.classify", "What endings were and what follows from them, in JSON."),
     "files": ("torc_framework.cli.files", "Files that jobs read and write."),
     "user-data": ("torc_framework.cli.user_data", "JSON values that jobs read and write."),
@@ -153,10 +154,22 @@ class Group(_Light, TyperGroup):
         settings["epilog"] = settings.get("epilog") or _EPILOG
         super().__init__(params=_with_global_options(params), **settings)
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the group's own commands, then those that plugins put into it."""
+        return [*super().list_commands(ctx), *sorted(commands_in(self.name or ""))]
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """Return a command; for a plugin's a stand-in with name and help."""
+        return super().get_command(ctx, name) or _stand_in(name, commands_in(self.name or "").get(name))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find a command; an unknown one is refused with the nearest name."""
-        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            refuse_command(ctx, args[0], self.list_commands(ctx))
+        name = args[0]
+        if not name.startswith("-") and super().get_command(ctx, name) is None:
+            entries = commands_in(self.name or "").get(name)
+            if not entries:
+                refuse_command(ctx, name, self.list_commands(ctx))
+            return name, _load_plugin_command(name, entries), args[1:]
         return super().resolve_command(ctx, args)
 
 
@@ -209,21 +222,20 @@ class Root(_Light, TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the core's commands, then those of plugins."""
-        return [*BUILT_IN, *sorted(set(plugin_commands()).difference(BUILT_IN))]
+        return [*BUILT_IN, *sorted(set(commands_in("")).difference(BUILT_IN))]
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Return a stand-in with name and help: enough for the list of commands."""
         if name in BUILT_IN:
             return TyperCommand(name, help=BUILT_IN[name][1])
-        entries = plugin_commands().get(name)
-        return TyperCommand(name, help=f"Commands of {_owner(entries[0])}.") if entries else None
+        return _stand_in(name, commands_in("").get(name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Import the module of the command that is called."""
         name = args[0]
         if name in BUILT_IN:
             command = typer.main.get_command(importlib.import_module(BUILT_IN[name][0]).app)
-        elif entries := plugin_commands().get(name):
+        elif entries := commands_in("").get(name):
             command = _load_plugin_command(name, entries)
         else:
             refuse_command(ctx, name, self.list_commands(ctx))
@@ -243,12 +255,24 @@ def plugin_commands() -> dict[str, list[Any]]:
     return commands
 
 
+def commands_in(group: str) -> dict[str, list[Any]]:
+    """Return the entry points of commands that plugins put into a group of the core; "" is the program itself."""
+    found = ((name.rpartition(" "), entries) for name, entries in plugin_commands().items())
+    return {name: entries for (parent, _, name), entries in found if parent == group}
+
+
+def _stand_in(name: str, entries: Sequence[Any] | None) -> Any:
+    return TyperCommand(name, help=f"Commands of {_owner(entries[0])}.") if entries else None
+
+
 def _load_plugin_command(name: str, entries: Sequence[Any]) -> Any:
     if len(entries) > 1:
         owners = " and from ".join(_owner(entry) for entry in entries)
         raise PluginError(f"command {name!r} comes from {owners}; uninstall all but one")
     try:
-        return typer.main.get_command(entries[0].load())
+        command = typer.main.get_command(entries[0].load())
+        command.name = name
+        return command
     except Exception as error:
         raise PluginError(f"command {name!r} of {_owner(entries[0])} cannot be used: {error}") from error
 
