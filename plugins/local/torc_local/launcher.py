@@ -105,7 +105,7 @@ class LocalLauncher(Launcher):
             fcntl.flock(journal, fcntl.LOCK_EX)
             self._shepherd = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", shepherd.__file__],
+                [sys.executable, "-I", "-S", "-c", shepherd.PROGRAM, str(Path(__file__).parent)],
                 os.environ,
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

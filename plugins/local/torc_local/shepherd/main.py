@@ -1,96 +1,32 @@
-"""The parent process of all jobs of one runner; runs as a script of its own.
+"""The shepherd itself.
 
 It outlives its runner: when the runner is gone it starts nothing more, stays until its running
 jobs have ended, writes their ends down and leaves. It is one thread, woken by its control socket
 and by SIGCHLD, and imports as little as it can: the kernel counts in a process's peak what it shared
 with its parent before its exec, so that a job's own peak below that of this process cannot be seen.
 
-Journal (append only, one record a line, times in seconds since the epoch)::
-
-    H <boot id>                              the lines below belong to this boot of the machine
-    I <job> <attempt>                        about to begin; written before the process exists
-    S <job> <attempt> <pid> <boottime> <at>  began, with the seconds since boot
-    E <job> <attempt> <status> <at> <began at> <peak KiB> <CPU s>   ended, with the raw wait status; a peak
-                                             that may be this process's own is negative: it was at most that
-    L <job> <attempt> <at> <reason>          could not be started
-    O                                        the runner is gone: nothing will be begun any more
-
-Every end is in the journal before the runner is told. The journal's lock (flock) is held as long
-as this process lives.
-
-Messages in both directions are marshalled tuples behind four bytes of length.
-
 Log files. Creating a file costs as much as half a process on some file systems, renaming one next to
 nothing. So the empty log of a job that has ended, with nobody left in its process group, becomes the
 log of the next job, and the ended job gets another name of an empty file.
 """
 
-import marshal
 import os
 import select
 import signal
 from collections import deque
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic, time
 
-CONTROL_FD = 3
-JOURNAL_FD = 4
+from . import CHUNK, CONTROL_FD, JOURNAL_FD, Key, Order, boot_id, frame, send_signal, signal_group, unframe
+
 LINGER_S = 0.01
 """How long news waits for more while attempts are queued; an end is told at once when none is."""
 LEFTOVER_CHECK_S = 0.05
 """How often the rest of a group is looked at after its leader has ended on request."""
-CHUNK = 1 << 16
 SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 """Given back their default action in every job."""
 LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 REUSE_FLAGS = os.O_WRONLY | os.O_APPEND
 """For a log that is known to be there and empty: cutting it off all the same would cost a change on disk."""
-
-Key = tuple[int, int]
-"""Job id and attempt number."""
-Order = tuple[int, int, int, list[str], dict[bytes, bytes], str, str]
-"""Job id, attempt, lane, arguments, extra environment, stdout path, stderr path ("" is the same file)."""
-
-
-def frame(message: tuple) -> bytes:  # type: ignore[type-arg] # shapes differ by kind
-    """Return a message as it travels."""
-    body = marshal.dumps(message)
-    return len(body).to_bytes(4, "little") + body
-
-
-def unframe(buffer: bytearray) -> list[tuple]:  # type: ignore[type-arg]
-    """Take all whole messages out of ``buffer``."""
-    messages = []
-    at = 0
-    while len(buffer) - at >= 4:
-        end = at + 4 + int.from_bytes(buffer[at : at + 4], "little")
-        if len(buffer) < end:
-            break
-        messages.append(marshal.loads(bytes(buffer[at + 4 : end])))
-        at = end
-    del buffer[:at]
-    return messages
-
-
-def boot_id() -> str:
-    """Return the name of this boot of the machine."""
-    with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123 - pathlib is not loaded here
-        return file.read().strip()
-
-
-def send_signal(leaders: set[int], number: int) -> None:
-    """Signal the groups of these leaders and every other group of the sessions that they lead."""
-    groups = set(leaders)
-    for entry in os.listdir("/proc"):  # noqa: PTH208
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
-                    fields = file.read().rpartition(b")")[2].split()
-            except OSError:
-                continue  # it ended meanwhile
-            if int(fields[3]) in leaders:
-                groups.add(int(fields[2]))
-    for group in groups:
-        signal_group(group, number)
 
 
 def is_empty(path: str) -> bool:
@@ -99,17 +35,6 @@ def is_empty(path: str) -> bool:
         return os.stat(path).st_size == 0  # noqa: PTH116
     except OSError:
         return False
-
-
-def signal_group(leader: int, number: int) -> bool:
-    """Signal a process group, 0 to ask only; return whether it still has members."""
-    try:
-        os.killpg(leader, number)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def own_peak_kib() -> int:
@@ -468,7 +393,3 @@ def main() -> None:
         os.set_inheritable(fd, False)
     os.closerange(JOURNAL_FD + 1, os.sysconf("SC_OPEN_MAX"))
     Shepherd().run()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,86 @@
+"""The parent process of all jobs of one runner: how to start it, and what it shares with its launcher.
+
+The process itself is `main`; it is started by `PROGRAM` and imports this package alone, under the
+name ``shepherd``, without the framework and without what Python's ``site`` adds.
+
+Journal (append only, one record a line, times in seconds since the epoch)::
+
+    H <boot id>                              the lines below belong to this boot of the machine
+    I <job> <attempt>                        about to begin; written before the process exists
+    S <job> <attempt> <pid> <boottime> <at>  began, with the seconds since boot
+    E <job> <attempt> <status> <at> <began at> <peak KiB> <CPU s>   ended, with the raw wait status; a peak
+                                             that may be this process's own is negative: it was at most that
+    L <job> <attempt> <at> <reason>          could not be started
+    O                                        the runner is gone: nothing will be begun any more
+
+Every end is in the journal before the runner is told. The journal's lock (flock) is held as long
+as this process lives.
+
+Messages in both directions are marshalled tuples behind four bytes of length.
+"""
+
+import marshal
+import os
+
+PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from shepherd.main import main; main(*sys.argv[2:])"
+"""What Python runs as the shepherd, its first argument the folder of this package."""
+CONTROL_FD = 3
+JOURNAL_FD = 4
+CHUNK = 1 << 16
+Key = tuple[int, int]
+"""Job id and attempt number."""
+Order = tuple[int, int, int, list[str], dict[bytes, bytes], str, str]
+"""Job id, attempt, lane, arguments, extra environment, stdout path, stderr path ("" is the same file)."""
+
+
+def frame(message: tuple) -> bytes:  # type: ignore[type-arg] # shapes differ by kind
+    """Return a message as it travels."""
+    body = marshal.dumps(message)
+    return len(body).to_bytes(4, "little") + body
+
+
+def unframe(buffer: bytearray) -> list[tuple]:  # type: ignore[type-arg]
+    """Take all whole messages out of ``buffer``."""
+    messages = []
+    at = 0
+    while len(buffer) - at >= 4:
+        end = at + 4 + int.from_bytes(buffer[at : at + 4], "little")
+        if len(buffer) < end:
+            break
+        messages.append(marshal.loads(bytes(buffer[at + 4 : end])))
+        at = end
+    del buffer[:at]
+    return messages
+
+
+def boot_id() -> str:
+    """Return the name of this boot of the machine."""
+    with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123 - pathlib is not loaded here
+        return file.read().strip()
+
+
+def send_signal(leaders: set[int], number: int) -> None:
+    """Signal the groups of these leaders and every other group of the sessions that they lead."""
+    groups = set(leaders)
+    for entry in os.listdir("/proc"):  # noqa: PTH208
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
+                continue  # it ended meanwhile
+            if int(fields[3]) in leaders:
+                groups.add(int(fields[2]))
+    for group in groups:
+        signal_group(group, number)
+
+
+def signal_group(leader: int, number: int) -> bool:
+    """Signal a process group, 0 to ask only; return whether it still has members."""
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
