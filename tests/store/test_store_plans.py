@@ -129,6 +129,25 @@ def test_a_barrier_costs_as_many_rows_as_jobs(database: Any) -> None:
     assert (len(pairs), total) == (5, 1_000_000)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+def test_pages_of_dependencies_are_the_whole(database: Any, size: int) -> None:
+    """Whatever the size of a page, each pair comes in its place; those of another workflow do not come."""
+    jobs = [PlannedJob(f"j{n}", "true") for n in range(7)]
+    barriers = [Barrier([0, 1, 2], [4, 5]), Barrier([2, 3], [5, 6])]
+    plan = Plan(WORKFLOW, jobs, dependencies=[(6, 5), (3, 0)], barriers=barriers)
+    stored(database, plan)
+    workflow_id = stored(database, plan)
+    waits_for = {3: [0], 4: [0, 1, 2], 5: [0, 1, 2, 2, 3], 6: [2, 3, 5]}
+    wanted = [(f"j{job}", f"j{other}") for job, others in waits_for.items() for other in others]
+    found = []
+    with database.read() as tx:
+        for offset in range(0, len(wanted) + size, size):
+            page, total = lookups.job_dependencies(tx, workflow_id, offset, size)
+            assert total == len(wanted)
+            found += [(pair["job_name"], pair["depends_on_job_name"]) for pair in page]
+    assert found == wanted
+
+
 def test_every_number_of_jobs_is_stored(database: Any) -> None:
     """Rows are inserted in blocks; none is lost at their ends."""
     for count in (0, 1, 49, 50, 51, 100, 149):

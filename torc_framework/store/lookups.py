@@ -82,18 +82,46 @@ def dependency_graph(tx: Tx, workflow_id: int) -> dict[str, Any]:
 def job_dependencies(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
     """Return one page of the pairs of jobs of which one waits for the other, and how many there are.
 
-    Groups are shown as the pairs that they stand for.
+    Groups are shown as the pairs that they stand for; only those of the page's jobs are made.
     """
-    mine = sa.select(_PAIRS).join(_WAITS, _WAITS.c.id == _PAIRS.c.job_id).where(_WAITS.c.workflow_id == workflow_id)
+    total = _count_pairs(tx, workflow_id)
+    first, last, before = tx.connection.execute(_jobs_of_page(workflow_id, offset, limit)).one()
+    if first is None:
+        return [], total
     query = (
-        mine.add_columns(_WAITS.c.name.label("job_name"), _FOR.c.name.label("depends_on_job_name"))
+        sa.select(_PAIRS, _WAITS.c.name.label("job_name"), _FOR.c.name.label("depends_on_job_name"))
+        .join(_WAITS, _WAITS.c.id == _PAIRS.c.job_id)
         .join(_FOR, _FOR.c.id == _PAIRS.c.depends_on_job_id)
+        .where(_WAITS.c.workflow_id == workflow_id, _PAIRS.c.job_id.between(first, last))
         .order_by(_PAIRS.c.job_id, _PAIRS.c.depends_on_job_id)
         .limit(limit)
-        .offset(offset)
+        .offset(offset - int(before))
     )
     rows = [{**row, "workflow_id": workflow_id} for row in tx.connection.execute(query).mappings()]
-    return rows, _count_pairs(tx, workflow_id)
+    return rows, total
+
+
+def _jobs_of_page(workflow_id: int, offset: int, limit: int) -> sa.Select[Any]:
+    """Ask for the first and the last job whose pairs are on a page, and how many pairs come before theirs."""
+    sizes = (
+        sa.select(t.GROUP_MEMBER.c.group_id, sa.func.count().label("pairs"))
+        .join(t.DEPENDENCY_GROUP, t.DEPENDENCY_GROUP.c.id == t.GROUP_MEMBER.c.group_id)
+        .where(t.DEPENDENCY_GROUP.c.workflow_id == workflow_id)
+        .group_by(t.GROUP_MEMBER.c.group_id)
+        .subquery()
+    )
+    counted = sa.union_all(
+        sa.select(t.JOB_DEPENDENCY.c.job_id, sa.literal(1).label("pairs"))
+        .join(t.JOB, t.JOB.c.id == t.JOB_DEPENDENCY.c.job_id)
+        .where(t.JOB.c.workflow_id == workflow_id),
+        sa.select(t.GROUP_WAITER.c.job_id, sizes.c.pairs).join(sizes, sizes.c.group_id == t.GROUP_WAITER.c.group_id),
+    ).subquery()
+    own = sa.select(counted.c.job_id, sa.func.sum(counted.c.pairs).label("pairs")).group_by(counted.c.job_id).subquery()
+    upto = sa.func.sum(own.c.pairs).over(order_by=own.c.job_id)
+    jobs = sa.select(own.c.job_id, (upto - own.c.pairs).label("before"), upto.label("upto")).subquery()
+    return sa.select(sa.func.min(jobs.c.job_id), sa.func.max(jobs.c.job_id), sa.func.min(jobs.c.before)).where(
+        jobs.c.upto > offset, jobs.c.before < offset + limit
+    )
 
 
 def _count_pairs(tx: Tx, workflow_id: int) -> int:
