@@ -19,6 +19,7 @@ def plugin(name: str) -> tuple[ModuleType | None, Any]:
 oom, needs_oom = plugin("torc_recovery_oom")
 osmo, needs_osmo = plugin("torc_osmo")
 ai, needs_ai = plugin("torc_recovery_ai")
+sysexits, needs_sysexits = plugin("torc_sysexits")
 
 
 @needs_oom
@@ -50,3 +51,10 @@ class TestRecoveryAi(PendingContract):
 
     plugin = ai
     settings: ClassVar[dict[str, Any]] = {"ai_agent": None, "min_confidence": 0.8}
+
+
+@needs_sysexits
+class TestSysexits(ClassifierContract):
+    """Codes 64 to 78."""
+
+    plugin = sysexits
