@@ -25,6 +25,8 @@ class Partition:
     gpu_memory_gb: int | None = setting(None, "Memory of a GPU.", unit="GiB", low=1)
     shared: bool = setting(False, "Jobs of several users share a node.")
     requires_explicit_request: bool = setting(False, "It is taken only when it is named.")
+    min_nodes: int = setting(1, "Fewest nodes that may be asked for.", low=1)
+    max_nodes: int | None = setting(None, "Most nodes that may be asked for; by default any number.", low=1)
 
 
 @frozen
@@ -64,6 +66,7 @@ class ActionContext:
         client: The runner's `TorcClient`, which may be used from any thread.
         allocator: Returns the `Allocator` of an executor by name; raises `UserError` if there is none.
             None where no allocations can be made.
+        obtain_nodes: Asks an allocator for nodes and notes them as scheduled, by a ``schedule_nodes`` configuration.
         is_stopping: Says whether the runner is ending; whatever runs long looks now and then.
     """
 
@@ -75,6 +78,7 @@ class ActionContext:
     log_path: str = os.devnull
     client: Any = None
     allocator: Callable[[str], Any] | None = None
+    obtain_nodes: Callable[[Any, Mapping[str, Any]], object] | None = None
     is_stopping: Callable[[], bool] = _never
 
 
