@@ -1,5 +1,6 @@
 """Steps that runners tell one by one: what they do, and what they are refused."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -183,6 +184,44 @@ def test_the_handlers_rule_limits_retries(bench: Any, rules: str, code: int, att
         with pytest.raises(RuleError, match=f"has had {attempts} attempts of at most {attempts}"):
             retry(bench, 0)
     assert len(bench.results()) == attempts
+
+
+def test_a_retry_draws_on_the_budget_of_its_ending(bench: Any) -> None:
+    """As with the exchange: what is not the job's doing has a budget for each class, and costs none of its own."""
+    bench.plan(1)
+
+    def ended(exit_class: str, limit: int) -> str:
+        start(bench, 0)
+        complete(bench, 0, "failed", 1, exit_class=exit_class)
+        try:
+            return str(retry(bench, 0, limit)["status"])
+        except RuleError as error:
+            return str(error).partition(": ")[2]
+
+    assert [ended("preempted", 3) for _ in range(2)] == ["ready", "ready"]
+    assert ended("user_error", 2) == "ready"
+    assert ended("node_failure", 2) == "ready"
+    assert ended("preempted", 3) == "it has had 3 preempted attempts of at most 3"
+    assert retry(bench, 0, 4)["attempt_id"] == 6
+    assert ended("oom", 2) == "it has had 2 attempts of at most 2"
+
+
+def test_a_rule_by_class_limits_retries(bench: Any) -> None:
+    """The class that was told with the result picks it; any other ending goes on to the rules that follow."""
+    rules = [
+        {"exit_classes": ["preempted"], "max_retries": 2},
+        {"exit_classes": ["oom"], "exit_codes": [9], "max_retries": 9},
+        {"match_all_exit_codes": True, "max_retries": 3},
+    ]
+    handlers = [FailureHandlerRecord(workflow_id=0, name="h", rules=json.dumps(rules))]
+    bench.plan([PlannedJob(name="a", command="x", failure_handler=0)], failure_handlers=handlers)
+    for exit_class, is_retried in [("preempted", True), ("oom", True), ("preempted", False)]:
+        start(bench, 0)
+        complete(bench, 0, "failed", 1, exit_class=exit_class)
+        if is_retried:
+            retry(bench, 0)
+    with pytest.raises(RuleError, match="2 preempted attempts of at most 2"):
+        retry(bench, 0)
 
 
 @pytest.mark.parametrize("limit", [0, 1])

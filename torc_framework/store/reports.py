@@ -16,9 +16,9 @@ from attrs import Factory, define, evolve
 
 from torc_framework.models.exchange import EndedReport, StartedReport
 from torc_framework.models.exits import ORPHANED_RETURN_CODE, ExitClass
-from torc_framework.models.failures import NOT_THE_JOBS_DOING
 from torc_framework.models.statuses import END, LIVE, UNBLOCKING, JobStatus
 from torc_framework.store import transitions
+from torc_framework.store.budgets import spent
 from torc_framework.store.claims import delay
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import EventLog, utc_text
@@ -48,14 +48,6 @@ _RECORDED = Statement(
         RESULT.c.job_id.in_(ids_param()), RESULT.c.run_id == param("run")
     ),
     "run",
-)
-_CLASSES_BEFORE = Statement(
-    sa.select(RESULT.c.exit_class).where(
-        RESULT.c.job_id == param("job"), RESULT.c.run_id == param("run"), RESULT.c.attempt_id < param("attempt")
-    ),
-    "job",
-    "run",
-    "attempt",
 )
 _FORGET = Statement(
     sa.delete(RESULT).where(
@@ -273,17 +265,11 @@ def _run_again(now: Conversation, job: ReportedJob, report: EndedReport) -> None
 
 
 def _gets_another(now: Conversation, job: ReportedJob, report: EndedReport) -> bool:
-    """Say whether the budget of this ending allows another attempt.
-
-    Endings that are not the job's doing have a budget for each class; all others share the job's own.
-    """
+    """Say whether the budget of this ending allows another attempt."""
     if report.retry is None and not report.lost:
         return False
     limit = report.retry.max_attempts if report.retry else MAX_LOST_ATTEMPTS
-    before = [row[0] for row in now.tx.rows(_CLASSES_BEFORE, job.id, now.run_id, job.attempt_id)]
-    if report.exit_class in NOT_THE_JOBS_DOING:
-        return before.count(report.exit_class) + 1 < limit
-    return job.attempt_id - sum(name in NOT_THE_JOBS_DOING for name in before) < limit
+    return spent(now.tx, job.id, now.run_id, job.attempt_id, report.exit_class) < limit
 
 
 def _end_status(label: str) -> JobStatus:

@@ -12,11 +12,12 @@ import sqlalchemy as sa
 from attrs import frozen
 
 from torc_framework.models.exits import ExitClass
-from torc_framework.models.failures import DEFAULT_MAX_RETRIES
+from torc_framework.models.failures import DEFAULT_MAX_RETRIES, NOT_THE_JOBS_DOING
 from torc_framework.models.statuses import END, UNBLOCKING, JobStatus
 from torc_framework.store import tables as t
 from torc_framework.store import transitions
 from torc_framework.store.blockers import downstream, recount_jobs, recount_waiting, waiting_for
+from torc_framework.store.budgets import spent
 from torc_framework.store.consequences import announce_completion, follow
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.events import EventLog, user_action, utc_text
@@ -26,7 +27,7 @@ from torc_framework.store.reports import ends_badly
 from torc_framework.store.resets import reset_alone
 from torc_framework.store.resources import COMPUTE_NODES, FAILURE_HANDLERS, RESULTS, status_number
 from torc_framework.store.runs import check_run
-from torc_framework.store.sql import Statement, Tx, ids_param, numbers, param
+from torc_framework.store.sql import Row, Statement, Tx, ids_param, numbers, param
 
 _JOB = Statement(
     sa.select(
@@ -47,7 +48,9 @@ _RESULT: Final = sa.and_(
 )
 _RECORDED = Statement(sa.select(t.RESULT.c.id).where(_RESULT), "job", "run", "attempt")
 _FORGET = Statement(sa.delete(t.RESULT).where(_RESULT), "job", "run", "attempt")
-_RETURN_CODE = Statement(sa.select(t.RESULT.c.return_code).where(t.RESULT.c.id == param("result")), "result")
+_ENDING = Statement(
+    sa.select(t.RESULT.c.return_code, t.RESULT.c.exit_class).where(t.RESULT.c.id == param("result")), "result"
+)
 _RAN = Statement(
     sa.select(t.JOB.c.id).where(
         t.JOB.c.id.in_(ids_param()), t.JOB.c.status.in_(numbers({JobStatus.COMPLETED, JobStatus.FAILED}))
@@ -181,7 +184,8 @@ def retry_job(tx: Tx, job_id: int, run_id: int, max_attempts: int | None = None)
     Dependents that were canceled for its failure, or that wait to be claimed after it, wait for it again.
 
     Args:
-        max_attempts: Attempts in all; by default what the job's failure handler allows, without limit if none does.
+        max_attempts: Attempts in all that draw on one budget; by default what the job's failure handler allows,
+            without limit if none does.
 
     Raises:
         NotFoundError: there is no such job.
@@ -190,9 +194,12 @@ def retry_job(tx: Tx, job_id: int, run_id: int, max_attempts: int | None = None)
     job = _job(tx, job_id, run_id)
     if job.status not in RETRYABLE:
         raise RuleError(f"Job cannot be retried: status is {job.status.label}")
-    limit = _handlers_limit(tx, job) if max_attempts is None else max_attempts
-    if limit is not None and job.attempt_id >= limit:
-        raise RuleError(f"Job {job_id} cannot be retried: it has had {job.attempt_id} attempts of at most {limit}")
+    ending = None if job.result_id is None else tx.row(_ENDING, job.result_id)
+    exit_class = None if ending is None else ending[1]
+    limit = _handlers_limit(tx, job, ending) if max_attempts is None else max_attempts
+    if limit is not None and (count := spent(tx, job_id, run_id, job.attempt_id, exit_class)) >= limit:
+        what = f"{exit_class} attempts" if exit_class in NOT_THE_JOBS_DOING else "attempts"
+        raise RuleError(f"Job {job_id} cannot be retried: it has had {count} {what} of at most {limit}")
     _keep_untold(tx, job, run_id)
     transitions.attempt_retried(tx, [job_id])
     if job.status in UNBLOCKING:
@@ -211,21 +218,27 @@ def retry_job(tx: Tx, job_id: int, run_id: int, max_attempts: int | None = None)
     return get(tx, JOBS, job_id)
 
 
-def _handlers_limit(tx: Tx, job: _Job) -> int | None:
+def _handlers_limit(tx: Tx, job: _Job, ending: Row | None) -> int | None:
     """Return the attempts that the job's failure handler allows, None if it has nothing to say.
 
-    The return code picks the rule. While the attempt runs nobody has told it; whoever asks has found a rule.
+    Return code and class of the ending pick the rule. While the attempt runs nobody has told them; whoever asks has
+    found a rule.
     """
     if job.failure_handler_id is None:
         return None
     rules = json.loads(get(tx, FAILURE_HANDLERS, job.failure_handler_id)["rules"])
-    if job.result_id is None:
+    if ending is None:
         return max(map(_limit, rules), default=None)
-    code = tx.value(_RETURN_CODE, job.result_id)
-    listing = (rule for rule in rules if code in (rule.get("exit_codes") or ()))
-    matching_all = (rule for rule in rules if rule.get("match_all_exit_codes"))
+    code, exit_class = ending
+    named = [rule for rule in rules if "exit_classes" not in rule or exit_class in (rule["exit_classes"] or ())]
+    listing = (rule for rule in named if code in (rule.get("exit_codes") or ()) or _only_names_classes(rule))
+    matching_all = (rule for rule in named if rule.get("match_all_exit_codes"))
     rule = next(listing, None) or next(matching_all, None)
     return None if rule is None else _limit(rule)
+
+
+def _only_names_classes(rule: Mapping[str, Any]) -> bool:
+    return "exit_classes" in rule and not rule.keys() & {"exit_codes", "match_all_exit_codes"}
 
 
 def _limit(rule: Mapping[str, Any]) -> int:

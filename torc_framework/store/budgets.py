@@ -1,0 +1,27 @@
+"""What a job's attempts have cost: each ending draws on one budget, whoever asks for another attempt."""
+
+import sqlalchemy as sa
+
+from torc_framework.models.failures import NOT_THE_JOBS_DOING
+from torc_framework.store.sql import Statement, Tx, param
+from torc_framework.store.tables import RESULT
+
+_CLASSES_BEFORE = Statement(
+    sa.select(RESULT.c.exit_class).where(
+        RESULT.c.job_id == param("job"), RESULT.c.run_id == param("run"), RESULT.c.attempt_id < param("attempt")
+    ),
+    "job",
+    "run",
+    "attempt",
+)
+
+
+def spent(tx: Tx, job_id: int, run_id: int, attempt_id: int, exit_class: str | None) -> int:
+    """Return how many attempts of a run, this one included, drew on the budget that its ending draws on.
+
+    Endings that are not the job's doing have a budget for each class; all others share the job's own.
+    """
+    before = [row[0] for row in tx.rows(_CLASSES_BEFORE, job_id, run_id, attempt_id)]
+    if exit_class in NOT_THE_JOBS_DOING:
+        return before.count(exit_class) + 1
+    return attempt_id - sum(name in NOT_THE_JOBS_DOING for name in before)
