@@ -100,6 +100,15 @@ def test_variables_of_other_programs_are_taken_only_where_they_fit(home: Path) -
             "[[client.hpc.custom_profiles.peak.partitions]]\nname = 'a'\ncpus_per_node = 1\nmax_walltime_secs = 1",
             "torc.toml:1: client.hpc.custom_profiles.peak.partitions.0.memory_mb is missing",
         ),
+        (
+            "[client.hpc.custom_profiles.peak]\ndetect_env_var = 'PEAK'",
+            "torc.toml:2: client.hpc.custom_profiles.peak.detect_env_var is 'PEAK'; expected NAME=value",
+        ),
+        (
+            "[client.hpc.custom_profiles.peak]\ndetect_hostname = '*.peak'",
+            "torc.toml:2: client.hpc.custom_profiles.peak.detect_hostname is '*.peak'; "
+            "expected a regular expression (nothing to repeat at position 0)",
+        ),
     ],
 )
 def test_a_wrong_key_or_value_is_told_with_its_line(home: Path, text: str, finding: str) -> None:

@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from torc_framework.builtin import exits, failures
+from torc_framework.builtin import exits, failures, profiles
 from torc_framework.builtin.actions import torc_action_types
-from torc_framework.testing import ActionTypeContract, ClassifierContract, MatcherContract
+from torc_framework.testing import ActionTypeContract, ClassifierContract, HpcProfileContract, MatcherContract
 from torc_framework.testing.strategies import observations, plain_observations
 
 TYPES = {offered.name: offered for offered in torc_action_types()}
@@ -45,6 +45,12 @@ class TestMatcher(MatcherContract):
         {"stderr_regex": "Killed|oom", "exit_codes": [1]},
     )
     wrong_rules = ({"exit_codes": ["1"]}, {"match_all_exit_codes": 1}, {"exit_code": [1]})
+
+
+class TestProfiles(HpcProfileContract):
+    """Kestrel."""
+
+    plugin = profiles
 
 
 class TestRunCommands(ActionTypeContract):

@@ -7,15 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
-import attrs
-
 from torc_framework.api import (
     ActionContext,
     ActionType,
-    AllocationRequest,
     Allocator,
-    ScheduledComputeNodeRecord,
-    SlurmSchedulerRecord,
     TorcError,
     hookimpl,
     signal_name,
@@ -70,26 +65,9 @@ def schedule_nodes(config: Mapping[str, Any], context: ActionContext) -> None:
         TorcError: nothing could be submitted.
     """
     allocator = _allocator(config, context)
-    scheduler_id: int = config["scheduler_id"]
-    scheduler = context.client.get(SlurmSchedulerRecord, scheduler_id)
-    command = ["torc", "--url", context.api_url, "run", str(context.workflow_id), "--output-dir", context.output_dir]
-    if config.get("max_parallel_jobs"):
-        command += ["--max-parallel-jobs", str(config["max_parallel_jobs"])]
-    request = AllocationRequest(
-        scheduler=attrs.asdict(scheduler),
-        runner_command=command,
-        count=config.get("num_allocations") or 1,
-        start_one_worker_per_node=bool(config.get("start_one_worker_per_node")),
-    )
-    for allocation in allocator.allocate(request):
-        node = ScheduledComputeNodeRecord(
-            workflow_id=context.workflow_id,
-            scheduler_id=int(allocation.id),
-            scheduler_config_id=scheduler_id,
-            scheduler_type=config["scheduler_type"],
-            status="pending",
-        )
-        context.client.create(node)
+    if context.obtain_nodes is None:
+        raise TorcError("no allocations can be made here")
+    context.obtain_nodes(allocator, config)
 
 
 def _allocator(config: Mapping[str, Any], context: ActionContext) -> Allocator:

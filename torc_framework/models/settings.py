@@ -37,6 +37,7 @@ class Setting:
         flags: Flags of the command whose options these are; by default ``--name-of-the-field``.
         metavar: How a flag's value is called in help.
         secret: Never shown.
+        check: Raises `ValueError` for a value that is of no use; says what was expected.
     """
 
     doc: str
@@ -48,6 +49,7 @@ class Setting:
     flags: tuple[str, ...] = ()
     metavar: str | None = None
     secret: bool = False
+    check: Callable[[Any], None] | None = None
 
 
 def setting(default: Any = NOTHING, doc: str = "", **facts: Any) -> Any:
@@ -154,6 +156,8 @@ def _within(facts: Setting, value: Any) -> Any:
         raise ValueError(f"expected at least {facts.low:g}{unit}")
     if facts.high is not None and not value <= facts.high:
         raise ValueError(f"expected at most {facts.high:g}{unit}")
+    if facts.check is not None:
+        facts.check(value)
     return value
 
 

@@ -29,6 +29,18 @@ class Partition:
     max_nodes: int | None = setting(None, "Most nodes that may be asked for; by default any number.", low=1)
 
 
+def _a_variable(text: str) -> None:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*=.+", text):
+        raise ValueError("expected NAME=value")
+
+
+def _an_expression(text: str) -> None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"expected a regular expression ({error})") from None
+
+
 @frozen
 class HpcProfile:
     """One cluster: how it is recognised, what it charges, what it offers; its name is chosen by who defines it."""
@@ -37,8 +49,10 @@ class HpcProfile:
     display_name: str = setting("", "Name for people; by default the name.")
     partitions: tuple[Partition, ...] = setting((), "Its partitions.")
     description: str = setting("", "What it is.")
-    detect_env_var: str | None = setting(None, "`NAME=value` that is set on its nodes.")
-    detect_hostname: str | None = setting(None, "Regular expression that its host names match.")
+    detect_env_var: str | None = setting(None, "`NAME=value` that is set on its nodes.", check=_a_variable)
+    detect_hostname: str | None = setting(
+        None, "Regular expression that is found in names of its hosts.", check=_an_expression
+    )
     default_account: str | None = setting(None, "Account that is charged.")
     charge_factor_cpu: float = setting(1.0, "Charge of a node without GPUs for an hour.", low=0)
     charge_factor_gpu: float = setting(10.0, "Charge of a node with GPUs for an hour.", low=0)

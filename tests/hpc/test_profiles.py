@@ -1,0 +1,118 @@
+"""Where profiles come from, who wins, and how a cluster is recognised."""
+
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torc_framework.builtin.profiles import KESTREL
+from torc_framework.config.sections import HpcSection, ProfileOverride
+from torc_framework.errors import UnknownNameError, UserError
+from torc_framework.hpc.matching import best_partition
+from torc_framework.hpc.profiles import choose, detect, known_profiles, pattern_of, recognised_by
+from torc_framework.models.resources import Resources
+from torc_framework.models.sites import HpcProfile
+from torc_framework.plugins import PluginManager
+
+GIB = 1024**3
+HOUR = 3_600
+
+
+@pytest.fixture(scope="module")
+def plugins() -> PluginManager:
+    return PluginManager.load()
+
+
+def test_the_configuration_wins_over_what_is_built_in(plugins: PluginManager) -> None:
+    """A profile of the same name replaces the other as a whole."""
+    assert known_profiles(HpcSection(), plugins)["kestrel"].partitions == KESTREL.partitions
+    mine = HpcProfile("kestrel", description="mine")
+    assert known_profiles(HpcSection(custom_profiles={"kestrel": mine}), plugins)["kestrel"].description == "mine"
+
+
+def test_accounts(plugins: PluginManager) -> None:
+    """An override, else the profile's own, else everybody's."""
+    section = HpcSection(
+        default_account="everybody",
+        profile_overrides={"kestrel": ProfileOverride("override")},
+        custom_profiles={"own": HpcProfile("own", default_account="its-own"), "none": HpcProfile("none")},
+    )
+    known = known_profiles(section, plugins)
+    accounts = {name: known[name].default_account for name in ("kestrel", "own", "none")}
+    assert accounts == {"kestrel": "override", "own": "its-own", "none": "everybody"}
+    assert known["own"].display_name == "own"
+
+
+def test_an_override_of_nothing_is_told(plugins: PluginManager, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        known_profiles(HpcSection(profile_overrides={"kestral": ProfileOverride("x")}), plugins)
+    assert "profile_overrides.kestral: there is no HPC profile of this name; did you mean 'kestrel'?" in caplog.text
+
+
+def test_recognised_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = HpcProfile("p", detect_env_var="CLUSTER=a=b")
+    assert recognised_by(profile, {"CLUSTER": "a=b"}) == "environment variable CLUSTER=a=b"
+    assert recognised_by(profile, {"CLUSTER": "a"}) is None
+    assert recognised_by(profile, {}) is None
+    monkeypatch.setenv("CLUSTER", "a=b")
+    assert detect([HpcProfile("q"), profile]) is profile
+
+
+def test_recognised_by_a_host_name() -> None:
+    profile = HpcProfile("p", detect_hostname=r".*\.research\.edu")
+    assert recognised_by(profile, {}, lambda: ("login1", "login1.research.edu")) == "host name login1.research.edu"
+    assert recognised_by(profile, {}, lambda: ("login1",)) is None
+
+
+def test_a_plugin_with_a_wrong_expression_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert recognised_by(HpcProfile("p", detect_hostname="*"), {}, lambda: ("x",)) is None
+    assert "HPC profile p: detect_hostname '*' is no regular expression" in caplog.text
+
+
+def test_choosing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NREL_CLUSTER", raising=False)
+    known = {"kestrel": KESTREL}
+    assert choose(known, "kestrel") is KESTREL
+    with pytest.raises(UnknownNameError, match="unknown HPC profile 'kestral'; did you mean 'kestrel'"):
+        choose(known, "kestral")
+    with pytest.raises(UserError, match=r"this machine is on no known cluster: name a profile \(kestrel\)"):
+        choose(known, None)
+    monkeypatch.setenv("NREL_CLUSTER", "kestrel")
+    assert choose(known, None) is KESTREL
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (Resources(32, 64 * GIB, runtime_s=2 * HOUR), "short"),
+        (Resources(104, 240 * GIB, runtime_s=24 * HOUR), "standard"),
+        (Resources(104, GIB, runtime_s=100 * HOUR), "long"),
+        (Resources(8, 300 * GIB, runtime_s=24 * HOUR), "medmem"),
+        (Resources(8, 1_000 * GIB, runtime_s=24 * HOUR), "bigmem"),
+        (Resources(104, GIB, num_nodes=12, runtime_s=24 * HOUR), "standard"),
+        (Resources(4, GIB, num_gpus=4, runtime_s=24 * HOUR), "gpu-h100"),
+        (Resources(4, GIB, num_gpus=1, runtime_s=HOUR), "gpu-h100s"),
+    ],
+)
+def test_where_jobs_go_on_kestrel(wanted: Resources, expected: str) -> None:
+    assert best_partition(KESTREL, wanted).name == expected
+
+
+def test_kestrel_takes_hbw_only_for_ten_nodes_or_more() -> None:
+    assert best_partition(KESTREL, Resources(num_nodes=10, runtime_s=HOUR), partition="hbw").name == "hbw"
+    with pytest.raises(UserError, match="its jobs have at least 10 nodes"):
+        best_partition(KESTREL, Resources(num_nodes=9, runtime_s=HOUR), partition="hbw")
+
+
+@given(st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?(\.[a-z0-9]{1,5}){0,2}", fullmatch=True))
+def test_the_pattern_of_a_host_recognises_that_host(hostname: str) -> None:
+    profile = HpcProfile("p", detect_hostname=pattern_of(hostname))
+    assert recognised_by(profile, {}, lambda: (hostname,))
+    assert recognised_by(profile, {}, lambda: ("", "other-host.elsewhere.example")) is None
+
+
+@pytest.mark.parametrize(("host", "neighbour"), [("login01.peak.edu", "login2.peak.edu"), ("kl3", "kl12")])
+def test_the_pattern_of_a_host_recognises_its_neighbours(host: str, neighbour: str) -> None:
+    assert recognised_by(HpcProfile("p", detect_hostname=pattern_of(host)), {}, lambda: (neighbour,))

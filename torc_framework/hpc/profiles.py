@@ -1,0 +1,115 @@
+"""Which clusters are known, and on which of them we are.
+
+Profiles come from the configuration, from plugins and from the framework itself; of two with one name the first in
+this order counts.
+"""
+
+import logging
+import os
+import re
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from attrs import evolve
+
+from torc_framework.errors import UnknownNameError, UserError, suggestion
+from torc_framework.models.sites import HpcProfile
+
+if TYPE_CHECKING:
+    from torc_framework.config.sections import HpcSection
+    from torc_framework.plugins import PluginManager
+
+_log: Final = logging.getLogger(__name__)
+
+
+def known_profiles(section: "HpcSection", plugins: "PluginManager") -> dict[str, HpcProfile]:
+    """Return all profiles by name, with the accounts of the configuration.
+
+    A profile's account is that of ``profile_overrides``, else its own, else ``default_account`` of the section.
+    """
+    known = {**section.custom_profiles}
+    for name, profile in plugins.hpc_profiles().items():
+        known.setdefault(name, profile)
+    for name in section.profile_overrides:
+        if name not in known:
+            key = f"client.hpc.profile_overrides.{name}"
+            _log.warning("%s: there is no HPC profile of this name%s", key, suggestion(name, sorted(known)))
+    accounts = {name: override.default_account for name, override in section.profile_overrides.items()}
+    return {
+        name: evolve(
+            profile,
+            display_name=profile.display_name or name,
+            default_account=accounts.get(name) or profile.default_account or section.default_account,
+        )
+        for name, profile in known.items()
+    }
+
+
+def choose(profiles: Mapping[str, HpcProfile], name: str | None) -> HpcProfile:
+    """Return the named profile, or without a name that of the cluster we are on.
+
+    Raises:
+        UnknownNameError: there is no profile of that name.
+        UserError: no name is given, and this is none of the known clusters.
+    """
+    if name is not None:
+        if name not in profiles:
+            raise UnknownNameError("HPC profile", name, profiles)
+        return profiles[name]
+    if here := detect(profiles.values()):
+        return here
+    known = ", ".join(sorted(profiles))
+    raise UserError(
+        f"this machine is on no known cluster: name a profile ({known}), or describe the cluster in the configuration; "
+        "'torc hpc generate' writes that on a machine of the cluster"
+    )
+
+
+def detect(profiles: Iterable[HpcProfile]) -> HpcProfile | None:
+    """Return the first profile that fits this machine; None if none does."""
+    return next((profile for profile in profiles if recognised_by(profile)), None)
+
+
+def recognised_by(
+    profile: HpcProfile, environ: Mapping[str, str] = os.environ, hostnames: Callable[[], Iterable[str]] | None = None
+) -> str | None:
+    """Say in words by what this machine is recognised as one of a cluster; None if it is none of it."""
+    if profile.detect_env_var is not None:
+        variable, _, value = profile.detect_env_var.partition("=")
+        if environ.get(variable) == value:
+            return f"environment variable {profile.detect_env_var}"
+    if profile.detect_hostname is not None:
+        for hostname in (hostnames or host_names)():
+            if _found(profile, profile.detect_hostname, hostname):
+                return f"host name {hostname}"
+    return None
+
+
+def _found(profile: HpcProfile, pattern: str, hostname: str) -> bool:
+    try:
+        return re.search(pattern, hostname) is not None
+    except re.error as error:
+        _log.warning("HPC profile %s: detect_hostname %r is no regular expression: %s", profile.name, pattern, error)
+        return False
+
+
+@cache
+def host_names() -> tuple[str, ...]:
+    """Return the name of this machine, then its full name if that is another."""
+    name = socket.gethostname()
+    full = name if "." in name else socket.getfqdn()
+    return (name,) if full in (name, "localhost", "localhost.localdomain") else (name, full)
+
+
+def pattern_of(hostname: str) -> str:
+    """Return a regular expression for the names of a cluster's machines, made from one of them.
+
+    All of its domain if there is one, else all that differ in their last digits only.
+    """
+    host, dot, domain = hostname.partition(".")
+    if dot:
+        return rf"\.{re.escape(domain)}$"
+    stem = host.rstrip("0123456789")
+    return rf"^{re.escape(stem)}[0-9]*$" if stem else rf"^{re.escape(host)}$"
