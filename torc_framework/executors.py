@@ -102,6 +102,7 @@ class Attempt:
         resources: What the job asks for.
         supports_termination: It wants SIGTERM first.
         lane: Attempts of one lane occupy the same resources, so that one may take another's place.
+        memory_limit_bytes: It must not use more memory than this, if the executor can see to it; None is no limit.
     """
 
     key: AttemptKey
@@ -114,6 +115,7 @@ class Attempt:
     resources: Resources = Factory(Resources)
     supports_termination: bool = False
     lane: int = 0
+    memory_limit_bytes: int | None = None
 
 
 @frozen
@@ -154,6 +156,7 @@ class RunnerContext:
         api_url: Base URL of the server, as jobs see it (``TORC_API_URL``).
         hostname: Name of this machine.
         server_environment: Variables by which jobs reach the server as the runner does; secret.
+        enforces_limits: Attempts must not use more memory than their jobs asked for.
     """
 
     workflow_id: int
@@ -163,6 +166,7 @@ class RunnerContext:
     api_url: str
     hostname: str = Factory(lambda: os.uname().nodename)
     server_environment: Mapping[str, str] = field(factory=dict, repr=False)
+    enforces_limits: bool = False
 
 
 class Executor(abc.ABC):

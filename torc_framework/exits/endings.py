@@ -2,9 +2,10 @@
 
 Sources: Torc documentation, "Slurm Exit Codes", "Execution Modes" and "Failure Handlers"; POSIX
 for wait statuses. Evidence, strongest first: the attempt never ran or nobody saw its end; an
-explicit cancel; the scheduler's or cluster's own word; who of ours stopped it; the wait status; use
-against limits; the bare code. A code of 128+n proves no signal, and 137 alone no lack of memory:
-both stay what the program said.
+explicit cancel; the scheduler's or cluster's own word; who of ours stopped it; the kernel's count of
+those whom it killed for lack of memory; the wait status; use against limits; the bare code. A code
+of 128+n proves no signal, and 137 alone no lack of memory: both stay what the program said. A clean
+exit stays one, whoever was killed on the way: the program has dealt with it.
 """
 
 from collections.abc import Callable, Mapping
@@ -118,6 +119,54 @@ def _over_memory(seen: ExitObservation) -> str | None:
 _MEMORY_FIELDS: Final = ("peak_memory_bytes", "memory_limit_bytes")
 
 
+def _kills_clause(seen: ExitObservation) -> str | None:
+    """Return a clause about those whom the kernel killed for lack of memory, None if there were none."""
+    if not seen.oom_kills:
+        return None
+    whom = "a process" if seen.oom_kills == 1 else f"{seen.oom_kills} processes"
+    limit, peak = seen.memory_limit_bytes, seen.peak_memory_bytes
+    if limit is None:
+        return f"the kernel killed {whom} of it for lack of memory"
+    if peak is not None and peak < limit * NEAR_LIMIT:
+        return (
+            f"the kernel killed {whom} of it for lack of memory, though its peak of {format_memory(peak)} was below "
+            f"the {format_memory(limit)} it asked for: the machine had no more"
+        )
+    return f"the kernel killed {whom} of it at the {format_memory(limit)} of memory it asked for"
+
+
+NEAR_LIMIT: Final = 0.9
+"""Attempts that are killed at a limit of their own have a peak above this part of it."""
+
+
+def _out_of_memory(seen: ExitObservation) -> ExitVerdict | None:
+    """Take the kernel's count for the cause of a failure; surest where the attempt's end was a kill itself."""
+    clause = _kills_clause(seen)
+    if clause is None or (seen.signal is None and not seen.exit_code):
+        return None
+    if seen.signal is not None:
+        return ExitVerdict(ExitClass.OOM, clause, 1.0 if seen.signal == SIGKILL else 0.8, ("oom_kills", "signal"))
+    confidence = 1.0 if seen.exit_code == OOM_LIKE_CODE else 0.9
+    return ExitVerdict(ExitClass.OOM, f"exit code {seen.exit_code}; {clause}", confidence, ("oom_kills", "exit_code"))
+
+
+def _out_of_memory_among_others(seen: ExitObservation) -> ExitVerdict | None:
+    """Take a kill in a group that the attempt shared with others for its own, if it was killed itself."""
+    kills, attempts = seen.raw.get("shared_oom_kills"), seen.raw.get("shared_attempts")
+    if not isinstance(kills, int) or kills < 1 or (seen.signal != SIGKILL and seen.exit_code != OOM_LIKE_CODE):
+        return None
+    is_alone = attempts == 1
+    reason = "it was killed, and the kernel killed for lack of memory while it ran"
+    if not is_alone:
+        reason += f"; {attempts} attempts shared the control group" if attempts else "; others shared the control group"
+    confidence = CONFIDENCE_ALONE if is_alone else CONFIDENCE_AMONG_OTHERS
+    return ExitVerdict(ExitClass.OOM, reason, confidence, ("raw", "exit_code" if seen.signal is None else "signal"))
+
+
+CONFIDENCE_ALONE: Final = 0.8
+CONFIDENCE_AMONG_OTHERS: Final = 0.6
+
+
 def _signaled(seen: ExitObservation) -> ExitVerdict | None:
     if seen.signal is None:
         return None
@@ -143,7 +192,10 @@ def _exited(seen: ExitObservation) -> ExitVerdict | None:
         return ExitVerdict(ExitClass.USER_ERROR, reason, 1.0, ("exit_code",))
     if seen.missing_outputs:
         listed = ", ".join(seen.missing_outputs[:5]) + (", ..." if len(seen.missing_outputs) > 5 else "")
-        return ExitVerdict(ExitClass.OUTPUT_MISSING, f"output missing: {listed}", 1.0, ("missing_outputs",))
+        reason, clause = f"output missing: {listed}", _kills_clause(seen)
+        if clause is not None:
+            return ExitVerdict(ExitClass.OUTPUT_MISSING, f"{reason}; {clause}", 1.0, ("missing_outputs", "oom_kills"))
+        return ExitVerdict(ExitClass.OUTPUT_MISSING, reason, 1.0, ("missing_outputs",))
     return ExitVerdict(ExitClass.SUCCESS, "exit code 0", 1.0, ("exit_code",))
 
 
@@ -152,6 +204,8 @@ _QUESTIONS: Final[tuple[Callable[[ExitObservation], ExitVerdict | None], ...]] =
     _canceled,
     _scheduler,
     _stopped,
+    _out_of_memory,
+    _out_of_memory_among_others,
     _signaled,
     _used_too_much,
     _exited,
@@ -189,6 +243,10 @@ def status_of(verdict: ExitVerdict, stop_reason: StopReason | None) -> JobStatus
     return status
 
 
+_TOLD_BY_OTHERS: Final = frozenset({"scheduler_state", "scheduler_reason", "oom_kills"})
+"""Evidence for a class that the attempt's own code may not show."""
+
+
 def exit_return_code(
     seen: ExitObservation,
     verdict: ExitVerdict,
@@ -196,7 +254,7 @@ def exit_return_code(
     oom_exit_code: int = OOM_RETURN_CODE,
     timeout_exit_code: int = TIMEOUT_RETURN_CODE,
 ) -> int:
-    """Return the one number for an ending; where the scheduler's word decided, its class gives the number.
+    """Return the one number for an ending; where the scheduler's or the kernel's word decided, its class gives it.
 
     The codes are what the workflow wants for memory and time limits.
     """
@@ -205,8 +263,7 @@ def exit_return_code(
         ExitClass.TIMEOUT: timeout_exit_code,
         ExitClass.CANCELED: CANCELED_RETURN_CODE,
     }
-    told_by_scheduler = set(verdict.evidence) & {"scheduler_state", "scheduler_reason"}
-    if told_by_scheduler and verdict.exit_class in by_class:
+    if _TOLD_BY_OTHERS.intersection(verdict.evidence) and verdict.exit_class in by_class:
         return by_class[verdict.exit_class]
     number = render_return_code(seen)
     limits = {StopReason.MEMORY_LIMIT: OOM_RETURN_CODE, **dict.fromkeys(_STOPPED_BY_SYSTEM, TIMEOUT_RETURN_CODE)}

@@ -51,7 +51,7 @@ class StopReason(StrEnum):
 TIMEOUT_RETURN_CODE: Final = 152
 """Rendering of an attempt stopped at a time limit: 128 + SIGXCPU, by Torc's convention."""
 OOM_RETURN_CODE: Final = 137
-"""Rendering of an attempt stopped by our memory monitor."""
+"""Rendering of an attempt stopped by our memory monitor or, a failed one, by the kernel for lack of memory."""
 ORPHANED_RETURN_CODE: Final = -128
 """Rendering of an attempt whose runner is gone and whose end nobody saw."""
 CANCELED_RETURN_CODE: Final = 143
@@ -76,10 +76,12 @@ class ExitObservation:
         missing_outputs: Paths of declared output files that were not there at the end.
         scheduler_state: Word of the batch system or cluster for the ending, as it was spelled.
         scheduler_reason: The reason that it gave, as it was spelled.
-        peak_memory_bytes: Largest resident set of any process of the attempt, or of all together when sampled.
+        peak_memory_bytes: Largest resident set of any process of the attempt, or of all together when sampled,
+            or when the kernel accounted for all and memory ran out.
         cpu_time_s: CPU seconds, user and system, of all processes that were waited for.
         memory_limit_bytes: Memory the job asked for; None if it asked for nothing.
         runtime_limit_s: Run time the job asked for, in seconds; None if it asked for nothing.
+        oom_kills: Processes of the attempt that the kernel killed because memory ran out; None if nobody counted.
         raw: Whatever else the executor saw, by its own names. JSON values only.
     """
 
@@ -100,6 +102,7 @@ class ExitObservation:
     cpu_time_s: float | None = None
     memory_limit_bytes: int | None = None
     runtime_limit_s: float | None = None
+    oom_kills: int | None = None
     raw: Mapping[str, Any] = field(factory=dict)
 
     @property
@@ -156,6 +159,12 @@ _STOPPED_CODES: Final[Mapping[StopReason, int]] = {
 """Renderings of attempts that the runner stopped and a signal ended."""
 
 
+def _killed_code(seen: ExitObservation) -> int | None:
+    """Return the number of a failed attempt of which the kernel killed somebody for lack of memory."""
+    failed_itself = seen.stop_reason is None and (seen.signal is not None or bool(seen.exit_code))
+    return OOM_RETURN_CODE if seen.oom_kills and failed_itself else None
+
+
 def _stopped_code(seen: ExitObservation) -> int | None:
     if seen.stop_reason is not None and (seen.signal is not None or seen.stop_reason is StopReason.MEMORY_LIMIT):
         return _STOPPED_CODES[seen.stop_reason]
@@ -165,6 +174,7 @@ def _stopped_code(seen: ExitObservation) -> int | None:
 _RENDERINGS: Final[tuple[Callable[[ExitObservation], int | None], ...]] = (
     lambda seen: ORPHANED_RETURN_CODE if seen.lost else None,
     _stopped_code,
+    _killed_code,
     lambda seen: None if seen.signal is None else 128 + seen.signal,
     lambda seen: seen.exit_code or None,
     # A clean exit after the limit is a time-out all the same (exit codes of Spur, "limit signalled").
@@ -178,8 +188,8 @@ _RENDERINGS: Final[tuple[Callable[[ExitObservation], int | None], ...]] = (
 def render_return_code(observation: ExitObservation) -> int:
     """Return the one number that Torc's ``return_code`` has room for.
 
-    A rendering, never evidence: 128+n for signal n, 152 for a time limit, 137 for our memory
-    limit, -128 for an end that nobody saw, 1 for a clean exit with an output missing or a failed
-    launch. The first rule of the table that speaks decides.
+    A rendering, never evidence: 128+n for signal n, 152 for a time limit, 137 for lack of memory,
+    -128 for an end that nobody saw, 1 for a clean exit with an output missing or a failed launch. The
+    first rule of the table that speaks decides.
     """
     return next(code for rule in _RENDERINGS if (code := rule(observation)) is not None)

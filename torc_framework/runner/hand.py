@@ -95,6 +95,7 @@ class AttemptMaker:
     def make(self, item: JobInHand) -> Attempt:
         """Return the attempt for a launcher."""
         job = item.job
+        is_limited = self._context.enforces_limits and job.resources.runtime_s is not None  # it asked for something
         return Attempt(
             key=item.key,
             job_name=job.name,
@@ -106,6 +107,7 @@ class AttemptMaker:
             resources=job.resources,
             supports_termination=job.supports_termination,
             lane=item.lane or 0,
+            memory_limit_bytes=job.resources.memory_bytes if is_limited else None,
         )
 
     def modification_times(self, job: ClaimedJob) -> tuple[Mapping[int, float], list[str]]:

@@ -40,6 +40,7 @@ class Registration:
             working_dir=str((settings.working_dir or Path.cwd()).absolute()),
             api_url=client.environment["TORC_API_URL"],
             server_environment=client.environment,
+            enforces_limits=settings.enforce_limits,
         )
         self.identity = Identity(output_dir)
         self.node_id = 0

@@ -3,7 +3,9 @@
 import fcntl
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from attrs import define, field
 
@@ -15,6 +17,23 @@ START_SLACK_S = 1.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
+class End(NamedTuple):
+    """How an attempt ended, as the kernel told its shepherd.
+
+    Attributes:
+        status: Raw wait status.
+        peak_kib: Largest resident set; negative is an upper bound: the shepherd's own memory was counted in.
+        told: What control groups told; see `torc_local.shepherd.main.Shepherd.facts_of_groups`.
+    """
+
+    status: int
+    at: float
+    started_at: float
+    peak_kib: int
+    cpu_s: float
+    told: Mapping[str, int]
+
+
 @define
 class Entry:
     """What the journal says of one attempt.
@@ -24,7 +43,7 @@ class Entry:
         pid: Its process; None while there is only the intent.
         boottime: When that process was begun, in seconds since the boot.
         at: The same, in seconds since the epoch.
-        end: Raw wait status, time, start, peak KiB and CPU seconds; None before its end.
+        end: How it ended; None before that.
         failure: Why it could not be started.
     """
 
@@ -33,7 +52,7 @@ class Entry:
     pid: int | None = None
     boottime: float = 0.0
     at: float = 0.0
-    end: tuple[int, float, float, int, float] | None = None
+    end: End | None = None
     failure: str | None = None
 
     def is_over(self) -> bool:
@@ -82,8 +101,9 @@ class Journal:
             case ["S", job, attempt, pid, boottime, at]:
                 entry = self.entries[int(job), int(attempt)]
                 entry.pid, entry.boottime, entry.at = int(pid), float(boottime), float(at)
-            case ["E", job, attempt, status, at, began_at, peak, cpu]:
-                end = (int(status), float(at), float(began_at), int(peak), float(cpu))
+            case ["E", job, attempt, status, at, began_at, peak, cpu, *facts]:
+                told = {name: int(number) for name, _, number in (fact.partition("=") for fact in facts)}
+                end = End(int(status), float(at), float(began_at), int(peak), float(cpu), told)
                 self.entries[int(job), int(attempt)].end = end
             case ["L", job, attempt, at, *reason]:
                 entry = self.entries[int(job), int(attempt)]

@@ -1,6 +1,7 @@
 """The launcher: hands attempts to its shepherd and turns the shepherd's news into observations."""
 
 import fcntl
+import logging
 import os
 import secrets
 import select
@@ -31,17 +32,20 @@ from torc_framework.api import (
     RunnerContext,
     option,
 )
-from torc_local import shepherd
-from torc_local.journal import Entry, Journal, Key
+from torc_local import groups, shepherd
+from torc_local.journal import End, Entry, Journal, Key
 from torc_local.orphans import Orphans
+from torc_local.shepherd import cells
 
 STATE_DIR: Final = ".torc_runner"
 """Folder for journals, within the output directory."""
-MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 64
-"""Longest command that Linux takes as an argument (MAX_ARG_STRLEN), less room for a ``cd`` in front."""
+MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 4096
+"""Longest command that is given as an argument: what Linux takes (MAX_ARG_STRLEN), less room for what goes in front."""
 SETTLE_PATIENCE_S: Final = 10.0
 """How long a living shepherd may take to notice that its runner is gone."""
 STDIO: Final = ("files", "combined", "none")
+MEMORY_CGROUP: Final = ("auto", "off", "require")
+_LOG: Final = logging.getLogger("torc_framework.local")
 
 
 @define
@@ -52,11 +56,18 @@ class LocalOptions:
     stdio: str = option(
         "files", "Where output goes: two files, combined (both into the .o file) or none.", metavar="MODE"
     )
+    memory_cgroup: str = option(
+        "auto",
+        "Control groups that hold attempts to their memory with --enforce-limits: auto (where they can be made), off "
+        "or require.",
+        metavar="MODE",
+    )
 
     def __attrs_post_init__(self) -> None:
         """Refuse values that could never work, before anything is run."""
-        if self.stdio not in STDIO:
-            raise ConfigError(f"stdio of executor local is {self.stdio!r}; it must be one of {', '.join(STDIO)}")
+        for name, modes in (("stdio", STDIO), ("memory_cgroup", MEMORY_CGROUP)):
+            if (value := getattr(self, name)) not in modes:
+                raise ConfigError(f"{name} of executor local is {value!r}; it must be one of {', '.join(modes)}")
         if not os.access(self.shell, os.X_OK):
             raise ConfigError(f"shell of executor local: {self.shell!r} is not an executable file")
 
@@ -76,6 +87,9 @@ class LocalLauncher(Launcher):
     def __init__(self, options: LocalOptions, context: RunnerContext) -> None:
         super().__init__(options, context)
         self._directory = str(Path.cwd())
+        self._home = groups.home()
+        self._place = self._find_place() if context.enforces_limits and options.memory_cgroup == "require" else None
+        self._knows_place = self._place is not None
         self._epoll = select.epoll()
         self._orphans = Orphans(self._epoll, self._orphan_ended)
         self._news: list[News] = []
@@ -85,6 +99,22 @@ class LocalLauncher(Launcher):
         self._journal = self._create_journal()
         self._connected = 0
         self._connect()
+
+    def _find_place(self) -> cells.Group | None:
+        """Return the control group in which those of attempts are made; None where there can be none.
+
+        Raises:
+            ConfigError: there can be none, and the options require them.
+        """
+        try:
+            return groups.place(self._home)
+        except groups.Unavailable as error:
+            if self.options.memory_cgroup == "require":
+                raise ConfigError(
+                    f"memory_cgroup of executor local is 'require', but {error}; {error.fix}, or set it to 'auto'"
+                ) from error
+            _LOG.debug("event=no_memory_cgroups reason=%r", str(error))
+            return None
 
     def _create_journal(self) -> Journal:
         folder = Path(self.context.output_dir) / STATE_DIR
@@ -105,7 +135,7 @@ class LocalLauncher(Launcher):
             fcntl.flock(journal, fcntl.LOCK_EX)
             self._shepherd = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", "-c", shepherd.PROGRAM, str(Path(__file__).parent)],
+                [sys.executable, "-I", "-S", "-c", shepherd.PROGRAM, str(Path(__file__).parent), *self._spelled_home()],
                 os.environ,
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -125,6 +155,9 @@ class LocalLauncher(Launcher):
         self._connected += 1
         self._inbox = bytearray()
         self._epoll.register(ours, select.EPOLLIN)
+
+    def _spelled_home(self) -> list[str]:
+        return [str(word) for word in self._home or ()]
 
     # --- orders ----------------------------------------------------------------------------------
 
@@ -157,7 +190,20 @@ class LocalLauncher(Launcher):
         except (OSError, ValueError) as error:
             self._fail(attempt.key, str(error))
             return None
-        return (attempt.key.job_id, attempt.key.attempt_id, attempt.lane, arguments, environment, out, err)
+        plan = self._plan(attempt)
+        return (attempt.key.job_id, attempt.key.attempt_id, attempt.lane, arguments, environment, out, err, plan)
+
+    def _plan(self, attempt: Attempt) -> shepherd.Plan | None:
+        """Return the control group that an attempt is to get."""
+        if attempt.memory_limit_bytes is None or self.options.memory_cgroup == "off":
+            return None
+        if not self._knows_place:
+            self._place, self._knows_place = self._find_place(), True
+        if self._place is None:
+            return None
+        version, parent = self._place
+        folder = f"{parent}/{_cell_prefix(self._journal.path)}{_cell_suffix(_key(attempt))}"
+        return version, folder, attempt.memory_limit_bytes, self.options.memory_cgroup == "auto"
 
     def _stdio(self, attempt: Attempt) -> tuple[str, str]:
         if self.options.stdio == "files":
@@ -236,7 +282,7 @@ class LocalLauncher(Launcher):
         match kind:
             case "E":
                 self._finish(key)
-                self._news.append(AttemptEnded(_attempt_key(key), _observe(*details)))
+                self._news.append(AttemptEnded(_attempt_key(key), _observe(End(*details))))
             case "S":
                 if key in self._orders:
                     self._orders[key] = "start", self._orders[key][1]
@@ -281,8 +327,8 @@ class LocalLauncher(Launcher):
                 self._orphan_ended(key, None)
 
     def state(self) -> dict[str, Any]:
-        """Name the journal, from which a later runner learns all the rest."""
-        return {"journal": str(self._journal.path)}
+        """Name the journal, from which a later runner learns all the rest, and our control group."""
+        return {"journal": str(self._journal.path), "home": self._home and [*self._home]}
 
     def adopt(self, state: Mapping[str, Any], keys: Sequence[AttemptKey]) -> Adoption:
         """Take over what the journal of a dead runner names."""
@@ -295,9 +341,10 @@ class LocalLauncher(Launcher):
         begun = [key for key in keys if _plain(key) in journal.entries]
         wanted = {_plain(key) for key in begun}
         open_entries = [(key, entry) for key, entry in journal.entries.items() if not entry.is_over()]
-        strays = {entry.pid for key, entry in open_entries if key not in wanted and entry.is_alive()}
+        strays = {key: entry.pid for key, entry in open_entries if key not in wanted and entry.is_alive()}
         if strays:
-            shepherd.send_signal({pid for pid in strays if pid is not None}, signal.SIGKILL)
+            shepherd.send_signal({pid for pid in strays.values() if pid is not None}, signal.SIGKILL)
+            self._remove_cells(path, state.get("home"), set(strays))
         adopted = tuple(key for key in begun if self._adopt_one(journal, _plain(key)))
         return Adoption(
             adopted=adopted,
@@ -316,15 +363,26 @@ class LocalLauncher(Launcher):
         if entry is None:
             observation = ExitObservation(self.name, lost=True)
         elif entry.end is not None:
-            observation = _observe(*entry.end)
+            observation = _observe(entry.end)
         else:
             observation = ExitObservation(self.name, launch_error=entry.failure, ended_at=entry.at)
         self._news.append(AttemptEnded(_attempt_key(key), observation))
 
     def forget(self, state: Mapping[str, Any]) -> None:
-        """Remove the journal of a dead runner."""
+        """Remove the journal of a dead runner, and the control groups of its attempts."""
         if state.get("journal"):
-            self._remove(Path(str(state["journal"])))
+            journal = Path(str(state["journal"]))
+            self._remove_cells(journal, state.get("home"))
+            self._remove(journal)
+
+    def _remove_cells(self, journal: Path, home: Any, killed: set[Key] | None = None) -> None:
+        """Remove control groups that a shepherd left; with ``killed`` those of these attempts, and all in them."""
+        if not isinstance(home, (list, tuple)):
+            return
+        prefix = _cell_prefix(journal)
+        for cell in groups.named((int(home[0]), str(home[1])), prefix):
+            if killed is None or cell[1].rpartition(prefix)[2] in map(_cell_suffix, killed):
+                cells.remove(cell, self._home, kill=killed is not None)
 
     @staticmethod
     def _remove(journal: Path) -> None:
@@ -344,6 +402,7 @@ class LocalLauncher(Launcher):
         self.abandon()
         with suppress(ChildProcessError):
             os.waitpid(self._shepherd, 0)
+        self._remove_cells(self._journal.path, self._home if self._place else None)
         self._remove(self._journal.path)
 
 
@@ -359,20 +418,40 @@ def _attempt_key(key: Key) -> AttemptKey:
     return AttemptKey(*key)
 
 
-def _observe(status: int, at: float, started_at: float, peak_kib: int, cpu_s: float) -> ExitObservation:
-    """Return the observation for a raw wait status; nothing of it is lost.
+def _cell_prefix(journal: Path) -> str:
+    """Return what the names of all control groups begin with that are made for attempts of a journal."""
+    return f"torc_{journal.stem}."
 
-    A negative peak is an upper bound: the kernel counted the shepherd's own memory in.
+
+def _cell_suffix(key: Key) -> str:
+    return f"j{key[0]}_a{key[1]}"
+
+
+def _observe(end: End) -> ExitObservation:
+    """Return the observation for an end; nothing of it is lost.
+
+    The peak of a control group is the attempt's if its memory ran out: then nothing of it was cache that
+    could have been given back.
     """
-    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    raw: dict[str, Any] = dict(end.told)
+    kills, group_peak = raw.pop("oom_kills", None), raw.pop("peak", None)
+    peak = end.peak_kib * 1024 if end.peak_kib > 0 else None
+    if peak is None:
+        raw["peak_memory_below_bytes"] = -end.peak_kib * 1024
+    if group_peak is not None:
+        raw["cgroup_peak_memory_bytes"] = group_peak
+    if kills and group_peak:
+        peak = max(peak or 0, group_peak)
+    number = os.WTERMSIG(end.status) if os.WIFSIGNALED(end.status) else None
     return ExitObservation(
         LocalLauncher.name,
-        exit_code=os.WEXITSTATUS(status) if number is None else None,
+        exit_code=os.WEXITSTATUS(end.status) if number is None else None,
         signal=number,
-        core_dumped=number is not None and os.WCOREDUMP(status),
-        started_at=started_at,
-        ended_at=at,
-        peak_memory_bytes=peak_kib * 1024 if peak_kib > 0 else None,
-        cpu_time_s=cpu_s,
-        raw={} if peak_kib > 0 else {"peak_memory_below_bytes": -peak_kib * 1024},
+        core_dumped=number is not None and os.WCOREDUMP(end.status),
+        started_at=end.started_at,
+        ended_at=end.at,
+        peak_memory_bytes=peak,
+        cpu_time_s=end.cpu_s,
+        oom_kills=kills,
+        raw=raw,
     )

@@ -1,15 +1,16 @@
 """The parent process of all jobs of one runner: how to start it, and what it shares with its launcher.
 
-The process itself is `main`; it is started by `PROGRAM` and imports this package alone, under the
-name ``shepherd``, without the framework and without what Python's ``site`` adds.
+The process itself is `main`; it is started by `PROGRAM` and imports this package alone, without the
+framework and without what Python's ``site`` adds.
 
 Journal (append only, one record a line, times in seconds since the epoch)::
 
     H <boot id>                              the lines below belong to this boot of the machine
     I <job> <attempt>                        about to begin; written before the process exists
     S <job> <attempt> <pid> <boottime> <at>  began, with the seconds since boot
-    E <job> <attempt> <status> <at> <began at> <peak KiB> <CPU s>   ended, with the raw wait status; a peak
-                                             that may be this process's own is negative: it was at most that
+    E <job> <attempt> <status> <at> <began at> <peak KiB> <CPU s> [<fact>=<number>...]
+                                             ended, with the raw wait status; a peak that may be this process's
+                                             own is negative: it was at most that; facts of control groups
     L <job> <attempt> <at> <reason>          could not be started
     O                                        the runner is gone: nothing will be begun any more
 
@@ -22,15 +23,23 @@ Messages in both directions are marshalled tuples behind four bytes of length.
 import marshal
 import os
 
-PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from shepherd.main import main; main(*sys.argv[2:])"
-"""What Python runs as the shepherd, its first argument the folder of this package."""
+PROGRAM = """\
+import sys
+sys.modules["torc_local"] = package = type(sys)("torc_local")
+package.__path__ = [sys.argv[1]]
+from torc_local.shepherd.main import main
+main(*sys.argv[2:])
+"""
+"""What Python runs as the shepherd, its first argument the folder of `torc_local`, which is not loaded itself."""
 CONTROL_FD = 3
 JOURNAL_FD = 4
 CHUNK = 1 << 16
 Key = tuple[int, int]
 """Job id and attempt number."""
-Order = tuple[int, int, int, list[str], dict[bytes, bytes], str, str]
-"""Job id, attempt, lane, arguments, extra environment, stdout path, stderr path ("" is the same file)."""
+Plan = tuple[int, str, int, bool]
+"""A control group to make for an attempt: version, folder, limit in bytes, whether the attempt may run without."""
+Order = tuple[int, int, int, list[str], dict[bytes, bytes], str, str, Plan | None]
+"""Job id, attempt, lane, arguments, extra environment, stdout and stderr path ("" is the same file), control group."""
 
 
 def frame(message: tuple) -> bytes:  # type: ignore[type-arg] # shapes differ by kind

@@ -16,12 +16,29 @@ import signal
 from collections import deque
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic, time
 
-from . import CHUNK, CONTROL_FD, JOURNAL_FD, Key, Order, boot_id, frame, send_signal, signal_group, unframe
+from torc_local.shepherd import (
+    CHUNK,
+    CONTROL_FD,
+    JOURNAL_FD,
+    Key,
+    Order,
+    Plan,
+    boot_id,
+    cells,
+    frame,
+    send_signal,
+    signal_group,
+    unframe,
+)
 
 LINGER_S = 0.01
 """How long news waits for more while attempts are queued; an end is told at once when none is."""
 LEFTOVER_CHECK_S = 0.05
 """How often the rest of a group is looked at after its leader has ended on request."""
+CELL_PATIENCE_S = 2.0
+"""How long a control group is tried to be removed."""
+KILLED_STATUSES = (signal.SIGKILL, (128 + signal.SIGKILL) << 8)
+"""Wait statuses of attempts of which somebody was killed: the first process, or perhaps one that a shell waited for."""
 SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 """Given back their default action in every job."""
 LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -47,20 +64,27 @@ def own_peak_kib() -> int:
 
 
 class Job:
-    """One begun attempt. ``stopping`` is the strongest signal sent to it, 0 if none."""
+    """One begun attempt. ``stopping`` is the strongest signal sent to it, 0 if none; ``cell`` its control group."""
 
-    __slots__ = ("key", "lane", "leader", "logs", "news", "started_at", "stopping")
+    __slots__ = ("cell", "key", "lane", "leader", "logs", "mark", "news", "started_at", "stopping")
 
     def __init__(self, key: Key, lane: int, leader: int, started_at: float, logs: tuple[str, str]) -> None:
         self.key, self.lane, self.leader, self.started_at, self.logs = key, lane, leader, started_at, logs
         self.stopping = 0
+        self.cell: cells.Group | None = None
+        self.mark: cells.Mark = (0, 0)
         self.news: tuple = ()  # type: ignore[type-arg] # its end, once seen
 
 
 class Shepherd:
     """Begins, stops and reaps jobs, and keeps the journal."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: cells.Group | None) -> None:
+        self.home = home
+        self.surroundings = cells.Surroundings(home)
+        self.mark: cells.Mark = (0, 0)
+        self.cells: dict[cells.Group, tuple[bool, float]] = {}
+        """Control groups to be removed: whether to kill who is in them, and until when to try."""
         self.environment = dict(os.environb)
         self.live: dict[int, Job] = {}
         self.leaders: dict[Key, int] = {}
@@ -98,7 +122,7 @@ class Shepherd:
     def run(self) -> None:
         """Work until the runner is gone and no job is left."""
         self.note(f"H {boot_id()}\n")
-        while self.live or self.leaving or not self.orphaned:
+        while self.live or self.leaving or self.cells or not self.orphaned:
             for fd, _ in self.poller.poll(self.patience_ms()):
                 if fd == CONTROL_FD:
                     self.talk()
@@ -108,12 +132,14 @@ class Shepherd:
             self.begin_due()
             if self.leaving:
                 self.look_after_leaving()
+            if self.cells:
+                self.remove_cells()
             self.tell()
             self.collect_spare_logs()
 
     def patience_ms(self) -> float | None:
         """Return how long the next wait may take."""
-        if self.leaving or self.unwritten:
+        if self.leaving or self.unwritten or self.cells:
             return LEFTOVER_CHECK_S * 1000
         if (self.news or self.started) and not self.outbox:
             return max(0.0, LINGER_S - (monotonic() - self.news_since)) * 1000
@@ -206,6 +232,8 @@ class Shepherd:
     def begin_due(self) -> None:
         """Begin what is due; each intent is on disk before its process exists."""
         lines = ""
+        if self.due:
+            self.mark = self.surroundings.mark()
         while self.due:
             orders, self.due = self.due, []
             for order in orders:
@@ -215,7 +243,7 @@ class Shepherd:
 
     def begin(self, order: Order) -> str:
         """Begin one attempt; return the journal's line on how that went."""
-        job, attempt, lane, arguments, extra, out, err = order
+        job, attempt, lane, arguments, extra, out, err, plan = order
         moved = self.reuse_logs(out, err)
         boottime, at = clock_gettime(CLOCK_BOOTTIME), time()
         out_flags, err_flags = [REUSE_FLAGS if path in moved else LOG_FLAGS for path in (out, err)]
@@ -224,7 +252,10 @@ class Shepherd:
             actions.append((os.POSIX_SPAWN_OPEN, 2, err, err_flags, 0o666))
         else:
             actions.append((os.POSIX_SPAWN_DUP2, 1, 2))
+        cell = None
         try:
+            if plan and (cell := self.make_cell(plan)):
+                arguments = cells.entering(cell, arguments)
             pid = os.posix_spawn(
                 arguments[0],
                 arguments,
@@ -235,6 +266,8 @@ class Shepherd:
                 setsigdef=SIGNALS,
             )
         except (OSError, ValueError) as error:
+            if cell:
+                cells.remove(cell, None, kill=False)
             reason = " ".join(str(error).split())
             self.say(("L", job, attempt, at, reason))
             self.advance(lane)
@@ -243,12 +276,30 @@ class Shepherd:
             for path in moved.values():  # while the job is already running
                 self.give_empty(path)
         key = (job, attempt)
-        self.live[pid] = Job(key, lane, pid, at, (out, err))
+        self.live[pid] = started = Job(key, lane, pid, at, (out, err))
+        started.cell, started.mark = cell, self.mark
         self.leaders[key] = pid
         if not self.news and not self.started:
             self.news_since = monotonic()
         self.started[key] = at
         return f"S {job} {attempt} {pid} {boottime:.6f} {at:.6f}\n"
+
+    def make_cell(self, plan: Plan) -> cells.Group | None:
+        """Make the control group of an attempt; None where there is none and it may run without."""
+        version, folder, limit_bytes, is_optional = plan
+        try:
+            cells.make((version, folder), limit_bytes)
+        except OSError:
+            if is_optional:
+                return None
+            raise
+        return version, folder
+
+    def remove_cells(self) -> None:
+        """Remove the control groups of attempts that are over."""
+        for cell, (kill, until) in list(self.cells.items()):
+            if cells.remove(cell, self.home, kill=kill) or monotonic() > until:
+                del self.cells[cell]
 
     def reuse_logs(self, *paths: str) -> dict[str, str]:
         """Move spare logs to where these are wanted; return where each of them was."""
@@ -306,11 +357,21 @@ class Shepherd:
                 continue  # a process that became ours when its parent died
             at, cpu = time(), usage.ru_utime + usage.ru_stime
             peak = self.peak_kib(usage.ru_maxrss)
-            lines += f"E {job.key[0]} {job.key[1]} {status} {at:.6f} {job.started_at:.6f} {peak} {cpu:.6f}\n"
-            job.news = ("E", *job.key, status, at, job.started_at, peak, cpu)
+            facts = self.facts_of_groups(job, status)
+            lines += f"E {job.key[0]} {job.key[1]} {status} {at:.6f} {job.started_at:.6f} {peak} {cpu:.6f}"
+            lines += "".join(f" {name}={number}" for name, number in facts.items()) + "\n"
+            job.news = ("E", *job.key, status, at, job.started_at, peak, cpu, facts)
             self.leave(job)
         if lines:
             self.note(lines)
+
+    def facts_of_groups(self, job: Job, status: int) -> dict[str, int]:
+        """Return what control groups know of an attempt that has just ended."""
+        if job.cell:
+            return cells.account(job.cell)
+        if status in KILLED_STATUSES and not job.stopping and (kills := self.surroundings.claim(job.mark)):
+            return {"shared_oom_kills": kills, "shared_attempts": 1 + len(self.live)}
+        return {}
 
     def peak_kib(self, counted: int) -> int:
         """Return a job's peak as the kernel counted it, negative when that may have been this process's own."""
@@ -326,6 +387,8 @@ class Shepherd:
             self.leaving[job.key] = job
             return
         del self.leaders[job.key]
+        if job.cell:
+            self.cells[job.cell] = bool(job.stopping), monotonic() + CELL_PATIENCE_S
         self.departed.append(job)
         self.say(job.news)
         self.advance(job.lane)
@@ -384,12 +447,16 @@ class Shepherd:
         self.poller.modify(CONTROL_FD, select.POLLIN | (select.POLLOUT if self.outbox else 0))
 
 
-def main() -> None:
-    """Serve one runner."""
+def main(*home: str) -> None:
+    """Serve one runner.
+
+    Args:
+        home: Version and folder of the control group that this process shares with its runner, if it is known.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
     os.set_blocking(CONTROL_FD, False)
     for fd in (CONTROL_FD, JOURNAL_FD):
         os.set_inheritable(fd, False)
     os.closerange(JOURNAL_FD + 1, os.sysconf("SC_OPEN_MAX"))
-    Shepherd().run()
+    Shepherd((int(home[0]), home[1]) if home else None).run()

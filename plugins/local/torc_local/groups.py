@@ -1,0 +1,124 @@
+"""Where this process may make control groups for memory, by what the kernel says of its own."""
+
+import glob
+import os
+import secrets
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from torc_local.shepherd import cells
+from torc_local.shepherd.cells import Group
+
+PROC: Final = Path("/proc/self")
+_TRIAL_BYTES: Final = 64 << 20
+
+
+class Unavailable(Exception):  # noqa: N818 - a finding, not a fault
+    """Groups cannot be made; the message says why, ``fix`` what can be done about it."""
+
+    def __init__(self, reason: str, fix: str) -> None:
+        super().__init__(reason)
+        self.fix = fix
+
+
+class _Mount(NamedTuple):
+    version: int
+    root: str
+    folder: str
+
+
+def _mounts(mountinfo: str) -> Iterator[_Mount]:
+    """Yield where hierarchies that can account for memory are mounted: those of version 1, then those of version 2."""
+    rows = [line.split(" - ") for line in mountinfo.splitlines() if " - " in line]
+    found = [(left.split(), right.split()) for left, right in rows]
+    for version, kind in ((1, "cgroup"), (2, "cgroup2")):
+        for left, right in found:
+            if right[0] == kind and (version == 2 or "memory" in right[-1].split(",")):
+                yield _Mount(version, left[3], left[4])
+
+
+def _own_paths(cgroups: str) -> dict[int, str]:
+    """Return the path of the group of this process in each version's hierarchy."""
+    paths = {}
+    for line in cgroups.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            paths[1] = path
+        elif not controllers:
+            paths[2] = path
+    return paths
+
+
+def home(proc: Path = PROC) -> Group | None:
+    """Return the group that accounts for the memory of this process; None where the kernel has or shows none."""
+    try:
+        paths = _own_paths((proc / "cgroup").read_text())
+        mounts = list(_mounts((proc / "mountinfo").read_text()))
+    except OSError:
+        return None
+    for mount in mounts:
+        path = paths.get(mount.version)
+        if path is None or (mount.version == 2 and 1 in paths):
+            continue  # version 1 has the memory then
+        inner = os.path.relpath(path, mount.root) if mount.root != "/" else path.lstrip("/")
+        folder = Path(mount.folder, "" if inner.startswith("..") else inner)
+        if folder.is_dir():
+            return mount.version, str(folder)
+    return None
+
+
+def place(own: Group | None) -> Group:
+    """Return the group in which groups of attempts can be made, after trying.
+
+    Version 1: the own group. Version 2 lets no group with processes hand memory on to others, so
+    there it is the nearest above that does.
+
+    Args:
+        own: The group of this process.
+
+    Raises:
+        Unavailable: there is no such group.
+    """
+    if own is None:
+        raise Unavailable(
+            "the kernel shows no control groups for memory", "mount them (cgroup2 on /sys/fs/cgroup), or run elsewhere"
+        )
+    version, folder = own
+    parent = folder if version == 1 else _delegating(Path(folder))
+    trial = version, f"{parent}/torc_trial_{os.getpid()}_{secrets.token_hex(4)}"
+    fix = "run as a user who may write there, or have it delegated"
+    try:
+        cells.make(trial, _TRIAL_BYTES)
+    except OSError as error:
+        raise Unavailable(f"no control group can be made in {parent} ({error.strerror})", fix) from error
+    try:
+        if subprocess.run(
+            cells.entering(trial, ["/bin/sh", "-c", "exit 0"]), stderr=subprocess.DEVNULL, check=False
+        ).returncode:
+            raise Unavailable(f"no process can be put into a control group in {parent}", fix)
+    finally:
+        cells.remove(trial, None, kill=True)
+    return version, parent
+
+
+def named(home: Group, prefix: str) -> list[Group]:
+    """Return the groups whose names begin with ``prefix``, wherever a process of ``home`` may have made them."""
+    version, folder = home
+    parents = (Path(folder), *Path(folder).parents) if version == 2 else (Path(folder),)
+    return [(version, str(found)) for parent in parents for found in parent.glob(f"{glob.escape(prefix)}*")]
+
+
+def _delegating(folder: Path) -> str:
+    for candidate in (folder, *folder.parents):
+        try:
+            handed_on = (candidate / "cgroup.subtree_control").read_text().split()
+        except OSError:
+            break  # above the root of the hierarchy
+        if "memory" in handed_on and os.access(candidate, os.W_OK) and os.access(candidate / cells.MEMBERS, os.W_OK):
+            return str(candidate)
+    raise Unavailable(
+        f"no control group above {folder} hands memory on to this user",
+        "start the runner with 'systemd-run --user --scope', which gives it a group within the user's own",
+    )
