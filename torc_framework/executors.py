@@ -16,8 +16,10 @@ from typing import Any, ClassVar, Final
 
 from attrs import Attribute, Factory, define, field, fields, frozen
 
+from torc_framework.errors import AllocationError
 from torc_framework.models.exits import ExitObservation
 from torc_framework.models.resources import Resources
+from torc_framework.models.sites import HpcProfile
 
 _META: Final = "torc_option"
 
@@ -71,12 +73,14 @@ class Capabilities:
         can_allocate: It is an `Allocator`.
         survives_runner: Its attempts outlive a runner that is killed, and `Launcher.adopt` finds them again.
         queues: It implements `Launcher.queue`.
+        limits_runtime: What it launches is stopped at the job's run time without the runner's doing.
     """
 
     can_launch: bool = False
     can_allocate: bool = False
     survives_runner: bool = False
     queues: bool = False
+    limits_runtime: bool = False
 
 
 @frozen(order=True)
@@ -135,13 +139,43 @@ class AttemptEnded:
 
 
 @frozen
+class AttemptVacated:
+    """A launcher's news: nothing of the attempt runs any more and others may have its place; its end is told later."""
+
+    key: AttemptKey
+
+
+@frozen
 class AttemptReturned:
     """A launcher's news: the queued attempt was stopped or withdrawn before it began."""
 
     key: AttemptKey
 
 
-News = AttemptStarted | AttemptEnded | AttemptReturned
+News = AttemptStarted | AttemptVacated | AttemptEnded | AttemptReturned
+
+
+@frozen
+class Premises:
+    """Where a launcher runs attempts, if that is not simply this machine: nodes of an allocation.
+
+    Attributes:
+        resources: What each of its nodes offers, and how many nodes there are.
+        gpu_names: Names of the GPUs of all nodes together.
+        kind: Kind of the runner's record (``compute_node_type``).
+        allocation_id: The batch system's name of the allocation; None if there is none.
+        ends_at: When the batch system ends it, seconds since the epoch, UTC; None is never.
+        facts: What the runner's record says of it; JSON values by names of the executor's own.
+        log_name: Name of the runner's log; None is the usual one.
+    """
+
+    resources: Resources
+    gpu_names: tuple[str, ...] = ()
+    kind: str = "local"
+    allocation_id: str | None = None
+    ends_at: float | None = None
+    facts: Mapping[str, Any] = field(factory=dict)
+    log_name: str | None = None
 
 
 @frozen
@@ -237,6 +271,14 @@ class Launcher(Executor):
         """Return a file descriptor that is readable when `poll` has news, or None."""
         return None
 
+    def premises(self) -> Premises | None:
+        """Say where attempts run; None is on this machine, whose resources the runner knows itself.
+
+        Asked once, before the runner tells the server what it offers. What a person says on the command line
+        goes before it.
+        """
+        return None
+
     def processes(self, keys: Iterable[AttemptKey]) -> Mapping[AttemptKey, Sequence[int]]:
         """Return pids, on this machine, of the processes at the root of these running attempts.
 
@@ -316,12 +358,35 @@ class AllocationRequest:
         count: Allocations wanted.
         runner_command: Command line that starts a runner on an obtained node.
         start_one_worker_per_node: Start it on each node instead of once.
+        defaults: Options of the batch system that the workflow wants for all its schedulers (``slurm_defaults``).
+        job_prefix: What the names of the batch system's jobs begin with.
+        environment: Variables that the runner's command needs; secret, so not for command lines.
     """
 
     scheduler: Mapping[str, Any]
     runner_command: Sequence[str]
     count: int = 1
     start_one_worker_per_node: bool = False
+    defaults: Mapping[str, Any] = field(factory=dict)
+    job_prefix: str = "worker"
+    environment: Mapping[str, str] = field(factory=dict, repr=False)
+
+
+@frozen
+class Fate:
+    """What a batch system says became of an allocation that is over.
+
+    Attributes:
+        state: Its word, as it was spelled.
+        reason: The reason that it gave, as it was spelled.
+        nodes: Names of the nodes that it had.
+        raw: Whatever else it said, by its own names. JSON values only.
+    """
+
+    state: str
+    reason: str | None = None
+    nodes: tuple[str, ...] = ()
+    raw: Mapping[str, Any] = field(factory=dict)
 
 
 class Allocator(Executor):
@@ -345,3 +410,18 @@ class Allocator(Executor):
     @abc.abstractmethod
     def release(self, allocations: Sequence[Allocation]) -> None:
         """Give allocations back; unknown or ended ones are ignored."""
+
+    def fates(self, allocations: Sequence[Allocation]) -> Mapping[str, Fate]:
+        """Say by id what became of allocations that are over; those of which nothing is known are left out.
+
+        The default knows nothing of any.
+        """
+        return {}
+
+    def survey(self) -> HpcProfile:
+        """Describe the cluster that this allocator asks: its partitions, and how to recognise it.
+
+        Raises:
+            AllocationError: it cannot; so says the default.
+        """
+        raise AllocationError(f"executor {self.name!r} cannot describe its cluster")

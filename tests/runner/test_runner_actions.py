@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from runner_bench import Bench, job
+from samples import register
 
 from torc_framework.models.plan import PlannedAction
 from torc_framework.models.records import (
@@ -153,31 +154,13 @@ def test_an_unknown_type_is_left_to_others(bench: Bench) -> None:
     assert "no plugin offers action type" in next((bench.folder / "output").glob("job_runner_*.log")).read_text()
 
 
-def foreign_runner(bench: Bench, workflow_id: int) -> ComputeNodeRecord:
-    """Register a runner on another machine."""
-    return bench.client.create(
-        ComputeNodeRecord(
-            workflow_id=workflow_id,
-            hostname="elsewhere",
-            pid=1,
-            start_time="2026-01-01T00:00:00Z",
-            is_active=True,
-            num_cpus=1,
-            memory_gb=1.0,
-            num_gpus=0,
-            num_nodes=1,
-            compute_node_type="local",
-        )
-    )
-
-
 def test_an_action_of_a_dead_runner_is_due_again(bench: Bench) -> None:
     """Unless it had said how the action ended."""
     workflow_id = bench.create(job("a", "true"), actions=[action("on_workflow_start", "echo a >> ../log")])
-    dead = foreign_runner(bench, workflow_id)
+    dead = register(bench.client, workflow_id, hostname="elsewhere")
     (due,) = bench.client.pending_actions(workflow_id)
-    assert bench.client.claim_action(workflow_id, due.id or 0, dead.id or 0, will_report=True)
-    bench.client.update(ComputeNodeRecord, dead.id or 0, {"is_active": False})
+    assert bench.client.claim_action(workflow_id, due.id or 0, dead, will_report=True)
+    bench.client.update(ComputeNodeRecord, dead, {"is_active": False})
     assert bench.run(workflow_id).is_complete
     assert written(bench) == ["a"]
 
@@ -185,10 +168,10 @@ def test_an_action_of_a_dead_runner_is_due_again(bench: Bench) -> None:
 def test_an_action_of_another_client_is_not_repeated(bench: Bench) -> None:
     """A runner that never says how actions ended has done what it claimed."""
     workflow_id = bench.create(job("a", "true"), actions=[action("on_workflow_start", "echo a >> ../log")])
-    other = foreign_runner(bench, workflow_id)
+    other = register(bench.client, workflow_id, hostname="elsewhere")
     (due,) = bench.client.pending_actions(workflow_id)
-    assert bench.client.claim_action(workflow_id, due.id or 0, other.id or 0)
-    bench.client.update(ComputeNodeRecord, other.id or 0, {"is_active": False})
+    assert bench.client.claim_action(workflow_id, due.id or 0, other)
+    bench.client.update(ComputeNodeRecord, other, {"is_active": False})
     assert bench.run(workflow_id).is_complete
     assert not (bench.folder / "log").exists()
 
@@ -234,10 +217,12 @@ def test_schedule_nodes(bench: Bench, installed: bool) -> None:
         assert said == [
             "acc",
             "2",
-            "run",
-            str(workflow_id),
+            "--executor",
+            "local",
             "--output-dir",
             f"{bench.folder}/output",
+            "--scheduler-config-id",
+            str(nodes[0].scheduler_config_id),
             "--max-parallel-jobs",
             "3",
         ]

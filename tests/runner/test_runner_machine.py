@@ -21,10 +21,10 @@ def settings(**changes: object) -> RunnerSettings:
 
 def test_offers_what_it_may_use() -> None:
     """The CPUs of its affinity mask, the memory of the machine; what is asked for instead wins."""
-    offer = machine.offered(settings(), [])
+    offer = machine.offered(settings(), None, [])
     assert offer.num_cpus == len(os.sched_getaffinity(0))
     assert 2**28 < offer.memory_bytes <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    asked = machine.offered(settings(num_cpus=3, memory_gb=0.5, num_nodes=2), ["0"])
+    asked = machine.offered(settings(num_cpus=3, memory_gb=0.5, num_nodes=2), None, ["0"])
     assert (asked.num_cpus, asked.memory_bytes, asked.num_gpus, asked.num_nodes) == (3, 2**29, 1, 2)
 
 
@@ -45,7 +45,7 @@ def test_gpu_names(monkeypatch: pytest.MonkeyPatch, visible: str | None, count: 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert machine.gpu_names(count) == names
+    assert machine.gpu_names(count, None) == names
 
 
 def test_gpus_are_listed_by_the_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -55,9 +55,9 @@ def test_gpus_are_listed_by_the_driver(monkeypatch: pytest.MonkeyPatch, tmp_path
     tool.write_text('#!/bin/sh\necho "GPU 0: A (UUID: x)"\necho "GPU 1: B (UUID: y)"\n')
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert machine.gpu_names(None) == ["0", "1"]
+    assert machine.gpu_names(None, None) == ["0", "1"]
     tool.write_text("#!/bin/sh\nexit 9\n")
-    assert machine.gpu_names(None) == []
+    assert machine.gpu_names(None, None) == []
 
 
 BRIEF = """

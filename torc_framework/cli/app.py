@@ -166,10 +166,9 @@ class Group(_Light, TyperGroup):
         """Find a command; an unknown one is refused with the nearest name."""
         name = args[0]
         if not name.startswith("-") and super().get_command(ctx, name) is None:
-            entries = commands_in(self.name or "").get(name)
-            if not entries:
-                refuse_command(ctx, name, self.list_commands(ctx))
-            return name, _load_plugin_command(name, entries), args[1:]
+            if entries := commands_in(self.name or "").get(name):
+                return name, _load_plugin_command(name, entries), args[1:]
+            refuse_command(ctx, name, self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
 
@@ -271,10 +270,10 @@ def _load_plugin_command(name: str, entries: Sequence[Any]) -> Any:
         raise PluginError(f"command {name!r} comes from {owners}; uninstall all but one")
     try:
         command = typer.main.get_command(entries[0].load())
-        command.name = name
-        return command
     except Exception as error:
         raise PluginError(f"command {name!r} of {_owner(entries[0])} cannot be used: {error}") from error
+    command.name = name
+    return command
 
 
 def _owner(entry: Any) -> str:

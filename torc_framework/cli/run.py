@@ -58,6 +58,12 @@ def run(
     time_limit: TimeLimit = None,
     term_lead_s: TermLead = None,
     enforce_limits: EnforceLimits = None,
+    scheduler_config_id: Annotated[
+        int | None, typer.Option("--scheduler-config-id", metavar="ID", help="Take jobs of this scheduler first.")
+    ] = None,
+    strict_scheduler_match: Annotated[
+        bool, typer.Option("--strict-scheduler-match", help="Take no jobs of other schedulers.")
+    ] = False,
     skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
 ) -> None:
     """Run a workflow on this machine: create it from a spec file, or go on with an existing one.
@@ -76,6 +82,8 @@ def run(
         "time_limit_s": _seconds(time_limit),
         "term_lead_s": term_lead_s,
         "enforce_limits": enforce_limits,
+        "scheduler_config_id": scheduler_config_id,
+        "strict_scheduler_match": strict_scheduler_match,
     }
     path = Path(workflow)
     if path.is_file() or not workflow.isdecimal():

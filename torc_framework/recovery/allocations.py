@@ -5,15 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import asdict, frozen
+from attrs import frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import TorcError
-from torc_framework.executors import AllocationRequest
-from torc_framework.models.records import JobRecord, ScheduledComputeNodeRecord, SlurmSchedulerRecord
+from torc_framework.models.records import JobRecord, ScheduledComputeNodeRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.recovery import Teller
-from torc_framework.runner.allocations import context_of
+from torc_framework.runner.allocations import NodeWishes, context_of, obtain_nodes
 from torc_framework.runner.crew import Crew
 
 if TYPE_CHECKING:
@@ -69,24 +68,8 @@ class Submitter:
     def _allocate(self, executor: str, scheduler_id: int, count: int) -> int:
         context = context_of(self.client, self.workflow_id)
         crew = Crew(self.plugins.executor, self.executor_options, context, lambda _launcher: None)
-        scheduler = self.client.get(SlurmSchedulerRecord, scheduler_id)
-        folder = str(self.output_dir.absolute())
-        request = AllocationRequest(
-            asdict(scheduler),
-            ["torc", "--url", context.api_url, "run", str(self.workflow_id), "--output-dir", folder],
-            count,
-        )
-        obtained = crew.allocator(executor).allocate(request)
-        for allocation in obtained:
-            node = ScheduledComputeNodeRecord(
-                workflow_id=self.workflow_id,
-                scheduler_id=int(allocation.id),
-                scheduler_config_id=scheduler_id,
-                scheduler_type=executor,
-                status="pending",
-            )
-            self.client.create(node)
-        return len(obtained)
+        wishes = NodeWishes(scheduler_id, self.output_dir, count)
+        return len(obtain_nodes(self.client, crew.allocator(executor), self.workflow_id, wishes))
 
 
 @frozen

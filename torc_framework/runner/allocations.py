@@ -1,16 +1,24 @@
-"""What batch systems say of a workflow's allocations: asked through the executors that made them."""
+"""A workflow's allocations: asked for, moved into, asked about and given back, through the executors that make them."""
 
+import json
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import Factory, frozen
+from attrs import Factory, asdict, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import TorcError
-from torc_framework.executors import Allocation, RunnerContext
-from torc_framework.models.records import ScheduledComputeNodeRecord
+from torc_framework.executors import Allocation, AllocationRequest, Allocator, RunnerContext
+from torc_framework.models.records import (
+    ComputeNodeRecord,
+    ScheduledComputeNodeRecord,
+    SlurmSchedulerRecord,
+    WorkflowRecord,
+)
 from torc_framework.runner.crew import Crew
 
 if TYPE_CHECKING:
@@ -50,6 +58,149 @@ def context_of(client: TorcClient, workflow_id: int) -> RunnerContext:
         api_url=client.environment["TORC_API_URL"],
         server_environment=client.environment,
     )
+
+
+# --- asking for nodes -----------------------------------------------------------------------------
+
+
+@frozen
+class NodeWishes:
+    """What is asked of a batch system.
+
+    Attributes:
+        scheduler_id: The scheduler's record.
+        output_dir: Folder of the runners' logs.
+        count: Allocations.
+        max_parallel_jobs: See `RunnerSettings.max_parallel_jobs`.
+        job_prefix: What the names of the batch system's jobs begin with.
+    """
+
+    scheduler_id: int
+    output_dir: Path
+    count: int = 1
+    start_one_worker_per_node: bool = False
+    max_parallel_jobs: int | None = None
+    job_prefix: str = "worker"
+
+
+def wishes_of_action(config: Mapping[str, Any], output_dir: Path) -> NodeWishes:
+    """Return what a ``schedule_nodes`` action asks for by its configuration."""
+    return NodeWishes(
+        config["scheduler_id"],
+        output_dir,
+        config.get("num_allocations") or 1,
+        bool(config.get("start_one_worker_per_node")),
+        config.get("max_parallel_jobs"),
+    )
+
+
+def obtain_nodes(
+    client: TorcClient, allocator: Allocator, workflow_id: int, wishes: NodeWishes
+) -> list[ScheduledComputeNodeRecord]:
+    """Ask for allocations, each of which starts a runner of the workflow; return their records.
+
+    Raises:
+        AllocationError: nothing was submitted.
+        ApiError: there is no such workflow or scheduler.
+    """
+    workflow = client.get(WorkflowRecord, workflow_id)
+    request = AllocationRequest(
+        scheduler=asdict(client.get(SlurmSchedulerRecord, wishes.scheduler_id)),
+        runner_command=_runner_command(allocator, workflow_id, wishes),
+        count=wishes.count,
+        start_one_worker_per_node=wishes.start_one_worker_per_node,
+        defaults=_defaults(workflow),
+        job_prefix=wishes.job_prefix,
+        environment=client.environment,
+    )
+    return [
+        client.create(
+            ScheduledComputeNodeRecord(
+                workflow_id=workflow_id,
+                scheduler_id=int(allocation.id),
+                scheduler_config_id=wishes.scheduler_id,
+                scheduler_type=allocator.name,
+                status="pending",
+            )
+        )
+        for allocation in allocator.allocate(request)
+    ]
+
+
+def _runner_command(allocator: Allocator, workflow_id: int, wishes: NodeWishes) -> list[str]:
+    """Return the command line of a runner; how it reaches the server stands in its environment."""
+    launcher = allocator.name if allocator.capabilities.can_launch else "local"
+    command = [torc_program(), "run", str(workflow_id), "--executor", launcher]
+    command += ["--output-dir", str(wishes.output_dir.absolute()), "--scheduler-config-id", str(wishes.scheduler_id)]
+    if wishes.max_parallel_jobs:
+        command += ["--max-parallel-jobs", str(wishes.max_parallel_jobs)]
+    return command
+
+
+def torc_program() -> str:
+    """Return the path of ``torc``: that of this environment, else the first on PATH, else its name."""
+    beside = Path(sys.executable).with_name("torc")
+    return str(beside) if beside.is_file() else shutil.which("torc") or "torc"
+
+
+def _defaults(workflow: WorkflowRecord) -> dict[str, Any]:
+    """Return a workflow's ``slurm_defaults``; what is no JSON object counts as none."""
+    try:
+        defaults = json.loads(workflow.slurm_defaults or "{}")
+    except ValueError:
+        return {}
+    return defaults if isinstance(defaults, dict) else {}
+
+
+# --- living there ---------------------------------------------------------------------------------
+
+
+@frozen
+class Tenancy:
+    """A runner's stay in an allocation.
+
+    Args:
+        allocation_id: The batch system's name of it; None if the runner lives in none.
+    """
+
+    client: TorcClient
+    workflow_id: int
+    executor: str
+    allocation_id: str | None
+
+    def move_in(self) -> dict[str, Any]:
+        """Say that the allocation is in use; return what the runner's record says of it."""
+        record = self._record()
+        if record is None:
+            return {}
+        self._set_status(record, "active")
+        return {"scheduler_id": record.id}
+
+    def move_out(self) -> None:
+        """Say that the allocation is over, unless other runners live there."""
+        record = self._record()
+        if record is None:
+            return
+        there = self.client.find(
+            ComputeNodeRecord, workflow_id=self.workflow_id, scheduled_compute_node_id=record.id, is_active=True
+        )
+        if not there:
+            self._set_status(record, "complete")
+
+    def _record(self) -> ScheduledComputeNodeRecord | None:
+        if self.allocation_id is None:
+            return None
+        found = self.client.find(
+            ScheduledComputeNodeRecord, workflow_id=self.workflow_id, scheduler_id=int(self.allocation_id)
+        )
+        return next((each for each in found if each.scheduler_type == self.executor), None)
+
+    def _set_status(self, record: ScheduledComputeNodeRecord, status: str) -> None:
+        if record.status != status:
+            self.client.update(ScheduledComputeNodeRecord, record.id or 0, {"status": status})
+
+
+# --- asking about them ----------------------------------------------------------------------------
 
 
 def gone(

@@ -3,14 +3,23 @@
 import selectors
 import time
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ServerUnreachableError, TorcError
-from torc_framework.executors import AttemptEnded, AttemptKey, AttemptReturned, AttemptStarted, Launcher, News
-from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeReply, ExchangeRequest, StartedReport
+from torc_framework.executors import (
+    AttemptEnded,
+    AttemptKey,
+    AttemptReturned,
+    AttemptStarted,
+    AttemptVacated,
+    Launcher,
+    News,
+)
+from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeReply, StartedReport
 from torc_framework.models.exits import ExitObservation, StopReason
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
@@ -35,7 +44,7 @@ from torc_framework.runner.stops import Stops
 from torc_framework.runner.succession import Succession
 from torc_framework.runner.telling import Teller
 from torc_framework.runner.unfit import explain
-from torc_framework.runner.walltime import Walltime
+from torc_framework.runner.walltime import Walltime, shorter_limit_s
 from torc_framework.runner.workload import Pace, Workload
 
 if TYPE_CHECKING:
@@ -58,35 +67,42 @@ class Runner:
     ) -> None:
         self._settings, self._client, self._teller = settings, client, Teller(progress)
         self._registration = Registration(settings, client)
-        self._waker = Waker()
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._waker.read_fd, selectors.EVENT_READ)
-        self._interrupts = Interrupts(self._waker, wanted=settings.handle_signals)
-        self._outcome = RunOutcome()
-        self._log = RunnerLog(self._registration.log_path, settings.log_level)
-        context, workflow = self._registration.context, self._registration.workflow
-        patience_s = workflow.compute_node_wait_for_healthy_database_minutes * 60.0
-        self._courier = Courier(self._client, self._blank_request, context.workflow_id, self._waker.wake, patience_s)
-        self._crew = Crew(plugins.executor, settings.executor_options, context, self._watch_launcher)
-        excess = self._waker.wake if settings.enforce_limits else None
-        self._monitor = Monitor(workflow.resource_monitor_config, self._crew.get, context, self._log, excess)
-        try:
-            self._register(plugins)
-        except BaseException:
-            self._registration.identity.close()
-            self._dispose()
-            raise
+        with ExitStack() as held:
+            held.callback(self._registration.identity.release)
+            self._waker = Waker()
+            held.callback(self._waker.close)
+            self._selector = held.enter_context(selectors.DefaultSelector())
+            self._selector.register(self._waker.read_fd, selectors.EVENT_READ)
+            self._interrupts = Interrupts(self._waker, wanted=settings.handle_signals)
+            self._outcome = RunOutcome()
+            try:
+                self._register(plugins, held)
+            except BaseException:
+                self._registration.identity.close()
+                raise
+            self._held = held.pop_all()
 
-    def _register(self, plugins: "PluginManager") -> None:
-        """Make everything that the runner is composed of, and its record on the server."""
-        settings, registration = self._settings, self._registration
+    def _register(self, plugins: "PluginManager", held: ExitStack) -> None:
+        """Make everything that the runner is composed of, and its record; ``held`` gets what is to be given back."""
+        settings, registration, wake = self._settings, self._registration, self._waker.wake
         context, workflow = registration.context, registration.workflow
-        self._crew.get(settings.executor)
-        gpu_names = machine.gpu_names(settings.num_gpus)
-        offer = machine.offered(settings, gpu_names)
-        registration.register(offer, self._crew.states())
+        patience_s = workflow.compute_node_wait_for_healthy_database_minutes * 60.0
+        self._crew = Crew(plugins.executor, settings.executor_options, context, self._watch_launcher)
+        held.callback(self._crew.abandon)
+        premises = self._crew.get(settings.executor).premises()
+        limit_s = shorter_limit_s(settings.time_limit_s, premises.ends_at if premises else None, time.time())
+        self._log = RunnerLog(registration.log_path(premises), settings.log_level)
+        held.callback(self._log.close)
+        self._courier = Courier(self._client, registration.blank_request, context.workflow_id, wake, patience_s)
+        held.callback(self._courier.close)
+        excess = wake if settings.enforce_limits else None
+        self._monitor = Monitor(workflow.resource_monitor_config, self._crew.get, context, self._log, excess)
+        held.callback(self._monitor.close)
+        gpu_names = machine.gpu_names(settings.num_gpus, premises)
+        offer = machine.offered(settings, premises, gpu_names)
+        registration.register(offer, premises, limit_s, self._crew.states())
         now = time.monotonic()
-        self._walltime = Walltime(now, settings.time_limit_s, workflow)
+        self._walltime = Walltime(now, limit_s, workflow)
         self._last_busy = now
         self._asked_in_vain = False
         self._pool = Pool(offer, gpu_names, settings.max_parallel_jobs)
@@ -102,7 +118,7 @@ class Runner:
         self._spool = Spool(registration.identity.spool_path)
         self._settler = Settler(self._client, self._crew, self._log, self._report_lost)
         where = self._registration.action_context(self._maker, self._crew, lambda: self._halting)
-        self._desk = ActionDesk(self._client, plugins, where, self._log, self._waker.wake)
+        self._desk = ActionDesk(self._client, plugins, where, self._log, wake)
         self._events = EventSender(plugins, context.workflow_id, registration.run_id)
         self._stopping: StopReason | None = None
         self._halting, self._obeyed = False, 0
@@ -123,15 +139,6 @@ class Runner:
             self._watch(fd)
         self._registration.update(self._crew.states())
 
-    def _blank_request(self) -> ExchangeRequest:
-        return ExchangeRequest(
-            self._registration.node_id,
-            self._registration.run_id,
-            sort_method=self._settings.sort_method,
-            scheduler_config_id=self._settings.scheduler_config_id,
-            strict_scheduler_match=self._settings.strict_scheduler_match,
-        )
-
     # --- the whole ------------------------------------------------------------------------------
 
     def run(self) -> RunOutcome:
@@ -150,20 +157,10 @@ class Runner:
             raise
         finally:
             self._desk.close()
-            self._dispose()
+            self._held.close()  # what is not settled stays for the next runner
         if self._fatal is not None:
             raise self._fatal
         return self._outcome
-
-    def _dispose(self) -> None:
-        """Give back what this process holds; what is not settled stays for the next runner."""
-        self._monitor.close()
-        self._courier.close()
-        self._crew.abandon()
-        self._registration.identity.release()
-        self._log.close()
-        self._selector.close()
-        self._waker.close()
 
     def _take_over(self) -> None:
         """Settle what dead runners of this machine left."""
@@ -304,6 +301,8 @@ class Runner:
         match news:
             case AttemptStarted():
                 self._started(item, news.at, now)
+            case AttemptVacated():
+                self._pool.release(item.key)
             case AttemptEnded():
                 self._conclude(item, news.observation, now)
             case AttemptReturned():
@@ -314,7 +313,8 @@ class Runner:
         if item.stage is Stage.QUEUED:
             self._workload.move(item, Stage.RUNNING)
         age_s = time.time() - at
-        self._stops.limit(item, now, age_s)
+        if not self._crew.get(item.executor).capabilities.limits_runtime:
+            self._stops.limit(item, now, age_s)
         self._monitor.begin(item, now, age_s)
         self._courier.report_started(StartedReport(item.key.job_id, item.key.attempt_id, at), now)
         self._log.info("job_started", job_id=item.key.job_id, attempt_id=item.key.attempt_id)

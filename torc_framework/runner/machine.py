@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from torc_framework.executors import Premises
 from torc_framework.models.resources import Resources
 from torc_framework.runner.settings import RunnerSettings
 
@@ -32,15 +33,20 @@ def process_start(pid: int) -> int | None:
         return None
 
 
-def offered(settings: RunnerSettings, gpu_names: list[str]) -> Resources:
-    """Return what a runner offers: what it was told, else what this process may use."""
-    memory = settings.memory_gb * _GIB if settings.memory_gb is not None else _memory_bytes()
+def offered(settings: RunnerSettings, premises: Premises | None, gpu_names: list[str]) -> Resources:
+    """Return what a runner offers: what it was told, else its launcher's premises, else what this process may use."""
+    there = premises.resources if premises is not None else _here(settings)
+    memory = settings.memory_gb * _GIB if settings.memory_gb is not None else there.memory_bytes
     return Resources(
-        num_cpus=settings.num_cpus if settings.num_cpus is not None else len(os.sched_getaffinity(0)),
+        num_cpus=settings.num_cpus if settings.num_cpus is not None else there.num_cpus,
         memory_bytes=int(memory),
         num_gpus=len(gpu_names),
-        num_nodes=settings.num_nodes,
+        num_nodes=there.num_nodes,
     )
+
+
+def _here(settings: RunnerSettings) -> Resources:
+    return Resources(len(os.sched_getaffinity(0)), _memory_bytes(), num_nodes=settings.num_nodes)
 
 
 def _memory_bytes() -> int:
@@ -53,12 +59,14 @@ def _memory_bytes() -> int:
     return min(physical, limit)
 
 
-def gpu_names(count: int | None) -> list[str]:
+def gpu_names(count: int | None, premises: Premises | None) -> list[str]:
     """Return the names by which jobs are given GPUs (``CUDA_VISIBLE_DEVICES``).
 
     Args:
-        count: GPUs to offer; None is all that are visible to this process.
+        count: GPUs to offer; None is all that the premises have, or that are visible to this process.
     """
+    if premises is not None:
+        return list(premises.gpu_names[:count])
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     known = [name.strip() for name in visible.split(",") if name.strip()] if visible is not None else None
     if known is None:

@@ -2,17 +2,19 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
-from torc_framework.executors import RunnerContext
+from torc_framework.executors import Allocator, Premises, RunnerContext
+from torc_framework.models.exchange import ExchangeRequest
 from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_duration
 from torc_framework.models.sites import ActionContext
+from torc_framework.runner.allocations import Tenancy, obtain_nodes, wishes_of_action
 from torc_framework.runner.crew import Crew
 from torc_framework.runner.hand import STDIO_DIR, AttemptMaker
 from torc_framework.runner.identity import Identity
@@ -44,17 +46,29 @@ class Registration:
         )
         self.identity = Identity(output_dir)
         self.node_id = 0
+        self._tenancy = Tenancy(client, settings.workflow_id, settings.executor, None)
         self._scheduler: dict[str, Any] = {"type": settings.executor, **self.identity.describe()}
 
-    @property
-    def log_path(self) -> Path:
-        """Path of the runner's log (Torc's naming)."""
+    def log_path(self, premises: Premises | None) -> Path:
+        """Return the path of the runner's log (Torc's naming)."""
         name = f"job_runner_{self.context.hostname}_wf{self.context.workflow_id}_r{self.run_id}.log"
-        return Path(self.context.output_dir, name)
+        return Path(self.context.output_dir, (premises and premises.log_name) or name)
 
-    def register(self, offer: Resources, states: dict[str, dict[str, Any]]) -> None:
-        """Create the record."""
-        limit = self._settings.time_limit_s
+    def register(
+        self, offer: Resources, premises: Premises | None, limit: float | None, states: dict[str, dict[str, Any]]
+    ) -> None:
+        """Create the record, and take possession of the allocation in which the runner works.
+
+        Args:
+            limit: Walltime in seconds; None is unlimited.
+        """
+        kind = self._settings.compute_node_type
+        if premises is not None:
+            kind = premises.kind
+            self._tenancy = Tenancy(
+                self._client, self._settings.workflow_id, self._settings.executor, premises.allocation_id
+            )
+            self._scheduler |= {**premises.facts, **self._tenancy.move_in()}
         record = ComputeNodeRecord(
             workflow_id=self.context.workflow_id,
             hostname=self.context.hostname,
@@ -67,10 +81,20 @@ class Registration:
             num_nodes=offer.num_nodes,
             time_limit=None if limit is None else format_duration(int(limit)),
             scheduler_config_id=self._settings.scheduler_config_id,
-            compute_node_type=self._settings.compute_node_type,
+            compute_node_type=kind,
             scheduler={**self._scheduler, "state": states},
         )
         self.node_id = self._client.create(record).id or 0
+
+    def blank_request(self) -> ExchangeRequest:
+        """Return an exchange that says only who asks."""
+        return ExchangeRequest(
+            self.node_id,
+            self.run_id,
+            sort_method=self._settings.sort_method,
+            scheduler_config_id=self._settings.scheduler_config_id,
+            strict_scheduler_match=self._settings.strict_scheduler_match,
+        )
 
     def update(self, states: dict[str, dict[str, Any]]) -> None:
         """Store what a later runner needs to take over; nothing before the record exists."""
@@ -80,6 +104,11 @@ class Registration:
 
     def action_context(self, maker: AttemptMaker, crew: Crew, is_stopping: Callable[[], bool]) -> ActionContext:
         """Return where the runner's actions are carried out."""
+
+        def obtain(allocator: Allocator, config: Mapping[str, Any]) -> None:
+            wishes = wishes_of_action(config, Path(self.context.output_dir))
+            obtain_nodes(self._client, allocator, self.context.workflow_id, wishes)
+
         return ActionContext(
             self.context.workflow_id,
             self.context.api_url,
@@ -88,6 +117,7 @@ class Registration:
             self.node_id,
             client=self._client,
             allocator=crew.allocator,
+            obtain_nodes=obtain,
             is_stopping=is_stopping,
         )
 
@@ -95,6 +125,7 @@ class Registration:
         """Say that the runner has ended."""
         changes = {"is_active": False, "duration_seconds": round(time.monotonic() - self._began, 3)}
         self._client.update(ComputeNodeRecord, self.node_id, changes)
+        self._tenancy.move_out()
 
 
 def _usable(folder: Path) -> Path:

@@ -29,3 +29,13 @@ class Walltime:
         if left is None or self.limit_s is None:
             return True
         return left > 0 and left >= min(self.workflow.compute_node_min_time_for_new_jobs_seconds, self.limit_s / 4)
+
+
+def shorter_limit_s(limit_s: float | None, ends_at: float | None, now: float) -> float | None:
+    """Return a runner's time limit in seconds: what it was told, or what its premises still have, if that is less.
+
+    Args:
+        ends_at: When the premises end; compared with ``now``, both in seconds since the epoch.
+    """
+    limits = [limit_s, None if ends_at is None else max(1.0, ends_at - now)]
+    return min((limit for limit in limits if limit is not None), default=None)

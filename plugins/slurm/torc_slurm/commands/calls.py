@@ -1,0 +1,76 @@
+"""``torc slurm calls``: how much was asked of Slurm."""
+
+from collections import defaultdict
+from operator import itemgetter
+from typing import Annotated, Any, Final
+
+import typer
+
+from torc_framework.api import UserError, parse_duration
+from torc_framework.api.commands import Column, CommandGroup, print_json, print_table, session_of
+from torc_slurm.ledger import Call, Ledger
+
+
+def register(app: CommandGroup) -> None:
+    """Add the command to a group."""
+    app.command("calls")(calls)
+
+
+def calls(
+    ctx: typer.Context,
+    *,
+    since: Annotated[
+        str, typer.Option("--since", metavar="DURATION", help="Look back so long, such as PT30M or P1D.")
+    ] = "P1D",
+) -> None:
+    """Show how often Slurm's programs were called, by whom, and how they answered.
+
+    Every call of any torc process of yours is counted; sites ask users to keep these low. "Most a minute"
+    is the largest number within any calendar minute.
+    """
+    session = session_of(ctx)
+    try:
+        seconds = parse_duration(since)
+    except ValueError as error:
+        raise UserError(f"--since: {error}") from None
+    ledger = Ledger.of_user()
+    rows = summary(list(ledger.calls(seconds)))
+    if session.wants_json:
+        print_json({"since_s": seconds, "ledger": str(ledger.path), "calls": rows})
+    else:
+        print_table(_COLUMNS, rows)
+
+
+def summary(several: list[Call]) -> list[dict[str, Any]]:
+    """Return one row for each program and purpose, most calls first."""
+    groups: dict[tuple[str, str], list[Call]] = defaultdict(list)
+    for call in several:
+        groups[call.program, call.purpose].append(call)
+    rows = []
+    for (program, purpose), same in groups.items():
+        minutes: dict[int, int] = defaultdict(int)
+        for call in same:
+            minutes[int(call.at // 60)] += 1
+        rows.append(
+            {
+                "program": program,
+                "purpose": purpose,
+                "calls": len(same),
+                "refused": sum(call.code not in (0, None) for call in same),
+                "unanswered": sum(call.code is None for call in same),
+                "seconds": round(sum(call.duration_s for call in same), 3),
+                "most_per_minute": max(minutes.values()),
+            }
+        )
+    return sorted(rows, key=lambda row: -row["calls"])
+
+
+_COLUMNS: Final[list[Column]] = [
+    ("Program", itemgetter("program")),
+    ("Purpose", itemgetter("purpose")),
+    ("Calls", itemgetter("calls")),
+    ("Refused", itemgetter("refused")),
+    ("Unanswered", itemgetter("unanswered")),
+    ("Seconds", itemgetter("seconds")),
+    ("Most a minute", itemgetter("most_per_minute")),
+]

@@ -1,0 +1,14 @@
+"""The options of the executor ``slurm``."""
+
+from attrs import define
+
+from torc_framework.api import option
+
+
+@define
+class SlurmOptions:
+    """How jobs and allocations are asked for."""
+
+    steps: bool = option(
+        True, "Run each job as a job step with srun; otherwise as a plain process inside the allocation."
+    )

@@ -1,0 +1,41 @@
+"""What a plugin's command group is made of: the program's own ways to take options, find records and show results.
+
+A group is a Typer app (`CommandGroup`, or `single_command` for one that stands alone) behind an entry
+point of the group ``torc_framework.commands``, whose name is the command as it is typed: ``slurm``, or
+``workflows create-slurm`` within a group of the core. Its module is imported when it is called.
+"""
+
+from torc_framework.cli.app import App as CommandGroup
+from torc_framework.cli.app import single as single_command
+from torc_framework.cli.common import (
+    Limit,
+    Offset,
+    RecordId,
+    WorkflowId,
+    pick_workflow,
+    session_of,
+)
+from torc_framework.cli.executor_flags import executor_options
+from torc_framework.cli.output import Column, print_json, print_pairs, print_table
+from torc_framework.cli.session import Session
+from torc_framework.runner.allocations import NodeWishes, obtain_nodes, torc_program
+
+__all__ = [
+    "Column",
+    "CommandGroup",
+    "Limit",
+    "NodeWishes",
+    "Offset",
+    "RecordId",
+    "Session",
+    "WorkflowId",
+    "executor_options",
+    "obtain_nodes",
+    "pick_workflow",
+    "print_json",
+    "print_pairs",
+    "print_table",
+    "session_of",
+    "single_command",
+    "torc_program",
+]
