@@ -8,6 +8,7 @@ operation is asked of it by the tests.
 from typing import Any, Final
 
 from attrs import Factory, frozen
+from samples import NODE
 
 
 @frozen
@@ -46,17 +47,6 @@ RESULT: Final = {
     "completion_time": "2026-01-01T00:00:00.000Z",
     "status": "completed",
 }
-NODE: Final = {
-    "workflow_id": W,
-    "hostname": "h",
-    "pid": 1,
-    "start_time": "2026-01-01T00:00:00.000Z",
-    "num_cpus": 1,
-    "memory_gb": 1,
-    "num_gpus": 0,
-    "num_nodes": 1,
-    "compute_node_type": "local",
-}
 SCHEDULED: Final = {
     "workflow_id": W,
     "scheduler_id": 1,
@@ -82,7 +72,7 @@ RECORDS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
         {"workflow_id": W, "name": "new", "account": "a", "nodes": 1, "walltime": "01:00:00"},
     ),
     "local_schedulers": ("local", "Local scheduler", {"workflow_id": W, "name": "new"}),
-    "compute_nodes": ("node", "Compute node", NODE),
+    "compute_nodes": ("node", "Compute node", {**NODE, "workflow_id": W}),
     "scheduled_compute_nodes": ("scheduled", "Scheduled compute node", SCHEDULED),
     "results": ("result", "Result", RESULT),
     "events": ("event", "Event", {"workflow_id": W, "data": {"category": "c"}}),

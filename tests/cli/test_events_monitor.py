@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import register
 from server_child import ServerChild
 
 from torc_framework.client import TorcClient
 from torc_framework.models.exchange import EndedReport, ExchangeRequest
 from torc_framework.models.plan import Plan, PlannedJob
-from torc_framework.models.records import ComputeNodeRecord, EventRecord, WorkflowRecord
+from torc_framework.models.records import EventRecord, WorkflowRecord
 
 BIN = Path(sys.executable).parent
 Torc = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -37,21 +38,8 @@ def under_way(client: TorcClient) -> tuple[int, Callable[[str], None]]:
     """Make a workflow with one job that runs; return its id and what ends the job."""
     plan = Plan(workflow=WorkflowRecord(name="w", user="u"), jobs=[PlannedJob(name="j", command="true")])
     workflow_id = client.create_from_plan(plan, initialize=True).id
-    node = client.create(
-        ComputeNodeRecord(
-            workflow_id=workflow_id,
-            hostname="h",
-            pid=1,
-            start_time="t",
-            is_active=True,
-            num_cpus=1,
-            memory_gb=1,
-            num_gpus=0,
-            num_nodes=1,
-            compute_node_type="local",
-        )
-    )
-    request = ExchangeRequest(compute_node_id=node.id or 0, run_id=1, slots=1)
+    node = register(client, workflow_id)
+    request = ExchangeRequest(compute_node_id=node, run_id=1, slots=1)
     (job,) = client.exchange(workflow_id, request).jobs
 
     def end(status: str) -> None:
@@ -59,7 +47,7 @@ def under_way(client: TorcClient) -> tuple[int, Callable[[str], None]]:
         report = EndedReport(
             job_id=job.id, attempt_id=1, status=status, return_code=code, exec_time_s=1.0, ended_at=1.7e9
         )
-        client.exchange(workflow_id, ExchangeRequest(compute_node_id=node.id or 0, run_id=1, ended=[report]))
+        client.exchange(workflow_id, ExchangeRequest(compute_node_id=node, run_id=1, ended=[report]))
 
     return workflow_id, end
 

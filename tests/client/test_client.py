@@ -4,13 +4,13 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from samples import register
 
 from torc_framework.client import TorcClient, answers
 from torc_framework.errors import ApiError
 from torc_framework.models.exchange import EndedReport, ExchangeRequest, StartedReport
 from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import (
-    ComputeNodeRecord,
     EventRecord,
     FailureHandlerRecord,
     FileRecord,
@@ -104,26 +104,12 @@ def test_an_update_changes_only_what_is_named(client: TorcClient, workflow: int)
 def test_an_attempt_from_claim_to_result(client: TorcClient) -> None:
     """The conversation that a runner has: claim, start, end, ask whether it is over."""
     workflow = stored(client, 1, initialize=True)
-    node = client.create(
-        ComputeNodeRecord(
-            workflow_id=workflow,
-            hostname="h",
-            pid=1,
-            start_time="2026-01-01T00:00:00Z",
-            num_cpus=1,
-            memory_gb=1.0,
-            num_gpus=0,
-            num_nodes=1,
-            is_active=True,
-            compute_node_type="local",
-        )
-    )
-    assert node.id is not None
-    reply = client.exchange(workflow, ExchangeRequest(node.id, run_id=1, seq=1, slots=5))
+    node = register(client, workflow)
+    reply = client.exchange(workflow, ExchangeRequest(node, run_id=1, seq=1, slots=5))
     (job,) = reply.jobs
     assert (job.name, job.command, job.attempt_id) == ("j0", "true", 1)
     ended = EndedReport(job.id, 1, "completed", return_code=0, exec_time_s=6.0, ended_at=2.0, exit_code=0)
-    report = ExchangeRequest(node.id, 1, 2, started=[StartedReport(job.id, 1, 1.0)], ended=[ended], want_counts=True)
+    report = ExchangeRequest(node, 1, 2, started=[StartedReport(job.id, 1, 1.0)], ended=[ended], want_counts=True)
     reply = client.exchange(workflow, report)
     assert reply.is_complete
     assert reply.counts == {"completed": 1}

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 from programs import running_server
+from samples import register
 
 from torc_framework.client import TorcClient, answers, job_calls
 from torc_framework.client.job_calls import NodeResources
 from torc_framework.errors import ApiError
 from torc_framework.models.plan import Barrier, Plan, PlannedJob
 from torc_framework.models.records import (
-    ComputeNodeRecord,
     EventRecord,
     FileRecord,
     JobRecord,
@@ -46,25 +46,6 @@ def workflow(api: TorcClient) -> int:
     return api.create_from_plan(plan, initialize=True).id
 
 
-def node_of(api: TorcClient, workflow: int) -> int:
-    node = api.create(
-        ComputeNodeRecord(
-            workflow_id=workflow,
-            hostname="h",
-            pid=1,
-            start_time=NOW,
-            is_active=True,
-            num_cpus=4,
-            memory_gb=8.0,
-            num_gpus=0,
-            num_nodes=1,
-            compute_node_type="local",
-        )
-    )
-    assert node.id is not None
-    return node.id
-
-
 def result_of(job_id: int, workflow: int, node: int, code: int, attempt: int = 1) -> ResultRecord:
     return ResultRecord(
         job_id=job_id,
@@ -81,7 +62,7 @@ def result_of(job_id: int, workflow: int, node: int, code: int, attempt: int = 1
 
 def test_an_attempt_step_by_step(api: TorcClient, workflow: int) -> None:
     """Claimed, started, failed, tried again, completed; then the next one is there."""
-    node = node_of(api, workflow)
+    node = register(api, workflow)
     ready = api.ready_job_requirements(workflow)
     assert (ready.num_jobs, ready.num_cpus, ready.max_runtime) == (1, 1, "PT1M")
     assert api.claim_jobs(workflow, NodeResources(num_cpus=0, memory_gb=1.0), 5).jobs == []
@@ -163,7 +144,7 @@ def test_actions_are_claimed_once(api: TorcClient, workflow: int) -> None:
     api.initialize_jobs(workflow)
     assert [due.id for due in api.pending_actions(workflow, ["on_workflow_start"])] == [action.id]
     assert action.id is not None
-    node = node_of(api, workflow)
+    node = register(api, workflow)
     assert [api.claim_action(workflow, action.id, node) for _ in range(2)] == [True, False]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from programs import BIN
+from samples import register
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
@@ -35,30 +36,12 @@ def call(torc: Any, server: str) -> Any:
     return run
 
 
-def node(client: TorcClient, workflow_id: int, *, scheduler: Any = None) -> int:
-    """Register a runner somewhere else; return its id."""
-    record = ComputeNodeRecord(
-        workflow_id=workflow_id,
-        hostname="somewhere-else",
-        pid=1,
-        start_time="2026-01-01T00:00:00.000Z",
-        is_active=True,
-        num_cpus=4,
-        memory_gb=4.0,
-        num_gpus=0,
-        num_nodes=1,
-        compute_node_type="local",
-        scheduler=scheduler,
-    )
-    return client.create(record).id or 0
-
-
 def started(client: TorcClient, call: Any, work: Path) -> tuple[int, int]:
     """Return a workflow whose first job a runner somewhere else has started, and that runner."""
     (work / "spec.yaml").write_text(WAITING)
     workflow_id = call("workflows", "create", "spec.yaml")["id"]
     client.begin_run(workflow_id)
-    runner = node(client, workflow_id)
+    runner = register(client, workflow_id, hostname="somewhere-else")
     (job,) = client.claim_next_jobs(workflow_id).jobs
     client.start_job(job.id or 0, 1, runner)
     return workflow_id, runner
@@ -162,8 +145,8 @@ def test_allocations_are_asked_of_their_executor(call: Any, server: str, work: P
             return client.create(record).id or 0
 
         there, ended, _unknown = allocation(11, "shelf"), allocation(12, "shelf"), allocation(13, "no-such")
-        runner = node(client, wid, scheduler={"type": "shelf", "scheduler_id": ended})
-        alive = node(client, wid, scheduler={"type": "shelf", "scheduler_id": there})
+        runner = register(client, wid, hostname="somewhere-else", scheduler={"type": "shelf", "scheduler_id": ended})
+        alive = register(client, wid, hostname="somewhere-else", scheduler={"type": "shelf", "scheduler_id": there})
         client.reset_job_status(wid)
         client.initialize_jobs(wid)
         (job,) = client.claim_next_jobs(wid).jobs

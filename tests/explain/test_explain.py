@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from programs import BIN
+from samples import register
 
 from torc_framework.client import TorcClient
-from torc_framework.models.records import ComputeNodeRecord, ScheduledComputeNodeRecord
+from torc_framework.models.records import ScheduledComputeNodeRecord
 
 Explain = Callable[..., Any]
 pytestmark = pytest.mark.e2e
@@ -46,19 +47,8 @@ def create(call: Explain, work: Path) -> Callable[..., int]:
 
 def node(server: str, workflow_id: int, **fields: Any) -> None:
     """Register a runner that is there and does nothing."""
-    values = {"num_cpus": 4, "memory_gb": 8.0, "num_gpus": 0, "num_nodes": 1, **fields}
     with TorcClient(server) as client:
-        client.create(
-            ComputeNodeRecord(
-                workflow_id=workflow_id,
-                hostname="small-host",
-                pid=1,
-                start_time="2026-01-01T00:00:00.000Z",
-                is_active=True,
-                compute_node_type="local",
-                **values,
-            )
-        )
+        register(client, workflow_id, **{"hostname": "small-host", "num_cpus": 4, "memory_gb": 8.0, **fields})
 
 
 CHAIN = (

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import register
 
 from torc_framework.client import TorcClient
 from torc_framework.models.exchange import EndedReport, ExchangeRequest
 from torc_framework.models.plan import Plan, PlannedJob
-from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
+from torc_framework.models.records import WorkflowRecord
 
 pytestmark = pytest.mark.e2e
 
@@ -216,21 +217,8 @@ def test_thousands_of_failures_are_a_few_lines(torc: Any, server: str, tmp_path:
     with TorcClient(server) as client:
         plan = Plan(WorkflowRecord(name="many", user="tester"), jobs=jobs)
         id_ = client.create_from_plan(plan, initialize=True).id
-        node = client.create(
-            ComputeNodeRecord(
-                workflow_id=id_,
-                hostname="h",
-                pid=1,
-                start_time="2026-01-01T00:00:00.000Z",
-                num_cpus=count,
-                memory_gb=1000.0,
-                num_gpus=0,
-                num_nodes=1,
-                compute_node_type="local",
-                is_active=True,
-            )
-        ).id
-        claimed = client.exchange(id_, ExchangeRequest(node or 0, 1, slots=count)).jobs
+        node = register(client, id_, num_cpus=count, memory_gb=1000.0)
+        claimed = client.exchange(id_, ExchangeRequest(node, 1, slots=count)).jobs
         assert len(claimed) == count
         ended = []
         for number, job in enumerate(claimed):
@@ -251,7 +239,7 @@ def test_thousands_of_failures_are_a_few_lines(torc: Any, server: str, tmp_path:
                     observation=seen,
                 )
             )
-        client.exchange(id_, ExchangeRequest(node or 0, 1, ended=ended))
+        client.exchange(id_, ExchangeRequest(node, 1, ended=ended))
     done = torc("why-failed", "--workflow", id_, "--output-dir", tmp_path / "output", "-f", "json", "--url", server)
     report = document(done)
     assert [(group["sign"], group["failed_jobs"]) for group in report["groups"]] == [

@@ -14,11 +14,11 @@ from attrs import frozen
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from programs import BIN, isolated_environment
+from samples import register
 
 from torc_framework.client import TorcClient
 from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import (
-    ComputeNodeRecord,
     JobRecord,
     ResourceRequirementsRecord,
     ResultRecord,
@@ -53,20 +53,7 @@ def make_scene(url: str, folder: Path, **fields: Any) -> Scene:
     )
     stored = client.create_from_plan(plan, initialize=True)
     workflow_id = stored.id
-    node = client.create(
-        ComputeNodeRecord(
-            workflow_id=workflow_id,
-            hostname="h",
-            pid=1,
-            start_time="2026-01-01T00:00:00.000Z",
-            num_cpus=4,
-            memory_gb=8.0,
-            num_gpus=0,
-            num_nodes=1,
-            compute_node_type="local",
-            is_active=False,
-        )
-    )
+    node = register(client, workflow_id, num_cpus=4, memory_gb=8.0, is_active=False)
     jobs = {job.name: job.id or 0 for job in client.find(JobRecord, workflow_id=workflow_id)}
     output = folder / "output"
     (output / "job_stdio").mkdir(parents=True, exist_ok=True)
@@ -84,7 +71,7 @@ def make_scene(url: str, folder: Path, **fields: Any) -> Scene:
             job_id=jobs[name],
             workflow_id=workflow_id,
             run_id=1,
-            compute_node_id=node.id or 0,
+            compute_node_id=node,
             return_code=code,
             exec_time_minutes=0.1,
             completion_time="2026-01-01T00:00:01.000Z",

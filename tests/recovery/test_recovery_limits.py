@@ -3,33 +3,18 @@
 from typing import Any
 
 import pytest
+from samples import node_record
 
 from torc_framework.builtin.recovery import MOST_RECOVERIES, torc_decide_recovery
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict, StopReason
 from torc_framework.models.failures import Failure
-from torc_framework.models.records import ComputeNodeRecord, JobRecord, SlurmSchedulerRecord
+from torc_framework.models.records import JobRecord, SlurmSchedulerRecord
 from torc_framework.models.recovery import Ceiling, FailedJob, RecoveryAction
 from torc_framework.models.sites import HpcProfile, Partition
 from torc_framework.recovery.allocations import AutoSchedule
 from torc_framework.recovery.ceilings import Ceilings
 
 GIB = 1024**3
-
-
-def node(memory_gb: float, time_limit: str | None = None, hostname: str = "here") -> ComputeNodeRecord:
-    """Return a runner."""
-    return ComputeNodeRecord(
-        workflow_id=1,
-        hostname=hostname,
-        pid=1,
-        start_time="",
-        num_cpus=1,
-        memory_gb=memory_gb,
-        num_gpus=0,
-        num_nodes=1,
-        compute_node_type="local",
-        time_limit=time_limit,
-    )
 
 
 def job(scheduler_id: int | None = None) -> JobRecord:
@@ -39,9 +24,15 @@ def job(scheduler_id: int | None = None) -> JobRecord:
 
 def test_a_job_may_ask_for_what_the_largest_runner_offered() -> None:
     """Its walltime limits only if every runner had one."""
-    limited = Ceilings([node(4, "PT1H"), node(8, "PT2H", "there")], [], {}).of(job())
-    assert limited == Ceiling(8 * GIB, 7200, "largest runner")
-    assert Ceilings([node(4, "PT1H"), node(2)], [], {}).of(job()) == Ceiling(4 * GIB, None, "runner on here")
+    limited = Ceilings(
+        [node_record(memory_gb=4, time_limit="PT1H"), node_record(memory_gb=8, time_limit="PT2H", hostname="there")],
+        [],
+        {},
+    ).of(job())
+    assert limited == Ceiling(8 * GIB, 7200, "the largest runner", 4)
+    assert Ceilings([node_record(memory_gb=4, time_limit="PT1H"), node_record(memory_gb=2)], [], {}).of(
+        job()
+    ) == Ceiling(4 * GIB, None, "the runner on h", 4)
     assert Ceilings([], [], {}).of(job()) == Ceiling()
 
 
@@ -53,8 +44,8 @@ def test_a_job_with_a_scheduler_may_ask_for_what_its_partition_has() -> None:
         SlurmSchedulerRecord(id=number, workflow_id=1, account="a", nodes=1, walltime="01:00:00", partition=partition)
         for number, partition in ((1, "short"), (2, "unheard"))
     ]
-    ceilings = Ceilings([node(1)], schedulers, profiles)
-    assert ceilings.of(job(1)) == Ceiling(2 * GIB, 600, "partition short of cluster")
+    ceilings = Ceilings([node_record(memory_gb=1)], schedulers, profiles)
+    assert ceilings.of(job(1)) == Ceiling(2 * GIB, 600, "partition short of cluster", 4)
     assert (ceilings.of(job(2)).memory_bytes, ceilings.of(job(2)).runtime_s) == (None, None)
 
 

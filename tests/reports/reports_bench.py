@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrs import define, evolve
+from samples import register
 
 from torc_framework.client import TorcClient
 from torc_framework.models.exchange import EndedReport, ExchangeRequest, RetryRequest
 from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import (
-    ComputeNodeRecord,
     JobRecord,
     ResourceRequirementsRecord,
     WorkflowRecord,
@@ -35,17 +35,7 @@ class Bench:
 
     def node(self, workflow_id: int, **fields: Any) -> int:
         """Register a runner; return its id."""
-        values = {"hostname": "host1", "compute_node_type": "local", "num_cpus": 1, "memory_gb": 1.0, **fields}
-        record = ComputeNodeRecord(
-            workflow_id=workflow_id,
-            pid=1,
-            start_time="2026-01-01T00:00:00.000Z",
-            num_gpus=0,
-            num_nodes=1,
-            is_active=True,
-            **values,
-        )
-        return self.client.create(record).id or 0
+        return register(self.client, workflow_id, **{"hostname": "host1", **fields})
 
     def end(self, workflow_id: int, node_id: int, **figures: Mapping[str, Any]) -> None:
         """End the present attempts of jobs, by name, with these figures."""

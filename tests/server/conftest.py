@@ -12,6 +12,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from attrs import frozen
 from programs import running_server
+from samples import NODE
 
 
 @frozen
@@ -76,19 +77,7 @@ class Api:
 
     def node(self, workflow_id: int) -> int:
         """Register a runner."""
-        node = {
-            "workflow_id": workflow_id,
-            "hostname": "h",
-            "pid": 1,
-            "start_time": "2026-01-01T00:00:00.000Z",
-            "is_active": True,
-            "num_cpus": 4,
-            "memory_gb": 1,
-            "num_gpus": 0,
-            "num_nodes": 1,
-            "compute_node_type": "local",
-        }
-        return int(self.ok("POST", "/compute_nodes", node)["id"])
+        return int(self.ok("POST", "/compute_nodes", {**NODE, "workflow_id": workflow_id, "num_cpus": 4})["id"])
 
     def exchange(self, workflow_id: int, node: int, **fields: Any) -> Any:
         """Hold an exchange."""

@@ -9,52 +9,14 @@ from typing import Any, Final
 
 import pytest
 from people import Person, password_of, write_users
+from samples import ACTION, RECORDS
 from server_child import ServerChild
 from starlette.routing import Route
 
 from torc_framework.server.app import create_app
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 
-KINDS: Final[dict[str, dict[str, Any]]] = {
-    "jobs": {"name": "n", "command": "true"},
-    "files": {"name": "n", "path": "/p"},
-    "user_data": {"name": "n", "data": 1},
-    "resource_requirements": {"name": "n"},
-    "failure_handlers": {"name": "n", "rules": "[]"},
-    "slurm_schedulers": {"name": "n", "account": "a", "nodes": 1, "walltime": "01:00:00"},
-    "local_schedulers": {"name": "n"},
-    "compute_nodes": {
-        "hostname": "h",
-        "pid": 1,
-        "start_time": "t",
-        "num_cpus": 1,
-        "memory_gb": 1.5,
-        "num_gpus": 0,
-        "num_nodes": 1,
-        "compute_node_type": "local",
-    },
-    "scheduled_compute_nodes": {
-        "scheduler_id": 1,
-        "scheduler_config_id": 2,
-        "scheduler_type": "slurm",
-        "status": "pending",
-    },
-    "results": {
-        "run_id": 1,
-        "compute_node_id": 1,
-        "return_code": 0,
-        "exec_time_minutes": 1,
-        "completion_time": "t",
-        "status": "completed",
-    },
-    "events": {"data": {"category": "c"}},
-}
-ACTION: Final = {
-    "trigger_type": "on_workflow_start",
-    "action_type": "run_commands",
-    "action_config": {"commands": ["x"]},
-}
-RESULT: Final = {**KINDS["results"], "job_id": "{jobs}", "workflow_id": "{workflows}"}
+RESULT: Final = {**RECORDS["results"], "job_id": "{jobs}", "workflow_id": "{workflows}"}
 W: Final = "/workflows/{workflows}"
 
 OWN_WORKFLOW: Final[dict[str, Any]] = {
@@ -113,14 +75,16 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
     "PUT /jobs/{jobs}/manage_status_change/canceled/1": None,
     "POST /bulk_jobs": {"jobs": [{"workflow_id": "{workflows}", "name": "b", "command": "true"}]},
     **{
-        f"POST /{kind}": {**fields, "workflow_id": "{workflows}"} for kind, fields in KINDS.items() if kind != "results"
+        f"POST /{kind}": {**fields, "workflow_id": "{workflows}"}
+        for kind, fields in RECORDS.items()
+        if kind != "results"
     },
     "POST /results": RESULT,
-    **{f"GET /{kind}?workflow_id={{workflows}}": None for kind in KINDS},
-    **{f"DELETE /{kind}?workflow_id={{workflows}}": None for kind in KINDS},
-    **{f"GET /{kind}/{{{kind}}}": None for kind in KINDS},
-    **{f"PUT /{kind}/{{{kind}}}": {} for kind in KINDS},
-    **{f"DELETE /{kind}/{{{kind}}}": None for kind in KINDS},
+    **{f"GET /{kind}?workflow_id={{workflows}}": None for kind in RECORDS},
+    **{f"DELETE /{kind}?workflow_id={{workflows}}": None for kind in RECORDS},
+    **{f"GET /{kind}/{{{kind}}}": None for kind in RECORDS},
+    **{f"PUT /{kind}/{{{kind}}}": {} for kind in RECORDS},
+    **{f"DELETE /{kind}/{{{kind}}}": None for kind in RECORDS},
 }
 """For the owner and the members of a group that the workflow is shared with; the body of a request to each."""
 OWNERS: Final[dict[str, Any]] = {
@@ -192,7 +156,7 @@ class Team:
         workflow_id = alice.ok("POST", "/workflows/from_plan?initialize=true", plan)["id"]
         ids = {"workflows": workflow_id, "group": self._groups["team"]}
         ids["jobs"] = alice.ok("GET", f"/jobs?workflow_id={workflow_id}")["items"][0]["id"]
-        for kind, fields in KINDS.items():
+        for kind, fields in RECORDS.items():
             if kind != "jobs":
                 more = {"job_id": ids["jobs"]} if kind == "results" else {}
                 ids[kind] = alice.ok("POST", f"/{kind}", {"workflow_id": workflow_id, **fields, **more})["id"]
@@ -206,7 +170,7 @@ class Team:
         """Return all that can be seen of a world."""
         root, workflow = self.people["root"], f"/workflows/{ids['workflows']}"
         paths = [workflow, *(f"{workflow}/{name}" for name in ("status", "actions", "remote_workers", "access_groups"))]
-        paths += [f"/{kind}?workflow_id={ids['workflows']}" for kind in KINDS]
+        paths += [f"/{kind}?workflow_id={ids['workflows']}" for kind in RECORDS]
         return [root.ok("GET", path) for path in (*paths, f"/access_groups/{ids['group']}/members", "/access_groups")]
 
 

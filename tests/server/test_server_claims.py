@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from samples import NODE
 
 OFFER = {"num_cpus": 4, "memory_gb": 8, "num_gpus": 0, "num_nodes": 1}
 CLIENTS = 200
@@ -128,15 +129,7 @@ def test_a_node_may_say_nothing_of_being_active(api: Any) -> None:
     """It counts as not active, in lists and totals."""
     workflow_id = api.workflow()
     node = api.node(workflow_id)
-    silent = {
-        "workflow_id": workflow_id,
-        "hostname": "silent",
-        "pid": 1,
-        "start_time": "t",
-        "is_active": None,
-        **OFFER,
-        "compute_node_type": "local",
-    }
+    silent = {**NODE, "workflow_id": workflow_id, "hostname": "silent", "is_active": None}
     silent_id = api.ok("POST", "/compute_nodes", silent)["id"]
     assert "is_active" not in api.ok("GET", f"/compute_nodes/{silent_id}")
     for active, expected in ((True, node), (False, silent_id)):

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from samples import register
 from server_child import ServerChild
 
 from torc_framework.client import TorcClient
 from torc_framework.models.plan import Plan, PlannedJob
-from torc_framework.models.records import ComputeNodeRecord, FileRecord, UserDataRecord, WorkflowRecord
+from torc_framework.models.records import FileRecord, UserDataRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
 
 with warnings.catch_warnings():
@@ -37,20 +38,7 @@ def fill(client: TorcClient) -> None:
         workflow_id = client.create_from_plan(plan, initialize=True).id
         client.create(FileRecord(workflow_id=workflow_id, name="f", path="p"))
         client.create(UserDataRecord(workflow_id=workflow_id, name="u", data={"a": [1]}))
-        client.create(
-            ComputeNodeRecord(
-                workflow_id=workflow_id,
-                hostname="h",
-                pid=1,
-                start_time="t",
-                is_active=True,
-                num_cpus=1,
-                memory_gb=1,
-                num_gpus=0,
-                num_nodes=1,
-                compute_node_type="local",
-            )
-        )
+        register(client, workflow_id)
 
 
 def tame(values: Any, draw: Callable[[Any], Any]) -> None:

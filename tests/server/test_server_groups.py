@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from people import Person, password_of, write_users
+from samples import NODE
 from server_child import ServerChild
 
 NAMES = ("alice", "bob", "eve", "root")
@@ -153,16 +154,6 @@ def test_ids_of_another_workflow_open_nothing(people: dict[str, Person]) -> None
     assert after == before
 
 
-NODE = {
-    "hostname": "h",
-    "pid": 1,
-    "start_time": "t",
-    "num_cpus": 1,
-    "memory_gb": 1,
-    "num_gpus": 0,
-    "num_nodes": 1,
-    "compute_node_type": "local",
-}
 JOB = {"name": "n", "command": "true"}
 
 

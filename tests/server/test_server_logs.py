@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import NODE
 
 from torc_framework.errors import ConfigError
 from torc_framework.server import logs
@@ -144,19 +145,6 @@ def ask(port: int, method: str, path: str, body: Any = None, **headers: str) -> 
 def lines(folder: Path) -> list[dict[str, Any]]:
     """Return the lines of a JSON log."""
     return [json.loads(line) for line in (folder / "logs" / "torc-server.log").read_text().splitlines()]
-
-
-NODE = {
-    "hostname": "h",
-    "pid": 1,
-    "start_time": "t",
-    "is_active": True,
-    "num_cpus": 4,
-    "memory_gb": 1,
-    "num_gpus": 0,
-    "num_nodes": 1,
-    "compute_node_type": "local",
-}
 
 
 def test_the_life_of_a_workflow_is_told(tmp_path: Path, torc_env: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
+from samples import register
 from server_child import ServerChild
 
 from torc_framework.client import TorcClient
@@ -41,28 +42,15 @@ def test_the_numbers_are_those_of_the_work(tmp_path: Path, report_end: Any) -> N
     """Jobs, workflows, transitions, runners and requests are counted."""
     from torc_framework.models.exchange import EndedReport, ExchangeRequest, StartedReport
     from torc_framework.models.plan import Plan, PlannedJob
-    from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
+    from torc_framework.models.records import WorkflowRecord
 
     with ServerChild(tmp_path) as child, TorcClient(child.url) as client:
         jobs = [PlannedJob(name=f"j{n}", command="true") for n in range(3)]
         plan = Plan(workflow=WorkflowRecord(name="w", user="u"), jobs=jobs, dependencies=[(1, 0)])
         workflow_id = client.create_from_plan(plan, initialize=True).id
         client.create(WorkflowRecord(name="other", user="u"))
-        node = client.create(
-            ComputeNodeRecord(
-                workflow_id=workflow_id,
-                hostname="h",
-                pid=1,
-                start_time="t",
-                is_active=True,
-                num_cpus=1,
-                memory_gb=1,
-                num_gpus=0,
-                num_nodes=1,
-                compute_node_type="local",
-            )
-        ).id
-        request = ExchangeRequest(compute_node_id=node or 0, run_id=1, slots=1)
+        node = register(client, workflow_id)
+        request = ExchangeRequest(compute_node_id=node, run_id=1, slots=1)
         (job,) = client.exchange(workflow_id, request).jobs
         request.started, request.slots = [StartedReport(job.id, 1, 1.7e9)], 0
         client.exchange(workflow_id, request)

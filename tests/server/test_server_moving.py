@@ -13,9 +13,7 @@ def test_reinitialize(api: Any) -> None:
     """Tells what ran again and why; a dry run only tells; what is no time is refused."""
     wid = api.planned(2, [[1, 0]])
     first, second = api.ok("GET", f"/workflows/{wid}/job_ids")["job_ids"]
-    node = {"hostname": "h", "pid": 1, "start_time": "2026-01-01T00:00:00Z", "num_cpus": 1, "memory_gb": 1.0}
-    more = {"num_gpus": 0, "num_nodes": 1, "is_active": True, "compute_node_type": "local"}
-    runner = api.ok("POST", "/compute_nodes", {"workflow_id": wid, **node, **more})["id"]
+    runner = api.node(wid)
     result = {"workflow_id": wid, "run_id": 1, "compute_node_id": runner, "return_code": 0, "exec_time_minutes": 0.1}
     ended = {"completion_time": "2026-01-01T00:00:00Z", "status": "completed"}
     for job in (first, second):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from samples import NODE
 
 if sys.version_info >= (3, 14):
     pytest.skip("torc-client does not install on Python 3.14", allow_module_level=True)
@@ -66,16 +67,7 @@ def begin(client: Any, workflow_id: int) -> int:
 
 def node(client: Any, workflow_id: int) -> int:
     model = official.ComputeNodeModel(
-        workflow_id=workflow_id,
-        hostname="h",
-        pid=1,
-        start_time="2026-01-01T00:00:00.000Z",
-        is_active=True,
-        num_cpus=8,
-        memory_gb=16.0,
-        num_gpus=1,
-        num_nodes=1,
-        compute_node_type="local",
+        **{**NODE, "workflow_id": workflow_id, "num_cpus": 8, "memory_gb": 16.0, "num_gpus": 1},
         scheduler={"type": "slurm", "scheduler_id": 5},
     )
     return int(client.create_compute_node(model).id)

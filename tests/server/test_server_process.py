@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import NODE
 
 from torc_framework.store.database import Database
 from torc_framework.store.probe import is_postgres
@@ -77,19 +78,7 @@ def planned(port: int, jobs: int) -> tuple[int, int]:
         "dependencies": [[n, n - 10] for n in range(10, jobs)],
     }
     workflow_id = call(port, "POST", "/workflows/from_plan?initialize=true", plan)["id"]
-    node = {
-        "workflow_id": workflow_id,
-        "hostname": "h",
-        "pid": 1,
-        "start_time": "t",
-        "is_active": True,
-        "num_cpus": 4,
-        "memory_gb": 1,
-        "num_gpus": 0,
-        "num_nodes": 1,
-        "compute_node_type": "local",
-    }
-    return workflow_id, call(port, "POST", "/compute_nodes", node)["id"]
+    return workflow_id, call(port, "POST", "/compute_nodes", {**NODE, "workflow_id": workflow_id})["id"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

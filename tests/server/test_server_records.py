@@ -3,42 +3,8 @@
 from typing import Any
 
 import pytest
+from samples import RECORDS
 
-RECORDS: dict[str, dict[str, Any]] = {
-    "jobs": {"name": "n", "command": "true"},
-    "files": {"name": "n", "path": "/p"},
-    "user_data": {"name": "n", "data": {"a": [1, None, "x"]}},
-    "resource_requirements": {"name": "n", "num_cpus": 2, "memory": "1g", "runtime": "PT1H"},
-    "failure_handlers": {"name": "n", "rules": '[{"match_all_exit_codes": true}]'},
-    "slurm_schedulers": {"name": "n", "account": "a", "nodes": 1, "walltime": "01:00:00"},
-    "local_schedulers": {"name": "n", "num_cpus": 3},
-    "compute_nodes": {
-        "hostname": "h",
-        "pid": 1,
-        "start_time": "t",
-        "num_cpus": 1,
-        "memory_gb": 1.5,
-        "num_gpus": 0,
-        "num_nodes": 1,
-        "compute_node_type": "local",
-        "scheduler": {"type": "slurm", "scheduler_id": 9},
-    },
-    "scheduled_compute_nodes": {
-        "scheduler_id": 1,
-        "scheduler_config_id": 2,
-        "scheduler_type": "slurm",
-        "status": "pending",
-    },
-    "results": {
-        "run_id": 1,
-        "compute_node_id": 1,
-        "return_code": 0,
-        "exec_time_minutes": 1,
-        "completion_time": "t",
-        "status": "completed",
-    },
-    "events": {"data": {"category": "c"}},
-}
 CHANGES: dict[str, dict[str, Any]] = {
     "jobs": {"command": "false"},
     "files": {"path": "/q"},
@@ -71,8 +37,8 @@ FILTERS: list[tuple[str, dict[str, Any], bool]] = [
     ("slurm_schedulers", {"partition": "p"}, False),
     ("local_schedulers", {"num_cpus": 3}, True),
     ("local_schedulers", {"memory": "1g"}, False),
-    ("compute_nodes", {"hostname": "h", "is_active": False, "scheduled_compute_node_id": 9}, True),
-    ("compute_nodes", {"is_active": True}, False),
+    ("compute_nodes", {"hostname": "h", "is_active": True, "scheduled_compute_node_id": 9}, True),
+    ("compute_nodes", {"is_active": False}, False),
     ("scheduled_compute_nodes", {"scheduler_id": 1, "scheduler_config_id": 2, "status": "pending"}, True),
     ("scheduled_compute_nodes", {"status": "active"}, False),
     ("results", {"all_runs": True, "run_id": 1, "return_code": 0, "status": "completed", "compute_node_id": 1}, True),

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 import sqlalchemy as sa
 from postgres_server import PostgresServer
+from samples import NODE
 
 from torc_framework.models.exchange import (
     ClaimedJob,
@@ -75,20 +76,9 @@ class Bench:
 
     def node(self, **fields: Any) -> int:
         """Register a runner; return its id."""
-        values = {
-            "workflow_id": self.workflow_id,
-            "hostname": "host",
-            "pid": 1,
-            "start_time": "2026-01-01T00:00:00.000Z",
-            "is_active": True,
-            "num_cpus": 64,
-            "memory_gb": 1.0,
-            "num_gpus": 0,
-            "num_nodes": 1,
-            "compute_node_type": "local",
-        }
+        values = {**NODE, "workflow_id": self.workflow_id, "num_cpus": 64, **fields}
         with self.database.write() as tx:
-            return int(records.create(tx, COMPUTE_NODES, {**values, **fields})["id"])
+            return int(records.create(tx, COMPUTE_NODES, values)["id"])
 
     def begin(self, **options: Any) -> int:
         """Begin a run; return its number."""

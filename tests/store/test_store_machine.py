@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from samples import NODE
 
 from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, RetryRequest, StartedReport
 from torc_framework.models.plan import Barrier, Plan, PlannedJob
@@ -130,18 +131,7 @@ class StoreMachine(RuleBasedStateMachine):
         plan = Plan(WorkflowRecord(name="w", user="u"), jobs, sorted(pairs), [Barrier(*b) for b in barriers])
         with self.database.write() as tx:
             self.workflow_id = create_plan(tx, plan).id
-            node = {
-                "workflow_id": self.workflow_id,
-                "hostname": "h",
-                "pid": 1,
-                "start_time": "t",
-                "is_active": True,
-                "num_cpus": 9,
-                "memory_gb": 1.0,
-                "num_gpus": 0,
-                "num_nodes": 1,
-                "compute_node_type": "local",
-            }
+            node = {**NODE, "workflow_id": self.workflow_id, "num_cpus": 9}
             self.nodes = [records.create(tx, COMPUTE_NODES, node)["id"] for _ in range(2)]
         self.results: set[tuple[int, int, int]] = set()
         self.holder: dict[int, int] = {}
