@@ -33,7 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "logs": {"errors", "models"},
     "explain": {"client", "errors", "models"},
     "reports": {"client", "errors", "models"},
-    "hpc": {"client", "config", "errors", "graph", "models", "plugins"},
+    "hpc": {"client", "config", "errors", "executors", "graph", "models", "plugins"},
     "runner": {"client", "errors", "executors", "exits", "metrics", "models", "plugins"},
     "recovery": {"client", "errors", "executors", "models", "pending", "plugins", "runner"},
     "pending": {"client", "models", "plugins"},

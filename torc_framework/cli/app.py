@@ -38,6 +38,7 @@ BUILT_IN: Final = {
     "explain": ("torc_framework.cli.explain", "Why jobs do not run, and what to type to change that."),
     "reports": ("torc_framework.cli.reports", "Use of resources, results with logs, summary."),
     "logs": ("torc_framework.cli.logs", "Bundle the logs of a run, and look through them for errors."),
+    "hpc": ("torc_framework.cli.hpc", "Clusters that are known: partitions, and which of them fits."),
     "plot-resources": ("torc_framework.cli.plot_resources", "Plot what jobs used over time."),
     "access-groups": ("torc_framework.cli.access_groups", "Groups of people who share workflows."),
     "plugins": ("torc_framework.cli.plugins", "Installed plugins: who provides what."),

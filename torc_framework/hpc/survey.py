@@ -1,0 +1,61 @@
+"""Asking an installed executor what its cluster is like."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from torc_framework.errors import UserError
+from torc_framework.executors import Allocator, RunnerContext
+from torc_framework.hpc.profiles import host_names, pattern_of
+from torc_framework.models.sites import HpcProfile
+
+if TYPE_CHECKING:
+    from torc_framework.plugins import PluginManager
+
+
+def survey(
+    plugins: "PluginManager", options: Mapping[str, Mapping[str, Any]], executor: str | None = None
+) -> HpcProfile:
+    """Return the profile of the cluster that an executor asks, recognised by this machine's name if by nothing else.
+
+    Args:
+        plugins: Who offers executors.
+        options: Values of options by executor and name.
+        executor: Which one; may be left out if only one can describe its cluster.
+
+    Raises:
+        UserError: it is not known or cannot, or several can and none is named.
+        AllocationError: the cluster does not answer.
+    """
+    chosen = _surveyor(plugins, executor)
+    here = str(Path.cwd())
+    context = RunnerContext(workflow_id=0, run_id=0, output_dir=here, working_dir=here, api_url="")
+    profile = chosen(chosen.Options(**options.get(chosen.name, {})), context).survey()
+    if profile.detect_env_var is None and profile.detect_hostname is None:
+        profile = evolve(profile, detect_hostname=pattern_of(host_names()[-1]))
+    return profile
+
+
+def _surveyor(plugins: "PluginManager", name: str | None) -> type[Allocator]:
+    able = {
+        offered.name: offered
+        for offered in plugins.executors().values()
+        if issubclass(offered, Allocator) and offered.survey is not Allocator.survey
+    }
+    if name is not None:
+        plugins.executor(name)
+        if name not in able:
+            raise UserError(f"executor {name!r} cannot describe a cluster{_those(able)}")
+        return able[name]
+    if len(able) != 1:
+        problem = "several executors can describe a cluster" if able else "no installed executor can describe a cluster"
+        raise UserError(f"{problem}{_those(able)}")
+    return next(iter(able.values()))
+
+
+def _those(able: Mapping[str, object]) -> str:
+    if not able:
+        return "; install a plugin for its batch system, such as torc-slurm"
+    return f"; those that can: {', '.join(f'--executor {name}' for name in sorted(able))}"
