@@ -60,7 +60,7 @@ def workflow(torc: Torc, owned: str, work: Path) -> str:
 
 def test_commands_and_options_are_offered(offered: Offered) -> None:
     """From the commands' own declarations."""
-    assert offered("") == list(BUILT_IN)
+    assert offered("")[: len(BUILT_IN)] == list(BUILT_IN)
     assert offered("workf") == ["workflows"]
     assert {"create", "list", "get", "delete"} <= set(offered("workflows", ""))
     assert {"--url", "--username"} <= set(offered("--u"))

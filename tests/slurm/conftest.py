@@ -1,0 +1,52 @@
+"""The cluster for the tests of this folder: started if it is not there, ended with the tests that started it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from slurm_cluster import MISSING, Cluster, can_be_made, held, is_up, running_cluster, script
+
+_STARTED = "slurm-cluster-started"
+
+
+@pytest.fixture(scope="session")
+def made_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """See that the cluster is up."""
+    if not can_be_made():
+        if os.environ.get("CI") == "true":
+            pytest.fail(MISSING)
+        pytest.skip(MISSING)
+    with held(alone=True):
+        if not is_up():
+            (_common(tmp_path_factory.getbasetemp()) / _STARTED).touch()
+            script("up")
+
+
+def _common(base: Path) -> Path:
+    """Return the folder that all processes of one run of tests have in common."""
+    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the cluster after the last test, if this run of tests started it."""
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        return
+    factory = getattr(session.config, "_tmp_path_factory", None)
+    if factory is not None and (factory.getbasetemp() / _STARTED).exists():
+        with held(alone=True):
+            script("down")
+
+
+@pytest.fixture
+def cluster(made_cluster: None) -> Iterator[Cluster]:
+    """The cluster, shared with others, as a user who has nothing yet."""
+    with held(alone=False), running_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def quiet_cluster(made_cluster: None) -> Iterator[Cluster]:
+    """The cluster for a test that disturbs others, or that others would disturb."""
+    with held(alone=True), running_cluster() as cluster:
+        yield cluster

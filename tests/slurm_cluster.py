@@ -1,0 +1,192 @@
+"""A real Slurm cluster for tests, and the installed program run on it by an unprivileged user.
+
+`tests/slurm/cluster.sh` makes the cluster, all of it on this machine. There is one for all processes
+that run tests: ordinary tests share it, and one that disturbs others (that kills a node, or stops the
+controller) has it alone.
+"""
+
+import fcntl
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from programs import BIN
+
+SCRIPT: Final = Path(__file__).parent / "slurm" / "cluster.sh"
+LOCK: Final = Path("/var/tmp/torc-slurm-tests.lock")
+USER: Final = os.environ.get("SLURM_DEV_USER", "hpcuser")
+MISSING: Final = "the test cluster needs root and Debian 12's packages"
+"""Why there may be no cluster."""
+
+
+class Cluster:
+    """The cluster as one user sees it, with a folder of the user's own."""
+
+    def __init__(self, user: str, bin_folder: Path, folder: Path) -> None:
+        self.user, self.bin, self.folder = user, bin_folder, folder
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The user's environment: no setting of whoever runs the tests."""
+        return {
+            "HOME": str(self.folder / "home"),
+            "USER": self.user,
+            "LOGNAME": self.user,
+            "LANG": "C.UTF-8",
+            "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin",
+        }
+
+    def _command(self, arguments: Sequence[str | Path | int]) -> list[str]:
+        words = [str(argument) for argument in arguments]
+        return words if self.user == "root" else ["/usr/sbin/runuser", "-u", self.user, "--", *words]
+
+    def run(
+        self, *arguments: str | Path | int, env: dict[str, str] | None = None, timeout: float = 300, check: bool = False
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a program as the user, in the user's folder."""
+        done = subprocess.run(
+            self._command(arguments),
+            cwd=self.folder,
+            env={**self.environment, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if check:
+            assert done.returncode == 0, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *arguments: str | Path | int, env: dict[str, str] | None = None) -> "subprocess.Popen[str]":
+        """Begin a program as the user; its output goes to pipes."""
+        return subprocess.Popen(
+            self._command(arguments),
+            cwd=self.folder,
+            env={**self.environment, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def torc(
+        self, *arguments: str | Path | int, env: dict[str, str] | None = None, timeout: float = 300
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run the installed ``torc`` as the user."""
+        return self.run(self.bin / "torc", *arguments, env=env, timeout=timeout)
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the user's."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        give(path, self.user, self.folder)
+        return path
+
+    def slurm(self, *arguments: str, check: bool = True) -> str:
+        """Run a program of Slurm as the user; return what it printed, without the last line end."""
+        return self.run(*arguments, check=check).stdout.rstrip("\n")
+
+    @contextmanager
+    def server(self, *options: str) -> Iterator[str]:
+        """Run a server as the user; yield its base URL."""
+        command = [self.bin / "torc-server", "run", "--host", "127.0.0.1", "--port", "0", "--log-level", "warning"]
+        process = self.start(*command, "--database", self.folder / "torc.db", *options)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            line = process.stdout.readline()
+            assert line.startswith("TORC_SERVER_PORT="), process.stderr.read()
+            yield f"http://127.0.0.1:{int(line.partition('=')[2])}/torc-service/v1"
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+
+
+def give(path: Path, user: str, root: Path) -> None:
+    """Make a file the user's, and the folders between it and ``root``, too."""
+    facts = pwd.getpwnam(user)
+    while path != root:
+        os.chown(path, facts.pw_uid, facts.pw_gid)
+        path = path.parent
+
+
+def script(*arguments: str) -> None:
+    """Run the script that makes the cluster."""
+    done = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, f"cluster.sh {' '.join(arguments)}: {done.stdout}{done.stderr}"
+
+
+def can_be_made() -> bool:
+    """Say whether this machine can have the cluster."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def is_up() -> bool:
+    """Say whether its controller answers."""
+    if shutil.which("scontrol") is None:
+        return False
+    done = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, timeout=60, check=False)
+    return "is UP" in done.stdout
+
+
+@contextmanager
+def held(*, alone: bool) -> Iterator[None]:
+    """Hold the cluster, alone or together with others."""
+    with LOCK.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
+
+
+def bridge() -> Path:
+    """Return a folder of programs that any user may run: this project in Debian's Python.
+
+    The Python that runs the tests may lie where only its owner may go.
+    """
+    site_packages = sysconfig.get_path("purelib")
+    folder = Path(f"/var/tmp/torc-slurm-python-{zlib.crc32(site_packages.encode())}")
+    if not (folder / "bin" / "torc-server").exists():
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", "--clear", folder], check=True)
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        link = folder / "lib" / version / "site-packages" / "project.pth"
+        link.write_text(f"import site; site.addsitedir({site_packages!r})\n", encoding="utf-8")
+        for program in ("torc", "torc-server"):
+            path = folder / "bin" / program
+            text = (BIN / program).read_text(encoding="utf-8").partition("\n")[2]
+            path.write_text(f"#!{folder}/bin/python\n{text}", encoding="utf-8")
+            path.chmod(0o755)
+    return folder / "bin"
+
+
+def chosen_user() -> tuple[str, Path]:
+    """Return who runs the program, and where it is: an unprivileged user, if that one can reach it."""
+    try:
+        programs = bridge()
+    except (OSError, subprocess.CalledProcessError):
+        return "root", BIN
+    command = ["/usr/sbin/runuser", "-u", USER, "--", programs / "torc", "--version"]
+    done = subprocess.run(command, capture_output=True, cwd="/", timeout=120, check=False)
+    return (USER, programs) if done.returncode == 0 else ("root", BIN)
+
+
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """Yield the cluster, as a user who has nothing yet; it must be up."""
+    user, programs = chosen_user()
+    folder = Path(tempfile.mkdtemp(prefix="torc-slurm-", dir="/var/tmp"))
+    try:
+        (folder / "home").mkdir()
+        give(folder / "home", user, folder.parent)
+        yield Cluster(user, programs, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
