@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from attrs import Factory, define, evolve, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from torc_framework.errors import UserError
 from torc_framework.graph import SchedulerGroup, scheduler_groups
@@ -65,14 +65,14 @@ class PlanOptions:
 
     account: str
     executor: str
-    group_by: GroupBy = GroupBy.RESOURCE_REQUIREMENTS
-    walltime_strategy: WalltimeStrategy = WalltimeStrategy.MAX_JOB_RUNTIME
+    group_by: GroupBy = field(default=GroupBy.RESOURCE_REQUIREMENTS, converter=GroupBy)
+    walltime_strategy: WalltimeStrategy = field(default=WalltimeStrategy.MAX_JOB_RUNTIME, converter=WalltimeStrategy)
     walltime_multiplier: float = 1.5
     single_allocation: bool = False
     actions: bool = True
     suffix: str = ""
     partition: str | None = None
-    extras: Mapping[str, Any] = {}
+    extras: Mapping[str, Any] = field(factory=dict)
 
 
 def plan_schedulers(
@@ -289,18 +289,23 @@ class _Planner:
         if self._options.walltime_strategy is WalltimeStrategy.MAX_JOB_RUNTIME:
             comfortable = _whole_minutes(self._options.walltime_multiplier * runtime_s)
             walltime_s = min(longest, max(comfortable, self._reserve.least_walltime_s(runtime_s)))
-        size = _Size(walltime_s, at_once, self._reserve.rounds(walltime_s, runtime_s))
+        size = self._sized(walltime_s, at_once, runtime_s)
         most = request.largest_wave
-        if size.allocations(most) > MANY_ALLOCATIONS and walltime_s < longest:
-            rounds = math.ceil(most / (at_once * MANY_ALLOCATIONS))
-            longer_s = max(walltime_s, min(longest, self._reserve.least_walltime_s(runtime_s, rounds)))
-            longer = _Size(longer_s, at_once, self._reserve.rounds(longer_s, runtime_s))
-            self._made.warnings.append(
-                f"{most} jobs of {request.name} would take {size.allocations(most)} allocations of "
-                f"{walltime_text(walltime_s)}; {longer.allocations(most)} of {walltime_text(longer_s)} are planned."
-            )
-            size = longer
-        return size
+        if size.allocations(most) <= MANY_ALLOCATIONS:
+            return size
+        rounds = math.ceil(most / (at_once * MANY_ALLOCATIONS))
+        longer = self._sized(min(longest, self._reserve.least_walltime_s(runtime_s, rounds)), at_once, runtime_s)
+        if longer.rounds <= size.rounds:
+            return size
+        self._made.warnings.append(
+            f"{most} jobs of {request.name} would take {size.allocations(most)} allocations of "
+            f"{walltime_text(size.walltime_s)}; {longer.allocations(most)} of {walltime_text(longer.walltime_s)} "
+            "are planned."
+        )
+        return longer
+
+    def _sized(self, walltime_s: int, at_once: int, runtime_s: float) -> _Size:
+        return _Size(walltime_s, at_once, self._reserve.rounds(walltime_s, runtime_s))
 
     def _shape(self, request: _Request, allocations: int) -> tuple[int, int]:
         """Return nodes per allocation, and allocations; warn if there are fewer than the jobs take."""

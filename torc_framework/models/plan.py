@@ -110,6 +110,23 @@ class Plan:
     actions: list[PlannedAction] = Factory(list)
 
 
+@define
+class SchedulerPlan:
+    """Requests to a batch system for the jobs of a plan, and when to make them.
+
+    Attributes:
+        schedulers: The requests.
+        bound: For each job of the plan the position of its request; None if none was made for it.
+        actions: ``schedule_nodes`` actions; ``jobs`` are positions in the plan, ``scheduler`` in ``schedulers``.
+        warnings: What is legal and may not be meant.
+    """
+
+    schedulers: list[SlurmSchedulerRecord]
+    bound: list[int | None]
+    actions: list[PlannedAction] = Factory(list)
+    warnings: list[str] = Factory(list)
+
+
 class AddedJob(msgspec.Struct, omit_defaults=True, gc=False):
     """A job that joins a stored workflow; it names the addition's user data by position, all else by id."""
 

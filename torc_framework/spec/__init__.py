@@ -13,37 +13,51 @@ if TYPE_CHECKING:
     from torc_framework.spec.model import WorkflowSpec
     from torc_framework.spec.pipeline import Inspection, LoadedSpec
 
-__all__ = ["Finding", "LoadOptions", "SpecError", "dry_run", "dump_spec", "inspect", "load_plan", "load_spec"]
+__all__ = [
+    "Finding",
+    "LoadOptions",
+    "SpecError",
+    "dry_run",
+    "dump_spec",
+    "inspect",
+    "load_plan",
+    "load_spec",
+    "plan_spec",
+]
 
 _DEFAULT = LoadOptions()
 
 
-def load_plan(path: Path | str, *, options: LoadOptions = _DEFAULT) -> "LoadedSpec":
-    """Return the plan of a workflow file, its warnings and its summary.
+def load_plan(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DEFAULT) -> "LoadedSpec":
+    """Return the plan of a workflow file, or of a spec that no file holds, its warnings and its summary.
 
     Raises:
         SpecError: something is wrong with the file; carries all findings.
     """
     from torc_framework.spec import pipeline
 
-    return pipeline.load_plan(Path(path), options)
+    return pipeline.load_plan(_source(source), options)
 
 
-def inspect(path: Path | str, *, options: LoadOptions = _DEFAULT) -> "Inspection":
-    """Return everything that can be said about a workflow file, right or wrong."""
+def inspect(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DEFAULT) -> "Inspection":
+    """Return everything that can be said about a workflow file, or a spec that no file holds, right or wrong."""
     from torc_framework.spec import pipeline
 
-    return pipeline.inspect(Path(path), options)
+    return pipeline.inspect(_source(source), options)
 
 
-def dry_run(path: Path | str, *, options: LoadOptions = _DEFAULT) -> tuple[dict[str, Any], str]:
-    """Return what a dry run says of a workflow file: as JSON values, and as text for people.
+def _source(source: "Path | str | WorkflowSpec") -> "Path | WorkflowSpec":
+    return Path(source) if isinstance(source, (str, Path)) else source
+
+
+def dry_run(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DEFAULT) -> tuple[dict[str, Any], str]:
+    """Return what a dry run says of a workflow file or a spec: as JSON values, and as text for people.
 
     The values are ``valid``, ``errors``, ``warnings`` and ``summary``.
     """
     from torc_framework.spec.summary import dry_run_text
 
-    seen = inspect(path, options=options)
+    seen = inspect(source, options=options)
     errors = [str(finding) for finding in seen.findings]
     values = {
         "valid": not errors,

@@ -52,13 +52,13 @@ class Inspection:
     summary: Summary = Factory(Summary)
 
 
-def load_plan(path: Path, options: LoadOptions) -> LoadedSpec:
-    """Return the plan of a workflow file.
+def load_plan(source: Path | WorkflowSpec, options: LoadOptions) -> LoadedSpec:
+    """Return the plan of a workflow file, or of a spec that no file holds.
 
     Raises:
         SpecError: something is wrong with it; carries all findings.
     """
-    inspection = inspect(path, options)
+    inspection = inspect(source, options)
     if inspection.plan is None:
         raise SpecError(inspection.findings)
     return LoadedSpec(inspection.plan, inspection.warnings, inspection.summary.as_dict())
@@ -79,11 +79,13 @@ def load_spec(path: Path, options: LoadOptions) -> WorkflowSpec:
         return structure(document.data)
 
 
-def inspect(path: Path, options: LoadOptions) -> Inspection:
-    """Return everything that can be said about a workflow file; never raises `SpecError`."""
+def inspect(source: Path | WorkflowSpec, options: LoadOptions) -> Inspection:
+    """Return everything that can be said about a workflow file, or a spec; never raises `SpecError`."""
+    if isinstance(source, WorkflowSpec):
+        return _inspect_spec(source, options, Problems(), set())
     try:
-        with _reading(path):
-            return _inspect(path, options)
+        with _reading(source):
+            return _inspect(source, options)
     except SpecError as error:
         return Inspection(None, error.findings)
 
@@ -97,12 +99,16 @@ def _inspect(path: Path, options: LoadOptions) -> Inspection:
         raise SpecError(document.placed(problems.findings()))
     if problems:
         data, doubtful = salvage(data, schema, problems.findings())
-    spec = structure(data)
+    inspection = _inspect_spec(structure(data), options, problems, doubtful)
+    inspection.findings = document.placed(inspection.findings)
+    return inspection
+
+
+def _inspect_spec(spec: WorkflowSpec, options: LoadOptions, problems: Problems, doubtful: set[str]) -> Inspection:
     expanded = expand(spec, problems)
     plan = resolve(spec, expanded, options, problems, doubtful)
-    summary = summarize(spec, plan)
-    findings = document.placed(problems.findings())
-    return Inspection(None if findings else plan, findings, problems.warnings, summary)
+    findings = problems.findings()
+    return Inspection(None if findings else plan, findings, problems.warnings, summarize(spec, plan))
 
 
 def _checked(document: Document, schema: Schema) -> Problems:

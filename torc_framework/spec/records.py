@@ -20,7 +20,6 @@ from torc_framework.spec.model import (
     FailureHandlerSpec,
     ResourceMonitorSpec,
     ResourceRequirementsSpec,
-    SlurmSchedulerSpec,
     WorkflowSpec,
 )
 from torc_framework.spec.options import LoadOptions
@@ -72,15 +71,17 @@ def failure_handlers(specs: list[FailureHandlerSpec], schema: Schema) -> list[Fa
     ]
 
 
-def slurm_schedulers(specs: list[SlurmSchedulerSpec], problems: Problems) -> list[SlurmSchedulerRecord]:
-    """Return the records of Slurm schedulers."""
+def slurm_schedulers(workflow: WorkflowSpec, problems: Problems) -> list[SlurmSchedulerRecord]:
+    """Return the records of Slurm schedulers; the workflow's quality of service goes before that of every record."""
+    specs = workflow.slurm_schedulers or []
+    defaults = {name: str(value) for name, value in (workflow.slurm_defaults or {}).items() if name == "qos"}
     for position, spec in enumerate(specs):
         if not _WALLTIME.fullmatch(spec.walltime):
             path = ("slurm_schedulers", position, "walltime")
             problems.add(Finding(repr(spec.walltime), "a time such as 04:00:00 or 1-12:00:00", path=path))
     return [
         SlurmSchedulerRecord(
-            workflow_id=0, **{name: value for name, value in asdict(spec).items() if value is not None}
+            workflow_id=0, **defaults | {name: value for name, value in asdict(spec).items() if value is not None}
         )
         for spec in specs
     ]

@@ -82,7 +82,7 @@ class _Resolver:
             ],
             resource_requirements=records.requirements(spec.resource_requirements or [], problems),
             failure_handlers=records.failure_handlers(spec.failure_handlers or [], rule_schema(self.options)),
-            slurm_schedulers=records.slurm_schedulers(spec.slurm_schedulers or [], problems),
+            slurm_schedulers=records.slurm_schedulers(spec, problems),
         )
         plan.dependencies, plan.barriers = self._dependencies()
         self._check_cycles(plan)
