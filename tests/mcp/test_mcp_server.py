@@ -34,6 +34,7 @@ CHANGING = {
     "cancel_jobs",
     "create_workflow_from_spec",
     "recover_workflow",
+    "resubmit_workflow",
 }
 
 

@@ -29,10 +29,10 @@ def test_a_job_may_ask_for_what_the_largest_runner_offered() -> None:
         [],
         {},
     ).of(job())
-    assert limited == Ceiling(8 * GIB, 7200, "the largest runner", 4)
+    assert limited == Ceiling(8 * GIB, 7200, "the largest runner", 1)
     assert Ceilings([node_record(memory_gb=4, time_limit="PT1H"), node_record(memory_gb=2)], [], {}).of(
         job()
-    ) == Ceiling(4 * GIB, None, "the runner on h", 4)
+    ) == Ceiling(4 * GIB, None, "the runner on h", 1)
     assert Ceilings([], [], {}).of(job()) == Ceiling()
 
 

@@ -3,7 +3,7 @@
 import inspect
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ from torc_framework.errors import PluginError
 from torc_framework.executors import Executor, OptionFacts, options_of
 
 if TYPE_CHECKING:
+    from torc_framework.config import Config
     from torc_framework.plugins import PluginManager
 
 
@@ -95,11 +96,18 @@ def kinds_of(options: type[Any]) -> dict[str, type[Any]]:
 
 def executor_options(session: Session, plugins: "PluginManager", chosen: str) -> dict[str, dict[str, Any]]:
     """Return the values set for each executor's options: by flag for the chosen one, else environment and files."""
+    return configured_executors(session.config, plugins, chosen, session.executor_options)
+
+
+def configured_executors(
+    config: "Config", plugins: "PluginManager", chosen: str = "", given: Mapping[str, Any] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return what is set for each executor's options; those that are ``given`` for the chosen one win."""
     values: dict[str, dict[str, Any]] = {}
     for name, executor in plugins.executors().items():
-        found = session.config.plugin_options("executor", name, kinds_of(executor.Options))
+        found = config.plugin_options("executor", name, kinds_of(executor.Options))
         if name == chosen:
-            found.update(session.executor_options)
+            found.update(given or {})
             executor.Options(**found)  # a value that its class refuses is said before anything is created
         if found:
             values[name] = found

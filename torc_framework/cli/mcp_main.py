@@ -49,6 +49,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _desk(arguments: argparse.Namespace) -> "Desk":
+    from torc_framework.cli.executor_flags import configured_executors
+    from torc_framework.cli.policy_flags import configured_policies
     from torc_framework.cli.session import current_user
     from torc_framework.client import make_api
     from torc_framework.config import Config
@@ -57,7 +59,8 @@ def _desk(arguments: argparse.Namespace) -> "Desk":
 
     if not 0 <= arguments.min_confidence <= 1:
         raise UserError(f"--min-confidence is {arguments.min_confidence:g}; expected 0 to 1")
-    config = Config.load().client
+    whole = Config.load()
+    config = whole.client
     url = arguments.url or config.api_url
     if not url:
         raise UserError("which server? give --url, or set TORC_API_URL")
@@ -69,6 +72,8 @@ def _desk(arguments: argparse.Namespace) -> "Desk":
         user=config.username or current_user(),
         workflow_id=arguments.workflow_id,
         min_confidence=arguments.min_confidence,
+        executor_options=lambda plugins: configured_executors(whole, plugins),
+        policy_options=lambda plugins: configured_policies(whole, plugins, {}),
     )
 
 

@@ -139,6 +139,7 @@ def classify(
     agent, which is started here and sees the ends of the jobs' logs, without the secrets in them.
     """
     from torc_framework.pending import classify_pending
+    from torc_framework.recovery.ceilings import Ceilings
 
     session = session_of(ctx)
     ai = session.config.client.ai
@@ -151,6 +152,7 @@ def classify(
         ai_agent=ai_agent,
         min_confidence=ai.min_confidence if min_confidence is None else min_confidence,
         settings=ai_settings(session),
+        ceiling_of=Ceilings.of_workflow(session.client, workflow_id, session.plugins().hpc_profiles()).of,
         job_ids=[each.failure.job_id for each in _picked(session, workflow_id, jobs, folder)] if jobs else None,
         dry_run=dry_run,
     )

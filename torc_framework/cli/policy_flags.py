@@ -1,8 +1,8 @@
 """Flags of recovery policies on ``torc recover`` and ``torc watch``: made from the options that plugins offer."""
 
 import inspect
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,10 @@ from torc_framework.cli.app import Command, options_of_function
 from torc_framework.cli.executor_flags import kinds_of, scalar_type
 from torc_framework.cli.session import Session
 from torc_framework.executors import OptionFacts, options_of
+
+if TYPE_CHECKING:
+    from torc_framework.config import Config
+    from torc_framework.plugins import PluginManager
 
 
 class PolicyCommand(Command):
@@ -43,11 +47,16 @@ def policy_options(session: Session) -> dict[str, Any]:
     Raises:
         UserError: a policy refuses a value, or one that is configured means nothing.
     """
+    return configured_policies(session.config, session.plugins(), session.policy_options)
+
+
+def configured_policies(config: "Config", plugins: "PluginManager", given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is set for the policies' options; those that are ``given`` win."""
     values: dict[str, Any] = {}
-    for plugin, options in session.plugins().recovery_options().items():
+    for plugin, options in plugins.recovery_options().items():
         kinds = kinds_of(options)
-        found = session.config.plugin_options("recovery", plugin, kinds)
-        found |= {name: value for name, value in session.policy_options.items() if name in kinds}
+        found = config.plugin_options("recovery", plugin, kinds)
+        found |= {name: value for name, value in given.items() if name in kinds}
         options(**found)
         values = found | values  # of two options with one name the first policy's counts
     return values

@@ -117,6 +117,7 @@ def judge_of(
         return None
     from torc_framework.cli.pending import ai_settings
     from torc_framework.pending import classify_pending
+    from torc_framework.recovery.ceilings import Ceilings
 
     ai = session.config.client.ai
 
@@ -129,6 +130,7 @@ def judge_of(
             ai_agent=ai_agent or ai.agent,
             min_confidence=ai.min_confidence,
             settings=ai_settings(session),
+            ceiling_of=Ceilings.of_workflow(session.client, workflow_id, session.plugins().hpc_profiles()).of,
             dry_run=dry_run,
         )
 

@@ -1,10 +1,12 @@
 """Tools that change something; a server that is read-only does not have them."""
 
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from attrs import frozen
 from pydantic import BaseModel, ConfigDict, Field
 
 from torc_framework import spec
@@ -12,12 +14,23 @@ from torc_framework.errors import UserError
 from torc_framework.mcp.desk import Desk
 from torc_framework.mcp.reading import JobId, WorkflowId, plain, refuse
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord
+from torc_framework.models.resources import parse_duration, parse_memory
 from torc_framework.models.statuses import LIVE, UNBLOCKING, JobStatus
 from torc_framework.models.verdicts import REQUESTS, JudgeKind, Verdict, VerdictOrder
 
 DryRun = Annotated[bool, Field(description="Only tell what would be done; nothing is changed.")]
 _Reason = Annotated[str, Field(min_length=1, max_length=2000)]
 _DEFAULT = "default"
+
+
+@frozen
+class _Request:
+    """What a job is to ask for; None keeps what it asks for."""
+
+    job_id: int
+    memory: str | None = None
+    runtime: str | None = None
+    num_cpus: int | None = None
 
 
 class FailureClassification(BaseModel):
@@ -27,7 +40,7 @@ class FailureClassification(BaseModel):
 
     job_id: int
     action: Literal["retry", "fail"] = Field(description="retry: another attempt; fail: dependents are canceled.")
-    reason: _Reason = Field(description="Why, in one sentence.")
+    reason: _Reason = Field("the assistant gave no reason", description="Why, in one sentence.")
     confidence: float | None = Field(None, ge=0, le=1, description="How sure you are, 0 to 1.")
     evidence: list[str] = Field(default_factory=list, max_length=20, description="Lines of the log it rests on.")
     memory: str | None = Field(None, description="With retry: new memory, such as 16g.")
@@ -53,7 +66,8 @@ class Changing:
     ) -> dict[str, Any]:
         """Retry or fail jobs that wait for a verdict: all of them, or none if one cannot be judged so.
 
-        Requests that a retry changes are that job's alone. Each verdict is kept with its reason.
+        Requests that a retry changes are that job's alone, and may not be more than there is. Each verdict is kept with
+        its reason.
         """
         workflow = self._desk.workflow(workflow_id)
         refuse(
@@ -63,6 +77,7 @@ class Changing:
         least = self._desk.min_confidence
         sure = [each for each in classifications if (each.confidence if each.confidence is not None else 0.0) >= least]
         left = [each.job_id for each in classifications if each not in sure]
+        self._refuse_what_is_not_there(workflow_id, sure)
         verdicts = [Verdict(**each.model_dump()) for each in sure]
         order = VerdictOrder(verdicts, self.judge, JudgeKind.AGENT, dry_run=dry_run)
         receipt = (
@@ -70,6 +85,33 @@ class Changing:
         )
         note = f"less sure than {least:g}: left to a person" if left else None
         return {"workflow_id": workflow_id, **receipt, "left_job_ids": left, "note": note}
+
+    def _refuse_what_is_not_there(self, workflow_id: int, given: list[FailureClassification]) -> None:
+        """Raise `UserError` if a retry asks for more than a node has on which the job could run."""
+        wanted = [each for each in given if each.action == "retry" and (each.memory or each.runtime or each.num_cpus)]
+        requests = [_Request(each.job_id, each.memory, each.runtime, each.num_cpus) for each in wanted]
+        objections = [
+            f"job {each.job_id} would ask for more than there is: {objection}"
+            for each, objection in zip(requests, self._objections(workflow_id, requests), strict=True)
+            if objection
+        ]
+        refuse(objections, "; ".join(objections))
+
+    def _objections(self, workflow_id: int, wanted: Sequence[_Request]) -> list[str | None]:
+        """Return for each request what of it is more than there is."""
+        from torc_framework.recovery.ceilings import Ceilings
+
+        if not wanted:
+            return []
+        ceilings = Ceilings.of_workflow(self._desk.client, workflow_id, self._desk.plugins.hpc_profiles())
+        return [
+            ceilings.of(self._desk.job(each.job_id)).objection(
+                memory_bytes=None if each.memory is None else parse_memory(each.memory),
+                runtime_s=None if each.runtime is None else parse_duration(each.runtime),
+                num_cpus=each.num_cpus,
+            )
+            for each in wanted
+        ]
 
     def update_job_resources(
         self,
@@ -96,8 +138,10 @@ class Changing:
             ResourceRequirementsRecord(workflow_id=job.workflow_id, name=f"{old.name}_j{job_id}", **values)
         )
         client.update(JobRecord, job_id, {"resource_requirements_id": new.id})
+        (objection,) = self._objections(job.workflow_id, [_Request(job_id, memory, runtime, num_cpus)])
+        note = objection and f"this is more than there has been so far: {objection}"
         before = {name: getattr(old, name) for name in values}
-        return {"job_id": job_id, "resource_requirements_id": new.id, "before": before, "after": values}
+        return {"job_id": job_id, "resource_requirements_id": new.id, "before": before, "after": values, "note": note}
 
     def restart_jobs(self, workflow_id: WorkflowId, dry_run: DryRun) -> dict[str, Any]:
         """Make the failed, canceled and terminated jobs of a workflow ready to run again, with all that hangs on them.
@@ -116,6 +160,33 @@ class Changing:
         reset = client.reset_job_status(workflow_id, failed_only=True)
         run = client.reinitialize(workflow_id, {})
         return {"workflow_id": workflow_id, "dry_run": False, "reset_jobs": reset, "run_id": run.run_id}
+
+    def resubmit_workflow(self, workflow_id: WorkflowId, dry_run: DryRun) -> dict[str, Any]:
+        """Ask batch systems for nodes again, as many as the ready jobs of a workflow can use.
+
+        It is done by the schedulers that the workflow has used before, at most as often as then; each allocation starts
+        a runner.
+        """
+        from torc_framework.recovery.allocations import Submitter
+
+        self._desk.workflow(workflow_id)
+        desk, client, told = self._desk, self._desk.client, list[str]()
+        submitter = Submitter(client, desk.plugins, workflow_id, desk.executor_options, desk.output_dir, told.append)
+        refuse(
+            not submitter.has_schedulers(),
+            f"workflow {workflow_id} never asked a batch system for nodes: 'torc run {workflow_id}' runs it on this "
+            "machine",
+        )
+        ready = client.job_counts(workflow_id).counts.get(JobStatus.READY.label, 0)
+        refuse(not ready, f"no job of workflow {workflow_id} is ready: recover_workflow or restart_jobs make them so")
+        count = 0 if dry_run else submitter.submit()
+        return {
+            "workflow_id": workflow_id,
+            "dry_run": dry_run,
+            "ready_jobs": ready,
+            "submitted": count,
+            "messages": told,
+        }
 
     def cancel_jobs(
         self,
@@ -189,9 +260,13 @@ class Changing:
         from torc_framework.recovery.recover import RecoveryOptions, Rescuer
 
         self._desk.workflow(workflow_id)
-        options = RecoveryOptions(memory_multiplier, runtime_multiplier, retry_unknown, None, self._desk.output_dir)
-        told: list[str] = []
-        rescuer = Rescuer(self._desk.client, self._desk.plugins, workflow_id, options, told.append)
+        desk, told = self._desk, list[str]()
+        options = RecoveryOptions(
+            memory_multiplier, runtime_multiplier, retry_unknown, None, desk.output_dir, desk.policy_options
+        )
+        rescuer = Rescuer(
+            desk.client, desk.plugins, workflow_id, options, told.append, executor_options=desk.executor_options
+        )
         found = rescuer.recover(dry_run=dry_run)
         return {
             **found.as_dict(),

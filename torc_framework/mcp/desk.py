@@ -27,6 +27,8 @@ class Desk:
         user: Owner of workflows that are created.
         workflow_id: The only workflow that may be looked at or changed; None for all.
         min_confidence: Verdicts that are less sure, or do not say how sure they are, leave a job waiting.
+        executor_options: Returns what is configured of executors' options, by executor.
+        policy_options: Returns what is configured of recovery policies' options.
     """
 
     def __init__(
@@ -38,16 +40,29 @@ class Desk:
         user: str = "",
         workflow_id: int | None = None,
         min_confidence: float = 0.0,
+        executor_options: "Callable[[PluginManager], Mapping[str, Mapping[str, Any]]]" = lambda _: {},
+        policy_options: "Callable[[PluginManager], Mapping[str, Any]]" = lambda _: {},
     ) -> None:
         self.client, self._load_plugins = client, plugins
         self.output_dir, self.user = output_dir.absolute(), user
         self.only, self.min_confidence = workflow_id, min_confidence
+        self._executor_options, self._policy_options = executor_options, policy_options
         self._secrets = secret_values()
 
     @cached_property
     def plugins(self) -> "PluginManager":
         """The plugins."""
         return self._load_plugins()
+
+    @cached_property
+    def executor_options(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is configured of executors' options, by executor."""
+        return self._executor_options(self.plugins)
+
+    @cached_property
+    def policy_options(self) -> Mapping[str, Any]:
+        """What is configured of recovery policies' options."""
+        return self._policy_options(self.plugins)
 
     def workflow(self, workflow_id: int) -> WorkflowRecord:
         """Return a workflow that may be looked at.

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import Factory, define, field, frozen
 
 from torc_framework.models.failures import Failure
+from torc_framework.models.resources import format_duration, format_memory
 
 
 class RecoveryAction(StrEnum):
@@ -34,11 +35,29 @@ class Ceiling:
         memory_bytes: Memory of a node; None if that is not known.
         runtime_s: Longest run time, seconds; None if nothing limits it.
         origin: Who says so, for people: ``this machine``, ``partition short of kestrel``.
+        num_cpus: CPU cores of a node; None if that is not known.
     """
 
     memory_bytes: int | None = None
     runtime_s: int | None = None
     origin: str = "this machine"
+    num_cpus: int | None = None
+
+    def objection(
+        self, *, memory_bytes: int | None = None, runtime_s: int | None = None, num_cpus: int | None = None
+    ) -> str | None:
+        """Return what of a request is more than there is, as a clause; None if it fits."""
+        amounts = (
+            ("memory", memory_bytes, self.memory_bytes, format_memory),
+            ("run time", runtime_s, self.runtime_s, format_duration),
+            ("CPU cores", num_cpus, self.num_cpus, str),
+        )
+        found = [
+            f"{what} {shown(wanted)}, where {self.origin} gives {shown(most)}"
+            for what, wanted, most, shown in amounts
+            if wanted is not None and most is not None and wanted > most
+        ]
+        return "; ".join(found) or None
 
 
 @frozen

@@ -1,14 +1,15 @@
 """Asking plugins about the jobs that wait for a verdict, and having their verdicts carried out."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from attrs import define, frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.models.recovery import PendingContext, PendingVerdict, RecoveryAction
+from torc_framework.models.records import JobRecord
+from torc_framework.models.recovery import Ceiling, PendingContext, PendingVerdict, RecoveryAction
 from torc_framework.models.resources import format_duration, format_memory
 from torc_framework.models.verdicts import JudgeKind, Verdict, VerdictOrder, VerdictRecord
 from torc_framework.pending.waiting import WaitingJob, waiting_jobs
@@ -61,6 +62,7 @@ def classify_pending(
     ai_agent: str | None = None,
     min_confidence: float = MIN_CONFIDENCE,
     settings: Mapping[str, Any] | None = None,
+    ceiling_of: Callable[[JobRecord], Ceiling] = lambda _: Ceiling(),
     job_ids: Collection[int] | None = None,
     dry_run: bool = False,
 ) -> Classified:
@@ -71,6 +73,7 @@ def classify_pending(
         ai_agent: Name of an agent that a plugin may ask about what its own rules leave open; None for none.
         min_confidence: Verdicts that are less sure leave the job waiting.
         settings: Further options for the plugins.
+        ceiling_of: Returns the most that a job may ask for; a verdict that wants more leaves it waiting.
         job_ids: Only these jobs.
         dry_run: Only find out what would be done.
     """
@@ -89,7 +92,7 @@ def classify_pending(
     orders: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for each in waiting:
         verdict = verdicts.get(each.failure.job_id)
-        if reason := _why_left(verdict, min_confidence):
+        if reason := _why_left(verdict, min_confidence, ceiling_of(each.job)):
             done.left.append(Left(each.failure.job_id, each.job.name, reason, verdict))
         elif verdict is not None:
             orders[verdict.judge, verdict.judge_kind].append(_order(each, verdict))
@@ -103,7 +106,7 @@ def classify_pending(
     return done
 
 
-def _why_left(verdict: PendingVerdict | None, min_confidence: float) -> str | None:
+def _why_left(verdict: PendingVerdict | None, min_confidence: float, ceiling: Ceiling) -> str | None:
     """Return why a job goes on waiting; None if the verdict decides."""
     if verdict is None:
         return "no plugin had an opinion"
@@ -112,6 +115,9 @@ def _why_left(verdict: PendingVerdict | None, min_confidence: float) -> str | No
     if not verdict.confidence >= min_confidence:
         sure = f"{verdict.confidence:.2f} sure, {min_confidence:.2f} is asked for"
         return f"{verdict.judge} would {verdict.action} it ({sure}): {verdict.reason}"
+    amounts = {"memory_bytes": verdict.memory_bytes, "runtime_s": verdict.runtime_s, "num_cpus": verdict.num_cpus}
+    if verdict.action is RecoveryAction.RETRY and (objection := ceiling.objection(**amounts)):
+        return f"{verdict.judge} would retry it with more than there is: {objection}"
     return None
 
 

@@ -55,6 +55,7 @@ class Ceilings:
             max(partition.memory_mb for _, partition in offered) * _MIB,
             max(partition.max_walltime_secs for _, partition in offered),
             f"partition {scheduler.partition} of {' or '.join(name for name, _ in offered)}",
+            max(partition.cpus_per_node for _, partition in offered),
         )
 
 
@@ -67,5 +68,6 @@ def _of_runners(nodes: list[ComputeNodeRecord]) -> Ceiling:
     return Ceiling(
         int(max(node.memory_gb for node in nodes) * _GIB),
         max(known) if len(known) == len(limits) else None,
-        f"runner on {hosts[0]}" if len(hosts) == 1 else "largest runner",
+        f"the runner on {hosts[0]}" if len(hosts) == 1 else "the largest runner",
+        max(node.num_cpus for node in nodes),
     )
