@@ -114,6 +114,55 @@ def test_the_scheduler_outweighs_the_exit(seen: ExitObservation, expected: str, 
     assert (verdict.exit_class, exit_return_code(seen, verdict)) == (expected, code)
 
 
+SHARED = {"shared_oom_kills": 1, "shared_attempts": 1}
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected", "confidence", "code"),
+    [
+        ({"signal": 9, "oom_kills": 1}, "oom", 1.0, 99),
+        ({"exit_code": 137, "oom_kills": 2}, "oom", 1.0, 99),
+        ({"exit_code": 5, "oom_kills": 1}, "oom", 0.9, 99),
+        ({"signal": 15, "oom_kills": 1}, "oom", 0.8, 99),
+        ({"exit_code": 0, "oom_kills": 1}, "success", 1.0, 0),
+        ({"exit_code": 0, "oom_kills": 1, "missing_outputs": ("a",)}, "output_missing", 1.0, 1),
+        ({"signal": 9, "oom_kills": 0}, "signaled", 1.0, 137),
+        ({"exit_code": 137, "oom_kills": 0}, "user_error", 1.0, 137),
+        ({"signal": 9, "oom_kills": 1, "stop_reason": StopReason.RUNTIME_LIMIT}, "timeout", 1.0, 152),
+        ({"signal": 9, "oom_kills": 1, "stop_reason": StopReason.CANCELED}, "canceled", 1.0, 143),
+        ({"signal": 9, "raw": SHARED}, "oom", 0.8, 137),
+        ({"exit_code": 137, "raw": SHARED | {"shared_attempts": 3}}, "oom", 0.6, 137),
+        ({"exit_code": 5, "raw": SHARED}, "user_error", 1.0, 5),
+        ({"signal": 11, "raw": SHARED}, "signaled", 1.0, 139),
+        ({"signal": 9, "raw": {"shared_oom_kills": "many"}}, "signaled", 1.0, 137),
+    ],
+)
+def test_the_kernels_count_of_kills(seen: dict[str, Any], expected: str, confidence: float, code: int) -> None:
+    """It outweighs the exit, but neither success nor whoever of ours stopped the attempt."""
+    observation = ExitObservation("local", **seen)
+    verdict = classify_exit(observation)
+    assert (verdict.exit_class, verdict.confidence) == (expected, confidence)
+    assert exit_return_code(observation, verdict, oom_exit_code=99) == code
+
+
+@pytest.mark.parametrize(
+    ("limit", "peak", "expected"),
+    [
+        (None, None, "the kernel killed 2 processes of it for lack of memory"),
+        (100 << 20, 100 << 20, "the kernel killed 2 processes of it at the 100m of memory it asked for"),
+        (
+            100 << 20,
+            20 << 20,
+            "the kernel killed 2 processes of it for lack of memory, though its peak of 20m was below the 100m it "
+            "asked for: the machine had no more",
+        ),
+    ],
+)
+def test_whose_memory_was_short_is_told(limit: int | None, peak: int | None, expected: str) -> None:
+    seen = ExitObservation("local", signal=9, oom_kills=2, memory_limit_bytes=limit, peak_memory_bytes=peak)
+    assert classify_exit(seen).reason == expected
+
+
 rules = st.fixed_dictionaries(
     {},
     optional={

@@ -164,6 +164,11 @@ def test_kernel_and_samples_are_joined(seen: dict[str, Any], usage: Usage | None
         assert result.observation.raw["cgroup_peak_memory_bytes"] == 300
 
 
+def test_the_kernels_last_word_on_a_group_outweighs_a_sample_of_it() -> None:
+    seen = ExitObservation("x", raw={"cgroup_peak_memory_bytes": 301})
+    assert measured(seen, USAGE).observation.raw["cgroup_peak_memory_bytes"] == 301
+
+
 def test_gpu_memory_by_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cards are added up; one that does not answer is left out."""
 

@@ -92,6 +92,7 @@ def observe(seen: Facts, policy: Facts, executor: str) -> ExitObservation:
         scheduler_reason=seen.text("scheduler_reason"),
         peak_memory_bytes=peak,
         memory_limit_bytes=limit,
+        oom_kills=seen.integer("oom_kills", "cgroup_oom_kills"),
     )
 
 

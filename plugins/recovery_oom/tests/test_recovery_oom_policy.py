@@ -32,6 +32,7 @@ def failed(
     runtime_min: float = 60,
     exit_class: ExitClass = ExitClass.USER_ERROR,
     stop: StopReason | None = None,
+    oom_kills: int | None = None,
     **more: Any,
 ) -> FailedJob:
     """Return a failed job; GiB and minutes."""
@@ -43,6 +44,7 @@ def failed(
         ended_at=1000.0 + ran_min * MINUTE,
         peak_memory_bytes=peak,
         stop_reason=stop,
+        oom_kills=oom_kills,
     )
     failure = Failure(1, 107, "train", 1, code, seen, ExitVerdict(exit_class, "as it was"))
     return FailedJob(failure, int(memory_gib * GIB), int(runtime_min * MINUTE), 1, **more)
@@ -61,6 +63,17 @@ READINGS: list[tuple[str, FailedJob, tuple[str, ...]]] = [
     ("the ending says time", failed(1, exit_class=ExitClass.TIMEOUT), ("timeout",)),
     ("memory and time", failed(137, 5, 59), ("oom", "timeout")),
     ("a bug", failed(1), ()),
+    (
+        "the kernel killed, whatever came of it",
+        failed(5, 4, exit_class=ExitClass.OUTPUT_MISSING, oom_kills=2),
+        ("oom",),
+    ),
+    (
+        "the kernel killed before the time was over",
+        failed(stop=StopReason.RUNTIME_LIMIT, oom_kills=1),
+        ("oom", "timeout"),
+    ),
+    ("137 and the kernel knows of no lack", failed(137, 4.1, ran_min=20, oom_kills=0), ()),
     ("stopped for its run time", failed(0, stop=StopReason.RUNTIME_LIMIT), ("timeout",)),
     ("stopped with its runner", failed(152, stop=StopReason.SHUTDOWN, exit_class=ExitClass.TIMEOUT), ()),
     ("canceled", failed(137, 9, 59, stop=StopReason.CANCELED), ()),

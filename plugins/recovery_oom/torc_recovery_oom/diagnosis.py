@@ -1,7 +1,8 @@
 """What a failed attempt lacked, and the evidence for it.
 
 The strongest evidence is the name of the ending, which rests on who stopped the attempt or on the batch system's
-word. Weaker, for attempts of which only a code and figures are known: use beyond the request, and the code.
+word, and the kernel's count of those whom it killed for lack of memory. Weaker, for attempts of which only a code and
+figures are known: use beyond the request, and the code.
 """
 
 from typing import Final
@@ -21,7 +22,9 @@ def lacked_memory(job: FailedJob) -> tuple[str, ...]:
     failure = job.failure
     if failure.verdict.exit_class is ExitClass.OOM:
         return (f"exit_class=oom: {failure.verdict.reason}",)
-    peak = failure.observation.peak_memory_bytes
+    peak, kills = failure.observation.peak_memory_bytes, failure.observation.oom_kills
+    if kills is not None:  # the kernel held it to its memory and knows
+        return (f"oom_kills={kills}: the kernel killed for lack of memory while it ran",) if kills else ()
     if job.has_own_request and peak is not None and peak > job.memory_bytes:
         return (f"memory_exceeded: peak {format_memory(peak)} of {format_memory(job.memory_bytes)}",)
     seconds = failure.observation.runtime_s

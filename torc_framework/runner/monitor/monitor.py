@@ -169,7 +169,7 @@ def measured(seen: ExitObservation, usage: Usage | None) -> Measured:
             "samples": usage.samples,
             "peak_processes": usage.peak_processes,
             "peak_gpu_memory_bytes": usage.peak_gpu_memory_bytes,
-            "cgroup_peak_memory_bytes": usage.cgroup_peak_memory_bytes,
+            "cgroup_peak_memory_bytes": seen.raw.get("cgroup_peak_memory_bytes", usage.cgroup_peak_memory_bytes),
         }
         seen = evolve(
             seen,
