@@ -3,6 +3,7 @@
 import json
 import shlex
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from programs import BIN
 from samples import register
 
 from torc_framework.client import TorcClient
-from torc_framework.models.records import ScheduledComputeNodeRecord
+from torc_framework.models.exchange import EndedReport, ExchangeRequest, RetryRequest
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
 
 Explain = Callable[..., Any]
 pytestmark = pytest.mark.e2e
@@ -113,6 +115,61 @@ def test_walltime_and_schedulers(call: Explain, create: Callable[..., int], serv
     bound = create("name: a, command: 'true', scheduler: s", more=scheduler)
     node(server, bound)
     assert call("explain", bound, "--job", "a")["reason"] == "scheduler_mismatch"
+
+
+def test_a_retry_that_waits(call: Explain, create: Callable[..., int], server: str) -> None:
+    """Until when is said of the job; that there is no runner comes first, and a delay that is over counts no more."""
+    handler = "failure_handlers:\n  - {name: later, rules: [{exit_codes: [3], max_retries: 2, delay_seconds: 3600}]}"
+    wid = create("name: a, command: 'exit 3', failure_handler: later", more=handler)
+    with TorcClient(server) as client:
+        node_id = register(client, wid)
+        (job,) = client.exchange(wid, ExchangeRequest(node_id, 1, slots=1)).jobs
+        now = time.time()
+        ended = EndedReport(job.id, 1, "failed", 3, 1.0, now, exit_code=3, retry=RetryRequest(2, delay_s=3600.0))
+        client.exchange(wid, ExchangeRequest(node_id, 1, ended=[ended]))
+        found = call("explain", wid, "--job", "a")
+        assert (found["status"], found["reason"], found["is_problem"]) == ("ready", "delayed", False)
+        assert found["text"].endswith(f"(until {client.get(JobRecord, job.id).not_before})")
+        client.update(ComputeNodeRecord, node_id, {"is_active": False})
+    assert call("explain", wid, "--job", "a")["reason"] == "no_runner"
+
+
+def test_an_executor_that_is_not_there(call: Explain, create: Callable[..., int], server: str) -> None:
+    """A job's own executor must be one of a plugin here, or of a runner."""
+    wid = create("name: a, command: 'true', executor: moon", "name: b, command: 'true', executor: local")
+    assert call("explain", wid, "--job", "b")["reason"] == "no_runner"
+    node(server, wid)
+    found = call("explain", wid)
+    assert [(group["cause"], group["is_problem"]) for group in found["groups"]] == [
+        ("unknown_executor", True),
+        ("waits_turn", False),
+    ]
+    assert "'moon'" in found["groups"][0]["text"]
+    node(server, wid, scheduler={"type": "moon"})
+    assert call("explain", wid, "--job", "a")["reason"] == "waits_turn"
+
+
+def test_a_runner_that_was_killed(
+    call: Explain, create: Callable[..., int], torc_env: dict[str, str], work: Path, server: str
+) -> None:
+    """It is not taken for one that is there, whatever its record says; what it held needs another."""
+    wid = create("name: a, command: 'touch began; until test -e go; do sleep 0.05; done'", CHAIN[1])
+    runner = subprocess.Popen(
+        [str(BIN / "torc"), "run", str(wid)],
+        cwd=work,
+        env={**torc_env, "TORC_API_URL": server},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        while not call("jobs", "list", wid, "--status", "running")["jobs"]:
+            assert runner.poll() is None
+        runner.kill()
+        runner.wait(60)
+        node(server, wid)
+        found = call("explain", wid)
+        assert (found["active_runners"], found["groups"][0]["cause"]) == (1, "runner_gone")
+    finally:
+        (work / "go").touch()
 
 
 def test_queued_allocations(call: Explain, create: Callable[..., int], server: str) -> None:

@@ -1,6 +1,6 @@
 """``torc explain``: why a job does not run, or why the jobs of a workflow do not."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +9,10 @@ from torc_framework.cli.common import session_of
 from torc_framework.cli.output import print_json
 from torc_framework.errors import ApiError, UserError, suggestion
 from torc_framework.models.records import JobRecord
+
+if TYPE_CHECKING:
+    from torc_framework.cli.session import Session
+    from torc_framework.explain import Facts
 
 
 def explain(
@@ -28,7 +32,7 @@ def explain(
     what needs you first. An id that both a workflow and a job have is taken for that of the workflow; '--job
     ID' means the job.
     """
-    from torc_framework.explain import explain_job, explain_workflow, gather
+    from torc_framework.explain import explain_job, explain_workflow
 
     session = session_of(ctx)
     client = session.client
@@ -37,13 +41,13 @@ def explain(
     chosen = None if job is None else _job(client, what, job)
     if chosen is None and what is not None:
         try:
-            facts = gather(client, what)
+            facts = _facts(session, what)
         except ApiError as error:
             if error.status != 404:
                 raise
             chosen = client.get(JobRecord, what)
     if chosen is not None:
-        facts = gather(client, chosen.workflow_id)
+        facts = _facts(session, chosen.workflow_id)
         found = explain_job(facts, facts.jobs.get(chosen.id or 0, chosen))
         print_json(found) if session.wants_json else _print_job(found)
     else:
@@ -52,6 +56,14 @@ def explain(
 
 
 app = single(explain)
+
+
+def _facts(session: "Session", workflow_id: int) -> "Facts":
+    """Return what the server knows of a workflow, and what can be seen from here of its runners and executors."""
+    from torc_framework.explain import gather
+    from torc_framework.runner.identity import is_dead
+
+    return gather(session.client, workflow_id, is_dead=is_dead, executors=session.plugins().executors())
 
 
 def _job(client: Any, workflow_id: int | None, name: str) -> JobRecord:

@@ -1,8 +1,8 @@
 """All that is known of a workflow, asked for in a few calls however many jobs it has."""
 
 import time
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Set
+from datetime import UTC, datetime
 
 from attrs import Factory, define
 
@@ -39,9 +39,11 @@ class Facts:
 
     Attributes:
         upstream: What jobs wait for, by job; members of groups stand under the group's negative number.
-        nodes: Runners that say that they are there.
+        nodes: Runners that say that they are there, without those that are known to be dead.
         waiting: Allocations that are queued.
         result: Finds the present result of a job.
+        orphans: Jobs in the hands of runners that are dead.
+        executors: Names of the executors that plugins here offer; None if nobody looked.
     """
 
     workflow: WorkflowRecord
@@ -52,6 +54,8 @@ class Facts:
     nodes: list[Node]
     waiting: list[ScheduledComputeNodeRecord]
     result: Callable[[int], ResultRecord | None]
+    orphans: Set[int]
+    executors: Collection[str] | None = None
     counts: dict[str, int] = Factory(dict)
 
     @property
@@ -59,16 +63,35 @@ class Facts:
         """The workflow's id."""
         return self.workflow.id or 0
 
+    @staticmethod
+    def is_delayed(job: JobRecord) -> bool:
+        """Say whether a job that is ready may not begin yet."""
+        return job.not_before is not None and datetime.fromisoformat(job.not_before) > datetime.now(UTC)
 
-def gather(client: TorcClient, workflow_id: int) -> Facts:
-    """Ask the server for everything about a workflow."""
+
+def gather(
+    client: TorcClient,
+    workflow_id: int,
+    *,
+    is_dead: Callable[[ComputeNodeRecord], bool] = lambda _: False,
+    executors: Collection[str] | None = None,
+) -> Facts:
+    """Ask the server for everything about a workflow.
+
+    Args:
+        is_dead: Says whether a runner has ended without a word.
+        executors: Names of the executors that plugins here offer; None if nobody looked.
+    """
     workflow = client.get(WorkflowRecord, workflow_id)
     jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
     counts: dict[str, int] = {}
     for job in jobs.values():
         counts[job.status or ""] = counts.get(job.status or "", 0) + 1
     requirements = client.find(ResourceRequirementsRecord, workflow_id=workflow_id)
-    nodes = client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)
+    nodes: list[ComputeNodeRecord] = []
+    dead: list[ComputeNodeRecord] = []
+    for node in client.iterate(ComputeNodeRecord, workflow_id=workflow_id, is_active=True):
+        (dead if is_dead(node) else nodes).append(node)
     buffer_s = workflow.compute_node_expiration_buffer_seconds
 
     def result(job_id: int) -> ResultRecord | None:
@@ -84,8 +107,14 @@ def gather(client: TorcClient, workflow_id: int) -> Facts:
         nodes=[Node(node, _left_s(node, buffer_s)) for node in nodes],
         waiting=client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending"),
         result=result,
+        orphans={job.id or 0 for node in dead for job in _held_by(client, workflow_id, node)},
+        executors=executors,
         counts=counts,
     )
+
+
+def _held_by(client: TorcClient, workflow_id: int, node: ComputeNodeRecord) -> Iterator[JobRecord]:
+    return client.iterate(JobRecord, workflow_id=workflow_id, active_compute_node_id=node.id)
 
 
 def _upstream(client: TorcClient, workflow_id: int) -> dict[int, list[int]]:

@@ -6,7 +6,7 @@ most urgent reason is the root: what needs a person comes before what passes by 
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from attrs import Factory, frozen
 
@@ -20,6 +20,7 @@ URGENCY: Final = (
     "canceled_workflow",
     "pending_failed",
     "disabled",
+    "unknown_executor",
     "lacks_resources",
     "walltime_over",
     "no_runner",
@@ -30,6 +31,7 @@ URGENCY: Final = (
     "dependency_failed",
     "stale",
     "allocation_waits",
+    "delayed",
     "waits_turn",
     "starting",
     "running",
@@ -67,7 +69,7 @@ class Reasons:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self._ready: dict[tuple[int | None, int | None], Reason] = {}
+        self._ready: dict[tuple[Any, ...], Reason] = {}
 
     def of(self, job: JobRecord) -> Reason:
         """Return the reason of a job, what it waits for left aside."""
@@ -77,8 +79,8 @@ class Reasons:
             "uninitialized": self._uninitialized,
             "blocked": lambda: Reason("blocked", "waits for other jobs"),
             "ready": lambda: self._of_ready(job),
-            "pending": lambda: self._held("starting", "a runner has taken it and is about to start it"),
-            "running": lambda: self._held("running", f"attempt {job.attempt_id} is running"),
+            "pending": lambda: self._held(job, "starting", "a runner has taken it and is about to start it"),
+            "running": lambda: self._held(job, "running", f"attempt {job.attempt_id} is running"),
             "completed": lambda: Reason("completed", "it has completed, and runs again only if its inputs change"),
             "failed": lambda: self._ended(job),
             "terminated": lambda: self._ended(job),
@@ -127,8 +129,8 @@ class Reasons:
             text = "the workflow is not initialized"
         return Reason("not_initialized", text, (f"torc workflows {command} {self.facts.id}",))
 
-    def _held(self, code: str, text: str) -> Reason:
-        if self.facts.nodes:
+    def _held(self, job: JobRecord, code: str, text: str) -> Reason:
+        if self.facts.nodes and job.id not in self.facts.orphans:
             return Reason(code, text)
         return Reason(
             "runner_gone",
@@ -143,38 +145,69 @@ class Reasons:
         return Reason("failed", f"it {'failed' if job.status == 'failed' else 'was terminated'}{tried}", self._again)
 
     def _of_ready(self, job: JobRecord) -> Reason:
-        key = job.resource_requirements_id, job.scheduler_id
+        key = job.resource_requirements_id, job.scheduler_id, job.executor, self.facts.is_delayed(job)
         if key not in self._ready:
             self._ready[key] = self._why_ready(job)
         return self._ready[key]
 
     def _why_ready(self, job: JobRecord) -> Reason:
-        nodes, workflow_id = self.facts.nodes, self.facts.id
-        if not nodes:
-            if count := len(self.facts.waiting):
-                return Reason("allocation_waits", f"it can run once one of {count} queued allocations starts")
-            return Reason("no_runner", "no runner works on this workflow", (f"torc run {workflow_id}",))
+        found = (
+            rule(job) for rule in (self._no_executor, self._no_runner, self._too_large, self._elsewhere, self._later)
+        )
+        waits = Reason("waits_turn", "it fits a runner and waits until there is room")
+        return next((reason for reason in found if reason is not None), waits)
+
+    def _no_executor(self, job: JobRecord) -> Reason | None:
+        described = [node.record.scheduler for node in self.facts.nodes]
+        types = [each.get("type") for each in described if isinstance(each, dict)]
+        if job.executor is None or self.facts.executors is None or job.executor in (*self.facts.executors, *types):
+            return None
+        text = f"it must run on executor {job.executor!r}, which no plugin here offers and no runner has"
+        return Reason("unknown_executor", text, ("torc plugins list",))
+
+    @cached_property
+    def _open_nodes(self) -> list[Node]:
+        """Runners with enough of their time left to start something."""
         least_s = self.facts.workflow.compute_node_min_time_for_new_jobs_seconds
-        open_nodes = [node for node in nodes if node.left_s is None or node.left_s >= least_s]
-        if not open_nodes:
-            text = f"every runner has less than {format_duration(least_s)} of its time left and starts nothing new"
-            return Reason("walltime_over", text, (f"torc run {workflow_id}",))
+        return [node for node in self.facts.nodes if node.left_s is None or node.left_s >= least_s]
+
+    def _no_runner(self, _job: JobRecord) -> Reason | None:
+        if self._open_nodes:
+            return None
+        again = (f"torc run {self.facts.id}",)
+        if self.facts.nodes:
+            least = format_duration(self.facts.workflow.compute_node_min_time_for_new_jobs_seconds)
+            text = f"every runner has less than {least} of its time left and starts nothing new"
+            return Reason("walltime_over", text, again)
+        if count := len(self.facts.waiting):
+            return Reason("allocation_waits", f"it can run once one of {count} queued allocations starts")
+        return Reason("no_runner", "no runner works on this workflow", again)
+
+    def _too_large(self, job: JobRecord) -> Reason | None:
         record = self.facts.requirements.get(job.resource_requirements_id or 0)
-        if record is not None:
-            wanted = requested(record)
-            short = {id(node): lacking(wanted, node.total) for node in open_nodes}
-            if all(short.values()):
-                nearest = min(open_nodes, key=lambda node: len(short[id(node)]))
-                return self._lacks(job, nearest, short[id(nearest)])
-        if job.scheduler_id is not None and all(
-            node.record.scheduler_config_id != job.scheduler_id for node in open_nodes
-        ):
-            text = (
-                f"it is bound to scheduler {job.scheduler_id}, which no runner belongs to; "
-                "others take it only when they have nothing of their own left"
-            )
-            return Reason("scheduler_mismatch", text, (f"torc scheduled-compute-nodes list {workflow_id}",))
-        return Reason("waits_turn", "it fits a runner and waits until there is room")
+        if record is None:
+            return None
+        wanted = requested(record)
+        short = {id(node): lacking(wanted, node.total) for node in self._open_nodes}
+        if not all(short.values()):
+            return None
+        nearest = min(self._open_nodes, key=lambda node: len(short[id(node)]))
+        return self._lacks(job, nearest, short[id(nearest)])
+
+    def _elsewhere(self, job: JobRecord) -> Reason | None:
+        of_runners = {node.record.scheduler_config_id for node in self._open_nodes}
+        if job.scheduler_id is None or job.scheduler_id in of_runners:
+            return None
+        text = (
+            f"it is bound to scheduler {job.scheduler_id}, which no runner belongs to; "
+            "others take it only when they have nothing of their own left"
+        )
+        return Reason("scheduler_mismatch", text, (f"torc scheduled-compute-nodes list {self.facts.id}",))
+
+    def _later(self, job: JobRecord) -> Reason | None:
+        if not self.facts.is_delayed(job):
+            return None
+        return Reason("delayed", "its next attempt waits for the delay that its failure handler wants")
 
     def _lacks(self, job: JobRecord, node: Node, short: list[str]) -> Reason:
         record, requirements_id = node.record, job.resource_requirements_id

@@ -23,7 +23,7 @@ def explain_job(facts: Facts, job: JobRecord) -> dict[str, Any]:
         "job_name": job.name,
         "status": job.status,
         "reason": reason.code,
-        "text": reason.text + _ending(facts, job),
+        "text": reason.text + _detail(facts, job),
         "is_problem": (root_reason or reason).is_problem,
         "waits_for": [_brief(reasons, other) for other in waits_for[:_WAITS_FOR_SHOWN]],
         "waits_for_count": len(waits_for),
@@ -34,12 +34,14 @@ def explain_job(facts: Facts, job: JobRecord) -> dict[str, Any]:
 
 def _brief(reasons: Reasons, job: JobRecord) -> dict[str, Any]:
     reason = reasons.of(job)
-    text = reason.text + _ending(reasons.facts, job)
+    text = reason.text + _detail(reasons.facts, job)
     return {"job_id": job.id, "job_name": job.name, "status": job.status, "reason": reason.code, "text": text}
 
 
-def _ending(facts: Facts, job: JobRecord) -> str:
-    """Return how a job ended, if it ended badly."""
+def _detail(facts: Facts, job: JobRecord) -> str:
+    """Return what is a job's own: how it ended, if it ended badly, and when it may begin."""
+    if job.status == "ready" and facts.is_delayed(job):
+        return f" (until {job.not_before})"
     if job.status not in ("failed", "terminated", "pending_failed"):
         return ""
     result = facts.result(job.id or 0)

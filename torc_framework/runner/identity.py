@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.runner import machine
 
 STATE_DIR = ".torc_runner"
@@ -50,6 +51,12 @@ class Identity:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+def is_dead(node: ComputeNodeRecord) -> bool:
+    """Say whether a runner is a process of this machine that is certainly dead, whatever its record says."""
+    described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
+    return node.hostname == os.uname().nodename and is_gone(described)
 
 
 def is_gone(described: Mapping[str, Any]) -> bool:

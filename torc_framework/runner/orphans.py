@@ -21,7 +21,7 @@ from torc_framework.models.records import ComputeNodeRecord, JobRecord, Schedule
 from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.runner.allocations import Options, context_of, gone, open_allocations
 from torc_framework.runner.crew import Crew
-from torc_framework.runner.identity import is_gone
+from torc_framework.runner.identity import is_dead
 from torc_framework.runner.log import RunnerLog
 from torc_framework.runner.settle import Settler
 
@@ -109,7 +109,7 @@ def _why_gone(node: ComputeNodeRecord, over: Mapping[int | None, ScheduledComput
     if allocation is not None:
         name = allocation.scheduler_type.capitalize()
         return _Gone(node, f"Allocation terminated ({name} job {allocation.scheduler_id})")
-    if node.hostname == os.uname().nodename and is_gone(described):
+    if is_dead(node):
         return _Gone(node, f"its runner (process {node.pid} of this machine) is dead", is_local=True)
     return None
 
