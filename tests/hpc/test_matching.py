@@ -96,13 +96,13 @@ def test_when_nothing_fits_each_partition_has_its_reasons() -> None:
         best_partition(RESEARCH, Resources(8, 300 * GIB, num_gpus=2, runtime_s=2 * HOUR))
     assert str(caught.value).splitlines() == [
         "no partition of research fits 8 CPUs, 300g, 2 GPUs, 2h:",
-        "  batch: its nodes have 192000m of memory, its nodes have no GPUs",
-        "  short: its nodes have 192000m of memory, its nodes have no GPUs",
+        "  batch: its nodes have 192000m of memory, no GPUs",
+        "  short: its nodes have 192000m of memory, no GPUs",
         "  gpu: its nodes have 250g of memory",
         "  himem: its nodes have no GPUs",
-        "  debug: its nodes have 192000m of memory, its nodes have no GPUs, its longest walltime is 1h",
-        "  priority: its nodes have 192000m of memory, its nodes have no GPUs, it is taken only when it is named",
-        "  large: its nodes have 192000m of memory, its nodes have no GPUs, its jobs have at least 16 nodes",
+        "  debug: its nodes have 192000m of memory, no GPUs, its longest walltime is 1h",
+        "  priority: its nodes have 192000m of memory, no GPUs, it is taken only when it is named",
+        "  large: its nodes have 192000m of memory, no GPUs, its jobs have at least 16 nodes",
     ]
 
 

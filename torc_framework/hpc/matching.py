@@ -78,13 +78,14 @@ def why_not(partition: Partition, wanted: Resources, *, named: bool = False) -> 
 
 def _lacking(partition: Partition, wanted: Resources) -> list[str]:
     """Return all that a partition has too little or too much of."""
-    reasons = []
+    nodes = []
     if wanted.num_cpus > partition.cpus_per_node:
-        reasons.append(f"its nodes have {partition.cpus_per_node} CPUs")
+        nodes.append(_counted(partition.cpus_per_node, "CPU"))
     if wanted.memory_bytes > partition.memory_mb * _MIB:
-        reasons.append(f"its nodes have {format_memory(partition.memory_mb * _MIB)} of memory")
+        nodes.append(f"{format_memory(partition.memory_mb * _MIB)} of memory")
     if wanted.num_gpus > partition.gpus_per_node:
-        reasons.append(f"its nodes have {partition.gpus_per_node or 'no'} GPUs")
+        nodes.append(_counted(partition.gpus_per_node, "GPU") if partition.gpus_per_node else "no GPUs")
+    reasons = [f"its nodes have {', '.join(nodes)}"] if nodes else []
     if wanted.runtime_s is None or wanted.runtime_s > partition.max_walltime_secs:
         reasons.append(f"its longest walltime is {walltime_text(partition.max_walltime_secs)}")
     if wanted.num_nodes < partition.min_nodes:
