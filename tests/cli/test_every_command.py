@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 from typer import Context
+from typer.core import TyperGroup
 
-from torc_framework.cli.app import BUILT_IN, plugin_commands, root_command
+from torc_framework.cli.app import root_command
 from torc_framework.cli.main import main
 from torc_framework.cli.session import Session
 
@@ -15,11 +16,14 @@ def leaves() -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield every command with the words that call it, groups included."""
     root = root_command()
     context = Context(root, info_name="torc", obj=Session())
-    waiting = [((name,), root.resolve_command(context, [name])[1]) for name in [*BUILT_IN, *sorted(plugin_commands())]]
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), root)]
     while waiting:
         words, command = waiting.pop(0)
-        yield words, command
-        waiting += [((*words, name), child) for name, child in getattr(command, "commands", {}).items()]
+        if words:
+            yield words, command
+        if isinstance(command, TyperGroup):
+            names = command.list_commands(context)
+            waiting += [((*words, name), command.resolve_command(context, [name])[1]) for name in names]
 
 
 COMMANDS = dict(leaves())

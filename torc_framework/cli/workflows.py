@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from torc_framework.cli import run as run_command
+from torc_framework.cli import submit as submit_command
 from torc_framework.cli import workflows_moving, workflows_runs, workflows_sync
 from torc_framework.cli.app import App
 from torc_framework.cli.common import (
@@ -24,7 +25,7 @@ from torc_framework.cli.common import (
 from torc_framework.cli.executor_flags import ExecutorCommand
 from torc_framework.cli.output import Column, print_json, print_pairs
 from torc_framework.cli.record_options import entries, made, option, parameter, read_truth
-from torc_framework.errors import ExitStatus, UserError
+from torc_framework.errors import UserError
 from torc_framework.models.records import WorkflowRecord
 
 app = App("Create, inspect, run and delete workflows.")
@@ -49,34 +50,18 @@ def create(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would be created.")] = False,
 ) -> None:
     """Create a workflow from a spec file."""
-    from torc_framework import spec
-    from torc_framework.cli import specs
+    from torc_framework.cli.creation import create_workflow, show_dry_run
+    from torc_framework.cli.specs import load_options
 
     session = session_of(ctx)
     if not dry_run:
         session.start_server()  # it boots while the spec is read
-    options = specs.load_options(session, file, user=user, skip_checks=skip_checks)
+    options = load_options(session, file, user=user, skip_checks=skip_checks)
     if dry_run:
-        values, text = spec.dry_run(file, options=options)
-        print_json(values) if session.wants_json else print(text)
-        if not values["valid"]:
-            raise typer.Exit(int(ExitStatus.FAILED))
+        show_dry_run(session, file, options)
         return
-    loaded = spec.load_plan(file, options=options)
-    if no_resource_monitoring:
-        loaded.plan.workflow.resource_monitor_config = '{"enabled":false}'
-    specs.stamp_files(loaded.plan)
-    stored = session.client.create_from_plan(loaded.plan)
-    for warning in loaded.warnings:
-        typer.echo(f"Warning: {warning}", err=True)
-    plan = loaded.plan
-    counts = {"job_count": len(plan.jobs), "file_count": len(plan.files), "user_data_count": len(plan.user_data)}
-    if session.wants_json:
-        head = {"id": stored.id, "workflow_id": stored.id, "name": plan.workflow.name, "user": plan.workflow.user}
-        print_json({**head, "run_id": stored.run_id, **counts, "warnings": loaded.warnings})
-        return
-    shown = {"Name": plan.workflow.name, "User": plan.workflow.user, "Jobs": len(plan.jobs)}
-    print_pairs(f"Created workflow with ID: {stored.id}", {**shown, "Files": len(plan.files) or None})
+    created = create_workflow(session, file, options, no_resource_monitoring=no_resource_monitoring)
+    print_json(created.as_dict()) if session.wants_json else created.print()
 
 
 @app.command("new")
@@ -274,6 +259,21 @@ def run(
         "executor": executor,
     }
     run_command.run_existing(session, pick_workflow(session, workflow_id), given)
+
+
+@app.command("submit")
+def submit(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    ignore_missing_data: submit_command.IgnoreMissingData = False,
+    output_dir: submit_command.OutputDir = None,
+) -> None:
+    """Submit a workflow to a batch system: initialize it if need be, and ask for the nodes it begins with."""
+    session = session_of(ctx)
+    submit_command.submit_existing(
+        session, pick_workflow(session, workflow_id), output_dir=output_dir, ignore_missing_data=ignore_missing_data
+    )
 
 
 workflows_sync.add(app)

@@ -1,0 +1,40 @@
+"""What a plugin's command needs that plans requests for nodes: specs, profiles of clusters, and the planner.
+
+Imported by the command that is called, not by the module that declares it: it costs time.
+"""
+
+from torc_framework.cli.creation import CreatedWorkflow, create_workflow, show_dry_run
+from torc_framework.cli.specs import load_options
+from torc_framework.hpc.planning import GroupBy, PlanOptions, WalltimeStrategy, plan_schedulers
+from torc_framework.hpc.profiles import choose as choose_profile
+from torc_framework.hpc.profiles import detect as detect_profile
+from torc_framework.hpc.profiles import known_profiles
+from torc_framework.models.plan import SchedulerPlan
+from torc_framework.spec import LoadOptions, dump_spec, load_plan, load_spec
+from torc_framework.spec.model import WorkflowSpec
+from torc_framework.spec.scheduling import has_schedulers, with_schedulers, without_schedulers
+from torc_framework.spec.write import as_data as spec_as_data
+
+__all__ = [
+    "CreatedWorkflow",
+    "GroupBy",
+    "LoadOptions",
+    "PlanOptions",
+    "SchedulerPlan",
+    "WalltimeStrategy",
+    "WorkflowSpec",
+    "choose_profile",
+    "create_workflow",
+    "detect_profile",
+    "dump_spec",
+    "has_schedulers",
+    "known_profiles",
+    "load_options",
+    "load_plan",
+    "load_spec",
+    "plan_schedulers",
+    "show_dry_run",
+    "spec_as_data",
+    "with_schedulers",
+    "without_schedulers",
+]
