@@ -18,6 +18,7 @@ from torc_framework.cli.common import (
 from torc_framework.cli.executor_flags import executor_options
 from torc_framework.cli.output import Column, print_json, print_pairs, print_table
 from torc_framework.cli.session import Session
+from torc_framework.cli.submit import require_lasting_server, show_submission, submit_workflow
 from torc_framework.runner.allocations import NodeWishes, obtain_nodes, torc_program
 
 __all__ = [
@@ -35,7 +36,10 @@ __all__ = [
     "print_json",
     "print_pairs",
     "print_table",
+    "require_lasting_server",
     "session_of",
+    "show_submission",
     "single_command",
+    "submit_workflow",
     "torc_program",
 ]

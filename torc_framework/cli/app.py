@@ -16,6 +16,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 BUILT_IN: Final = {
     "run": ("torc_framework.cli.run", "Run a workflow on this machine: a spec file, or an existing workflow by id."),
+    "submit": ("torc_framework.cli.submit", "Submit a workflow to a batch system: ask for the nodes it begins with."),
     "watch": ("torc_framework.cli.watch", "Watch a workflow until it is over, and recover it from failures."),
     "recover": ("torc_framework.cli.recover", "Recover a workflow from failures, once."),
     "workflows": ("torc_framework.cli.workflows", "Create, inspect, run and delete workflows."),

@@ -1,7 +1,7 @@
 """Methods about one workflow as a whole: its runs, its state, its actions, what it is made of."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -89,6 +89,7 @@ class WorkflowCalls(ClientCore):
         *,
         dry_run: bool = False,
         force: bool = False,
+        reset: Literal["all", "failed"] | None = None,
     ) -> Reinitialized:
         """Begin the next run with only those jobs reset that have a reason to run again, in one transaction.
 
@@ -96,9 +97,11 @@ class WorkflowCalls(ClientCore):
             file_mtimes: Present modification times of files by file id; None is "not there".
             dry_run: Only say which jobs would run again, and why.
             force: Also when a runner still holds jobs.
+            reset: Before, make all jobs uninitialized, or failed ones and what follows them, and clear the workflow's
+                canceled state.
         """
         mtimes = {str(file_id): mtime for file_id, mtime in file_mtimes.items()}
-        body = {"file_mtimes": mtimes, "dry_run": dry_run, "force": force}
+        body = {"file_mtimes": mtimes, "dry_run": dry_run, "force": force, "reset": reset}
         path = f"/workflows/{workflow_id}/reinitialize"
         return self._call(Reinitialized, "POST", path, body=body, timeout=PLAN_TIMEOUT_S)
 
@@ -232,16 +235,24 @@ class WorkflowCalls(ClientCore):
         return self._call(list[WorkflowActionRecord], "GET", path, query={"trigger_type": triggers})
 
     def claim_action(
-        self, workflow_id: int, action_id: int, compute_node_id: int, *, will_report: bool = False
+        self,
+        workflow_id: int,
+        action_id: int,
+        compute_node_id: int | None,
+        *,
+        will_report: bool = False,
+        again: bool = False,
     ) -> bool:
-        """Take an action for this runner; False if another has it.
+        """Take an action for this runner, or for nobody; False if another has it.
 
         Args:
             will_report: `finish_action` will follow; a runner that ends before leaves the action due again.
+            again: Take it also if it was carried out and failed.
         """
         path = f"/workflows/{workflow_id}/actions/{action_id}/claim"
+        body = {"compute_node_id": compute_node_id, "will_report": will_report}
         try:
-            self._call(JsonObject, "POST", path, body={"compute_node_id": compute_node_id, "will_report": will_report})
+            self._call(JsonObject, "POST", path, body={**body, "again": True} if again else body)
         except ApiError as error:
             if error.status == 409:
                 return False
@@ -249,7 +260,7 @@ class WorkflowCalls(ClientCore):
         return True
 
     def finish_action(
-        self, workflow_id: int, action_id: int, compute_node_id: int, error: str | None = None
+        self, workflow_id: int, action_id: int, compute_node_id: int | None, error: str | None = None
     ) -> WorkflowActionRecord:
         """Say how an action ended; return its record."""
         path = f"/workflows/{workflow_id}/actions/{action_id}/result"

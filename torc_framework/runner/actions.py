@@ -114,10 +114,14 @@ class ActionDesk:
 
     def _round(self, triggers: tuple[str, ...]) -> bool:
         """Do the actions that are due; say whether there was any, so that others may have come due by it."""
+        due = self.client.pending_actions(self.context.workflow_id, [*triggers])
+        return self.settle(sorted(due, key=lambda action: triggers.index(action.trigger_type)))
+
+    def settle(self, due: Iterable[WorkflowActionRecord]) -> bool:
+        """Do these actions, in the thread that calls; say whether any was done."""
         types = self.plugins.action_types()
         found = False
-        due = self.client.pending_actions(self.context.workflow_id, [*triggers])
-        for action in sorted(due, key=lambda action: triggers.index(action.trigger_type)):
+        for action in due:
             assert action.id is not None
             if action.id in self._done or self.context.is_stopping():
                 continue
@@ -145,8 +149,10 @@ class ActionDesk:
         self.troubles[action.id or 0] = f"action {action.id} ({action.action_type} {action.trigger_type}) {what}"
 
     def _claim(self, action: WorkflowActionRecord) -> bool:
-        node, action_id = self.context.compute_node_id or 0, action.id or 0
-        if not self.client.claim_action(self.context.workflow_id, action_id, node, will_report=True):
+        node, action_id = self.context.compute_node_id, action.id or 0
+        if not self.client.claim_action(
+            self.context.workflow_id, action_id, node, will_report=True, again=action.executed
+        ):
             return False
         if action.persistent:
             self._done.add(action_id)
@@ -165,6 +171,9 @@ class ActionDesk:
         error = None
         try:
             action_type.execute(action.action_config, context)
+        except KeyboardInterrupt:
+            self.client.finish_action(context.workflow_id, action.id or 0, context.compute_node_id, "interrupted")
+            raise
         except Exception as caught:  # a plugin's action may raise anything
             error = str(caught) if isinstance(caught, TorcError) else f"{type(caught).__name__}: {caught}"
         if context.is_stopping() and error is not None:
@@ -176,6 +185,6 @@ class ActionDesk:
         else:
             self.log.info("action_completed", **told)
         try:
-            self.client.finish_action(context.workflow_id, action.id or 0, context.compute_node_id or 0, error)
+            self.client.finish_action(context.workflow_id, action.id or 0, context.compute_node_id, error)
         except ServerUnreachableError as lost:
             self.log.warning("action_end_not_told", reason=str(lost), **told)

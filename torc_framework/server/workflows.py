@@ -1,14 +1,17 @@
 """Endpoints about one workflow as a whole: its runs, its state, what it needs, what it is made of."""
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+import msgspec
 from attrs import Factory, define
 
 from torc_framework.models import answers as a
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
+from torc_framework.server.answers import RequestError
 from torc_framework.server.endpoints import MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
 from torc_framework.server.scopes import WORKFLOW
 from torc_framework.store import actions, handouts, inputs, lookups, remote_workers, runs
+from torc_framework.store.jobs import delete_some
 from torc_framework.store.records import create
 from torc_framework.store.reinitialize import reinitialize
 from torc_framework.store.sql import Tx
@@ -26,19 +29,31 @@ class BeginRun:
 
 @define
 class Reinitialize:
-    """Body of ``reinitialize``: present modification times of files, null for those that are not there."""
+    """Body of ``reinitialize``: present modification times of files, null for those that are not there.
+
+    With ``reset``, as if ``reset_status`` and ``reset_job_status`` had been called before.
+    """
 
     file_mtimes: dict[int, float | None] = Factory(dict)
     dry_run: bool = False
     force: bool = False
+    reset: Literal["all", "failed"] | None = None
+
+
+@define
+class SomeJobs:
+    """Body of ``delete_jobs``."""
+
+    job_ids: list[int]
 
 
 @define
 class ActionClaim:
     """Body of an action's ``claim``."""
 
-    compute_node_id: int
+    compute_node_id: int | None = None
     will_report: bool = False
+    again: bool = False
 
 
 @define
@@ -74,7 +89,14 @@ def _begin_run(tx: Tx, call: Call) -> WorkflowStatusRecord:
 
 def _reinitialize(tx: Tx, call: Call) -> a.Reinitialized:
     asked: Reinitialize = call.body
-    return reinitialize(tx, call.id, asked.file_mtimes, dry_run=asked.dry_run, force=asked.force, user=call.caller.name)
+    user, reset_count = call.caller.name, 0
+    if asked.reset is not None:
+        if asked.dry_run:
+            raise RequestError("body: dry_run: cannot be told before a reset; leave one of the two out")
+        runs.reset_status(tx, call.id, force=asked.force, user=user)
+        reset_count = runs.reset_job_status(tx, call.id, failed_only=asked.reset == "failed", user=user)
+    found = reinitialize(tx, call.id, asked.file_mtimes, dry_run=asked.dry_run, force=asked.force, user=user)
+    return msgspec.structs.replace(found, reset_count=reset_count)
 
 
 def _put_status(tx: Tx, call: Call) -> WorkflowStatusRecord:
@@ -125,6 +147,10 @@ def _job_ids(tx: Tx, call: Call) -> a.JobIds:
     return a.JobIds(found, len(found))
 
 
+def _delete_jobs(tx: Tx, call: Call) -> a.DeletedJobs:
+    return a.DeletedJobs(delete_some(tx, call.id, call.body.job_ids))  # type: ignore[arg-type]
+
+
 def _is_uninitialized(tx: Tx, call: Call) -> a.IsUninitialized:
     return a.IsUninitialized(runs.is_uninitialized(tx, call.id))
 
@@ -155,7 +181,8 @@ def _paged(find: lookups.Find) -> Work:
 def _claim_action(tx: Tx, call: Call) -> a.ClaimedAction:
     action_id = call.ids["action_id"]
     asked: ActionClaim = call.body
-    actions.claim_action(tx, call.id, action_id, asked.compute_node_id, will_report=asked.will_report)
+    node_id, will_report = asked.compute_node_id, asked.will_report
+    actions.claim_action(tx, call.id, action_id, node_id, will_report=will_report, again=asked.again)
     return a.ClaimedAction(action_id)
 
 
@@ -255,6 +282,14 @@ WORKFLOW_ENDPOINTS: Final = (
     _about("GET", "is_complete", lambda tx, call: runs.outcome(tx, call.id), "Is the workflow over?", runs.Outcome),
     _about("GET", "is_uninitialized", _is_uninitialized, "Is every job uninitialized or disabled?", a.IsUninitialized),
     _about("GET", "job_counts", _known(_job_counts), "Count the jobs by status.", a.JobCounts),
+    _about(
+        "POST",
+        "delete_jobs",
+        _delete_jobs,
+        "Delete some jobs, all or none; what waits for them may go on.",
+        a.DeletedJobs,
+        body=SomeJobs,
+    ),
     _about("GET", "job_ids", _known(_job_ids), "List the ids of all jobs.", a.JobIds),
     _about(
         "GET",

@@ -112,13 +112,20 @@ def _action_of(tx: Tx, workflow_id: int, action_id: int) -> Values:
 
 
 def claim_action(
-    tx: Tx, workflow_id: int, action_id: int, compute_node_id: int | None, *, will_report: bool = False
+    tx: Tx,
+    workflow_id: int,
+    action_id: int,
+    compute_node_id: int | None,
+    *,
+    will_report: bool = False,
+    again: bool = False,
 ) -> None:
     """Take an action for a runner; a persistent one can be taken again and again.
 
     Args:
         will_report: The runner will say how it ended (`finish_action`): if it dies before, the action is
             due again.
+        again: Also if it was carried out and failed.
 
     Raises:
         NotFoundError: the workflow has no such action.
@@ -127,7 +134,7 @@ def claim_action(
     action = _action_of(tx, workflow_id, action_id)
     if action["persistent"]:
         return
-    if action["executed"]:
+    if action["executed"] and not (again and action["error"] is not None):
         raise ConflictError(f"Action {action_id} has been claimed by compute node {action.get('executed_by')}")
     tx.connection.execute(
         sa.update(t.WORKFLOW_ACTION)

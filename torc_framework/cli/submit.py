@@ -1,0 +1,160 @@
+"""``torc submit``: from a spec, or an existing workflow, to nodes that are asked for; what runs there goes on alone."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from torc_framework.cli.app import commands_in, single
+from torc_framework.cli.common import session_of
+from torc_framework.cli.live import spec_or_id
+from torc_framework.cli.output import print_json
+from torc_framework.cli.session import Session
+from torc_framework.errors import ExitStatus, UserError
+
+if TYPE_CHECKING:
+    from torc_framework.runner.submission import Submission
+
+_LOOPBACK: Final = ("localhost", "::1")
+
+OutputDir = Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder for logs (default: output).")]
+IgnoreMissingData = Annotated[
+    bool, typer.Option("--ignore-missing-data", "-i", help="Also with input files or user data missing.")
+]
+
+
+def submit(
+    ctx: typer.Context,
+    workflow: Annotated[
+        str,
+        typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.", autocompletion=spec_or_id),
+    ],
+    *,
+    ignore_missing_data: IgnoreMissingData = False,
+    skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
+    output_dir: OutputDir = None,
+) -> None:
+    """Submit a workflow to a batch system: create it from a spec file, or take an existing one, and ask for nodes.
+
+    Its actions with trigger on_workflow_start and action schedule_nodes say which nodes to ask for; they are
+    carried out here, and the runners on the nodes carry out the others. Nothing runs on this machine, and the
+    command ends at once: 'torc watch ID' stays with the workflow. An action that the batch system refused is
+    carried out again by 'torc submit ID', once what it complained about is mended.
+    """
+    session = session_of(ctx)
+    require_lasting_server(session)
+    path = Path(workflow)
+    if path.is_file() or not workflow.isdecimal():
+        from torc_framework.cli.creation import create_workflow
+        from torc_framework.cli.specs import load_options
+
+        options = load_options(session, path, skip_checks=skip_checks)
+        created = create_workflow(
+            session,
+            path,
+            options,
+            check=_refuse_plan_without_start,
+            initialize=True,
+            ignore_missing_data=ignore_missing_data,
+        )
+        if not session.wants_json:
+            created.print()
+        workflow_id = created.id
+    else:
+        workflow_id = int(workflow)
+    submit_existing(session, workflow_id, output_dir=output_dir, ignore_missing_data=ignore_missing_data)
+
+
+app = single(submit)
+
+
+def submit_existing(session: Session, workflow_id: int, **given: Any) -> None:
+    """Submit a workflow that is stored, and say what became of it."""
+    show_submission(session, submit_workflow(session, workflow_id, **given))
+
+
+def require_lasting_server(session: Session) -> None:
+    """Refuse to submit to a server that ends with this command.
+
+    Raises:
+        UserError: no server is configured, so that one would be started for this command alone.
+    """
+    if session.url is None:
+        raise UserError(
+            "runners on other machines need a server that goes on: start one where they can reach it, by "
+            "'torc-server run --host HOST', and name it by --url or TORC_API_URL"
+        )
+
+
+def submit_workflow(
+    session: Session, workflow_id: int, *, output_dir: Path | None = None, ignore_missing_data: bool = False
+) -> "Submission":
+    """Ask for the nodes with which a workflow begins; initialize it first if that has never been done.
+
+    What a batch system refuses is among the troubles of the answer; `show_submission` ends the command with them.
+
+    Args:
+        output_dir: Folder of the runners' logs; by default that of ``torc run``.
+
+    Raises:
+        UserError: nothing says which nodes, they were asked for already, or data is missing.
+    """
+    from torc_framework.cli.executor_flags import executor_options
+    from torc_framework.cli.initialize import begin_run
+    from torc_framework.runner import submission
+
+    require_lasting_server(session)
+    client, plugins = session.client, session.plugins()
+    actions = submission.scheduling_actions(client, workflow_id)
+    if not any(each.trigger_type == "on_workflow_start" for each in actions):
+        raise UserError(_without_start(f"workflow {workflow_id}"))
+    options = executor_options(session, plugins, "")
+    if client.is_uninitialized(workflow_id):
+        begin_run(client, workflow_id, force=ignore_missing_data)
+    elif not any(map(submission.is_due, actions)):
+        raise UserError(
+            f"the first nodes of workflow {workflow_id} were asked for before: 'torc scheduled-compute-nodes list "
+            f"{workflow_id}' shows them, 'torc watch {workflow_id} --auto-schedule' asks for more when jobs wait"
+        )
+    folder = output_dir or session.config.client.run.output_dir
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the output directory {folder}: {error.strerror}; see --output-dir") from None
+    return submission.ask_for_first_nodes(client, plugins, options, workflow_id, folder)
+
+
+def _without_start(what: str) -> str:
+    """Return why something cannot be submitted that does not say which nodes it wants."""
+    others = sorted(name for name in commands_in("") if name.startswith("submit-"))
+    instead = f"; 'torc {others[0]}' makes one from what the jobs ask for" if others else ""
+    return f"{what} has no action with trigger on_workflow_start and action schedule_nodes{instead}"
+
+
+def _refuse_plan_without_start(plan: Any) -> None:
+    start = ("on_workflow_start", "schedule_nodes")
+    if not any((action.trigger_type, action.action_type) == start for action in plan.actions):
+        raise UserError(_without_start("the spec"))
+
+
+def show_submission(session: Session, done: "Submission", **more: Any) -> None:
+    """Say what became of a submission; ``more`` joins the values of JSON.
+
+    Raises:
+        typer.Exit: something was refused.
+    """
+    id_, ids = done.workflow_id, [each.scheduler_id for each in done.allocations]
+    if session.wants_json:
+        values = {"workflow_id": id_, "allocations": done.allocations, "troubles": done.troubles}
+        print_json({**values, **more})
+    elif ids:
+        noun = "allocation" if len(ids) == 1 else "allocations"
+        print(f"Submitted workflow {id_}: {len(ids)} {noun} ({', '.join(map(str, ids))})")
+        print(f"'torc watch {id_}' stays with it; 'torc workflows cancel {id_}' cancels it and gives its nodes back")
+    if not session.wants_json:
+        for trouble in done.troubles:
+            typer.echo(f"Error: {trouble}", err=True)
+        if done.troubles:
+            typer.echo(f"'torc submit {id_}' tries again what failed", err=True)
+    if done.troubles:
+        raise typer.Exit(int(ExitStatus.FAILED))

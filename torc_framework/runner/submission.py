@@ -1,0 +1,83 @@
+"""Submitting a workflow: the nodes with which it begins are asked for from this machine, and nothing runs here."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import Factory, define
+
+from torc_framework.client import TorcClient
+from torc_framework.executors import Allocator
+from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowActionRecord
+from torc_framework.models.sites import ActionContext
+from torc_framework.runner.actions import ActionDesk
+from torc_framework.runner.allocations import Options, context_of, obtain_nodes, wishes_of_action
+from torc_framework.runner.crew import Crew
+from torc_framework.runner.log import RunnerLog
+
+if TYPE_CHECKING:
+    from torc_framework.plugins import PluginManager
+
+TRIGGERS: Final = ("on_workflow_start", "on_jobs_ready")
+"""Triggers whose actions ask for the first nodes, in this order; what comes later is the runners' business."""
+
+
+@define
+class Submission:
+    """What became of a submission.
+
+    Attributes:
+        allocations: Those that were accepted.
+        troubles: Actions that failed, and why.
+    """
+
+    workflow_id: int
+    allocations: list[ScheduledComputeNodeRecord] = Factory(list)
+    troubles: list[str] = Factory(list)
+
+
+def scheduling_actions(client: TorcClient, workflow_id: int) -> list[WorkflowActionRecord]:
+    """Return the actions that ask for nodes when a workflow begins, whether or not they were carried out."""
+    actions = client.actions(workflow_id)
+    found = [each for each in actions if each.action_type == "schedule_nodes" and each.trigger_type in TRIGGERS]
+    return sorted(found, key=lambda each: (TRIGGERS.index(each.trigger_type), each.id))
+
+
+def is_due(action: WorkflowActionRecord) -> bool:
+    """Say whether an action has been triggered, and not been done or only with an error."""
+    is_triggered = action.trigger_count >= action.required_triggers
+    return is_triggered and (not action.executed or action.error is not None)
+
+
+def ask_for_first_nodes(
+    client: TorcClient, plugins: "PluginManager", options: Options, workflow_id: int, output_dir: Path
+) -> Submission:
+    """Carry out the due actions that ask for nodes, as a runner would; those that failed before, once more.
+
+    Args:
+        output_dir: Folder of the runners' logs.
+    """
+    done = Submission(workflow_id)
+    crew = Crew(plugins.executor, options, context_of(client, workflow_id), lambda _launcher: None)
+
+    def obtain(allocator: Allocator, config: Mapping[str, Any]) -> None:
+        wishes = wishes_of_action(config, output_dir)
+        done.allocations += obtain_nodes(client, allocator, workflow_id, wishes)
+
+    context = ActionContext(
+        workflow_id,
+        client.environment["TORC_API_URL"],
+        str(output_dir.absolute()),
+        client=client,
+        allocator=crew.allocator,
+        obtain_nodes=obtain,
+    )
+    log = RunnerLog(Path(os.devnull), "warning")
+    try:
+        desk = ActionDesk(client, plugins, context, log, lambda: None)
+        desk.settle([each for each in scheduling_actions(client, workflow_id) if is_due(each)])
+    finally:
+        log.close()
+    done.troubles = [*desk.troubles.values()]
+    return done
