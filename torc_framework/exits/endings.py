@@ -57,6 +57,8 @@ def _scheduler(seen: ExitObservation) -> ExitVerdict | None:
     words = {"scheduler_state": seen.scheduler_state, "scheduler_reason": seen.scheduler_reason}
     for field, word in words.items():
         named = class_of_word(word) if word else None
+        if named is ExitClass.CANCELED and seen.stop_reason is not None:
+            continue  # it was canceled because the runner asked for that, and the runner knows why
         if named is not None and named not in _LEFT_TO_THE_CODE:
             return ExitVerdict(named, f"the scheduler says {word}", 1.0, (field,))
     return None
@@ -82,9 +84,22 @@ def _not_run(seen: ExitObservation) -> ExitVerdict | None:
         return ExitVerdict(
             ExitClass.LAUNCH_FAILURE, f"could not be started: {seen.launch_error}", 1.0, ("launch_error",)
         )
-    if seen.lost:
-        return ExitVerdict(ExitClass.ORPHANED, "its runner is gone and nobody saw its end", 1.0, ("lost",))
-    return None
+    return _lost(seen) if seen.lost else None
+
+
+_WORTH_MORE: Final = frozenset({ExitClass.PREEMPTED, ExitClass.EVICTED, ExitClass.NODE_FAILURE})
+"""What a batch system may say of an allocation that tells why its jobs were lost, too."""
+
+
+def _lost(seen: ExitObservation) -> ExitVerdict:
+    """Name the loss of an attempt by what became of its allocation, if that is known and explains it."""
+    word = seen.scheduler_state
+    named = class_of_word(word) if word else None
+    if word and named in _WORTH_MORE:
+        reason = f"its runner is gone: the scheduler says {word} of the allocation"
+        return ExitVerdict(named or ExitClass.ORPHANED, reason, 1.0, ("lost", "scheduler_state"))
+    said = f"; the scheduler says {word} of the allocation" if word else ""
+    return ExitVerdict(ExitClass.ORPHANED, f"its runner is gone and nobody saw its end{said}", 1.0, ("lost",))
 
 
 def _canceled(seen: ExitObservation) -> ExitVerdict | None:

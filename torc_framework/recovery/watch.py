@@ -27,6 +27,9 @@ _SHOWN: Final = ("completed", "running", "pending", "failed", "blocked")
 """Statuses whose counts are shown while watching."""
 _TROUBLE: Final = (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED)
 
+MOST_IN_VAIN: Final = 3
+"""Nodes that ended so often in a row without any job getting further are not asked for again."""
+
 RunHere = Callable[[], bool]
 """Runs the workflow in this process until there is nothing left to do; returns whether a person interrupted it."""
 
@@ -118,6 +121,8 @@ class Watcher:
         self._asked_at = float("-inf")
         self._retries_since: float | None = None
         self._shown = ""
+        self._in_vain = 0
+        self._counts_when_asked: Mapping[str, int] | None = None
 
     @property
     def outcome(self) -> WatchOutcome:
@@ -164,7 +169,8 @@ class Watcher:
         is_over = state.is_complete or not any(counts.get(label) for label in _OPEN)
         has_nodes = False
         if not is_over:
-            found = sync_status(client, self._plugins, self._submitter.executor_options, id_)
+            options = self._submitter.executor_options
+            found = sync_status(client, self._plugins, options, id_, rerun=self._sees_to_nodes)
             for job in found.jobs:
                 self._tell(f"  Job {job.job_id} ({job.job_name}) was orphaned: {job.reason}; it is {job.status} now")
             gone = set(found.compute_node_ids)
@@ -190,6 +196,8 @@ class Watcher:
             return True
         if look.has_nodes:
             return True
+        if self._sees_to_nodes and self._submitter.has_schedulers():
+            return self._resubmit(look)
         if self._run_here is None:
             raise UserError(
                 f"nobody works on workflow {self._workflow_id}, and it is not complete: "
@@ -205,9 +213,32 @@ class Watcher:
             return False
         return True
 
+    @property
+    def _sees_to_nodes(self) -> bool:
+        """The workflow is to go on although its nodes are gone."""
+        return self._options.recover or self._options.auto_schedule is not None
+
+    def _resubmit(self, look: Look) -> bool:
+        """Ask for nodes because there are none; return whether to go on watching.
+
+        Nodes that end again and again without any job having got further are not asked for for ever.
+        """
+        self._in_vain = self._in_vain + 1 if look.counts == self._counts_when_asked else 0
+        self._counts_when_asked = look.counts
+        if self._in_vain >= MOST_IN_VAIN:
+            self._tell(f"Nodes ended {self._in_vain} times in a row before any job got further; look at their logs:")
+            self._tell(f"'torc scheduled-compute-nodes list {self._workflow_id}' lists them.")
+            return False
+        self._tell("No nodes are left, and jobs wait: asking for nodes")
+        self._asked_at = time.monotonic()
+        if self._submitter.submit() > 0:
+            return True
+        self._tell("There are no nodes for what is left.")
+        return False
+
     def _schedule(self, when: AutoSchedule, look: Look) -> bool:
-        """Ask for nodes if it is time to; return whether there will be some."""
-        if not self._submitter.has_schedulers():
+        """Ask for more nodes if it is time to, although there are some; return whether there will be."""
+        if not look.has_nodes or not self._submitter.has_schedulers():
             return False
         now = time.monotonic()
         ready = self._client.find(JobRecord, workflow_id=self._workflow_id, status=JobStatus.READY.label)

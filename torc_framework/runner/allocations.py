@@ -12,7 +12,7 @@ from attrs import Factory, asdict, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import TorcError
-from torc_framework.executors import Allocation, AllocationRequest, Allocator, RunnerContext
+from torc_framework.executors import Allocation, AllocationRequest, Allocator, Fate, RunnerContext
 from torc_framework.models.records import (
     ComputeNodeRecord,
     ScheduledComputeNodeRecord,
@@ -35,10 +35,12 @@ class Answers:
 
     Attributes:
         yes: Those of which the batch system said so, or that were given back.
+        fates: What became of those that are over, by id of their records, as far as that is known.
         unasked: Why some could not be asked about, one sentence for each executor.
     """
 
     yes: list[ScheduledComputeNodeRecord] = Factory(list)
+    fates: dict[int, Fate] = Factory(dict)
     unasked: list[str] = Factory(list)
 
 
@@ -213,11 +215,16 @@ def gone(
     answers = Answers()
     for executor, several in _by_executor(allocations):
         try:
-            alive = _crew(plugins, options, context).allocator(executor).alive([_named(each) for each in several])
+            allocator = _crew(plugins, options, context).allocator(executor)
+            alive = allocator.alive([_named(each) for each in several])
+            over = [each for each in several if not alive.get(str(each.scheduler_id), False)]
+            fates = allocator.fates([_named(each) for each in over]) if over else {}
         except TorcError as error:
             answers.unasked.append(f"{len(several)} allocation(s) of {executor!r} were not asked about: {error}")
             continue
-        answers.yes.extend(each for each in several if not alive.get(str(each.scheduler_id), False))
+        answers.yes.extend(over)
+        known = ((each.id or 0, fates.get(str(each.scheduler_id))) for each in over)
+        answers.fates.update({id_: fate for id_, fate in known if fate is not None})
     return answers
 
 

@@ -10,23 +10,30 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import Factory, define, frozen
 
 from torc_framework.client import TorcClient
+from torc_framework.executors import Fate
 from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequest, RetryRequest
-from torc_framework.models.exits import ORPHANED_RETURN_CODE
+from torc_framework.models.exits import ORPHANED_RETURN_CODE, ExitClass, ExitObservation
+from torc_framework.models.failures import NOT_THE_JOBS_DOING
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
 from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.runner.allocations import Options, context_of, gone, open_allocations
 from torc_framework.runner.crew import Crew
+from torc_framework.runner.endings import LOST_ATTEMPTS, without_defaults
 from torc_framework.runner.identity import is_dead
 from torc_framework.runner.log import RunnerLog
 from torc_framework.runner.settle import Settler
 
 if TYPE_CHECKING:
     from torc_framework.plugins import PluginManager
+
+
+_INTERRUPTED: Final = NOT_THE_JOBS_DOING - {ExitClass.ORPHANED}
+"""Losses of which it is known that they were not the job's doing."""
 
 
 @define
@@ -67,12 +74,23 @@ class _Gone:
     node: ComputeNodeRecord
     reason: str
     is_local: bool = False
+    fate: Fate | None = None
 
 
 def sync_status(
-    client: TorcClient, plugins: "PluginManager", options: Options, workflow_id: int, *, dry_run: bool = False
+    client: TorcClient,
+    plugins: "PluginManager",
+    options: Options,
+    workflow_id: int,
+    *,
+    dry_run: bool = False,
+    rerun: bool = False,
 ) -> Findings:
     """Find jobs whose runners are gone, and bring them to an end.
+
+    Args:
+        rerun: Jobs that were interrupted through no doing of their own run again, as often as their kind of
+            interruption allows; otherwise they fail.
 
     Raises:
         ApiError: the server refused something; what was done before stays done.
@@ -83,14 +101,15 @@ def sync_status(
     found.notes += ended.unasked if ended else []
     over = {node.id: node for node in (ended.yes if ended else ())}
     nodes = client.find(ComputeNodeRecord, workflow_id=workflow_id)
-    dead = [each for node in nodes if (each := _why_gone(node, over)) is not None]
+    fates = ended.fates if ended else {}
+    dead = [each for node in nodes if (each := _why_gone(node, over, fates)) is not None]
     held = _held(client, workflow_id, nodes, dead)
     found.compute_node_ids = [each.node.id or 0 for each in dead if each.node.is_active]
     found.allocation_ids = sorted(node_id for node_id in over if node_id is not None)
     if not dry_run:
         _settle_local(client, plugins, options, workflow_id, [each for each in dead if each.is_local])
         for each in _distinct([by for _, by in held if not by.is_local]):
-            _end(client, each, [job for job, by in held if by is each])
+            _end(client, plugins, each, [job for job, by in held if by is each], rerun=rerun)
         for each in dead:
             if each.node.is_active and not each.is_local:
                 client.update(ComputeNodeRecord, each.node.id or 0, {"is_active": False})
@@ -101,14 +120,18 @@ def sync_status(
     return found
 
 
-def _why_gone(node: ComputeNodeRecord, over: Mapping[int | None, ScheduledComputeNodeRecord]) -> _Gone | None:
+def _why_gone(
+    node: ComputeNodeRecord, over: Mapping[int | None, ScheduledComputeNodeRecord], fates: Mapping[int, Fate]
+) -> _Gone | None:
     described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
     if not node.is_active:
         return _Gone(node, f"its runner (compute node {node.id} on {node.hostname}) has ended")
     allocation = over.get(described.get("scheduler_id"))
     if allocation is not None:
-        name = allocation.scheduler_type.capitalize()
-        return _Gone(node, f"Allocation terminated ({name} job {allocation.scheduler_id})")
+        fate = fates.get(allocation.id or 0)
+        said = f": {fate.state}" if fate else ""
+        name = f"{allocation.scheduler_type.capitalize()} job {allocation.scheduler_id}{said}"
+        return _Gone(node, f"Allocation terminated ({name})", fate=fate)
     if is_dead(node):
         return _Gone(node, f"its runner (process {node.pid} of this machine) is dead", is_local=True)
     return None
@@ -133,14 +156,34 @@ def _held(
     return sorted(found.values(), key=lambda pair: pair[0].id or 0)
 
 
-def _end(client: TorcClient, each: _Gone, jobs: Sequence[JobRecord]) -> None:
+def _end(client: TorcClient, plugins: "PluginManager", each: _Gone, jobs: Sequence[JobRecord], *, rerun: bool) -> None:
     """Report in the name of a dead runner that its jobs are lost, or were never begun."""
     workflow_id = each.node.workflow_id
     running = [job for job in jobs if job.status == JobStatus.RUNNING.label]
     lost = [_lost(job.id or 0, job.attempt_id, each.reason) for job in running]
+    if each.fate is not None:
+        _explain(lost, each, plugins, rerun=rerun)
     released = [job.id or 0 for job in jobs if job.status == JobStatus.PENDING.label]
     run_id = client.workflow_status(workflow_id).run_id
     client.exchange(workflow_id, ExchangeRequest(each.node.id or 0, run_id, ended=lost, released=released))
+
+
+def _explain(lost: Sequence[EndedReport], each: _Gone, plugins: "PluginManager", *, rerun: bool) -> None:
+    """Say what the end of their allocation makes of lost attempts."""
+    fate = each.fate or Fate("")
+    seen = ExitObservation(
+        executor=str((each.node.scheduler or {}).get("type", each.node.compute_node_type)),
+        lost=True,
+        scheduler_state=fate.state,
+        scheduler_reason=fate.reason,
+        raw={**fate.raw, "nodes": list(fate.nodes)},
+    )
+    verdict = plugins.classify(seen)
+    for report in lost:
+        report.exit_class, report.observation = verdict.exit_class.value, without_defaults(seen)
+        report.reason = f"{each.reason}; {verdict.reason}"
+        if rerun and verdict.exit_class in _INTERRUPTED:
+            report.retry = RetryRequest(LOST_ATTEMPTS, reason=verdict.reason)
 
 
 def _distinct(several: Sequence[_Gone]) -> list[_Gone]:

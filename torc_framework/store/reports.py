@@ -16,6 +16,7 @@ from attrs import Factory, define, evolve
 
 from torc_framework.models.exchange import EndedReport, StartedReport
 from torc_framework.models.exits import ORPHANED_RETURN_CODE, ExitClass
+from torc_framework.models.failures import NOT_THE_JOBS_DOING
 from torc_framework.models.statuses import END, LIVE, UNBLOCKING, JobStatus
 from torc_framework.store import transitions
 from torc_framework.store.budgets import spent
@@ -190,8 +191,8 @@ def _as_recorded(report: EndedReport) -> EndedReport:
     """Return the report; of an attempt whose end nobody saw, what is recorded instead."""
     if not report.lost:
         return report
-    label, orphaned = JobStatus.FAILED.label, str(ExitClass.ORPHANED)
-    return evolve(report, status=label, return_code=ORPHANED_RETURN_CODE, exit_class=orphaned)
+    known = report.exit_class if report.exit_class in NOT_THE_JOBS_DOING else str(ExitClass.ORPHANED)
+    return evolve(report, status=JobStatus.FAILED.label, return_code=ORPHANED_RETURN_CODE, exit_class=known)
 
 
 def _is_news(job: ReportedJob, report: EndedReport, recorded: bool) -> bool:
