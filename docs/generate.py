@@ -356,6 +356,13 @@ def configuration() -> str:
     return config_page.page(table)
 
 
+def hpc_profiles() -> str:
+    """How a partition is chosen, and the clusters that are built in."""
+    import hpc_page
+
+    return hpc_page.page(table)
+
+
 def mcp() -> str:
     """Every tool of the MCP server."""
     import mcp_page
@@ -374,6 +381,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "recovery-policies.md": policies,
     "cli.md": commands,
     "configuration.md": configuration,
+    "hpc-profiles.md": hpc_profiles,
     "client.md": client,
     "spec.md": spec,
     "mcp.md": mcp,

@@ -12,9 +12,10 @@ from torc_framework.cli.common import session_of
 from torc_framework.cli.output import Column, print_json, print_pairs, print_table
 from torc_framework.cli.session import Session
 from torc_framework.errors import ExitStatus, UserError
+from torc_framework.hpc.columns import COLUMNS
 from torc_framework.hpc.matching import best_partition, matching_partitions, partition_named, wanted_text, why_not
 from torc_framework.hpc.profiles import choose, detect, known_profiles, recognised_by
-from torc_framework.hpc.walltimes import parse_walltime, walltime_text
+from torc_framework.hpc.walltimes import parse_walltime
 from torc_framework.models.resources import Resources, parse_memory
 from torc_framework.models.sites import HpcProfile, Partition
 
@@ -43,8 +44,7 @@ _NameOrHere = Annotated[
 
 
 def _profiles(session: Session) -> dict[str, HpcProfile]:
-    known = known_profiles(session.config.client.hpc, session.plugins())
-    return dict(sorted(known.items()))
+    return known_profiles(session.config.client.hpc, session.plugins())
 
 
 # --- profiles -------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def _profiles(session: Session) -> dict[str, HpcProfile]:
 def list_(ctx: typer.Context) -> None:
     """List the known profiles, and say which of them is recognised here."""
     session = session_of(ctx)
-    profiles = _profiles(session).values()
+    profiles = [profile for _, profile in sorted(_profiles(session).items())]
     if session.wants_json:
         print_json(
             [
@@ -84,12 +84,12 @@ def detect_(ctx: typer.Context) -> None:
     """Say which cluster this machine belongs to; exit code 1 if to none that is known."""
     session = session_of(ctx)
     profiles = _profiles(session)
-    here = detect(known_profiles(session.config.client.hpc, session.plugins()).values())
+    here = detect(profiles.values())
     if here is None:
         if session.wants_json:
-            print_json({"detected": False, "message": "no known cluster", "known": list(profiles)})
+            print_json({"detected": False, "message": "no known cluster", "known": sorted(profiles)})
         else:
-            print(f"This machine is on no known cluster. Known: {', '.join(profiles)}")
+            print(f"This machine is on no known cluster. Known: {', '.join(sorted(profiles))}")
         raise typer.Exit(int(ExitStatus.FAILED))
     by = recognised_by(here)
     if session.wants_json:
@@ -128,41 +128,6 @@ def show(ctx: typer.Context, name: _Name) -> None:
 # --- partitions -----------------------------------------------------------------------------------
 
 
-def _memory_text(partition: Partition) -> str:
-    """Return the memory of a node as people write it: ``240 GB``, in whichever unit is whole."""
-    for divisor in (1_000, 1_024):
-        if partition.memory_mb % divisor == 0:
-            return f"{partition.memory_mb // divisor} GB"
-    return f"{partition.memory_mb} MB"
-
-
-def _gpus_text(partition: Partition) -> str:
-    kind = f" ({partition.gpu_type})" if partition.gpu_type else ""
-    return f"{partition.gpus_per_node}{kind}" if partition.gpus_per_node else "-"
-
-
-def _notes(partition: Partition) -> str:
-    notes = [partition.description] if partition.description else []
-    if partition.requires_explicit_request:
-        notes.append("only when named")
-    if partition.min_nodes > 1:
-        notes.append(f"at least {partition.min_nodes} nodes")
-    if partition.max_nodes is not None:
-        notes.append(f"at most {partition.max_nodes} nodes")
-    return "; ".join(notes)
-
-
-_COLUMNS: Final[Sequence[Column]] = (
-    ("Name", "name"),
-    ("CPUs/Node", "cpus_per_node"),
-    ("Mem/Node", _memory_text),
-    ("Max Walltime", lambda partition: walltime_text(partition.max_walltime_secs)),
-    ("GPUs", _gpus_text),
-    ("Shared", lambda partition: "yes" if partition.shared else "-"),
-    ("Notes", _notes),
-)
-
-
 @app.command("partitions")
 def partitions(
     ctx: typer.Context,
@@ -189,7 +154,7 @@ def partitions(
         return
     print(f"Partitions for {profile.name}:" if found else f"No such partitions for {profile.name}.")
     if found:
-        print_table(_COLUMNS, found)
+        print_table(COLUMNS, found)
 
 
 @app.command("match")
@@ -285,7 +250,7 @@ def _print_match(
 ) -> None:
     if found:
         print(f"Partitions of {profile.name} that fit {wanted_text(wanted)}, the best first:")
-        print_table(_COLUMNS, found)
+        print_table(COLUMNS, found)
     else:
         print(f"No partition of {profile.name} fits {wanted_text(wanted)}.")
     if others:

@@ -1,0 +1,79 @@
+"""The page of HPC profiles: how a partition is chosen, and the profiles that are built in."""
+
+import inspect
+from collections.abc import Callable
+
+from torc_framework.builtin.profiles import torc_hpc_profiles
+from torc_framework.hpc import matching
+from torc_framework.hpc.columns import COLUMNS
+
+Table = Callable[[list[str], list[list[str]]], str]
+
+INTRO = """\
+# HPC profiles
+
+A profile describes a cluster: how it is recognised, which account is charged, and its partitions with what a node has
+and what may be asked for. [Use HPC profiles](../how-to/use-hpc-profiles.md) shows the commands, [Command
+line](cli.md) lists their options, and [Configuration](configuration.md) the keys of a profile.
+
+## Where profiles come from
+
+1. `[client.hpc.custom_profiles.NAME]` in the configuration;
+2. the hook `torc_hpc_profiles` of installed plugins and of `torc_plugins/`, see [Ship an HPC
+   profile](../how-to/ship-a-site-profile.md);
+3. those that are built in, below.
+
+Of several with one name the first in this order counts, as a whole. The account that is charged is `default_account`
+of `[client.hpc.profile_overrides.NAME]`, else of the profile, else of `[client.hpc]`.
+
+## How a cluster is recognised
+
+`detect_env_var` is `NAME=value`: the variable has exactly that value. `detect_hostname` is a regular expression that
+is looked for anywhere in the name of the machine, and in its full name with the domain. One of them suffices. If
+several profiles are recognised, the first in the order above counts.
+
+## How a partition is chosen
+"""
+
+REST = """
+Amounts are those of one node. `--memory` of `torc hpc match` takes `64g`, `512m` or a bare number of MiB;
+`--walltime` takes `2h`, `90m`, `3600s`, `1h30m`, `04:00:00`, `2-12:00:00` and ISO 8601 (`PT4H`). Two fields such as
+`2:30` are refused, since people mean hours and Slurm minutes by them.
+
+## What `torc hpc generate` asks Slurm
+
+`scontrol show config`, `show partition` and `show node`, once each.
+
+| key | from |
+|---|---|
+| name of the profile | `ClusterName` |
+| `detect_hostname` | the name of this machine: its domain, else its name without the last digits |
+| `cpus_per_node` | the smallest `CPUEfctv` (before Slurm 22.05 `CPUTot`) of the nodes, at most `MaxCPUsPerNode` |
+| `memory_mb` | the smallest `RealMemory` less `MemSpecLimit`, at most `MaxMemPerNode` |
+| `gpus_per_node`, `gpu_type` | the smallest number of GPUs in `Gres`; all their types |
+| `max_walltime_secs` | `MaxTime`; a year if it is `UNLIMITED` |
+| `min_nodes`, `max_nodes` | `MinNodes`; `MaxNodes`, at most the number of nodes |
+| `shared` | `OverSubscribe` is `YES` or `FORCE` |
+| `requires_explicit_request` | not `UP`, a reservation is needed, its jobs may be preempted or go before others |
+
+The last two are for clusters that preempt by partition: one below or above the ordinary partitions of the same nodes.
+Partitions for root alone and those without nodes are left out. Not known to Slurm, for you to add: the GPUs' memory,
+and what partitions are for.
+
+## Built-in profiles
+"""
+
+
+def page(table: Table) -> str:
+    """Return the page; ``table`` makes a Markdown table."""
+    order = inspect.cleandoc(matching.__doc__ or "").partition("\n\n")[2].replace("``", "`")
+    parts = [INTRO, order, REST]
+    for profile in torc_hpc_profiles():
+        rows = [[str(source(partition)) for _, source in COLUMNS] for partition in profile.partitions]
+        parts += [
+            f"### {profile.display_name}\n",
+            f"`{profile.name}`, recognised by `{profile.detect_env_var or profile.detect_hostname}`. "
+            f"A node hour is charged {profile.charge_factor_cpu:g}, with GPUs {profile.charge_factor_gpu:g}.\n",
+            table([heading for heading, _ in COLUMNS], rows),
+        ]
+    return "\n".join(parts)
