@@ -29,6 +29,7 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
     f"PUT {W}/status": {"run_id": 1},
     f"POST {W}/begin_run": {},
     f"POST {W}/reinitialize": {},
+    f"POST {W}/delete_jobs": {"job_ids": []},
     f"GET {W}/export": None,
     f"POST {W}/initialize_jobs": None,
     f"POST {W}/process_changed_job_inputs": None,

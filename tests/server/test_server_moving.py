@@ -35,6 +35,46 @@ def test_reinitialize(api: Any) -> None:
     assert api.call("POST", "/workflows/999999/reinitialize", {}).status == 404
 
 
+@pytest.mark.parametrize(("which", "again"), [("failed", 2), ("all", 3)])
+def test_reset_and_reinitialize_are_one_step(api: Any, report_end: Any, which: str, again: int) -> None:
+    """Failed jobs and what follows them run again, or all do; what is refused changes nothing."""
+    wid = api.planned(3, [[1, 0]])
+    first, second, third = api.ok("GET", f"/workflows/{wid}/job_ids")["job_ids"]
+    node = api.node(wid)
+    api.exchange(wid, node, slots=2)
+    api.exchange(wid, node, ended=[report_end(first, "failed"), report_end(third)])
+    path = f"/workflows/{wid}/reinitialize"
+    before = api.ok("GET", f"/workflows/{wid}/job_counts")["counts"]
+    assert api.call("POST", path, {"reset": which, "dry_run": True}).status == 400
+    assert api.call("POST", path, {"reset": "some"}).status == 400
+    api.ok("PUT", f"/workflows/{wid}/status", {"run_id": 1, "is_archived": True})
+    assert "archived" in api.call("POST", path, {"reset": which}).message
+    assert api.ok("GET", f"/workflows/{wid}/job_counts")["counts"] == before
+    api.ok("PUT", f"/workflows/{wid}/status", {"run_id": 1, "is_canceled": True})
+    done = api.ok("POST", path, {"reset": which})
+    assert (done["reset_count"], done["run_id"]) == (again, 2)
+    left = {"ready": 1, "blocked": 1, "completed": 1} if which == "failed" else {"ready": 2, "blocked": 1}
+    assert api.ok("GET", f"/workflows/{wid}/job_counts")["counts"] == left
+    assert api.ok("GET", f"/workflows/{wid}/status")["is_canceled"] is False
+    assert api.ok("GET", f"/jobs/{second}")["status"] == "blocked"
+
+
+def test_some_jobs_are_deleted(api: Any) -> None:
+    """All or none, each once; what waited for them goes on."""
+    wid, other = api.planned(3, [[2, 0]]), api.planned(1)
+    first, second, third = api.ok("GET", f"/workflows/{wid}/job_ids")["job_ids"]
+    (foreign,) = api.ok("GET", f"/workflows/{other}/job_ids")["job_ids"]
+    path = f"/workflows/{wid}/delete_jobs"
+    for wrong in (foreign, 999_999):
+        refused = api.call("POST", path, {"job_ids": [first, wrong]})
+        assert (refused.status, refused.message) == (404, f"Job not found with ID: {wrong}")
+    assert api.ok("GET", f"/workflows/{wid}/job_ids")["count"] == 3
+    gone = api.ok("POST", path, {"job_ids": [second, first, second]})["jobs"]
+    assert [(job["id"], job["name"]) for job in gone] == [(second, "j1"), (first, "j0")]
+    assert api.ok("GET", f"/jobs/{third}")["status"] == "ready"
+    assert api.ok("POST", path, {"job_ids": []})["jobs"] == []
+
+
 def test_export_and_import(api: Any) -> None:
     """The answer of one is the body of the other; what does not fit is told with its place."""
     wid = api.planned(3, [[1, 0], [2, 0]])

@@ -15,6 +15,7 @@ BEYOND = {
     "/workflows/{id}/actions/{action_id}/result",
     "/workflows/{id}/additions",
     "/workflows/{id}/begin_run",
+    "/workflows/{id}/delete_jobs",
     "/workflows/{id}/events/stream",
     "/workflows/{id}/exchange",
     "/workflows/{id}/export",

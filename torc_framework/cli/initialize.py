@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import typer
 from attrs import evolve, frozen
@@ -85,15 +86,25 @@ def begin_run(
     return client.begin_run(workflow_id, file_mtimes=there, force=force)
 
 
-def rerun(client: TorcClient, workflow_id: int, *, dry_run: bool = False, force: bool = False) -> Reinitialized:
+def rerun(
+    client: TorcClient,
+    workflow_id: int,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+    reset: Literal["all", "failed"] | None = None,
+) -> Reinitialized:
     """Begin a run of what changed; say which jobs run again, and why.
+
+    Args:
+        reset: Jobs that run again in any case.
 
     Raises:
         UserError: input files or user data are missing.
     """
     around = look_around(client, workflow_id)
     around.refuse(force=force)
-    return client.reinitialize(workflow_id, around.mtimes, dry_run=dry_run, force=force)
+    return client.reinitialize(workflow_id, around.mtimes, dry_run=dry_run, force=force, reset=reset)
 
 
 def stale_outputs(client: TorcClient, workflow_id: int, around: Surroundings) -> list[str]:

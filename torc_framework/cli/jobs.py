@@ -162,12 +162,12 @@ JOBS.add(app, "list", "get", "update")
 
 @app.command("delete")
 def delete(ctx: typer.Context, ids: Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs.")]) -> None:
-    """Delete jobs; nothing is deleted if one of them is not there."""
+    """Delete jobs; nothing is deleted if one of them is not there, and those of a workflow go in one step."""
     session = session_of(ctx)
-    wanted = list(dict.fromkeys(ids))
-    for job_id in wanted:
-        session.client.get(JobRecord, job_id)
-    gone = [session.client.delete(JobRecord, job_id) for job_id in wanted]
+    of_workflows: dict[int, list[int]] = {}
+    for job_id in ids:
+        of_workflows.setdefault(session.client.get(JobRecord, job_id).workflow_id, []).append(job_id)
+    gone = [job for workflow_id, its in of_workflows.items() for job in session.client.delete_jobs(workflow_id, its)]
     if session.wants_json:
         print_json({"jobs": gone})
         return

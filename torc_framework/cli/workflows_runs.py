@@ -148,7 +148,7 @@ def reset_status(
 ) -> None:
     """Make jobs uninitialized, all or the failed ones, and clear the workflow's canceled state.
 
-    They run again after 'reinitialize', or at once with --reinitialize. Results are kept.
+    They run again after 'reinitialize'; with --reinitialize that is part of the same step. Results are kept.
     """
     from torc_framework.cli.initialize import look_around, rerun
 
@@ -158,9 +158,13 @@ def reset_status(
         look_around(session.client, chosen).refuse()
     which = "failed jobs, and what follows them," if failed_only else "all jobs"
     confirm(f"Reset the status of {which} of workflow {chosen}?", assume_yes=no_prompts or session.wants_json)
-    session.client.reset_status(chosen, force=force)
-    count = session.client.reset_job_status(chosen, failed_only=failed_only)
-    record = rerun(session.client, chosen, force=force) if then_reinitialize else None
+    record = None
+    if then_reinitialize:
+        record = rerun(session.client, chosen, force=force, reset="failed" if failed_only else "all")
+        count = record.reset_count
+    else:
+        session.client.reset_status(chosen, force=force)
+        count = session.client.reset_job_status(chosen, failed_only=failed_only)
     values = {"workflow_id": chosen, "updated_count": count, "status": "uninitialized"}
     if failed_only:
         values["reset_type"] = "failed_only"

@@ -1,13 +1,13 @@
 """Methods about jobs: many at once, verdicts, and the steps of an attempt for runners without the exchange."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
 
 from torc_framework.client.answers import PAGE_SIZE, Page
 from torc_framework.client.core import PLAN_TIMEOUT_S, ClientCore, present
-from torc_framework.models.answers import ClaimedJobs, CreatedJobs
+from torc_framework.models.answers import ClaimedJobs, CreatedJobs, DeletedJobs
 from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord
 from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
 
@@ -44,6 +44,11 @@ class JobCalls(ClientCore):
         while batch := [present(job) for job in islice(waiting, BATCH)]:
             created += self._call(CreatedJobs, "POST", "/bulk_jobs", body={"jobs": batch}).jobs
         return created
+
+    def delete_jobs(self, workflow_id: int, job_ids: Sequence[int]) -> list[JobRecord]:
+        """Delete some jobs of a workflow, all or none; return them as they were."""
+        path, body = f"/workflows/{workflow_id}/delete_jobs", {"job_ids": list(job_ids)}
+        return self._call(DeletedJobs, "POST", path, body=body).jobs
 
     def create_user_data(
         self, record: UserDataRecord, *, consumer_job_id: int | None = None, producer_job_id: int | None = None

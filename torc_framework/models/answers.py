@@ -49,6 +49,14 @@ class Added(msgspec.Struct):
     user_data_ids: list[int]
 
 
+class Rescheduled(msgspec.Struct):
+    """Ids of new schedulers and actions, in the order in which they were given, and of actions that ask no more."""
+
+    scheduler_ids: list[int]
+    action_ids: list[int]
+    retired_action_ids: list[int]
+
+
 class Message(msgspec.Struct):
     """What was done, in words."""
 
@@ -144,13 +152,23 @@ class RerunJob(msgspec.Struct):
 
 
 class Reinitialized(msgspec.Struct):
-    """The run that began, or with ``dry_run`` the present one, and the jobs that run (would run) again."""
+    """The run that began, or with ``dry_run`` the present one, and the jobs that run (would run) again.
+
+    ``reset_count`` is the number of jobs that were reset before, whatever they had done.
+    """
 
     workflow_id: int
     run_id: int
     dry_run: bool
     job_count: int
     jobs: list[RerunJob]
+    reset_count: int = 0
+
+
+class DeletedJobs(msgspec.Struct):
+    """Jobs that were deleted, as they were."""
+
+    jobs: list[JobRecord]
 
 
 class JobDependency(msgspec.Struct):

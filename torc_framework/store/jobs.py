@@ -12,7 +12,7 @@ from torc_framework.store import tables as t
 from torc_framework.store import transitions
 from torc_framework.store.blockers import recount_jobs, waiting_for
 from torc_framework.store.consequences import forget_deleted, is_finished
-from torc_framework.store.errors import RuleError
+from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.events import EventLog
 from torc_framework.store.inputs import remember
 from torc_framework.store.plans import next_id
@@ -224,6 +224,21 @@ def delete_job(tx: Tx, job_id: int) -> Values:
     job = get(tx, JOBS, job_id)
     delete_jobs(tx, job["workflow_id"], [job_id])
     return job
+
+
+def delete_some(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> list[Values]:
+    """Delete these jobs of a workflow, all or none; return them as they were.
+
+    Raises:
+        NotFoundError: one of them is not there, or is another workflow's.
+    """
+    wanted = list(dict.fromkeys(job_ids))
+    jobs = [get(tx, JOBS, job_id) for job_id in wanted]
+    for job in jobs:
+        if job["workflow_id"] != workflow_id:
+            raise NotFoundError(JOBS.kind, job["id"])
+    delete_jobs(tx, workflow_id, wanted)
+    return jobs
 
 
 def _needs(table: sa.Table, column: str, value: int) -> sa.ColumnElement[bool]:
