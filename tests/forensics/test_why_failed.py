@@ -139,6 +139,23 @@ def test_logs_that_are_gone_are_named(torc: Any, work: Path) -> None:
     assert "None of their logs can be read from here" in torc("why-failed", "--workflow", 1).stdout
 
 
+def test_logs_that_are_empty_were_read(torc: Any, work: Path) -> None:
+    """They tell nothing, but nobody has to look for them."""
+    run(torc, work, "name: a\njobs:\n  - {name: one, command: exit 3}\n")
+    assert "can be read" not in torc("why-failed", "--workflow", 1).stdout
+    assert document(torc("why-failed", "--workflow", 1, "-f", "json"))["failed_jobs_with_logs"] == 1
+
+
+def test_what_waits_for_a_verdict_gets_one_next(torc: Any, work: Path) -> None:
+    """The job and the workflow say so."""
+    spec = "name: a\nuse_pending_failed: true\ncompute_node_wait_for_new_jobs_seconds: 0\njobs:\n"
+    run(torc, work, f"{spec}  - {{name: one, command: exit 3}}\n")
+    for asked in (("--job", 1), ("--workflow", 1)):
+        text = torc("why-failed", *asked).stdout
+        assert "Next: torc pending list 1" in text
+        assert "'torc pending retry 1' or 'torc pending fail 1'" in text
+
+
 def test_attempts_of_all_runs_are_told(torc: Any, work: Path) -> None:
     """A job that failed and then completed says what that cost."""
     spec = (

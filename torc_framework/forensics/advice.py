@@ -6,6 +6,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from torc_framework.models.exits import ExitClass
+from torc_framework.models.statuses import JobStatus
 
 
 @frozen
@@ -41,6 +42,11 @@ _INPUT: Final = Advice(
 )
 _ROOT: Final = Advice("torc why-failed --workflow {workflow_id}", "it was not run; the failures before it say why")
 
+_JUDGE: Final = Advice(
+    "torc pending list {workflow_id}",
+    "it waits for a verdict: 'torc pending retry {workflow_id}' or 'torc pending fail {workflow_id}' gives one",
+)
+
 _BY_CLASS: Final[Mapping[ExitClass, Advice]] = {
     ExitClass.OOM: _GROW,
     ExitClass.TIMEOUT: _GROW,
@@ -60,7 +66,7 @@ _BY_CLASS: Final[Mapping[ExitClass, Advice]] = {
 """Everything else is the program's own failure: somebody mends it."""
 
 
-def advice(exit_class: ExitClass, workflow_id: int) -> Advice:
-    """Return what to do about failures of a class."""
-    found = _BY_CLASS.get(exit_class, _MEND)
+def advice(exit_class: ExitClass, workflow_id: int, status: str | None = None) -> Advice:
+    """Return what to do about failures of a class, whose jobs have this status."""
+    found = _JUDGE if status == JobStatus.PENDING_FAILED.label else _BY_CLASS.get(exit_class, _MEND)
     return Advice(found.command.format(workflow_id=workflow_id), found.why.format(workflow_id=workflow_id))

@@ -119,8 +119,8 @@ class Reader:
         for line in lines:
             yield judged(line.number, line.text, patterns.get(line.number)) or line
 
-    def glance(self, result: ResultRecord) -> Excerpt | None:
-        """Return the end of the log that tells most about an attempt; None if there is nothing to read.
+    def glance(self, result: ResultRecord) -> Excerpt:
+        """Return the end of the log that tells most about an attempt; it has trouble only if neither can be read.
 
         Standard output is of interest only where standard error tells little.
         """
@@ -129,8 +129,10 @@ class Reader:
         if chosen.best is None or chosen.best.rank < Rank.KNOWN:
             other = self.end(output)
             if other.best is not None and (chosen.best is None or other.best.rank > max(chosen.best.rank, Rank.WORDY)):
-                chosen = other
-        return chosen if chosen.best is not None else None
+                return other
+            if chosen.trouble is not None and other.trouble is None:
+                return other
+        return chosen
 
     def numbered(self, excerpt: Excerpt) -> TellingLine | None:
         """Return the best line of an end with its number in the file."""

@@ -156,7 +156,7 @@ def explain_job(
         _root(excerpts),
         tuple(_lines(excerpts)),
         tuple((each.path, each.trouble) for each in excerpts if each.trouble is not None),
-        next=advice(verdict.exit_class, workflow_id) if job.status in TROUBLED else None,
+        next=advice(verdict.exit_class, workflow_id, job.status) if job.status in TROUBLED else None,
     )
 
 

@@ -227,12 +227,12 @@ class _Grouping:
             return
         verdict = verdict_of(result, self._plugins, observation_of(result))
         excerpt = self._reader.glance(result)
-        best = excerpt and excerpt.best
+        best = excerpt.best
         sign = normalised(best.text if best else verdict.reason, job.name)
         root = Root(verdict.exit_class, result.return_code, sign, self._request(job))
         self._group(root, verdict.reason, job, verdict.confidence, hours)
-        if excerpt is not None:
-            self.logs_read += 1
+        self.logs_read += excerpt.trouble is None
+        if best is not None:
             self._examples.setdefault(root, excerpt)
 
     def _request(self, job: JobRecord) -> tuple[int, str, str, int, int] | None:
@@ -244,7 +244,8 @@ class _Grouping:
     def _group(self, root: Root, reason: str, job: JobRecord, confidence: float, hours: float) -> None:
         group = self.groups.get(root)
         if group is None:
-            group = self.groups[root] = Group(root, reason, advice(root.exit_class, job.workflow_id), example_job=job)
+            next_ = advice(root.exit_class, job.workflow_id, job.status)
+            group = self.groups[root] = Group(root, reason, next_, example_job=job)
         group.job_ids.append(job.id or 0)
         group.confidence = min(group.confidence, confidence)
         group.lost_cpu_hours += hours
