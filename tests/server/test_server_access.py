@@ -3,6 +3,7 @@
 `RIGHTS` names every path of the application; one that is missing fails the test.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -66,6 +67,7 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
     f"POST {W}/claim_jobs_based_on_resources/1": {"num_cpus": 1, "memory_gb": 1, "num_gpus": 0, "num_nodes": 1},
     f"POST {W}/claim_next_jobs": None,
     f"POST {W}/additions": {"jobs": []},
+    f"POST {W}/schedulers": {"run_id": 0, "schedulers": [], "job_ids": []},
     f"POST {W}/recoveries": {"run_id": 1, "repairs": []},
     f"GET {W}/recoveries": None,
     f"POST {W}/verdicts": {"verdicts": [], "judge": "somebody"},
@@ -196,7 +198,7 @@ def filled(value: Any, ids: dict[str, str]) -> Any:
     for name, id_ in ids.items():
         if value == f"{{{name}}}" and name != "me":
             return int(id_)
-    return value.format(**ids)
+    return re.sub(r"\{(\w+)\}", lambda name: ids[name[1]], value)
 
 
 def send(person: Person, request: str, ids: dict[str, str]) -> int:
