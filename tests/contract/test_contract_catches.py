@@ -252,6 +252,11 @@ def test_faults_of_policies(decide: Any, test: str, clause: str) -> None:
             "names of partitions",
         ),
         (
+            HpcProfile("a", partitions=(Partition("p", 1, 1, 1, min_nodes=3, max_nodes=2),)),
+            "test_partitions_have_names_and_amounts",
+            "some number of nodes",
+        ),
+        (
             HpcProfile("a", partitions=(Partition("p", 1, 1, 1, requires_explicit_request=True),)),
             "test_something_can_be_asked_for_without_a_name",
             "need not be named",

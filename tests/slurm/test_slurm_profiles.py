@@ -1,9 +1,15 @@
 """A profile made from the real cluster: recognised there, and what it matches Slurm takes and runs."""
 
+import itertools
 import json
+import random
 import time
 
 from slurm_cluster import Cluster
+
+from torc_framework.hpc.matching import why_not
+from torc_framework.models.resources import Resources
+from torc_framework.models.sites import Partition
 
 WISHES = {
     "a little": "--cpus 1 --memory 100m --walltime 30m",
@@ -70,6 +76,20 @@ def test_what_a_generated_profile_matches_is_taken_and_runs(cluster: Cluster) ->
     finally:
         for job in jobs.values():
             cluster.slurm("scancel", job, check=False)
+
+
+def test_slurm_agrees_on_what_fits(cluster: Cluster) -> None:
+    """Whatever is asked for, close to the limits: ``sbatch`` takes it where it fits, and only there."""
+    generated = cluster.torc("hpc", "generate", "-f", "json")
+    partitions = [Partition(**facts) for facts in json.loads(generated.stdout)["profile"]["partitions"]]
+    amounts = itertools.product(partitions, (1, 2, 3, 4, 5), (50, 400, 401, 4000, 4001), (0, 1, 2, 3), (1, 2, 3, 4))
+    for partition, cpus, memory_mib, gpus, nodes in random.Random(1).sample(list(amounts), 120):
+        wanted = Resources(cpus, memory_mib * 1024**2, gpus, nodes, runtime_s=300)
+        command = ["sbatch", "--test-only", "-p", partition.name, "-t", "5", "--nodes", str(nodes)]
+        command += ["--ntasks-per-node", "1", "-c", str(cpus), "--mem", f"{memory_mib}M"]
+        done = cluster.run(*command, *(["--gres", f"gpu:{gpus}"] if gpus else []), "--wrap", "true")
+        reason = why_not(partition, wanted, named=True)
+        assert (done.returncode == 0) == (reason is None), f"{partition.name}, {wanted}: {reason}; {done.stderr}"
 
 
 def test_what_no_partition_has_is_refused_here_before_slurm_does(cluster: Cluster) -> None:

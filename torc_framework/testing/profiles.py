@@ -68,6 +68,9 @@ class HpcProfileContract:
             require(min(amounts) > 0, f"{name} has whole numbers of CPUs, MiB and seconds above 0", amounts)
             gpus = part.gpus_per_node, part.gpu_type, part.gpu_memory_gb
             require(part.gpus_per_node > 0 or gpus == (0, None, None), f"{name} has no GPU type without GPUs", gpus)
+            nodes = part.min_nodes, part.max_nodes
+            can_be = part.max_nodes is None or part.min_nodes <= part.max_nodes
+            require(part.min_nodes > 0 and can_be, f"{name} takes some number of nodes", nodes)
 
     def test_something_can_be_asked_for_without_a_name(self) -> None:
         """A partition is chosen by what jobs ask for."""
