@@ -27,6 +27,10 @@ _SHOWN: Final = ("completed", "running", "pending", "failed", "blocked")
 """Statuses whose counts are shown while watching."""
 _TROUBLE: Final = (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED)
 
+QUIET_GROWTH: Final = 1.5
+"""While nothing changes, batch systems are asked after ever longer intervals: each is so many times the last."""
+QUIETEST: Final = 4.0
+"""The longest such interval, in poll intervals."""
 MOST_IN_VAIN: Final = 3
 """Nodes that ended so often in a row without any job getting further are not asked for again."""
 
@@ -122,6 +126,10 @@ class Watcher:
         self._retries_since: float | None = None
         self._shown = ""
         self._in_vain = 0
+        self._gone: set[int] = set()
+        self._sync_due = float("-inf")
+        self._sync_interval_s = options.poll_interval_s
+        self._counts_when_synced: Mapping[str, int] | None = None
         self._counts_when_asked: Mapping[str, int] | None = None
 
     @property
@@ -169,18 +177,42 @@ class Watcher:
         is_over = state.is_complete or not any(counts.get(label) for label in _OPEN)
         has_nodes = False
         if not is_over:
-            options = self._submitter.executor_options
-            found = sync_status(client, self._plugins, options, id_, rerun=self._sees_to_nodes)
-            for job in found.jobs:
-                self._tell(f"  Job {job.job_id} ({job.job_name}) was orphaned: {job.reason}; it is {job.status} now")
-            gone = set(found.compute_node_ids)
+            has_orphans = self._end_orphans(counts)
             active = client.find(ComputeNodeRecord, workflow_id=id_, is_active=True)
-            has_nodes = any(node.id not in gone for node in active) or bool(open_allocations(client, id_))
-            if found.jobs:
+            has_nodes = any(node.id not in self._gone for node in active) or bool(open_allocations(client, id_))
+            if has_orphans:
                 counts = client.job_counts(id_).counts
                 is_over = not any(counts.get(label) for label in _OPEN)
             self._show(counts)
         return Look(counts, state.is_canceled, is_over, has_nodes)
+
+    def _end_orphans(self, counts: Mapping[str, int]) -> bool:
+        """Bring orphans to an end, if it is time to look for some; return whether there were any.
+
+        Looking asks batch systems, and they are many people's: once in a poll interval, however often the server
+        wakes us, and less often while nothing changes.
+        """
+        now = time.monotonic()
+        if now < self._sync_due:
+            return False
+        shortest = self._options.poll_interval_s
+        is_quiet = counts == self._counts_when_synced
+        self._sync_interval_s = min(self._sync_interval_s * QUIET_GROWTH, QUIETEST * shortest) if is_quiet else shortest
+        self._counts_when_synced = counts
+        found = sync_status(
+            self._client,
+            self._plugins,
+            self._submitter.executor_options,
+            self._workflow_id,
+            rerun=self._sees_to_nodes,
+        )
+        self._sync_due = time.monotonic() + self._sync_interval_s
+        for note in found.notes:
+            self._tell(f"Warning: {note}")
+        for job in found.jobs:
+            self._tell(f"  Job {job.job_id} ({job.job_name}) was orphaned: {job.reason}; it is {job.status} now")
+        self._gone = set(found.compute_node_ids)
+        return bool(found.jobs)
 
     def _show(self, counts: Mapping[str, int]) -> None:
         text = ", ".join(f"{label}={counts.get(label, 0)}" for label in _SHOWN)
