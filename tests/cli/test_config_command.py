@@ -64,6 +64,7 @@ def test_a_cluster_of_ones_own_is_shown(torc: Torc, work: Path) -> None:
             "gpus_per_node": 0,
             "shared": False,
             "requires_explicit_request": False,
+            "min_nodes": 1,
         }
     ]
 
