@@ -10,6 +10,8 @@ from typing import Final
 
 from attrs import asdict, frozen
 
+from torc_slurm.places import user_state
+
 LARGEST_BYTES: Final = 4 * 1024**2
 """A ledger that has grown so large is put aside, and the one put aside before is forgotten."""
 
@@ -41,9 +43,8 @@ class Ledger:
 
     @classmethod
     def of_user(cls) -> "Ledger":
-        """Return the ledger of this user (XDG Base Directory Specification, ``XDG_STATE_HOME``)."""
-        state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-        return cls(Path(state, "torc", "slurm_calls.jsonl"))
+        """Return the ledger of this user."""
+        return cls(user_state("slurm_calls.jsonl"))
 
     def note(self, call: Call) -> None:
         """Append a call. A ledger that cannot be written keeps nobody from working."""

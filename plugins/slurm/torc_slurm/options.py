@@ -12,3 +12,8 @@ class SlurmOptions:
     steps: bool = option(
         True, "Run each job as a job step with srun; otherwise as a plain process inside the allocation."
     )
+    exclude_failed_nodes_s: float = option(
+        3600.0,
+        "Keep new allocations away from nodes that failed under a job for so long; 0 is not at all.",
+        metavar="S",
+    )
