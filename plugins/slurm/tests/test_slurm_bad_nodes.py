@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from torc_slurm import bad_nodes
 from torc_slurm.bad_nodes import BadNodes
 
