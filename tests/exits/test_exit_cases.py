@@ -348,6 +348,44 @@ def test_answers(
     assert answer == answer_case(json.loads(json.dumps(case)))  # nothing but the question decides
 
 
+AS_WRITTEN = {"text", "line", "tool", "rules", "rule", "exit_actions", "pool_default_exit_actions", "message", "name"}
+"""Keys whose values are read as they are written."""
+STATES = {"state", "scheduler_state", "status", "pod_phase", "event", "allocation_state"}
+
+
+def respelled(value: Any, key: str = "") -> Any:
+    """Return a value of JSON as another program might write it: numbers and flags as texts, no nulls, other case."""
+    if key in AS_WRITTEN:
+        return value
+    if isinstance(value, dict):
+        return {name: respelled(inner, name) for name, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [respelled(inner, key) for inner in value]
+    if isinstance(value, (bool, int)):
+        return str(value).lower()
+    return value.lower() if isinstance(value, str) and key in STATES else value
+
+
+def comparable(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer without the sentences for people, in which words stand as they were spelled."""
+    return {
+        key: value.upper() if key == "status" and isinstance(value, str) else value
+        for key, value in answer.items()
+        if key not in ("reason", "message")
+    }
+
+
+@pytest.mark.parametrize(
+    ("executor", "kind", "observation", "policy"),
+    [case[:4] for case in CASES if case[1] not in ("validate", "parse_time")],
+)
+def test_other_spellings(executor: str, kind: str, observation: dict[str, Any], policy: dict[str, Any]) -> None:
+    """Nothing of an answer depends on how the question is written."""
+    case = {"id": 1, "executor": executor, "kind": kind, "observation": observation, "policy": policy}
+    other = {**case, "executor": executor.upper(), "observation": respelled(observation), "policy": respelled(policy)}
+    assert comparable(answer_case(other)) == comparable(answer_case(case))
+
+
 def samples() -> Iterator[Any]:
     """Yield the samples; none where there is no file."""
     if SAMPLES.is_file():

@@ -11,7 +11,7 @@ import fnmatch
 from collections.abc import Mapping
 from typing import Any, Final
 
-from torc_framework.exits.facts import CaseError, Facts
+from torc_framework.exits.facts import CODE_NAMES, CaseError, Facts
 from torc_framework.exits.pairs import render_exit
 from torc_framework.models.exits import ExitClass
 
@@ -101,21 +101,21 @@ def classify_lsf(seen: Facts) -> dict[str, Any]:
 
 
 def _lsf_ending(seen: Facts) -> dict[str, Any]:
-    code = seen.integer("exit_code", "exit_status")
+    code, signal = seen.ending()
     reason = seen.get("term_reason", "termination_reason", "exit_reason", "reason", "scheduler_reason", "term")
     word = str(reason).strip().upper() if reason is not None else ""
     by_number = {str(number): name for name, (number, _) in LSF_REASONS.items()}
     word = by_number.get(word, word if not word or word.startswith("TERM_") else f"TERM_{word}")
     if word in LSF_REASONS:
         return _answer(LSF_REASONS[word][1], code, reason=word)
-    if seen.integer("signal"):
+    if signal:
         return _answer(ExitClass.SIGNALED, code)
     return _answer(_by_code(code) if reason is None or code else ExitClass.UNKNOWN, code, reason=reason)
 
 
 def classify_pbs(seen: Facts) -> dict[str, Any]:
     """Answer what an exit status of PBS or TORQUE says: above its base it is the base and a signal."""
-    status = seen.integer("exit_status", "exit_code", "Exit_status")
+    status = seen.ending("exit_status", *CODE_NAMES)[0]
     if status is None:
         return _answer(ExitClass.UNKNOWN, None)
     if status < 0:
@@ -131,8 +131,8 @@ def classify_condor(seen: Facts) -> dict[str, Any]:
     """Answer what HTCondor says: the reason of a hold, else code or signal; completed only means ended."""
     hold = seen.integer("hold_reason_code", "HoldReasonCode", "hold_code")
     by_signal = seen.flag("exit_by_signal", "ExitBySignal")
-    signal = seen.integer("exit_signal", "ExitSignal", "signal") or 0
-    code = seen.integer("exit_code", "ExitCode")
+    signal = seen.signal("exit_signal", "ExitSignal", "signal") or 0
+    code = seen.ending()[0]
     pair = None if code is None and not signal else render_exit(0 if by_signal else code or 0, signal)
     if hold is not None:
         return _answer(CONDOR_HOLDS.get(hold, ExitClass.UNKNOWN), pair) | {"status": "Held"}
@@ -146,7 +146,9 @@ def classify_condor(seen: Facts) -> dict[str, Any]:
 
 def classify_aws(seen: Facts) -> dict[str, Any]:
     """Answer what AWS Batch says: its reasons, else the code."""
-    code = seen.integer("exit_code", "exitCode")
+    if isinstance(seen.get("container"), dict):
+        seen = Facts(seen.name, {**seen.object("container").values, **seen.values})
+    code = seen.ending()[0]
     for text in (seen.text("reason", "container_reason"), seen.text("status_reason", "statusReason")):
         for pattern, named in AWS_REASONS:
             if text is not None and fnmatch.fnmatchcase(text, pattern):
@@ -159,6 +161,8 @@ def decide_aws(seen: Facts, policy: Facts) -> dict[str, Any]:
     """Answer what a retry strategy of AWS Batch does: the first condition that fits; without any, retry."""
     answer = classify_aws(seen)
     attempt = seen.integer("attempt", "attempt_id", "attempts") or 1
+    if policy.has("retry_strategy", "retryStrategy"):
+        policy = Facts(policy.name, {**policy.object("retry_strategy", "retryStrategy").values, **policy.values})
     most = policy.integer("attempts") or 1
     texts = {
         "exit_code": "" if answer["exit"] is None else str(answer["exit"]),
@@ -195,7 +199,7 @@ SGE_ERROR: Final = 100
 
 def classify_plain(seen: Facts) -> dict[str, Any]:
     """Answer what a code or signal says where a system adds no words of its own."""
-    code, signal = seen.integer("exit_code", "exit_status"), seen.integer("signal")
+    code, signal = seen.ending()
     return _answer(ExitClass.SIGNALED if signal else _by_code(code), 128 + signal if signal else code)
 
 
@@ -216,9 +220,11 @@ def decide_nextflow(seen: Facts, policy: Facts) -> dict[str, Any]:
         return answer
     attempt = seen.integer("attempt", "attempt_id") or 1
     most = policy.integer("max_retries", "maxRetries")
-    listed = policy.items("retry_codes", "codes") or NEXTFLOW_RETRIED
+    listed = [
+        int(code) for code in map(str, policy.items("retry_codes", "codes")) if code.isdecimal()
+    ] or NEXTFLOW_RETRIED
     default = "retry" if answer["exit"] in listed else "finish"
-    strategy = policy.text("error_strategy", "errorStrategy", "strategy") or default
+    strategy = (policy.text("error_strategy", "errorStrategy", "strategy") or default).lower()
     if strategy not in {"retry", "finish", "terminate", "ignore"}:
         raise CaseError(f"error strategy is {strategy!r}; expected terminate, finish, ignore or retry")
     if strategy == "retry":

@@ -77,8 +77,8 @@ def _check_report(seen: Facts, _policy: Facts) -> Answer:
 
 
 def _time_limit(dialect: str, seen: Facts, _policy: Facts) -> Answer:
-    unit = seen.text("unit") or "minutes"
-    text = seen.get("text")
+    unit = (seen.text("unit") or "minutes").lower()
+    text = seen.get("text", "time_limit", "time")
     try:
         return {"value": limits.parse_time_limit(str(text), unit, dialect)}
     except ValueError as error:
@@ -87,10 +87,10 @@ def _time_limit(dialect: str, seen: Facts, _policy: Facts) -> Answer:
 
 def _duration(seen: Facts, _policy: Facts) -> Answer:
     try:
-        seconds = parse_duration(str(seen.get("text")))
+        seconds = parse_duration(str(seen.get("text", "runtime", "duration")))
     except ValueError as error:
         return {"value": "error", "message": str(error)}
-    return {"value": seconds if seen.text("unit") == "seconds" else -(-seconds // 60)}
+    return {"value": seconds if (seen.text("unit") or "").lower() == "seconds" else -(-seconds // 60)}
 
 
 def _log_line(seen: Facts, _policy: Facts) -> Answer:
@@ -185,7 +185,7 @@ def _answer(case: Facts) -> Answer:
     kinds = EXECUTORS.get(OTHER_NAMES.get(name, name))
     if kinds is None:
         raise CaseError(f"executor is {executor!r}; known: {', '.join(EXECUTORS)}")
-    kind = case.text("kind") or "classify"
+    kind = (case.text("kind") or "classify").strip().lower().replace("-", "_")
     question = kinds.get(kind)
     if question is None:
         raise CaseError(f"kind is {kind!r}; known of {executor}: {', '.join(kinds)}")

@@ -5,11 +5,10 @@ codes, which is all that older results have; where a verdict exists it is the be
 """
 
 import math
-import re
 from fractions import Fraction
 from typing import Any, Final
 
-from torc_framework.exits.facts import Facts
+from torc_framework.exits.facts import CODE_NAMES, Facts, size_of
 from torc_framework.exits.torc import class_of_result
 from torc_framework.models.exits import OOM_RETURN_CODE, TIMEOUT_RETURN_CODE, ExitClass
 from torc_framework.models.resources import parse_duration
@@ -23,31 +22,26 @@ RUNTIME_MULTIPLIER: Final = 1.4
 WATCH_RUNTIME_MULTIPLIER: Final = 1.5
 _ANALYSED: Final = frozenset({"failed", "terminated"})
 
-_MEMORY: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([kmgt]?)i?b?")
 _FACTORS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
-
-
-def _bytes(text: Any) -> int | None:
-    if isinstance(text, int) and not isinstance(text, bool):
-        return text
-    match = _MEMORY.fullmatch(text.strip().lower()) if isinstance(text, str) else None
-    return None if match is None else int(Fraction(match[1]) * _FACTORS[match[2]])
 
 
 def _seconds(text: Any) -> int | None:
     try:
-        return parse_duration(text) if isinstance(text, str) else None
+        return parse_duration(text.strip().upper()) if isinstance(text, str) else None
     except ValueError:
         return None
 
 
 def diagnose(seen: Facts) -> dict[str, Any]:
     """Answer whether a failed job probably lacked memory or time."""
-    code = seen.integer("return_code", "exit_code")
+    code, signal = seen.ending("return_code", *CODE_NAMES)
+    if signal and not code:
+        code = 128 + signal
     status = (seen.text("status") or "failed").lower()
-    limit, peak = _bytes(seen.get("memory_limit")), seen.number("peak_memory_bytes")
+    limit, peak = seen.size("memory_limit"), seen.size("peak_memory_bytes")
     limit_s = _seconds(seen.get("runtime_limit"))
-    used_s = Fraction(seen.number("exec_time_minutes") or 0) * 60
+    seconds = seen.number("exec_time_s", "exec_time_seconds")
+    used_s = Fraction(seen.number("exec_time_minutes") or 0) * 60 if seconds is None else Fraction(seconds)
     answer: dict[str, Any] = {
         "analysed": status in _ANALYSED and _has_requirements(seen),
         "likely_oom": False,
@@ -120,19 +114,19 @@ def _largest_peak(seen: Facts) -> int | None:
     peaks = [*peaks, *seen.items("peaks", "shared_peaks", "peak_memory_bytes_all", "shared_peak_memory_bytes")]
     for key in ("jobs", "sharing", "shared_jobs"):
         peaks += [job.get("peak_memory_bytes") for job in seen.objects(key)]
-    known = [one for one in peaks if isinstance(one, int) and not isinstance(one, bool) and one > 0]
+    known = [size for one in peaks if (size := size_of(one)) is not None and size > 0]
     return max(known, default=None)
 
 
 def recover(seen: Facts, policy: Facts) -> dict[str, Any]:
     """Answer what the next try of a diagnosed job asks for."""
     lacks_memory, lacks_time = seen.flag("likely_oom"), seen.flag("likely_timeout")
-    is_watch = policy.text("command") == "watch"
+    is_watch = (policy.text("command") or "").lower() == "watch"
     by_memory = policy.number("memory_multiplier")
     by_time = policy.number("runtime_multiplier")
     answer: dict[str, Any] = {"action": "none", "new_memory": None, "new_runtime": None, "new_num_cpus": None}
     if lacks_memory:
-        base = _largest_peak(seen) or _bytes(seen.get("memory_limit"))
+        base = _largest_peak(seen) or seen.size("memory_limit")
         if base is not None:
             answer["new_memory"] = raised_memory(base, MEMORY_MULTIPLIER if by_memory is None else by_memory)
     limit_s = _seconds(seen.get("runtime_limit"))

@@ -8,8 +8,9 @@ all; the count is the job's, not the rule's.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from torc_framework.exits.facts import CaseError, Facts
+from torc_framework.exits.facts import CODE_NAMES, CaseError, Facts
 from torc_framework.exits.torc import class_of_result
+from torc_framework.models.exits import ExitClass
 from torc_framework.models.failures import DEFAULT_MAX_DELAY_S, DEFAULT_MAX_RETRIES, FailureRule
 
 HANDLED: Final = frozenset({"failed", "terminated"})
@@ -94,11 +95,13 @@ def _is_codes(value: Any) -> bool:
 
 def decide(seen: Facts, policy: Facts) -> dict[str, Any]:
     """Answer what a failure handler does about a failed attempt."""
-    code = seen.integer("return_code", "exit_code")
+    code, signal = seen.ending("return_code", *CODE_NAMES)
+    if signal and not code:
+        code = 128 + signal
     attempt = seen.integer("attempt_id", "attempt") or 1
     status = (seen.text("status") or ("failed" if code else "completed")).lower()
     answer: dict[str, Any] = {
-        "outcome": class_of_result(code, status),
+        "outcome": ExitClass.SIGNALED if signal else class_of_result(code, status),
         "status": status,
         "exit": code,
         "action": "none",
@@ -107,7 +110,9 @@ def decide(seen: Facts, policy: Facts) -> dict[str, Any]:
     }
     if status not in HANDLED or code is None:
         return answer
-    rules = policy.items("rules")
+    if policy.has("failure_handler"):
+        policy = Facts(policy.name, {**policy.object("failure_handler").values, **policy.values})
+    rules = [policy.get("rules")] if isinstance(policy.get("rules"), dict) else policy.items("rules")
     for rule in rules:
         if problems := problems_of(rule):
             raise CaseError("; ".join(problems))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from torc_framework.exits.facts import Facts
+from torc_framework.exits.pods import conditions_of, containers_of, is_true, lone_container, phase_of, pod_of, same_word
 from torc_framework.models.exits import ExitClass
 
 _C = ExitClass
@@ -65,24 +66,17 @@ DEFAULT_BACKOFF_LIMIT: Final = 6
 _STRONGEST_FIRST: Final = (_C.OOM, _C.TIMEOUT, _C.IMAGE_PULL, _C.LAUNCH_FAILURE, _C.NODE_FAILURE)
 
 
-def _is_true(condition: Facts) -> bool:
-    return condition.get("status") in ("True", True)
-
-
 def _by_conditions(seen: Facts) -> ExitClass | None:
-    conditions = [each for each in seen.objects("conditions", "pod_conditions") if _is_true(each)]
+    conditions = [each for each in conditions_of(seen) if is_true(each)]
     for each in conditions:
         if each.get("type") == "DisruptionTarget":
-            return DISRUPTIONS.get(str(each.get("reason")), ExitClass.EVICTED)
-    for each in [*conditions, *(one for one in seen.objects("job_conditions") if _is_true(one))]:
-        if each.get("type") in ("Failed", "FailureTarget") and (named := JOB_REASONS.get(str(each.get("reason")))):
-            return named
+            named: ExitClass | None = same_word(DISRUPTIONS, each.get("reason"))
+            return named or ExitClass.EVICTED
+    for each in [*conditions, *(one for one in conditions_of(seen, "job_conditions") if is_true(one))]:
+        if each.get("type") in ("Failed", "FailureTarget") and (why := same_word(JOB_REASONS, each.get("reason"))):
+            by_job: ExitClass = why
+            return by_job
     return None
-
-
-def _containers(seen: Facts) -> list[Facts]:
-    first = [Facts(each.name, {**each.values, "init": True}) for each in seen.objects("init_containers")]
-    return [*seen.objects("containers"), *first]
 
 
 def _by_containers(containers: Sequence[Facts]) -> tuple[ExitClass | None, int | None]:
@@ -91,12 +85,12 @@ def _by_containers(containers: Sequence[Facts]) -> tuple[ExitClass | None, int |
     codes: list[int] = []
     for each in containers:
         ended = each.object("terminated")
-        code = ended.integer("exit_code", "exitCode")
+        code, signal = ended.ending()
         reason = str(ended.get("reason") or each.object("waiting").get("reason") or "")
-        found = CONTAINER_REASONS.get(reason)
-        if found is None and code:
+        found: ExitClass | None = same_word(CONTAINER_REASONS, reason)
+        if found is None and (code or signal):
             found = ExitClass.LAUNCH_FAILURE if each.flag("init") else ExitClass.USER_ERROR
-            found = ExitClass.SIGNALED if ended.integer("signal") else found
+            found = ExitClass.SIGNALED if signal else found
         if found is not None:
             named[found] = max(named.get(found) or 0, code) if code is not None else named.get(found)
         if code is not None:
@@ -109,15 +103,14 @@ def _by_containers(containers: Sequence[Facts]) -> tuple[ExitClass | None, int |
 
 def classify(seen: Facts) -> dict[str, Any]:
     """Answer what a pod's ending was: conditions, then the pod's reason, then its containers."""
-    phase = seen.text("pod_phase", "phase")
-    by_containers, code = _by_containers(_containers(seen))
+    seen = pod_of(seen)
+    phase = phase_of(seen)
+    by_containers, code = _by_containers(containers_of(seen) or [lone_container(seen)])
     if code is None:
-        code = seen.integer("exit_code")
-        if by_containers is None and code:
-            by_containers = CONTAINER_REASONS.get(str(seen.get("reason")), ExitClass.USER_ERROR)
-    by_reason = POD_REASONS.get(str(seen.get("pod_reason")))
+        code = seen.ending()[0]
+    by_reason: ExitClass | None = same_word(POD_REASONS, seen.get("pod_reason", "podReason", "reason"))
     named = _by_conditions(seen) or by_reason or by_containers or _by_phase(phase, code)
-    job_failed = any(each.get("type") == "Failed" for each in seen.objects("job_conditions"))
+    job_failed = any(each.get("type") == "Failed" for each in conditions_of(seen, "job_conditions"))
     return {"outcome": named, "status": phase or ("Failed" if job_failed else None), "exit": code, "action": "none"}
 
 
@@ -131,7 +124,7 @@ def _by_phase(phase: str | None, code: int | None) -> ExitClass | None:
 
 # --- what a Job does next --------------------------------------------------------------------------
 
-_RULE_ACTIONS: Final = {"FailJob": "fail", "FailIndex": "fail", "Ignore": "retry", "Count": None}
+_RULE_ACTIONS: Final = {"failjob": "fail", "failindex": "fail", "ignore": "retry", "count": None}
 
 
 def decide_retry(seen: Facts, policy: Facts) -> dict[str, Any]:
@@ -145,7 +138,7 @@ def decide_retry(seen: Facts, policy: Facts) -> dict[str, Any]:
     for index, rule in enumerate(_rules(policy)):
         if _rule_matches(rule, seen, answer["exit"]):
             answer["rule_index"] = index
-            action = _RULE_ACTIONS.get(str(rule.get("action")))
+            action = _RULE_ACTIONS.get(str(rule.get("action")).lower())
             if action is not None:
                 return answer | {"action": action}
             break
@@ -160,10 +153,15 @@ def _rules(policy: Facts) -> list[Facts]:
 
 
 def _rule_matches(rule: Facts, seen: Facts, code: int | None) -> bool:
-    codes = rule.object("on_exit_codes", "onExitCodes")
+    listed = rule.get("on_exit_codes", "onExitCodes")
+    codes = (
+        Facts(rule.name, {"values": listed})
+        if isinstance(listed, list)
+        else rule.object("on_exit_codes", "onExitCodes")
+    )
     if codes.values:
-        is_listed = code in codes.items("values")
-        return code not in (None, 0) and is_listed == (codes.get("operator") != "NotIn")
+        is_listed = str(code) in map(str, codes.items("values"))
+        return code not in (None, 0) and is_listed == (str(codes.get("operator")).lower() != "notin")
     wanted = rule.objects("on_pod_conditions", "onPodConditions")
-    there = {(each.get("type"), str(each.get("status"))) for each in seen.objects("conditions", "pod_conditions")}
-    return any((each.get("type"), str(each.get("status") or "True")) in there for each in wanted)
+    there = {(each.get("type"), str(each.get("status")).lower()) for each in conditions_of(pod_of(seen))}
+    return any((each.get("type"), str(each.get("status") or "True").lower()) in there for each in wanted)

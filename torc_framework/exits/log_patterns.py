@@ -97,7 +97,7 @@ def match_line(line: str, tool: str = "logs analyze") -> Pattern | None:
     Raises:
         ValueError: there is no such tool.
     """
-    name = tool.removeprefix("torc ").strip()
+    name = " ".join(tool.lower().replace("_", " ").split()).removeprefix("torc ")
     name = {"parse-logs": "slurm parse-logs", "analyze": "logs analyze"}.get(name, name)
     if name not in TOOLS:
         raise ValueError(f"tool is {tool!r}; expected {' or '.join(TOOLS)}")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from torc_framework.exits.facts import Facts
+from torc_framework.exits.pods import conditions_of, containers_of, is_true, phase_of, pod_of, same_word
 from torc_framework.models.exits import ExitClass
 
 _C = ExitClass
@@ -171,7 +172,7 @@ def _offset(container: Facts) -> int:
 def _terminated_code(container: Facts) -> int | None:
     """Return the code of a container that ended badly, its offset added."""
     ended = container.object("terminated")
-    code = ended.integer("exit_code", "exitCode")
+    code = ended.ending()[0]
     if not ended.values or ended.get("reason") == "Completed" or code is None:
         return None
     if container.text("name") == CONTROL:
@@ -191,17 +192,18 @@ def _told_code(message: Any) -> int | None:
 
 
 def _conditions(pod: Facts) -> list[Facts]:
-    return [each for each in pod.objects("conditions") if each.get("status") in ("True", True)]
+    return [each for each in conditions_of(pod) if is_true(each)]
 
 
 def _minutes_not_ready(pod: Facts) -> float:
     """Return for how long a pod has not been ready, by the words in which that can be said."""
     places = [pod]
-    for condition in pod.objects("conditions"):
-        if condition.get("type") == "Ready" and condition.get("status") in ("False", False):
+    for condition in conditions_of(pod):
+        if condition.get("type") == "Ready" and str(condition.get("status")).lower() == "false":
             places.append(condition)
     for place in places:
-        for key, value in place.values.items():
+        for key, written in place.values.items():
+            value = int(written) if isinstance(written, str) and written.isdecimal() and len(written) < 9 else written
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 if re.search(r"min", key):
                     return float(value)
@@ -212,22 +214,16 @@ def _minutes_not_ready(pod: Facts) -> float:
     return 0.0
 
 
-def _with_containers(pod: Facts) -> list[Facts]:
-    """Return all containers, those that initialise among them."""
-    first = [Facts(each.name, {**each.values, "init": True}) for each in pod.objects("init_containers")]
-    return [*pod.objects("containers"), *first]
-
-
 def task_of_pod(pod: Facts) -> tuple[str, int | None, ExitClass | None]:
     """Return status, code and class of the task whose pod looks like this; code and class None while it lives."""
     if any(each.get("reason") == "PreemptionByScheduler" for each in _conditions(pod)):
         return "FAILED_PREEMPTED", 3006, ExitClass.PREEMPTED
-    containers = _with_containers(pod)
+    containers = containers_of(pod)
     reasons = {each.object("terminated").get("reason") for each in containers}
     status, code = _by_phase(pod, containers)
     ran_out = status == "FAILED_EVICTED" and "OOMKilled" in reasons
     status, code = _by_waiting(pod, containers, status, code)
-    override = _POD_REASONS.get(str(pod.get("pod_reason", "reason")))
+    override: str | None = same_word(_POD_REASONS, pod.get("pod_reason", "podReason", "reason"))
     if override is None and any(each.get("type") == "DisruptionTarget" for each in _conditions(pod)):
         override = "FAILED_BACKEND_ERROR"
     if override is not None:
@@ -237,7 +233,7 @@ def task_of_pod(pod: Facts) -> tuple[str, int | None, ExitClass | None]:
 
 
 def _by_phase(pod: Facts, containers: list[Facts]) -> tuple[str, int | None]:
-    phase = pod.text("pod_phase", "phase") or ""
+    phase = phase_of(pod) or ""
     status = _PHASES.get(phase, "RUNNING" if phase == "Unknown" else "SCHEDULING")
     if any(each.flag("init") and each.object("waiting").get("reason") in _CREATING for each in containers):
         status = "INITIALIZING"
@@ -277,13 +273,18 @@ def _by_waiting(pod: Facts, containers: list[Facts], status: str, code: int | No
     return "FAILED", max(waiting.values())
 
 
+_OF_PODS: Final = ("pod_phase", "phase", "pod_reason", "containers", "containerStatuses", "conditions")
+"""What is told of pods only."""
+
+
 def classify(seen: Facts) -> dict[str, Any]:
     """Answer what a task's ending was: by its pod, else by status and code."""
-    if seen.has("pod_phase", "phase", "pod_reason", "containers", "conditions"):
-        status, code, named = task_of_pod(seen)
+    pod = pod_of(seen)
+    if pod.has(*_OF_PODS):
+        status, code, named = task_of_pod(pod)
     else:
-        code = seen.integer("exit_code", "code")
-        status = seen.text("status") or status_of_code(code)
+        code = seen.ending()[0]
+        status = (seen.text("status") or status_of_code(code)).upper()
         code = STATUS_CODES.get(status) if code is None else code
         named = class_of(status, code)
     return {"outcome": named, "status": status, "exit": code, "action": "none"}

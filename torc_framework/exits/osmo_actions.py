@@ -64,11 +64,10 @@ def overlaps(actions: Mapping[str, str | int]) -> list[str]:
 
 def decide(seen: Facts, policy: Facts) -> dict[str, Any]:
     """Answer what is done about a task that ended with a code."""
-    code = seen.integer("exit_code", "code")
-    reported = seen.text("status")
-    status = reported or osmo.status_of_code(code)
+    code = seen.ending()[0]
+    status = (seen.text("status") or osmo.status_of_code(code)).upper()
     answer: dict[str, Any] = {"exit": code, "action": "none", "status": status, "next_retry_id": None}
-    present = seen.text("current_status", "previous_status", "task_status")
+    present = (seen.text("current_status", "previous_status", "task_status") or "").upper()
     if status == "FAILED_START_TIMEOUT" and present == "RUNNING":
         return answer | {"outcome": None, "status": present, "message": "it runs already"}
     answer["outcome"] = osmo.class_of(status, code)
@@ -92,7 +91,10 @@ def _reschedule(retry: int, limit: int) -> dict[str, Any]:
 
 def _matching(policy: Facts, code: int) -> str | None:
     """Return the action of the task's map, or of its pool's if the task's lists nothing for the code."""
-    for facts in (policy.object("exit_actions", "exitActions"), policy.object("pool_default_exit_actions")):
+    for facts in (
+        policy.object("exit_actions", "exitActions"),
+        policy.object("pool_default_exit_actions", "poolDefaultExitActions"),
+    ):
         if problems := exit_action_problems(facts.values, facts.name):
             raise CaseError("; ".join(problems))
         if action := match_exit_actions(facts.values, code):

@@ -29,13 +29,19 @@ class Task:
 
 def _tasks(seen: Facts) -> list[Task]:
     newest: dict[str, Facts] = {}
-    for index, task in enumerate(seen.objects("tasks")):
+    for index, task in enumerate(_described(seen)):
         name = str(task.get("name") or index)
         known = newest.get(name)
         if known is None or (task.integer("retry_id") or 0) >= (known.integer("retry_id") or 0):
             newest[name] = task
     tasks = [Task((task.text("status") or "WAITING").upper(), task.flag("lead")) for task in newest.values()]
     return [Task(tasks[0].status, True)] if len(tasks) == 1 else tasks
+
+
+def _described(seen: Facts) -> list[Facts]:
+    """Return the tasks; one of which only the status was told is a text."""
+    tasks = [{"status": task} if isinstance(task, str) else task for task in seen.items("tasks")]
+    return Facts(seen.name, {"tasks": tasks}).objects("tasks")
 
 
 def check_group(seen: Facts) -> str | None:
@@ -78,7 +84,7 @@ def workflow_status(groups: Iterable[str]) -> str:
 def answer(seen: Facts, policy: Facts) -> dict[str, Any]:
     """Answer what status a group or workflow has, and what becomes of its other tasks and its successors."""
     if seen.has("groups"):
-        statuses = [one if isinstance(one, str) else _status_in(one) for one in seen.items("groups")]
+        statuses = [_status_in(one) for one in seen.items("groups")]
         return {"status": workflow_status(statuses), "action": "none"}
     ignores = policy.flag("ignore_nonlead_status", "ignoreNonleadStatus", default=True)
     status = group_status(_tasks(seen), ignore_nonlead_status=ignores)
@@ -91,7 +97,7 @@ def answer(seen: Facts, policy: Facts) -> dict[str, Any]:
 
 
 def _status_in(group: Any) -> str:
-    return str(group.get("status")) if isinstance(group, dict) else str(group)
+    return str(group.get("status") if isinstance(group, dict) else group).upper()
 
 
 def _siblings(event: str, *, ignores_others: bool) -> dict[str, str | None]:

@@ -5,6 +5,7 @@ glibc's ``strsignal`` with underscores for blanks, as Slurm 25.11 prints them.
 """
 
 import re
+import signal
 from typing import Final
 
 SIGNAL_NAMES: Final = {
@@ -56,6 +57,27 @@ def slurm_signal_name(number: int) -> str:
     if FIRST_REALTIME <= number <= LAST_SIGNAL:
         return f"Real-time_signal_{number - FIRST_REALTIME}"
     return f"Unknown_signal_{number}"
+
+
+_BY_NAME: Final = {
+    **{name.removeprefix("SIG").lower(): int(number) for name, number in signal.Signals.__members__.items()},
+    **{name.lower(): number for number, name in SIGNAL_NAMES.items()},
+}
+
+
+def parse_signal(text: str) -> int:
+    """Return the number of a signal that is written as a number, as ``SIGKILL`` or ``KILL``, or as Slurm names it.
+
+    Raises:
+        ValueError: the text names no signal.
+    """
+    word = text.strip().lower().replace(" ", "_")
+    if word.isdecimal() and len(word) < 6:
+        return int(word)
+    number = _BY_NAME.get(word.removeprefix("sig"))
+    if number is None:
+        raise ValueError(f"{text!r} is no signal; write its number, or a name such as 'SIGKILL'")
+    return number
 
 
 def render_exit(code: int, signal: int = 0) -> str:

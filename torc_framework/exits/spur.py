@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from torc_framework.exits.facts import CaseError, Facts
+from torc_framework.exits.facts import CODE_NAMES, CaseError, Facts
 from torc_framework.exits.pairs import parse_exit, render_end_reason, render_exit
 from torc_framework.exits.slurm import STATES, class_of, normal_state
 from torc_framework.models.exits import ExitClass
@@ -87,19 +87,31 @@ class Exit:
         return bool(self.code or self.signal)
 
 
+_OOM: Final = re.compile("oom")
+_LIMIT: Final = re.compile(r"^(?!.*(after|late)).*(limit|timeout|timed_out)")
+_WATCHDOG: Final = re.compile("watchdog")
+
+
 def _exit(seen: Facts) -> Exit:
-    pair = seen.text("exit")
-    code, signal = parse_exit(pair) if pair else (seen.integer("code", "exit_code") or 0, seen.integer("signal") or 0)
-    flagged = any(value is True and "oom" in key.lower() for key, value in seen.values.items())
-    return Exit(code, signal & ~OOM_BIT, flagged or bool(signal & OOM_BIT))
+    code, signal = seen.ending("exit", *CODE_NAMES)
+    code, signal = code or 0, signal or 0
+    return Exit(code, signal & ~OOM_BIT, seen.says(_OOM) or bool(signal & OOM_BIT))
 
 
 def _nodes(seen: Facts) -> dict[str, Exit]:
     nodes = seen.get("nodes")
     if isinstance(nodes, list):
-        return {str(node.get("name", "node") or index): _exit(node) for index, node in enumerate(seen.objects("nodes"))}
-    named = seen.object("nodes")
-    return {name: _exit(named.object(name)) for name in named.values}
+        return {_name(node, index): _exit(_node(node, index)) for index, node in enumerate(nodes)}
+    return {name: _exit(_node(node, name)) for name, node in seen.object("nodes").values.items()}
+
+
+def _name(node: Any, index: int) -> str:
+    return str(node.get("name") or node.get("node") or index) if isinstance(node, dict) else str(index)
+
+
+def _node(node: Any, name: str | int) -> Facts:
+    """Return what was seen of a node: an object, or its exit alone."""
+    return Facts(f"observation.nodes.{name}", node if isinstance(node, dict) else {"exit": node})
 
 
 def derived_code(seen: Facts) -> int:
@@ -117,7 +129,7 @@ def _step_code(step: Any) -> int:
         raise CaseError(f"step {step!r} is neither a code nor an object")
     facts = Facts("observation.steps", step)
     number = facts.get("id", "step_id", "step")
-    is_reserved = isinstance(number, int) and number >= FIRST_RESERVED_STEP
+    is_reserved = str(number).isdecimal() and int(number) >= FIRST_RESERVED_STEP
     if is_reserved or str(number) in _RESERVED_NAMES or facts.get("name") in _RESERVED_NAMES:
         return 0
     seen = _exit(facts)
@@ -134,10 +146,7 @@ def _job_exit(nodes: Mapping[str, Exit], primary: str | None) -> Exit:
 
 def _hit_limit(seen: Facts) -> bool:
     """The time limit was signalled while the job ran; a mark that came after its end says nothing."""
-    return any(
-        value is True and re.search(r"limit|timeout|timed_out", key.lower()) and not re.search(r"after|late", key)
-        for key, value in seen.values.items()
-    )
+    return seen.says(_LIMIT)
 
 
 def classify_completion(seen: Facts) -> dict[str, Any]:
@@ -146,16 +155,18 @@ def classify_completion(seen: Facts) -> dict[str, Any]:
     state = seen.text("state", "scheduler_state")
     happened = _happening(seen.text("event")) or _watchdog(seen)
     if nodes:
-        primary = seen.text("primary") if seen.has("primary") else next(iter(nodes))
+        primary = str(seen.get("primary")) if seen.has("primary") else next(iter(nodes))
         ended = _job_exit(nodes, primary)
-    elif happened or not seen.has("exit", "code", "exit_code", "signal"):
+    elif happened or not seen.has(*CODE_NAMES, "signal", "wait_status", "raw_status"):
         ended = Exit(*UNSEEN, ran_out_of_memory=False) if happened else Exit(0, 0, False)
     else:
         ended = _exit(seen)
     answer = {"derived_exit": render_exit(derived_code(seen)), "action": "none"}
     if state and (name := normal_state(state)) and STATES[name].exit_class is None:
         return {**answer, "outcome": None, "status": name, "exit": None, "reason": "None"}
-    flagged = any(value and "oom" in key.lower() for key, value in seen.values.items())
+    flagged = any(
+        value and str(value).lower() != "false" and "oom" in key.lower() for key, value in seen.values.items()
+    )
     ran_out = flagged or ended.ran_out_of_memory or any(node.ran_out_of_memory for node in nodes.values())
     if ran_out:
         verdict = "OUT_OF_MEMORY", "OutOfMemory", ExitClass.OOM
@@ -182,7 +193,7 @@ def classify_completion(seen: Facts) -> dict[str, Any]:
 
 
 def _watchdog(seen: Facts) -> str | None:
-    return "timeout" if any(value is True and "watchdog" in key.lower() for key, value in seen.values.items()) else None
+    return "timeout" if seen.says(_WATCHDOG) else None
 
 
 # --- what happens next -----------------------------------------------------------------------------
@@ -201,12 +212,12 @@ def decide_requeue(seen: Facts, policy: Facts) -> dict[str, Any]:
     happened = _happening(written)
     state = HAPPENINGS[happened].state if happened else (normal_state(written) or written)
     count = seen.integer("requeue_count") or 0
-    pair = seen.text("exit")
+    code, signal = seen.ending("exit", *CODE_NAMES)
+    pair = None if code is None and signal is None else render_exit(code or 0, signal or 0)
     answer: dict[str, Any] = {"status": state, "action": "none", "requeue_count": count, "exit": pair}
     if happened:
         answer |= {"outcome": HAPPENINGS[happened].exit_class, "reason": HAPPENINGS[happened].reason}
     else:
-        code, signal = parse_exit(pair) if pair else (None, None)
         answer["outcome"] = class_of(state, code, signal)
     if happened == "admin_requeue" or (happened == "preempted" and _preemption_requeues(written, policy)):
         return answer | {"status": "PENDING", "action": "retry"}
@@ -237,7 +248,7 @@ def _by_budget(count: int, policy: Facts) -> dict[str, Any]:
 def check_report(seen: Facts) -> str | None:
     """Return what is wrong with an agent's report: completed goes with code 0, failed with any other."""
     state = (seen.text("reported_state", "state") or "").strip().upper()
-    code = seen.integer("exit_code", "code") or 0
+    code = seen.ending()[0] or 0
     if state not in {"COMPLETED", "FAILED"}:
         return f"an agent reports COMPLETED or FAILED, not {state or 'nothing'}"
     expected = "FAILED" if code else "COMPLETED"

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from torc_framework.exits.endings import classify_exit, exit_return_code, status_of
 from torc_framework.exits.facts import Facts
+from torc_framework.exits.pairs import OOM_MARK
+from torc_framework.exits.slurm import state_and_reason
 from torc_framework.models.exits import (
     OOM_RETURN_CODE,
     ORPHANED_RETURN_CODE,
@@ -18,7 +20,6 @@ from torc_framework.models.exits import (
     ExitObservation,
     StopReason,
 )
-from torc_framework.models.resources import parse_memory
 
 STOP_WORDS: Final[tuple[tuple[StopReason, re.Pattern[str]], ...]] = (
     (StopReason.CANCELED, re.compile(r"(?<!sc)cancel")),
@@ -66,7 +67,10 @@ def observe(seen: Facts, policy: Facts, executor: str) -> ExitObservation:
     """
     stops = Facts(seen.name, {key: value for key, value in seen.values.items() if key not in _NO_WORDS_OF_STOPPING})
     words = list(stops.words())
-    code, signal = seen.integer("exit_code", "return_code"), seen.integer("signal")
+    code, signal = seen.ending()
+    was_marked = signal == OOM_MARK
+    if was_marked:
+        signal, code = None, code or None
     lost = code == ORPHANED_RETURN_CODE or any(map(_LOST_WORDS.search, words))
     if code is not None and code < 0:  # as Python writes the death by a signal
         signal = signal if lost else signal or -code
@@ -78,6 +82,8 @@ def observe(seen: Facts, policy: Facts, executor: str) -> ExitObservation:
         reason = StopReason.MEMORY_LIMIT
     forced = signal == 9 or any(map(_KILL_WORDS.search, words))
     missing = seen.get("outputs_missing", "missing_outputs")
+    missing = [missing] if isinstance(missing, str) and missing.lower() not in {"true", "false", ""} else missing
+    state, told_reason = state_and_reason(seen, "scheduler_state", "step_state", "state")
     launch_error = seen.get("launch_error", "spawn_error") or next(filter(_LAUNCH_WORDS.search, words), None)
     return ExitObservation(
         executor=executor,
@@ -88,8 +94,8 @@ def observe(seen: Facts, policy: Facts, executor: str) -> ExitObservation:
         launch_error=None if launch_error is None else str(launch_error),
         lost=lost,
         missing_outputs=tuple(map(str, missing)) if isinstance(missing, list) else ("",) * int(bool(missing)),
-        scheduler_state=seen.text("scheduler_state", "step_state", "state"),
-        scheduler_reason=seen.text("scheduler_reason"),
+        scheduler_state=state,
+        scheduler_reason=seen.text("scheduler_reason") or told_reason or ("OutOfMemory" if was_marked else None),
         peak_memory_bytes=peak,
         memory_limit_bytes=limit,
         oom_kills=seen.integer("oom_kills", "cgroup_oom_kills"),
@@ -97,18 +103,14 @@ def observe(seen: Facts, policy: Facts, executor: str) -> ExitObservation:
 
 
 def _peak(seen: Facts) -> int | None:
-    kib = seen.integer("max_rss_kib")
-    return kib * 1024 if kib is not None else seen.integer("peak_memory_bytes")
+    kib = seen.get("max_rss_kib")
+    if isinstance(kib, (int, float)) or (isinstance(kib, str) and kib.strip().isdecimal()):
+        return (seen.integer("max_rss_kib") or 0) * 1024
+    return seen.size("max_rss_kib", "peak_memory_bytes", "max_rss", "MaxRSS", "peak_memory")
 
 
 def _limit(seen: Facts) -> int | None:
-    text = seen.get("memory_limit")
-    if isinstance(text, str):
-        try:
-            return parse_memory(text)
-        except ValueError:
-            return None
-    return seen.integer("memory_limit_bytes")
+    return seen.size("memory_limit", "memory_limit_bytes")
 
 
 def answer(seen: Facts, policy: Facts, executor: str) -> dict[str, Any]:
