@@ -23,6 +23,7 @@ BEYOND = {
     "/workflows/{id}/job_counts",
     "/workflows/{id}/recoveries",
     "/workflows/{id}/reinitialize",
+    "/workflows/{id}/schedulers",
     "/workflows/{id}/verdicts",
 }
 """Paths that are ours alone; other tests are about them."""

@@ -9,6 +9,7 @@ from torc_framework.hpc.planning import GroupBy, PlanOptions, WalltimeStrategy, 
 from torc_framework.hpc.profiles import choose as choose_profile
 from torc_framework.hpc.profiles import detect as detect_profile
 from torc_framework.hpc.profiles import known_profiles
+from torc_framework.hpc.rescheduling import Rescheduler, Rescheduling
 from torc_framework.models.plan import SchedulerPlan
 from torc_framework.spec import LoadOptions, dump_spec, load_plan, load_spec
 from torc_framework.spec.model import WorkflowSpec
@@ -20,6 +21,8 @@ __all__ = [
     "GroupBy",
     "LoadOptions",
     "PlanOptions",
+    "Rescheduler",
+    "Rescheduling",
     "SchedulerPlan",
     "WalltimeStrategy",
     "WorkflowSpec",

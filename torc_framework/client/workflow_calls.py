@@ -27,11 +27,12 @@ from torc_framework.models.answers import (
     Reinitialized,
     RemoteWorker,
     RequiredFiles,
+    Rescheduled,
     ResetJobs,
     StoredPlan,
 )
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
-from torc_framework.models.plan import Addition, Plan
+from torc_framework.models.plan import Addition, Plan, SchedulerOrder
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 
 
@@ -55,6 +56,11 @@ class WorkflowCalls(ClientCore):
         """Add user data and jobs to a workflow, all of them or none; the jobs are uninitialized."""
         path = f"/workflows/{workflow_id}/additions"
         return self._call(Added, "POST", path, raw=msgspec.json.encode(addition), timeout=PLAN_TIMEOUT_S)
+
+    def reschedule(self, workflow_id: int, order: SchedulerOrder) -> Rescheduled:
+        """Bind jobs to new schedulers; whatever asked for nodes so far asks no more."""
+        path = f"/workflows/{workflow_id}/schedulers"
+        return self._call(Rescheduled, "POST", path, raw=msgspec.json.encode(order), timeout=PLAN_TIMEOUT_S)
 
     def begin_run(
         self,

@@ -127,6 +127,23 @@ class SchedulerPlan:
     warnings: list[str] = Factory(list)
 
 
+@define
+class SchedulerOrder:
+    """New schedulers for jobs of a stored workflow, and what asks for nodes by them from now on.
+
+    Attributes:
+        run_id: The run whose jobs were looked at; refused if it is not the present one.
+        schedulers: The requests; their ``workflow_id`` is 0 until the store gives them one.
+        job_ids: For each of them the jobs that are bound to it.
+        actions: ``schedule_nodes`` actions; ``jobs`` are ids, ``scheduler`` is a position in ``schedulers``.
+    """
+
+    run_id: int
+    schedulers: list[SlurmSchedulerRecord]
+    job_ids: list[list[int]]
+    actions: list[PlannedAction] = Factory(list)
+
+
 class AddedJob(msgspec.Struct, omit_defaults=True, gc=False):
     """A job that joins a stored workflow; it names the addition's user data by position, all else by id."""
 

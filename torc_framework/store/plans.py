@@ -15,7 +15,7 @@ import msgspec
 import sqlalchemy as sa
 from attrs import frozen
 
-from torc_framework.models.plan import USER_DATA_REFERENCE, Plan
+from torc_framework.models.plan import USER_DATA_REFERENCE, Plan, PlannedAction
 from torc_framework.models.records import ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store import tables as t
@@ -149,7 +149,7 @@ def create_workflow(tx: Tx, record: WorkflowRecord) -> int:
     tx.connection.execute(sa.update(t.WORKFLOW).where(t.WORKFLOW.c.id == workflow_id).values(status_id=workflow_id))
     tx.connection.execute(sa.insert(t.WORKFLOW_STATUS).values(id=workflow_id, run_id=0, is_canceled=False))
     default = ResourceRequirementsRecord(workflow_id=workflow_id, name=DEFAULT_REQUIREMENTS)
-    _insert_records(tx, "resource_requirements", [default], workflow_id)
+    insert_records(tx, "resource_requirements", [default], workflow_id)
     return workflow_id
 
 
@@ -171,7 +171,7 @@ def create_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> StoredPlan:
 def store_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> Placed:
     """Store a plan of which is known that it does not contradict itself."""
     workflow_id = create_workflow(tx, plan.workflow)
-    first = {part: _insert_records(tx, part, getattr(plan, part), workflow_id) for part in _RECORD_TABLES}
+    first = {part: insert_records(tx, part, getattr(plan, part), workflow_id) for part in _RECORD_TABLES}
     first["jobs"] = first_job = next_id(tx, t.JOB)
     first["default"] = default_requirements(tx, workflow_id)
     status = _status_of_new_jobs(initialized=initialized)
@@ -180,13 +180,13 @@ def store_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> Placed:
     _insert_barriers(tx, plan, workflow_id, first_job)
     for relation, (statement, part) in _JOB_RELATIONS.items():
         tx.insert(statement, _relation_rows(plan, relation, first_job, first[part]))
-    _insert_actions(tx, plan, workflow_id, first_job, first["slurm_schedulers"])
+    insert_actions(tx, workflow_id, plan.actions, first_job=first_job, first_scheduler=first["slurm_schedulers"])
     tx.run_each(_KEEP_WRITTEN, _written_texts(plan, first_job))
     return Placed(workflow_id, first)
 
 
-def _insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) -> int:
-    """Insert the plan's records of one kind; return the id of the first."""
+def insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) -> int:
+    """Insert records of one kind, the name of a plan's list; return the id of the first."""
     start = next_id(tx, _RECORD_TABLES[part])
     if records:
         statement, values = _RECORD_INSERTIONS[part]
@@ -276,10 +276,19 @@ def _insert_barriers(tx: Tx, plan: Plan, workflow_id: int, first_job: int) -> No
     tx.insert(_INSERT_WAITERS, [(group, first_job + job) for group, b in groups for job in b.downstream])
 
 
-def _insert_actions(tx: Tx, plan: Plan, workflow_id: int, first_job: int, first_scheduler: int) -> None:
-    if not plan.actions:
-        return
-    numbered = list(enumerate(plan.actions, next_id(tx, t.WORKFLOW_ACTION)))
+def insert_actions(
+    tx: Tx,
+    workflow_id: int,
+    actions: Sequence[PlannedAction],
+    *,
+    first_job: int,
+    first_scheduler: int,
+    is_recovery: bool = False,
+) -> list[int]:
+    """Insert planned actions, whose jobs and schedulers are counted from these ids; return their own ids."""
+    if not actions:
+        return []
+    numbered = list(enumerate(actions, next_id(tx, t.WORKFLOW_ACTION)))
     rows = []
     for action_id, action in numbered:
         config = dict(action.config)
@@ -294,11 +303,13 @@ def _insert_actions(tx: Tx, plan: Plan, workflow_id: int, first_job: int, first_
                 "action_config": config,
                 "required_triggers": required_triggers(action.trigger_type, action.jobs),
                 "persistent": action.persistent,
+                "is_recovery": is_recovery,
             }
         )
     tx.connection.execute(sa.insert(t.WORKFLOW_ACTION), rows)
     watched = [(action_id, first_job + job) for action_id, action in numbered for job in action.jobs or ()]
     tx.insert(_INSERT_ACTION_JOBS, watched)
+    return [action_id for action_id, _ in numbered]
 
 
 def required_triggers(trigger_type: str, jobs: Sequence[int] | None) -> int:

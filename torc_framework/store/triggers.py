@@ -1,7 +1,7 @@
 """What makes an action due: triggers are counted where they happen, each job once."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import sqlalchemy as sa
@@ -94,8 +94,7 @@ _WATCHED: Final = {
 
 def rearm_actions(tx: Tx, workflow_id: int) -> None:
     """Forget that actions were executed, drop those of recoveries, count their triggers anew."""
-    action, watched = WORKFLOW_ACTION, ACTION_JOB
-    execute = tx.connection.execute
+    action, execute = WORKFLOW_ACTION, tx.connection.execute
     mine = action.c.workflow_id == workflow_id
     if execute(sa.select(action.c.id).where(mine).limit(1)).first() is None:
         return
@@ -113,6 +112,20 @@ def rearm_actions(tx: Tx, workflow_id: int) -> None:
             trigger_count=sa.case((action.c.trigger_type.in_(_RAISED_AT_START), 1), else_=0),
         )
     )
+    count_anew(tx, workflow_id)
+
+
+def count_anew(tx: Tx, workflow_id: int, only: Sequence[int] | None = None) -> None:
+    """Set the trigger counts of actions that watch jobs by the jobs' present states.
+
+    Args:
+        only: The actions; None is all of the workflow.
+    """
+    action, watched = WORKFLOW_ACTION, ACTION_JOB
+    mine = action.c.workflow_id == workflow_id
+    if only is not None:
+        mine = sa.and_(mine, action.c.id.in_(only))
+    execute = tx.connection.execute
     for trigger, statuses in _WATCHED.items():
         mine_of_kind = sa.select(action.c.id).where(mine, action.c.trigger_type == trigger)
         reached = sa.select(JOB.c.id).where(JOB.c.workflow_id == workflow_id, JOB.c.status.in_(list(statuses)))

@@ -1,0 +1,142 @@
+"""``torc slurm regenerate``: new schedulers for the jobs of a stored workflow that are still to run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from attrs import asdict
+
+from torc_framework.api import UserError
+from torc_framework.api.commands import (
+    CommandGroup,
+    Session,
+    WorkflowId,
+    pick_workflow,
+    print_json,
+    require_lasting_server,
+    session_of,
+    show_submission,
+    submit_workflow,
+)
+from torc_slurm.commands import generating as g
+
+if TYPE_CHECKING:
+    from torc_framework.api.planning import Rescheduling
+
+
+def register(app: CommandGroup) -> None:
+    """Add the command to a group."""
+    app.command("regenerate")(regenerate)
+
+
+def regenerate(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="NAME", help="Account to charge (default: that of before).")
+    ] = None,
+    profile: g.Profile = None,
+    single_allocation: g.SingleAllocation = False,
+    group_by: g.GroupByOption = "resource-requirements",
+    walltime_strategy: g.Strategy = "max-job-runtime",
+    walltime_multiplier: g.Multiplier = 1.5,
+    submit: Annotated[bool, typer.Option("--submit", help="Ask for the first nodes at once.")] = False,
+    output_dir: Annotated[
+        Path | None, typer.Option("--output-dir", "-o", help="Folder for logs, with --submit (default: output).")
+    ] = None,
+    poll_interval: Annotated[
+        float | None, typer.Option("--poll-interval", "-p", min=0, help="Accepted; runners are woken and never poll.")
+    ] = None,
+    include_job_ids: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--include-job-ids", metavar="IDS", help="Plan for these jobs too, such as 1,2,3, whatever their status."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be made.")] = False,
+) -> None:
+    """Make new Slurm schedulers for jobs that are still to run.
+
+    What jobs ask for now decides: after a recovery that may be more than before. Actions that asked for
+    nodes so far ask no more; nodes for jobs that wait are asked for when these are ready. Account, quality of
+    service and further sbatch options are those of the schedulers that the workflow has, and so is the partition
+    if it still fits. Either all of it is done or nothing.
+    """
+    del poll_interval
+    session = session_of(ctx)
+    if submit and not dry_run:
+        require_lasting_server(session)
+    from torc_framework.api.planning import Rescheduler
+
+    chosen = pick_workflow(session, workflow_id)
+    rescheduler = Rescheduler(session.client, chosen, _ids(include_job_ids))
+    if not rescheduler.has_waiting:
+        _say_nothing_to_do(session, chosen, dry_run=dry_run)
+        return
+    if rescheduler.has_uninitialized and not dry_run:
+        raise UserError(
+            f"jobs of workflow {chosen} wait for a run to begin: 'torc workflows reinitialize {chosen}' begins one; "
+            "schedulers made before would be forgotten by it"
+        )
+    here = g.profile_here(session, profile)
+    payer = g.account_of(account, rescheduler.account(), here)
+    wanted = g.Wanted(payer, profile, single_allocation, group_by, walltime_strategy, walltime_multiplier)
+    done = rescheduler.plan(here, wanted.plan_options(payer))
+    for warning in done.planned.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    if not dry_run:
+        done = rescheduler.carry_out(done, at_once=submit)
+    values = {**_values(chosen, done, dry_run=dry_run), "profile": here.name}
+    if not session.wants_json:
+        _tell(chosen, done, dry_run=dry_run, submit=submit)
+    if submit and not dry_run and done.at_once:
+        show_submission(session, submit_workflow(session, chosen, output_dir=output_dir), **values)
+    elif session.wants_json:
+        print_json(values)
+
+
+def _ids(texts: list[str] | None) -> list[int]:
+    try:
+        return [int(part) for text in texts or () for part in text.split(",")]
+    except ValueError:
+        raise UserError(f"--include-job-ids is {','.join(texts or ())!r}; expected ids such as 1,2,3") from None
+
+
+def _say_nothing_to_do(session: Session, workflow_id: int, *, dry_run: bool) -> None:
+    if session.wants_json:
+        empty: list[int] = []
+        values = {"workflow_id": workflow_id, "dry_run": dry_run, "job_count": 0, "slurm_schedulers": empty}
+        print_json({**values, "scheduler_ids": empty, "at_once": empty, "retired_action_ids": empty})
+    else:
+        print(f"No job of workflow {workflow_id} waits to be run: there is nothing to do")
+
+
+def _values(workflow_id: int, done: "Rescheduling", *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "workflow_id": workflow_id,
+        "dry_run": dry_run,
+        "job_count": sum(bound is not None for bound in done.planned.bound),
+        "slurm_schedulers": g.rows(done.planned),
+        "scheduler_ids": list(done.scheduler_ids),
+        "at_once": [asdict(each) for each in done.at_once],
+        "retired_action_ids": list(done.retired_action_ids),
+        "warnings": done.planned.warnings,
+    }
+
+
+def _tell(workflow_id: int, done: "Rescheduling", *, dry_run: bool, submit: bool) -> None:
+    g.print_plan(done.planned)
+    count = sum(bound is not None for bound in done.planned.bound)
+    if dry_run:
+        print(f"Dry run: {count} job(s) would get these schedulers. Nothing was changed.")
+        return
+    retired = len(done.retired_action_ids)
+    print(f"{count} job(s) have new schedulers; {retired} action(s) that asked for nodes ask no more")
+    if submit or not done.at_once:
+        return
+    print("Nodes for jobs that can start are asked for by:")
+    for each in done.at_once:
+        command = f"torc slurm schedule-nodes {workflow_id} --scheduler-config-id {each.scheduler_id}"
+        worker = " --start-one-worker-per-node" if each.start_one_worker_per_node else ""
+        print(f"  {command} -n {each.allocations}{worker}")
