@@ -24,7 +24,13 @@ from torc_framework.models.sites import HpcProfile
 _META: Final = "torc_option"
 
 
-def option(default: Any, help: str, *, metavar: str | None = None) -> Any:  # noqa: A002 - the word a CLI author expects
+def option(
+    default: Any,
+    help: str,  # noqa: A002 - the word a CLI author expects
+    *,
+    metavar: str | None = None,
+    setting: str | None = None,
+) -> Any:
     """Declare one option of an executor as a field of its ``Options`` class, or one of a recovery policy.
 
     The field's name gives the flag (``term_lead_s`` → ``--term-lead-s``), the configuration key
@@ -32,8 +38,12 @@ def option(default: Any, help: str, *, metavar: str | None = None) -> Any:  # no
     (``TORC_EXECUTOR__NAME__TERM_LEAD_S``); its annotation (bool, int, float, str or one of these
     with None) gives the type. For policies, ``recovery`` stands in place of ``executor``, and NAME is
     the plugin's.
+
+    Args:
+        setting: Key of the program's own configuration, such as ``client.slurm.poll_interval``, that counts for an
+            executor's option where none of these says anything.
     """
-    return field(default=default, kw_only=True, metadata={_META: (help, metavar)})
+    return field(default=default, kw_only=True, metadata={_META: (help, metavar, setting)})
 
 
 @frozen
@@ -46,6 +56,7 @@ class OptionFacts:
     default: Any
     help: str
     metavar: str | None
+    setting: str | None = None
 
 
 def options_of(options: type[Any]) -> list[OptionFacts]:
@@ -54,9 +65,9 @@ def options_of(options: type[Any]) -> list[OptionFacts]:
 
 
 def _facts(attribute: "Attribute[Any]") -> OptionFacts:
-    help_text, metavar = attribute.metadata[_META]
+    help_text, metavar, setting = attribute.metadata[_META]
     flag = "--" + attribute.name.replace("_", "-")
-    return OptionFacts(attribute.name, flag, attribute.type, attribute.default, help_text, metavar)
+    return OptionFacts(attribute.name, flag, attribute.type, attribute.default, help_text, metavar, setting)
 
 
 @define
@@ -191,6 +202,8 @@ class RunnerContext:
         hostname: Name of this machine.
         server_environment: Variables by which jobs reach the server as the runner does; secret.
         enforces_limits: Attempts must not use more memory than their jobs asked for.
+        packs_resources: Attempts that run at once fit beside each other by what their jobs asked for; False if they are
+            only counted (queue depth).
     """
 
     workflow_id: int
@@ -201,18 +214,20 @@ class RunnerContext:
     hostname: str = Factory(lambda: os.uname().nodename)
     server_environment: Mapping[str, str] = field(factory=dict, repr=False)
     enforces_limits: bool = False
+    packs_resources: bool = True
 
 
 class Executor(abc.ABC):
     """Base of all executors.
 
     Subclasses set ``name`` (what ``--executor`` takes), ``description`` (one sentence),
-    ``capabilities`` and, if they have any, ``Options``.
+    ``capabilities`` and, if they have any, ``Options``. An instance may have other capabilities than its
+    class, where its options decide.
     """
 
     name: ClassVar[str]
     description: ClassVar[str] = ""
-    capabilities: ClassVar[Capabilities]
+    capabilities: Capabilities
     Options: ClassVar[type[Any]] = NoOptions
 
     def __init__(self, options: Any, context: RunnerContext) -> None:
@@ -361,6 +376,7 @@ class AllocationRequest:
         defaults: Options of the batch system that the workflow wants for all its schedulers (``slurm_defaults``).
         job_prefix: What the names of the batch system's jobs begin with.
         environment: Variables that the runner's command needs; secret, so not for command lines.
+        output_dir: Absolute path of the folder for logs; None is that of the context.
     """
 
     scheduler: Mapping[str, Any]
@@ -370,6 +386,7 @@ class AllocationRequest:
     defaults: Mapping[str, Any] = field(factory=dict)
     job_prefix: str = "worker"
     environment: Mapping[str, str] = field(factory=dict, repr=False)
+    output_dir: str | None = None
 
 
 @frozen
@@ -391,6 +408,11 @@ class Fate:
 
 class Allocator(Executor):
     """Obtains compute nodes on which runners are started."""
+
+    @property
+    def status_interval_s(self) -> float:
+        """Shortest time between two questions of whoever watches allocations, seconds; more while nothing changes."""
+        return 0.0
 
     @abc.abstractmethod
     def allocate(self, request: AllocationRequest) -> list[Allocation]:

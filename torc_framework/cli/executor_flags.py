@@ -4,6 +4,7 @@ import inspect
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,13 +106,19 @@ def configured_executors(
     """Return what is set for each executor's options; those that are ``given`` for the chosen one win."""
     values: dict[str, dict[str, Any]] = {}
     for name, executor in plugins.executors().items():
-        found = config.plugin_options("executor", name, kinds_of(executor.Options))
+        found = _settings(config, executor) | config.plugin_options("executor", name, kinds_of(executor.Options))
         if name == chosen:
             found.update(given or {})
             executor.Options(**found)  # a value that its class refuses is said before anything is created
         if found:
             values[name] = found
     return values
+
+
+def _settings(config: "Config", executor: type[Executor]) -> dict[str, Any]:
+    """Return the values that the program's own configuration has for an executor's options."""
+    named = {facts.name: facts.setting for facts in options_of(executor.Options) if facts.setting is not None}
+    return {name: attrgetter(setting)(config) for name, setting in named.items()}
 
 
 def _named(args: Sequence[str]) -> str | None:

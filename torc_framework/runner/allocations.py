@@ -114,6 +114,7 @@ def obtain_nodes(
         defaults=_defaults(workflow),
         job_prefix=wishes.job_prefix,
         environment=client.environment,
+        output_dir=str(wishes.output_dir.absolute()),
     )
     return [
         client.create(

@@ -1,24 +1,80 @@
-"""Allocations: asked for with ``sbatch``, looked at with ``squeue``, given back with ``scancel``."""
+"""Allocations: asked for with ``sbatch``, looked at with ``squeue`` and ``sacct``, given back with ``scancel``."""
 
+import getpass
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Final
 
-from torc_framework.api import Allocation, AllocationError, AllocationRequest, Allocator, HpcProfile
+from attrs import Factory, define
+
+from torc_framework.api import Allocation, AllocationRequest, Allocator, Fate, HpcProfile
+from torc_slurm.door import Door
+from torc_slurm.options import SlurmOptions
+from torc_slurm.queue import BatchJob, booked, ends_of, queued
+from torc_slurm.requests import Requester
+
+BOOKS_PATIENCE_S: Final = 4.0
+"""How long accounting may take to know of an end, seconds."""
+RELEASE_PATIENCE_S: Final = 60.0
+"""How long an ill Slurm is waited for by whoever gives allocations back: a person, as a rule."""
+
+
+@define
+class _Desk:
+    """What an allocator keeps between two questions: the door, and what the last look at the queue showed."""
+
+    door: Door = Factory(lambda: Door("allocations"))
+    seen: Mapping[str, BatchJob] = Factory(dict)
 
 
 class SbatchAllocator(Allocator):
     """Obtains nodes of a Slurm cluster."""
 
+    options: SlurmOptions
+
+    @cached_property
+    def _desk(self) -> _Desk:
+        return _Desk()
+
+    @property
+    def status_interval_s(self) -> float:
+        """How long apart questions about allocations are to be, seconds."""
+        return self.options.status_interval_s
+
     def allocate(self, request: AllocationRequest) -> list[Allocation]:
         """Submit the request."""
-        raise AllocationError("allocations cannot be asked for yet")
+        ids = Requester(self._desk.door, self.options, self.context, request).submit()
+        return [Allocation(id_, self.name) for id_ in ids]
 
     def alive(self, allocations: Sequence[Allocation]) -> Mapping[str, bool]:
-        """Say for each allocation id whether it is queued or running."""
-        raise AllocationError("allocations cannot be asked about yet")
+        """Say for each allocation id whether it is queued or running: one ``squeue`` for all of them.
+
+        Those that are not in this user's queue are looked up in accounting: they are over, unless they are
+        somebody else's and accounting says that they are not.
+        """
+        if not allocations:
+            return {}
+        desk = self._desk
+        desk.seen = queued(desk.door)
+        missing = [each.id for each in allocations if each.id not in desk.seen]
+        others = booked(desk.door, missing) if missing else {}
+        me = getpass.getuser()
+        there = {id_: job for id_, job in others.items() if job.user not in ("", me)} | desk.seen
+        return {each.id: each.id in there and not there[each.id].is_over for each in allocations}
+
+    def fates(self, allocations: Sequence[Allocation]) -> Mapping[str, Fate]:
+        """Say by id what became of allocations that are over, as accounting has it."""
+        if not allocations:
+            return {}
+        desk = self._desk
+        ends = ends_of(desk.door, desk.seen, [each.id for each in allocations], BOOKS_PATIENCE_S)
+        return {id_: job.fate() for id_, job in ends.items()}
 
     def release(self, allocations: Sequence[Allocation]) -> None:
-        """Give allocations back."""
-        raise AllocationError("allocations cannot be given back yet")
+        """Give allocations back, in one call; unknown or ended ones are ignored."""
+        if allocations:
+            patience_s = min(RELEASE_PATIENCE_S, self.options.patience_s)
+            self._desk.door.insist("scancel", *(each.id for each in allocations), patience_s=patience_s)
 
     def survey(self) -> HpcProfile:
         """Describe the cluster."""

@@ -17,6 +17,7 @@ from attrs import define, field
 
 from torc_framework.api import AllocationError
 from torc_slurm.ledger import Call, Ledger
+from torc_slurm.pids import end_descriptor
 
 TIMEOUT_S: Final = 60.0
 """A program that has not answered after so long is given up; Slurm's own MessageTimeout is 10 s by default."""
@@ -44,6 +45,9 @@ ILL: Final = (
 )
 """Parts of messages by which a controller or accounting daemon says that it cannot answer now (slurm_errno, manual
 page of each program, "ENVIRONMENT VARIABLES" and "DIAGNOSTICS"), in small letters."""
+
+Environment = Mapping[str, str | None]
+"""Changes of this process's environment for a program; None takes a variable out."""
 
 
 class SlurmIllError(AllocationError):
@@ -100,6 +104,85 @@ class Breaker:
         return self.failures >= TRIPS_AFTER
 
 
+class Question:
+    """A program of Slurm that runs, and what it answers.
+
+    Its descriptor can be read when it has ended, so that nobody has to wait for it.
+    """
+
+    def __init__(
+        self,
+        door: "Door",
+        command: Sequence[str],
+        process: "subprocess.Popen[bytes]",
+        files: tuple[int, int],
+        limit_s: float,
+    ) -> None:
+        self._door, self.command, self._process, self._files = door, command, process, files
+        self._began = time.monotonic()
+        self._limit_s = limit_s
+        self._descriptor: int | None = None
+
+    def fileno(self) -> int:
+        """Return a descriptor that can be read when the program has ended."""
+        if self._descriptor is None:
+            self._descriptor = end_descriptor(self._process.pid)
+        return self._descriptor
+
+    @property
+    def took_s(self) -> float:
+        """How long ago it was asked."""
+        return time.monotonic() - self._began
+
+    @property
+    def left_s(self) -> float:
+        """How long the program may still take."""
+        return max(0.0, self._limit_s - self.took_s)
+
+    def answer(self) -> str:
+        """Wait for the program, as long as it may take, and return what it printed.
+
+        Raises:
+            SlurmIllError: it did not answer.
+            SlurmRefusedError: it failed for a reason of its own.
+        """
+        program = self.command[0]
+        try:
+            code = self._process.wait(self.left_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            self._door.note(self.command, self._began, None)
+            self._door.breaker.failed(time.monotonic())
+            raise SlurmIllError(f"{program} did not answer within {self._limit_s:g} s") from None
+        else:
+            printed, complained = map(_text, self._files)
+        finally:
+            self.close()
+        self._door.note(self.command, self._began, code)
+        if code == 0:
+            self._door.breaker.succeeded()
+            return printed
+        words = _words(program, complained or printed)
+        if is_ill(words):
+            self._door.breaker.failed(time.monotonic())
+            raise SlurmIllError(f"Slurm does not answer {program}: {words}")
+        self._door.breaker.succeeded()
+        raise SlurmRefusedError(program, code, words)
+
+    def drop(self) -> None:
+        """Ask no more: nobody wants to know."""
+        self._process.kill()
+        self._process.wait()
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what the question holds, once the program has ended."""
+        for descriptor in (*self._files, self._descriptor):
+            if descriptor is not None:
+                os.close(descriptor)
+
+
 class Door:
     """Asks Slurm's programs.
 
@@ -112,10 +195,51 @@ class Door:
         self._purpose, self._ledger = purpose, ledger or Ledger.of_user()
         self.breaker = Breaker()
 
+    def begin(
+        self,
+        *command: str,
+        environment: Environment | None = None,
+        timeout_s: float = TIMEOUT_S,
+        stdin: str | None = None,
+    ) -> Question:
+        """Run a program once; its answer is taken from the question, when it is there.
+
+        Args:
+            environment: Changes of this process's environment; None takes a variable out.
+
+        Raises:
+            SlurmIllError: the breaker keeps it from being asked now.
+            SlurmMissingError: there is no such program.
+        """
+        if wait := self.breaker.wait_s(time.monotonic()):
+            raise SlurmIllError(f"Slurm did not answer {self.breaker.failures} time(s); asked again in {wait:.0f} s")
+        files = os.memfd_create("answer"), os.memfd_create("complaint")
+        source = _file_of(stdin) if stdin is not None else subprocess.DEVNULL
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=source,
+                stdout=files[0],
+                stderr=files[1],
+                env=_environment(environment),
+            )
+        except OSError as error:
+            for descriptor in files:
+                os.close(descriptor)
+            if isinstance(error, FileNotFoundError):
+                raise SlurmMissingError(
+                    f"there is no program {command[0]!r} here: is this a machine of a cluster?"
+                ) from None
+            raise SlurmMissingError(f"{command[0]!r} cannot be run: {error.strerror}") from None
+        finally:
+            if source >= 0:
+                os.close(source)
+        return Question(self, command, process, files, timeout_s)
+
     def ask(
         self,
         *command: str,
-        environment: Mapping[str, str] | None = None,
+        environment: Environment | None = None,
         timeout_s: float = TIMEOUT_S,
         stdin: str | None = None,
     ) -> str:
@@ -126,43 +250,9 @@ class Door:
             SlurmMissingError: there is no such program.
             SlurmRefusedError: it failed for a reason of its own.
         """
-        now = time.monotonic()
-        if wait := self.breaker.wait_s(now):
-            raise SlurmIllError(f"Slurm did not answer {self.breaker.failures} time(s); asked again in {wait:.0f} s")
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=timeout_s,
-                check=False,
-                env=None if environment is None else {**os.environ, **environment},
-                stdin=subprocess.DEVNULL if stdin is None else None,
-                input=stdin,
-            )
-        except FileNotFoundError:
-            raise SlurmMissingError(
-                f"there is no program {command[0]!r} here: is this a machine of a cluster?"
-            ) from None
-        except subprocess.TimeoutExpired:
-            self._note(command, now, None)
-            self.breaker.failed(time.monotonic())
-            raise SlurmIllError(f"{command[0]} did not answer within {timeout_s:g} s") from None
-        except OSError as error:
-            raise SlurmMissingError(f"{command[0]!r} cannot be run: {error.strerror}") from None
-        self._note(command, now, done.returncode)
-        if done.returncode == 0:
-            self.breaker.succeeded()
-            return done.stdout
-        words = _words(command[0], done.stderr or done.stdout)
-        if any(part in words.lower() for part in ILL):
-            self.breaker.failed(time.monotonic())
-            raise SlurmIllError(f"Slurm does not answer {command[0]}: {words}")
-        self.breaker.succeeded()
-        raise SlurmRefusedError(command[0], done.returncode, words)
+        return self.begin(*command, environment=environment, timeout_s=timeout_s, stdin=stdin).answer()
 
-    def insist(self, *command: str, patience_s: float, environment: Mapping[str, str] | None = None) -> str:
+    def insist(self, *command: str, patience_s: float, environment: Environment | None = None) -> str:
         """Like `ask`, but while Slurm is ill wait and ask again, for at most ``patience_s``.
 
         Only for questions that change nothing, or of which a second one does no harm: a submission that was not
@@ -178,8 +268,34 @@ class Door:
                     raise
                 time.sleep(wait)
 
-    def _note(self, command: Sequence[str], began: float, code: int | None) -> None:
+    def note(self, command: Sequence[str], began: float, code: int | None) -> None:
+        """Count a call that began at a time of the monotonic clock; None as code is one that was not answered."""
         self._ledger.note(Call(time.time(), self._purpose, command[0], round(time.monotonic() - began, 3), code))
+
+
+def _environment(changes: Environment | None) -> dict[str, str] | None:
+    """Return this process's environment with changes; None as value takes a variable out."""
+    changed = {**os.environ, **(changes or {})}
+    return None if changes is None else {name: value for name, value in changed.items() if value is not None}
+
+
+def is_ill(words: str) -> bool:
+    """Say whether a program's words mean that Slurm cannot answer now, though nothing is wrong with the question."""
+    lowered = words.lower()
+    return any(part in lowered for part in ILL)
+
+
+def _file_of(text: str) -> int:
+    """Return a descriptor from which a text can be read."""
+    descriptor = os.memfd_create("question")
+    os.write(descriptor, text.encode())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _text(descriptor: int) -> str:
+    """Return all that was written to a file in memory."""
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
 
 
 def _words(program: str, text: str) -> str:

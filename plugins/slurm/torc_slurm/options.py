@@ -17,3 +17,25 @@ class SlurmOptions:
         "Keep new allocations away from nodes that failed under a job for so long; 0 is not at all.",
         metavar="S",
     )
+    accounting_interval_s: float = option(
+        1.0, "Seconds between two questions to accounting (sacct) about steps that ended, at least.", metavar="SECONDS"
+    )
+    accounting_patience_s: float = option(
+        10.0,
+        "Seconds to wait for accounting's row of a step that ended; then its srun alone decides.",
+        metavar="SECONDS",
+    )
+    job_array: str = option(
+        "auto", "Submit many equal allocations as one array: auto (where it spares calls), on or off.", metavar="WHEN"
+    )
+    requeue: bool = option(False, "Let Slurm start an allocation anew by itself after a failure or preemption.")
+    warning_s: int = option(30, "Slurm sends SIGTERM so long before the end of an allocation; 0 is never.", metavar="S")
+    patience_s: float = option(900.0, "Wait so long for a Slurm that does not answer.", metavar="S")
+    status_interval_s: float = option(
+        30.0, "Shortest time between two looks at the queue.", metavar="S", setting="client.slurm.poll_interval"
+    )
+    keep_submission_scripts: bool = option(
+        False,
+        "Keep the scripts that were submitted in the output directory; they hold secrets.",
+        setting="client.slurm.keep_submission_scripts",
+    )

@@ -1,0 +1,127 @@
+"""Submitting scripts: each is accepted once, although Slurm may be too ill to say that it was."""
+
+import logging
+import os
+import re
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import define
+
+from torc_framework.api import AllocationError
+from torc_slurm.door import Door, SlurmIllError, SlurmRefusedError
+from torc_slurm.queue import queued
+
+LOG: Final = logging.getLogger("torc_framework.slurm")
+SETTLE_S: Final = 3.0
+"""After an illness Slurm may still have a submission before it that nobody waits for any more: so long it is
+looked for before it is sent again."""
+_ID: Final = re.compile(r"(\d+)(?:;.*)?")
+_OF_JOBS: Final = re.compile(r"SLURMD?_\w+")
+_OF_USERS: Final = frozenset({"SLURM_CONF", "SLURM_CLUSTERS"})
+_OVERRIDES: Final = re.compile(
+    r"SBATCH_(ACCOUNT|ARRAY_INX|JOB_NAME|PARTITION|QOS|TIMELIMIT|OUTPUT|ERROR|REQUEUE|NO_REQUEUE|SIGNAL|GRES|MEM_PER_NODE)"
+)
+
+
+@define
+class Submitter:
+    """Submits scripts.
+
+    Args:
+        patience_s: How long an ill Slurm is waited for.
+    """
+
+    door: Door
+    patience_s: float
+
+    def submit(self, name: str, script: str) -> str:
+        """Submit a script whose job has a name that no other has; return the id of the job, or of the array.
+
+        Raises:
+            SlurmRefusedError: Slurm does not want it.
+            AllocationError: Slurm did not answer.
+        """
+        deadline = time.monotonic() + self.patience_s
+        may_be_there = False
+        while True:
+            try:
+                if may_be_there and (found := self._find(name)) is not None:
+                    LOG.info("batch job %s had been accepted although Slurm did not say so", found)
+                    return found
+                return self._ask(script)
+            except SlurmIllError as ill:
+                if not may_be_there:
+                    LOG.warning("waiting for Slurm, for up to %.0f s: %s", self.patience_s, ill)
+                may_be_there = True
+                wait = self.door.breaker.wait_s(now := time.monotonic())
+                if now + wait >= deadline:
+                    raise AllocationError(
+                        f"Slurm did not answer for {self.patience_s:.0f} s ({ill}); if it accepted the submission all "
+                        f"the same, 'squeue --me --name={name}' shows it"
+                    ) from None
+                time.sleep(wait)
+
+    def _ask(self, script: str) -> str:
+        printed = self.door.ask("sbatch", "--parsable", stdin=script, environment=clean_environment()).strip()
+        match = _ID.fullmatch(printed.splitlines()[-1] if printed else "")
+        if match is None:
+            raise AllocationError(f"sbatch did not print the id of a job but {printed!r}")
+        return match[1]
+
+    def _find(self, name: str) -> str | None:
+        """Return the id of a submission of which it is not known whether it was accepted."""
+        for pause in (SETTLE_S, 0.0):
+            for job in queued(self.door, f"--name={name}").values():
+                return job.array_id
+            time.sleep(pause)
+        return None
+
+
+def clean_environment() -> Mapping[str, str | None]:
+    """Return what is to be taken out of the environment in which sbatch runs.
+
+    What an allocation told this process is not true of the next one, and a user's defaults (``SBATCH_PARTITION``)
+    would go before what the script says.
+    """
+    names = (name for name in os.environ if name not in _OF_USERS)
+    return {name: None for name in names if _OF_JOBS.fullmatch(name) or _OVERRIDES.fullmatch(name)}
+
+
+@define
+class ArraySubmitter:
+    """Submits many equal scripts at once, as an array, whose tasks then get ids of their own.
+
+    While a task of an array waits, it has no id but the array's; accounting, ``scancel`` and the environment of
+    what runs there take that id for the whole array. So the array gets one task more than wanted; touching the
+    others gives each of them an id of its own (``scontrol update``), and the one that is left over, which keeps
+    the array's id, is canceled.
+    """
+
+    submitter: Submitter
+
+    def submit(self, name: str, count: int, script: str) -> list[str]:
+        """Submit an array; return the ids of its tasks, at most ``count``; the others are gone.
+
+        Args:
+            script: Asks for an array of one task more than ``count``, which does nothing should it begin.
+
+        Raises:
+            SlurmRefusedError: Slurm does not want an array; nothing is left of it.
+            AllocationError: Slurm did not answer.
+        """
+        array = self.submitter.submit(name, script)
+        wanted = f"{array}_[1-{count}]"
+        try:
+            self._insist("scontrol", "update", f"JobId={wanted}", f"JobName={name}")
+        except SlurmRefusedError as refused:  # also when some have begun, or ended, by now
+            LOG.info("tasks of array %s were not touched: %s", array, refused.words)
+        jobs = queued(self.submitter.door, f"--jobs={array}", patience_s=self.submitter.patience_s).values()
+        good = {job.task: job.id for job in jobs if job.task and job.task <= count and job.id != array}
+        rest = [task for task in range(1, count + 2) if task not in good]
+        self._insist("scancel", f"{array}_[{','.join(map(str, rest))}]")
+        return [good[task] for task in sorted(good)]
+
+    def _insist(self, *command: str) -> None:
+        self.submitter.door.insist(*command, patience_s=self.submitter.patience_s)
