@@ -9,7 +9,7 @@ from strategies import graphs
 
 from torc_framework.errors import UserError
 from torc_framework.graph import Graph
-from torc_framework.hpc.planning import MANY_ALLOCATIONS, MOST_ALLOCATIONS, STARTUP_S, PlanOptions, plan_schedulers
+from torc_framework.hpc.planning import MANY_ALLOCATIONS, MOST_ALLOCATIONS, SLACK_S, PlanOptions, plan_schedulers
 from torc_framework.hpc.walltimes import parse_walltime
 from torc_framework.models.fit import requested
 from torc_framework.models.plan import Plan, PlannedJob, SchedulerPlan
@@ -229,7 +229,7 @@ def test_what_fits_nowhere_is_named() -> None:
 def test_a_job_that_takes_all_of_a_partitions_time_leaves_none_for_its_runner() -> None:
     with pytest.raises(UserError, match="compute_node_expiration_buffer_seconds"):
         plan_schedulers(plan_of([asking(runtime="PT48H")], [0]), only_partition(), OPTIONS)
-    planned = plan_schedulers(plan_of([asking(runtime="PT47H58M")], [0]), only_partition(), OPTIONS)
+    planned = plan_schedulers(plan_of([asking(runtime="PT47H57M")], [0]), only_partition(), OPTIONS)
     assert planned.schedulers[0].walltime == "48:00:00"
 
 
@@ -294,7 +294,7 @@ def test_every_job_gets_enough_room_and_time(
         assert asked.memory_bytes <= parse_memory(scheduler.mem or "") <= partition.memory_mb * 1024**2
         assert asked.num_gpus <= int((scheduler.gres or "gpu:0").removeprefix("gpu:")) <= partition.gpus_per_node
         assert asked.num_nodes <= scheduler.nodes
-        runner_time = Walltime(0.0, walltime_s - STARTUP_S, plan.workflow)
+        runner_time = Walltime(0.0, walltime_s - SLACK_S, plan.workflow)
         left = runner_time.left_s(0.0)
         assert left is not None
         assert left >= (asked.runtime_s or 0), "the server hands the job out"
@@ -312,7 +312,7 @@ def _assert_capacity(plan: Plan, planned: SchedulerPlan, drawn: list[int]) -> No
         jobs = action.jobs or [n for n, at in enumerate(planned.bound) if at == action.scheduler and not levels[n]]
         asked = [requested(plan.resource_requirements[drawn[job]]) for job in jobs]
         longest = max(each.runtime_s or 0 for each in asked)
-        clock = Walltime(0.0, parse_walltime(scheduler.walltime) - STARTUP_S, plan.workflow)
+        clock = Walltime(0.0, parse_walltime(scheduler.walltime) - SLACK_S, plan.workflow)
         rounds = 0
         while rounds < len(jobs) and clock.allows_new_jobs(rounds * longest):
             left = clock.left_s(rounds * longest)

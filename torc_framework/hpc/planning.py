@@ -22,8 +22,8 @@ from torc_framework.models.records import SlurmSchedulerRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_memory
 from torc_framework.models.sites import HpcProfile, Partition
 
-STARTUP_S: Final = 60
-"""Part of the walltime that is over before a runner takes its first job, seconds."""
+SLACK_S: Final = 120
+"""Part of the walltime that no job is planned for, seconds: runners begin late; batch systems may end them early."""
 RUNNER_BYTES: Final = 256 * 1024**2
 """Memory that is asked for beside that of the jobs, for the runner itself, where nodes are shared."""
 MANY_ALLOCATIONS: Final = 100
@@ -133,7 +133,7 @@ class Reserve:
 
     def rounds(self, walltime_s: float, runtime_s: float) -> int:
         """Return how many jobs that take their whole run time follow one another within a walltime."""
-        limit = walltime_s - STARTUP_S
+        limit = walltime_s - SLACK_S
         left = limit - min(self.end_s, limit / 2)
         last = max(runtime_s, min(self.least_s, limit / 4))
         return 0 if left < last else math.floor((left - last) / runtime_s) + 1
@@ -141,9 +141,9 @@ class Reserve:
     def least_walltime_s(self, runtime_s: float, rounds: int = 1) -> int:
         """Return a walltime, in whole minutes, in which so many jobs follow one another; the shortest for one."""
         if rounds == 1:
-            return _whole_minutes(STARTUP_S + runtime_s + min(self.end_s, runtime_s))
+            return _whole_minutes(SLACK_S + runtime_s + min(self.end_s, runtime_s))
         last = max(runtime_s, self.least_s)
-        return _whole_minutes(STARTUP_S + self.end_s + (rounds - 1) * runtime_s + last)
+        return _whole_minutes(SLACK_S + self.end_s + (rounds - 1) * runtime_s + last)
 
 
 def _whole_minutes(seconds: float) -> int:
