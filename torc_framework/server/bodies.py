@@ -4,6 +4,7 @@ Records are checked strictly and completely by models made from their declaratio
 text, a boolean is no integer, and every misfit is named at once.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Annotated, Any, Final, cast, get_args, get_origin
@@ -33,16 +34,16 @@ def parse_json(body: bytes) -> Any:
         raise RequestError(f"body: {error}") from error
 
 
-class Composite:
+class Composite(ABC):
     """A body that holds records: they are parsed after the whole."""
 
+    @abstractmethod
     def settle(self) -> list[str]:
         """Parse the records in their place; return the names of unknown fields.
 
         Raises:
             RequestError: one of them does not fit.
         """
-        raise NotImplementedError
 
 
 def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list[str]]:
