@@ -14,26 +14,14 @@ from torc_framework.models.statuses import JobStatus
 from torc_framework.store import tables as t
 from torc_framework.store import transitions
 from torc_framework.store.claims import Offer, choose, delayed, ready_requirements
+from torc_framework.store.jobs import COLUMNS
 from torc_framework.store.requirements import check_sort_method
 from torc_framework.store.runs import status
 from torc_framework.store.sql import Statement, Tx, first, ids_param, number, param
 
 CANCELED: Final = "Workflow is canceled"
 """Reason for an empty answer."""
-_COLUMNS: Final = (
-    "id",
-    "workflow_id",
-    "name",
-    "command",
-    "invocation_script",
-    "cancel_on_blocking_job_failure",
-    "supports_termination",
-    "resource_requirements_id",
-    "scheduler_id",
-    "failure_handler_id",
-    "attempt_id",
-    "executor",
-)
+_COLUMNS: Final = (*COLUMNS, "attempt_id")
 _CLAIMED = Statement(sa.select(*(t.JOB.c[name] for name in _COLUMNS)).where(t.JOB.c.id.in_(ids_param())))
 _OUTPUTS: Final = {
     f"output_{other}s": Statement(

@@ -75,24 +75,22 @@ _REFERENCES: Final = {
 _FIXED_LATER: Final[tuple[str, ...]] = ("name", "command", "depends_on_job_ids")
 """Fields that can be changed only while the job is uninitialized, the command also when it is over."""
 _TEXTS: Final = ("command", "invocation_script")
-_COLUMNS: Final = tuple(
-    name
-    for name in (
-        "id",
-        "workflow_id",
-        "name",
-        "command",
-        "invocation_script",
-        "cancel_on_blocking_job_failure",
-        "supports_termination",
-        "resource_requirements_id",
-        "scheduler_id",
-        "failure_handler_id",
-        "executor",
-    )
+COLUMNS: Final = (
+    "id",
+    "workflow_id",
+    "name",
+    "command",
+    "invocation_script",
+    "cancel_on_blocking_job_failure",
+    "supports_termination",
+    "resource_requirements_id",
+    "scheduler_id",
+    "failure_handler_id",
+    "executor",
 )
+"""What of a job is said when it is made, and stands in its own row."""
 _DEFAULTS: Final = {"cancel_on_blocking_job_failure": True, "supports_termination": False}
-_INSERT: Final = insertion(t.JOB, *_COLUMNS)
+_INSERT: Final = insertion(t.JOB, *COLUMNS)
 _INSERT_RELATION: Final = {
     name: insertion(relation.table, relation.owner, relation.other) for name, relation in _RELATIONS.items()
 }
@@ -119,7 +117,7 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
     jobs = [{**_DEFAULTS, **present(job), "id": job_id} for job_id, job in enumerate(sent, next_id(tx, t.JOB))]
     for job in jobs:
         job.setdefault("resource_requirements_id", default)
-    tx.run_each(_INSERT, [tuple(job.get(name) for name in _COLUMNS) for job in jobs])
+    tx.run_each(_INSERT, [tuple(job.get(name) for name in COLUMNS) for job in jobs])
     for name, statement in _INSERT_RELATION.items():
         tx.run_each(statement, [(job["id"], other) for job in jobs for other in dict.fromkeys(job.get(name) or ())])
     recount_jobs(tx, [job["id"] for job in jobs if job.get("depends_on_job_ids")])

@@ -6,6 +6,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from attrs import asdict, evolve, fields_dict, frozen
 
+from torc_framework.models.events import FACTS
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.verdicts import REQUESTS, Verdict, VerdictOrder, VerdictReceipt, VerdictRecord
 from torc_framework.store import tables as t
@@ -208,22 +209,8 @@ def _retry(tx: Tx, events: EventLog, job: _Job, record: VerdictRecord) -> None:
     )
 
 
-_EVENT_FIELDS: Final = (
-    "job_id",
-    "job_name",
-    "run_id",
-    "attempt_id",
-    "action",
-    "reason",
-    "confidence",
-    "judge",
-    "judge_kind",
-    "user",
-)
-
-
 def _told(record: VerdictRecord) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in _EVENT_FIELDS}
+    return {name: getattr(record, name) for name in FACTS["job_judged"].keys}
 
 
 def _keep(tx: Tx, verdict: Verdict, job: _Job, **facts: Any) -> VerdictRecord:
