@@ -1,6 +1,5 @@
 """``torc jobs``: the jobs of a workflow."""
 
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,15 +73,15 @@ app = App("Jobs of a workflow.")
 JOBS.add(app, "create")
 
 REQUIREMENTS: list[Column] = [
-    ("Job ID", itemgetter("job_id")),
-    ("Job Name", itemgetter("job_name")),
-    ("RR ID", itemgetter("resource_requirements_id")),
-    ("RR Name", itemgetter("name")),
-    ("CPUs", itemgetter("num_cpus")),
-    ("GPUs", itemgetter("num_gpus")),
-    ("Nodes", itemgetter("num_nodes")),
-    ("Memory", itemgetter("memory")),
-    ("Runtime", itemgetter("runtime")),
+    ("Job ID", "job_id"),
+    ("Job Name", "job_name"),
+    ("RR ID", "resource_requirements_id"),
+    ("RR Name", "name"),
+    ("CPUs", "num_cpus"),
+    ("GPUs", "num_gpus"),
+    ("Nodes", "num_nodes"),
+    ("Memory", "memory"),
+    ("Runtime", "runtime"),
 ]
 
 

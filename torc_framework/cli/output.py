@@ -13,7 +13,7 @@ PIPE_WIDTH: Final = 10_000
 """Width of a table that no terminal limits."""
 
 Column = tuple[str, str | Callable[[Any], Any]]
-"""Heading, and a field's name or a function of the record."""
+"""Heading, and a field's name (or a mapping's key) or a function of the record."""
 
 
 def print_json(value: Any) -> None:
@@ -91,7 +91,10 @@ def _plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(record: Any, source: str | Callable[[Any], Any]) -> str:
-    value = getattr(record, source) if isinstance(source, str) else source(record)
+    if callable(source):
+        value = source(record)
+    else:
+        value = record[source] if isinstance(record, Mapping) else getattr(record, source)
     return "" if value is None else str(value).replace("\n", " ")
 
 

@@ -22,29 +22,29 @@ def _likely(row: dict[str, Any]) -> str:
 
 
 FIGURES: Final[list[Column]] = [
-    ("Job ID", lambda row: row["job_id"]),
-    ("Job Name", lambda row: row["job_name"]),
-    ("Resource", lambda row: row["resource_type"]),
-    ("Specified", lambda row: row["specified"]),
-    ("Peak Used", lambda row: row["peak_used"]),
-    ("Over-Utilization", lambda row: row["over_utilization"]),
+    ("Job ID", "job_id"),
+    ("Job Name", "job_name"),
+    ("Resource", "resource_type"),
+    ("Specified", "specified"),
+    ("Peak Used", "peak_used"),
+    ("Over-Utilization", "over_utilization"),
 ]
 FAILED: Final[list[Column]] = [
-    ("Job ID", lambda row: row["job_id"]),
-    ("Job Name", lambda row: row["job_name"]),
-    ("Attempt", lambda row: row["attempt_id"]),
-    ("Return Code", lambda row: row["return_code"]),
-    ("Peak Mem", lambda row: row["peak_memory_formatted"]),
-    ("Memory", lambda row: row["configured_memory"]),
-    ("Runtime", lambda row: row["configured_runtime"]),
+    ("Job ID", "job_id"),
+    ("Job Name", "job_name"),
+    ("Attempt", "attempt_id"),
+    ("Return Code", "return_code"),
+    ("Peak Mem", "peak_memory_formatted"),
+    ("Memory", "configured_memory"),
+    ("Runtime", "configured_runtime"),
     ("Likely", _likely),
 ]
 CHANGES: Final[list[Column]] = [
-    ("Requirements", lambda row: row["name"]),
-    ("Field", lambda row: row["field"]),
-    ("Now", lambda row: row["from"]),
-    ("New", lambda row: row["to"]),
-    ("Jobs Over", lambda row: row["jobs"]),
+    ("Requirements", "name"),
+    ("Field", "field"),
+    ("Now", "from"),
+    ("New", "to"),
+    ("Jobs Over", "jobs"),
 ]
 
 

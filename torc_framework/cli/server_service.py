@@ -255,11 +255,17 @@ def install(arguments: argparse.Namespace) -> int:
     return ExitStatus.OK
 
 
-def uninstall(arguments: argparse.Namespace) -> int:
-    """Stop the server and take the unit away; database and logs stay."""
+def _installed(arguments: argparse.Namespace) -> Manager:
+    """Return the manager of the service that is meant, which must be installed."""
     manager = manager_of(is_user=arguments.user)
     _need_installed(manager)
     _need_systemd()
+    return manager
+
+
+def uninstall(arguments: argparse.Namespace) -> int:
+    """Stop the server and take the unit away; database and logs stay."""
+    manager = _installed(arguments)
     _systemctl(manager, "disable", "--now", UNIT)
     try:
         manager.unit.unlink()
@@ -272,20 +278,14 @@ def uninstall(arguments: argparse.Namespace) -> int:
 
 def start(arguments: argparse.Namespace) -> int:
     """Start the server; returns when it answers."""
-    manager = manager_of(is_user=arguments.user)
-    _need_installed(manager)
-    _need_systemd()
-    _systemctl(manager, "start", UNIT)
+    _systemctl(_installed(arguments), "start", UNIT)
     print(f"Started {UNIT}")
     return ExitStatus.OK
 
 
 def stop(arguments: argparse.Namespace) -> int:
     """Stop the server; returns when it has ended."""
-    manager = manager_of(is_user=arguments.user)
-    _need_installed(manager)
-    _need_systemd()
-    _systemctl(manager, "stop", UNIT)
+    _systemctl(_installed(arguments), "stop", UNIT)
     print(f"Stopped {UNIT}")
     return ExitStatus.OK
 

@@ -24,16 +24,16 @@ MAX_RANGES: Final = 5
 """Ranges of ids that are shown of one group."""
 
 TRIED: Final[list[Column]] = [
-    ("Run", lambda row: row["run_id"]),
-    ("Attempt", lambda row: row["attempt_id"]),
+    ("Run", "run_id"),
+    ("Attempt", "attempt_id"),
     ("Ended", lambda row: row["exit_class"] or row["status"]),
-    ("Code", lambda row: row["return_code"]),
+    ("Code", "return_code"),
     ("Memory", lambda row: _change(row, "memory")),
     ("Run Time", lambda row: _change(row, "runtime")),
     ("CPUs", lambda row: _change(row, "num_cpus")),
     ("Took", lambda row: seconds_text(row["exec_time_minutes"] * 60)),
     ("CPU-hours", lambda row: _hours(row["cost_cpu_hours"])),
-    ("Changed By", lambda row: row["decided_by"]),
+    ("Changed By", "decided_by"),
     ("Paid", lambda row: {True: "yes", False: "no", None: ""}[row["paid"]]),
 ]
 
