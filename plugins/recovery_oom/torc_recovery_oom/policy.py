@@ -5,6 +5,7 @@ and a job that has all there is already is said to be beyond help.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 from attrs import define, fields, frozen
@@ -125,19 +126,7 @@ def _more_memory(job: FailedJob, options: GrowthOptions) -> Growth:
     wanted = _whole_memory(_times(job.memory_bytes, factor, peak * margin, most=_MOST_BYTES))
     own = _MOST_BYTES if options.max_memory is None else parse_memory(options.max_memory)
     there_is = _MOST_BYTES if job.ceiling.memory_bytes is None else _downward(job.ceiling.memory_bytes)
-    most = min(own, there_is)
-    new = min(wanted, most)
-    limit = _limit("memory", job, new, wanted, is_own=own <= there_is, most=format_memory(most))
-    grows = new > job.memory_bytes
-    return Growth(
-        ExitClass.OOM,
-        "OOM",
-        "memory",
-        format_memory(job.memory_bytes),
-        format_memory(new) if grows else None,
-        new if grows else None,
-        limit,
-    )
+    return _growth(_MEMORY, job, job.memory_bytes, wanted, own=own, there_is=there_is)
 
 
 def _more_time(job: FailedJob, options: GrowthOptions) -> Growth:
@@ -145,18 +134,32 @@ def _more_time(job: FailedJob, options: GrowthOptions) -> Growth:
     wanted = math.ceil(_times(job.runtime_s, factor, most=_MOST_S) / _MINUTE_S) * _MINUTE_S
     own = _MOST_S if options.max_runtime is None else parse_duration(options.max_runtime)
     there_is = _MOST_S if job.ceiling.runtime_s is None else job.ceiling.runtime_s
+    return _growth(_TIME, job, job.runtime_s, wanted, own=own, there_is=there_is)
+
+
+@frozen
+class _Kind:
+    """A request that may grow: what a lack of it is called, in one word and in several, and how it is spelled."""
+
+    cause: ExitClass
+    words: str
+    what: str
+    long: str
+    text: Callable[[int], str]
+
+
+_MEMORY: Final = _Kind(ExitClass.OOM, "OOM", "memory", "memory", format_memory)
+_TIME: Final = _Kind(ExitClass.TIMEOUT, "timeout", "runtime", "run time", format_duration)
+
+
+def _growth(kind: _Kind, job: FailedJob, now: int, wanted: int, *, own: int, there_is: int) -> Growth:
+    """Return what becomes of a request: what is wanted, as far as the user (``own``) and the site allow it."""
     most = min(own, there_is)
     new = min(wanted, most)
-    limit = _limit("run time", job, new, wanted, is_own=own <= there_is, most=format_duration(most))
-    grows = new > job.runtime_s
+    limit = _limit(kind.long, job, new, wanted, is_own=own <= there_is, most=kind.text(most))
+    grown = new if new > now else None
     return Growth(
-        ExitClass.TIMEOUT,
-        "timeout",
-        "runtime",
-        format_duration(job.runtime_s),
-        format_duration(new) if grows else None,
-        new if grows else None,
-        limit,
+        kind.cause, kind.words, kind.what, kind.text(now), None if grown is None else kind.text(grown), grown, limit
     )
 
 
