@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from torc_framework.forensics.verdicts import OTHERS_CONFIDENCE, evidence_of, observation_of, verdict_of
+from torc_framework.forensics.verdicts import OTHERS_CONFIDENCE, evidence_of, verdict_of
 from torc_framework.models.exits import ExitClass, StopReason
 from torc_framework.models.records import ResultRecord
+from torc_framework.models.stored_exits import observation_of
 from torc_framework.plugins import PluginManager
 
 

@@ -13,11 +13,12 @@ from torc_framework.forensics.blame import blamed, upstream_of
 from torc_framework.forensics.excerpts import Excerpt, Reader
 from torc_framework.forensics.ledger import COMPLETED, Try, tries
 from torc_framework.forensics.telling import TellingLine, worth_showing
-from torc_framework.forensics.verdicts import evidence_of, observation_of, verdict_of
+from torc_framework.forensics.verdicts import evidence_of, verdict_of
 from torc_framework.models.exits import ExitClass, ExitVerdict
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResourceRequirementsRecord, ResultRecord
 from torc_framework.models.recovery import RecoveryEntry
 from torc_framework.models.statuses import JobStatus
+from torc_framework.models.stored_exits import observation_of
 from torc_framework.plugins import PluginManager
 
 NOT_FOUND = (404, 405, 501)

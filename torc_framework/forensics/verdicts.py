@@ -1,15 +1,14 @@
 """What a stored ending is called, how sure that is, and what it rests on."""
 
-from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from attrs import evolve, fields
+from attrs import evolve
 
-from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict, StopReason, signal_name
+from torc_framework.models.exits import ExitObservation, ExitVerdict, signal_name
 from torc_framework.models.records import ResultRecord
 from torc_framework.models.resources import format_duration, format_memory
+from torc_framework.models.stored_exits import exit_class_of
 
-_FIELDS: Final = frozenset(attribute.name for attribute in fields(ExitObservation))
 _SHOWN_OTHERWISE: Final = frozenset(
     {"peak_memory_bytes", "memory_limit_bytes", "runtime_limit_s", "scheduler_state", "scheduler_reason"}
 )
@@ -24,19 +23,6 @@ class Classifies(Protocol):
         """Name one."""
 
 
-def observation_of(result: ResultRecord) -> ExitObservation:
-    """Return what was seen of an attempt; of one that another program recorded, what its numbers say."""
-    seen: Any = result.observation
-    if isinstance(seen, Mapping) and isinstance(seen.get("executor"), str):
-        values = {name: value for name, value in seen.items() if name in _FIELDS}
-        if values.get("stop_reason") is not None:
-            values["stop_reason"] = StopReason(values["stop_reason"])
-        values["missing_outputs"] = tuple(values.get("missing_outputs") or ())
-        return ExitObservation(**values)
-    code = result.exit_code if result.exit_code is not None or result.signal is not None else result.return_code
-    return ExitObservation("unknown", exit_code=code, signal=result.signal, peak_memory_bytes=result.peak_memory_bytes)
-
-
 def verdict_of(result: ResultRecord, judge: Classifies, seen: ExitObservation) -> ExitVerdict:
     """Return what an ending is called: as it was named then; how sure that is, the classifiers of now say.
 
@@ -45,17 +31,10 @@ def verdict_of(result: ResultRecord, judge: Classifies, seen: ExitObservation) -
     now = judge.classify(seen)
     if result.exit_class is None:
         return evolve(now, confidence=min(now.confidence, OTHERS_CONFIDENCE), reason=result.reason or now.reason)
-    then = _class(result.exit_class)
+    then = exit_class_of(result)
     if now.exit_class is then:
         return evolve(now, reason=result.reason or now.reason)
     return ExitVerdict(then, result.reason or result.exit_class, OTHERS_CONFIDENCE)
-
-
-def _class(name: str) -> ExitClass:
-    try:
-        return ExitClass(name)
-    except ValueError:
-        return ExitClass.UNKNOWN
 
 
 def evidence_of(seen: ExitObservation, verdict: ExitVerdict) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from torc_framework.forensics.excerpts import Excerpt, Reader
 from torc_framework.forensics.job import LogLine
 from torc_framework.forensics.ledger import DEFAULT_NAME, cpu_hours
 from torc_framework.forensics.telling import normalised
-from torc_framework.forensics.verdicts import observation_of, verdict_of
+from torc_framework.forensics.verdicts import verdict_of
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import (
     ComputeNodeRecord,
@@ -23,6 +23,7 @@ from torc_framework.models.records import (
     ResultRecord,
     WorkflowRecord,
 )
+from torc_framework.models.stored_exits import observation_of
 from torc_framework.plugins import PluginManager
 
 _ENDED_BADLY: Final = (*sorted(FAILED), CANCELED)

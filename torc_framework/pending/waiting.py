@@ -1,19 +1,18 @@
 """The jobs of a workflow that wait for a verdict, with how their last attempts ended and where the logs are."""
 
-import contextlib
 import os
 from collections.abc import Collection
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from attrs import fields_dict, frozen
+from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict, StopReason
+from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import Failure
 from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.statuses import JobStatus
+from torc_framework.models.stored_exits import exit_class_of, observation_of
 
 TAIL_LINES: Final = 50
 """Lines of a log that are shown of its end."""
@@ -107,37 +106,13 @@ def failure_of(job: JobRecord, result: ResultRecord | None, run_id: int, output_
         job_name=job.name,
         attempt_id=job.attempt_id,
         return_code=result.return_code if result else _UNKNOWN_CODE,
-        observation=_observation(result),
+        observation=observation_of(result) if result else ExitObservation(""),
         verdict=_verdict(result),
         stdout_path=f"{stem}.o",
         stderr_path=f"{stem}.e",
     )
 
 
-_FIELDS: Final = frozenset(fields_dict(ExitObservation))
-
-
-def _observation(result: ResultRecord | None) -> ExitObservation:
-    """Return what was seen; of an attempt that another program told of, what its result says."""
-    if result is None:
-        return ExitObservation("")
-    seen: Any = result.observation if isinstance(result.observation, dict) else {}
-    values = {"executor": "", **{name: value for name, value in seen.items() if name in _FIELDS}}
-    stop = values.get("stop_reason")
-    values["stop_reason"] = StopReason(stop) if stop in set(StopReason) else None
-    values["missing_outputs"] = tuple(values.get("missing_outputs", ()))
-    if values.get("peak_memory_bytes") is None:
-        values["peak_memory_bytes"] = result.peak_memory_bytes
-    if values.get("started_at") is None or values.get("ended_at") is None:
-        with contextlib.suppress(ValueError):  # other programs may send any text as a time
-            ended = datetime.fromisoformat(result.completion_time).timestamp()
-            values |= {"started_at": ended - result.exec_time_minutes * 60, "ended_at": ended}
-    if not seen:
-        values |= {"exit_code": result.exit_code, "signal": result.signal}
-    return ExitObservation(**values)
-
-
 def _verdict(result: ResultRecord | None) -> ExitVerdict:
-    name = result.exit_class if result else None
-    exit_class = ExitClass(name) if name in set(ExitClass) else ExitClass.UNKNOWN
+    exit_class = exit_class_of(result) if result else ExitClass.UNKNOWN
     return ExitVerdict(exit_class, (result.reason if result else None) or "nobody said how it ended")

@@ -1,0 +1,47 @@
+"""What a stored result says of its ending, as an observation again."""
+
+import contextlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from attrs import fields_dict
+
+from torc_framework.models.exits import ExitClass, ExitObservation, StopReason
+from torc_framework.models.records import ResultRecord
+
+_FIELDS: Final = frozenset(fields_dict(ExitObservation))
+_ELSEWHERE: Final = "unknown"
+"""Executor of attempts that another program recorded."""
+
+
+def observation_of(result: ResultRecord) -> ExitObservation:
+    """Return what was seen of an attempt; of one that another program recorded, what its numbers say.
+
+    Words and fields that this version does not know are passed over.
+    """
+    stored: Any = result.observation
+    is_own = isinstance(stored, Mapping) and isinstance(stored.get("executor"), str)
+    seen = {name: value for name, value in stored.items() if name in _FIELDS} if is_own else _numbers(result)
+    stop = seen.get("stop_reason")
+    seen["stop_reason"] = StopReason(stop) if stop in set(StopReason) else None
+    seen["missing_outputs"] = tuple(seen.get("missing_outputs") or ())
+    if seen.get("peak_memory_bytes") is None:
+        seen["peak_memory_bytes"] = result.peak_memory_bytes
+    if (seen.get("started_at") is None or seen.get("ended_at") is None) and result.exec_time_minutes:
+        with contextlib.suppress(ValueError):  # other programs may send any text as a time
+            ended = datetime.fromisoformat(result.completion_time).timestamp()
+            seen |= {"started_at": ended - result.exec_time_minutes * 60, "ended_at": ended}
+    return ExitObservation(**seen)
+
+
+def _numbers(result: ResultRecord) -> dict[str, Any]:
+    code = result.exit_code
+    if code is None and result.signal is None and 0 <= result.return_code <= 255:
+        code = result.return_code
+    return {"executor": _ELSEWHERE, "exit_code": code, "signal": result.signal}
+
+
+def exit_class_of(result: ResultRecord) -> ExitClass:
+    """Return the name that an ending was given; one that this version does not know is unknown."""
+    return ExitClass(result.exit_class) if result.exit_class in set(ExitClass) else ExitClass.UNKNOWN
