@@ -114,6 +114,27 @@ def test_the_scheduler_outweighs_the_exit(seen: ExitObservation, expected: str, 
     assert (verdict.exit_class, exit_return_code(seen, verdict)) == (expected, code)
 
 
+@pytest.mark.parametrize(
+    ("state", "changes", "expected", "code"),
+    [
+        ("CANCELLED", {"signal": 11}, "signaled", 139),
+        ("CANCELLED", {"exit_code": 6}, "user_error", 6),
+        ("CANCELLED by 1001", {"signal": 9}, "canceled", 143),
+        ("CANCELLED by 1001", {"signal": 9, "stop_reason": StopReason.SHUTDOWN}, "timeout", 152),
+        ("CANCELLED", {"scheduler_reason": "Node failure on n3"}, "node_failure", -128),
+        ("CANCELLED", {}, "canceled", 143),
+        (None, {"exit_code": 1, "scheduler_reason": "Out Of Memory"}, "oom", 137),
+        ("TIMEOUT", {"signal": 15}, "timeout", 152),
+        ("A_WORD_OF_TOMORROW", {"exit_code": 3}, "user_error", 3),
+    ],
+)
+def test_steps_of_slurm(state: str | None, changes: dict[str, Any], expected: str, code: int) -> None:
+    """Accounting calls a step canceled that ended by a signal of its own, and one whose node was lost."""
+    seen = ExitObservation("slurm", scheduler_state=state, raw={"step": "7.1"}, **changes)
+    verdict = classify_exit(seen)
+    assert (verdict.exit_class, exit_return_code(seen, verdict)) == (expected, code)
+
+
 SHARED = {"shared_oom_kills": 1, "shared_attempts": 1}
 
 

@@ -44,6 +44,7 @@ def test_only_an_undisturbed_exit_is_the_programs_own_word() -> None:
     assert not ExitObservation("local", exit_code=66, signal=9).is_own_exit
     assert not ExitObservation("local", exit_code=66, stop_reason=StopReason.SHUTDOWN).is_own_exit
     assert not ExitObservation("slurm", exit_code=66, scheduler_state="TIMEOUT").is_own_exit
+    assert ExitObservation("slurm", exit_code=66, scheduler_state="FAILED").is_own_exit
 
 
 def test_signals_have_names() -> None:

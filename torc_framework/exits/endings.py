@@ -49,16 +49,17 @@ def class_of_word(word: str) -> ExitClass | None:
         osmo.STATUSES,
     )
     bare = word.strip().partition(":")[0]
-    found = next((table[bare] for table in tables if bare in table), None)
+    found = next((table[bare] for table in tables if bare in table), None) or slurm.class_of_sentence(word)
     return batch.LSF_REASONS[bare][1] if found is None and bare in batch.LSF_REASONS else found
 
 
 def _scheduler(seen: ExitObservation) -> ExitVerdict | None:
     words = {"scheduler_state": seen.scheduler_state, "scheduler_reason": seen.scheduler_reason}
-    for field, word in words.items():
-        named = class_of_word(word) if word else None
-        if named is ExitClass.CANCELED and seen.stop_reason is not None:
-            continue  # it was canceled because the runner asked for that, and the runner knows why
+    names = {field: class_of_word(word) if word else None for field, word in words.items()}
+    for field in sorted(names, key=lambda field: names[field] is ExitClass.CANCELED):  # why is worth more than that
+        word, named = words[field], names[field]
+        if named is ExitClass.CANCELED and (seen.stop_reason is not None or slurm.is_step_of_its_own_end(seen)):
+            continue  # the runner asked for that, and knows why; or nobody did
         if named is not None and named not in _LEFT_TO_THE_CODE:
             return ExitVerdict(named, f"the scheduler says {word}", 1.0, (field,))
     return None

@@ -5,6 +5,7 @@ DerivedExitCode) and "Job Exit Codes". An accounting row of the allocation decid
 its steps: a job that ran out of time may have a batch row that says CANCELLED.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from attrs import frozen
 
 from torc_framework.exits.facts import CODE_NAMES, Facts
 from torc_framework.exits.pairs import OOM_MARK, render_end_reason, render_exit
-from torc_framework.models.exits import ExitClass
+from torc_framework.models.exits import ExitClass, ExitObservation
 
 
 @frozen
@@ -87,6 +88,29 @@ def normal_state(text: str) -> str | None:
         return found[0] if len(found) == 1 else None
     word = _LONG_NAMES.get(word, word)
     return word if word in STATES else _BY_CODE.get(word)
+
+
+SENTENCES: Final[tuple[tuple[re.Pattern[str], ExitClass], ...]] = (
+    (re.compile(r"\bNode failure on \S|\bDUE TO NODE FAILURE\b"), _C.NODE_FAILURE),
+    (re.compile(r"\bDUE TO TIME LIMIT\b"), _C.TIMEOUT),
+    (re.compile(r"\bDUE TO PREEMPTION\b"), _C.PREEMPTED),
+    (re.compile(r"\bOut Of Memory\b|\boom-kill event"), _C.OOM),
+)
+"""What ``srun`` and ``slurmstepd`` say of a step (Slurm's sources, ``step_launch.c``, ``task_state.c``, ``mgr.c``)."""
+
+
+def class_of_sentence(text: str) -> ExitClass | None:
+    """Return what a sentence of Slurm's about a step says of its ending; None if it says nothing."""
+    return next((named for pattern, named in SENTENCES if pattern.search(text)), None)
+
+
+def is_step_of_its_own_end(seen: ExitObservation) -> bool:
+    """Say whether a step that accounting calls canceled was not: by nobody, and it has a failure of its own.
+
+    Accounting has that word, without ``by`` and a user, for every step that ended by a signal.
+    """
+    state = (seen.scheduler_state or "").strip()
+    return state == "CANCELLED" and "step" in seen.raw and bool(seen.signal or seen.exit_code)
 
 
 def class_of(state: str, code: int | None = None, signal: int | None = None) -> ExitClass | None:

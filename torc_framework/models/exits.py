@@ -58,6 +58,10 @@ CANCELED_RETURN_CODE: Final = 143
 """Rendering of an attempt stopped because its workflow was canceled, when no code was seen."""
 
 
+_SAYING_NO_MORE: Final = (None, "COMPLETED", "FAILED")
+"""Words of a batch system that add nothing to an exit code."""
+
+
 @frozen
 class ExitObservation:
     """What was seen when one attempt ended; nothing is inferred.
@@ -113,7 +117,7 @@ class ExitObservation:
             and self.signal is None
             and self.stop_reason is None
             and self.launch_error is None
-            and self.scheduler_state is None
+            and self.scheduler_state in _SAYING_NO_MORE
             and not self.lost
         )
 

@@ -40,7 +40,7 @@ def offered(settings: RunnerSettings, premises: Premises | None, gpu_names: list
     return Resources(
         num_cpus=settings.num_cpus if settings.num_cpus is not None else there.num_cpus,
         memory_bytes=int(memory),
-        num_gpus=len(gpu_names),
+        num_gpus=len(gpu_names) // (1 if premises is None else there.num_nodes),
         num_nodes=there.num_nodes,
     )
 

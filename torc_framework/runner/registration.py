@@ -43,6 +43,7 @@ class Registration:
             api_url=client.environment["TORC_API_URL"],
             server_environment=client.environment,
             enforces_limits=settings.enforce_limits,
+            packs_resources=settings.max_parallel_jobs is None,
         )
         self.identity = Identity(output_dir)
         self.node_id = 0

@@ -18,12 +18,14 @@ from torc_framework.api import (
     AttemptKey,
     AttemptReturned,
     AttemptStarted,
+    AttemptVacated,
     ExitObservation,
     Launcher,
     RunnerContext,
 )
 from torc_framework.testing.clauses import broken, require
 
+NO_OTHER_NEWS: Final = "poll returns AttemptStarted, AttemptVacated, AttemptEnded and AttemptReturned, nothing else"
 ONE_END: Final = "every started attempt gives exactly one AttemptEnded"
 
 
@@ -77,11 +79,16 @@ class LauncherBench:
                     require(news.key not in self.ended, ONE_END, ("told twice", news))
                     self.ended[news.key] = news.observation
                     self.order.append(news.key)
+                case AttemptVacated():
+                    require(news.key not in self.ended, "a place is given up before the end is told", news)
                 case AttemptReturned():
                     require(news.key not in self.started, "only an attempt that has not begun is given back", news)
                     self.returned.add(news.key)
                 case _:
-                    broken("poll returns AttemptStarted, AttemptEnded and AttemptReturned, nothing else", news)
+                    broken(
+                        "poll returns AttemptStarted, AttemptVacated, AttemptEnded and AttemptReturned, nothing else",
+                        news,
+                    )
 
     def until(self, condition: Callable[[], object], clause: str) -> None:
         """Take news until a condition holds; the clause is what is broken if it never does."""

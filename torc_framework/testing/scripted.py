@@ -42,7 +42,7 @@ class ScriptedLauncher(Launcher):
 
     name: ClassVar[str] = "scripted"
     description: ClassVar[str] = "Attempts that end as their commands say, for tests"
-    capabilities: ClassVar[Capabilities] = Capabilities(can_launch=True)
+    capabilities: Capabilities = Capabilities(can_launch=True)
     poll_interval_s: ClassVar[float] = 0.01
 
     def __init__(self, options: Any, context: Any) -> None:

@@ -81,7 +81,7 @@ class LocalLauncher(Launcher):
 
     name: ClassVar[str] = "local"
     description: ClassVar[str] = "Processes of this machine"
-    capabilities: ClassVar[Capabilities] = Capabilities(can_launch=True, survives_runner=True, queues=True)
+    capabilities: Capabilities = Capabilities(can_launch=True, survives_runner=True, queues=True)
     Options: ClassVar[type[Any]] = LocalOptions
 
     def __init__(self, options: LocalOptions, context: RunnerContext) -> None:

@@ -1,0 +1,123 @@
+"""Processes of the runner's own: started without blocking it, watched by a descriptor, gone when it is gone."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Final
+
+from attrs import define, field
+
+from torc_slurm.pids import end_descriptor
+
+CHUNK: Final = 65536
+
+
+@cache
+def leash(signal_name: str) -> tuple[str, ...]:
+    """Return the words in front of a command that let a signal end it when its parent dies, however that happens.
+
+    That is setpriv(1) of util-linux 2.33 or later (``PR_SET_PDEATHSIG``); nothing where it is not.
+    """
+    program = shutil.which("setpriv")
+    if program is None:
+        return ()
+    words = (program, "--pdeathsig", signal_name)
+    try:
+        done = subprocess.run([*words, "true"], capture_output=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return words if done.returncode == 0 else ()
+
+
+@define(eq=False)
+class Child:
+    """One process.
+
+    Attributes:
+        pid: Its number.
+        end_fd: Can be read when it has ended.
+        words_fd: Its standard error, which does not block; -1 if that goes elsewhere.
+        started_at: When it was started, seconds since the epoch.
+        status: Its wait status, once it has ended.
+        ended_at: When that was noticed.
+        peak_memory_bytes: Largest resident set of any of its processes.
+        cpu_time_s: CPU seconds of all that were waited for.
+    """
+
+    _process: "subprocess.Popen[bytes]"
+    end_fd: int
+    words_fd: int
+    started_at: float = field(factory=time.time)
+    status: int | None = None
+    ended_at: float = 0.0
+    peak_memory_bytes: int | None = None
+    cpu_time_s: float | None = None
+
+    @classmethod
+    def start(
+        cls,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        folder: str,
+        files: tuple[int, int] | None = None,
+    ) -> "Child":
+        """Start a process in a session of its own, without input.
+
+        Args:
+            files: Where standard output and error go; by default output nowhere, and errors to `words_fd`.
+
+        Raises:
+            OSError: it cannot be started.
+            ValueError: a word or variable has a NUL in it.
+        """
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=files[0] if files else subprocess.DEVNULL,
+            stderr=files[1] if files else subprocess.PIPE,
+            start_new_session=True,
+        )
+        words_fd = -1
+        if process.stderr is not None:
+            words_fd = os.dup(process.stderr.fileno())
+            process.stderr.close()
+            os.set_blocking(words_fd, False)
+        return cls(process, end_descriptor(process.pid), words_fd)
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    def read(self) -> bytes | None:
+        """Return what it wrote since the last time: nothing at the end, None if there is no more for now."""
+        try:
+            return os.read(self.words_fd, CHUNK)
+        except BlockingIOError:
+            return None
+
+    def reap(self) -> None:
+        """Take its wait status; only once `end_fd` can be read."""
+        _, status, usage = os.wait4(self.pid, 0)
+        self.status, self.ended_at = status, time.time()
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.peak_memory_bytes = usage.ru_maxrss * 1024
+        self.cpu_time_s = usage.ru_utime + usage.ru_stime
+
+    def signal(self, number: int, *, group: bool = False) -> None:
+        """Send a signal to it, or to its whole session's first process group, if it has not been reaped."""
+        if self.status is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, number) if group else os.kill(self.pid, number)
+
+    def close(self) -> None:
+        """Let go of its descriptors."""
+        for descriptor in (self.end_fd, self.words_fd):
+            if descriptor >= 0:
+                os.close(descriptor)

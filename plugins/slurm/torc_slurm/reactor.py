@@ -1,0 +1,84 @@
+"""Waits for many things behind one descriptor: files that can be read, and times that come."""
+
+import ctypes
+import heapq
+import os
+import select
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+_MONOTONIC: Final = 1
+_NANO: Final = 10**9
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+class _Itimerspec(ctypes.Structure):
+    _fields_ = (("interval", _Timespec), ("value", _Timespec))
+
+
+class Reactor:
+    """Calls functions when descriptors can be read or a time has come, whenever it is asked to.
+
+    Its own descriptor can be read when there is something to do; the kernel wakes whoever waits for it
+    (timerfd_create(2), epoll(7)), so that nobody has to look in vain.
+    """
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._handlers: dict[int, Callable[[], None]] = {}
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._ties = count()
+        self._timer = _LIBC.timerfd_create(_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._timer < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_create")
+        self._epoll.register(self._timer, select.EPOLLIN)
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait for."""
+        return self._epoll.fileno()
+
+    def watch(self, descriptor: int, handler: Callable[[], None]) -> None:
+        """Call ``handler`` when ``descriptor`` can be read."""
+        self._handlers[descriptor] = handler
+        self._epoll.register(descriptor, select.EPOLLIN)
+
+    def unwatch(self, descriptor: int) -> None:
+        """Forget a descriptor; it must still be open."""
+        if self._handlers.pop(descriptor, None) is not None:
+            self._epoll.unregister(descriptor)
+
+    def after(self, seconds: float, handler: Callable[[], None]) -> None:
+        """Call ``handler`` once, in so many seconds."""
+        heapq.heappush(self._due, (time.monotonic() + seconds, next(self._ties), handler))
+        self._set_timer()
+
+    def run(self) -> None:
+        """Call what is due, without waiting for anything."""
+        for descriptor, _ in self._epoll.poll(0):
+            if handler := self._handlers.get(descriptor):  # an earlier one of this round may have let it go
+                handler()
+        now = time.monotonic()
+        while self._due and self._due[0][0] <= now:
+            heapq.heappop(self._due)[2]()
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        """Let the timer go off at the earliest time, or never; this takes back that it has gone off."""
+        wait = max(1e-6, self._due[0][0] - time.monotonic()) if self._due else 0.0
+        value = _Timespec(int(wait), int(wait % 1 * _NANO))
+        _LIBC.timerfd_settime(self._timer, 0, ctypes.byref(_Itimerspec(_Timespec(0, 0), value)), None)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._handlers.clear()
+        self._due.clear()
+        if self._timer >= 0:
+            os.close(self._timer)
+            self._timer = -1
+        self._epoll.close()

@@ -1,0 +1,407 @@
+"""Attempts at work: each is a step with an srun of its own, or a plain process, from its start to its told end."""
+
+import logging
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import define, evolve, field
+
+from torc_framework.api import (
+    Adoption,
+    AllocationError,
+    Attempt,
+    AttemptEnded,
+    AttemptKey,
+    AttemptReturned,
+    AttemptStarted,
+    AttemptVacated,
+    ExitObservation,
+    LaunchError,
+    News,
+    Premises,
+    RunnerContext,
+)
+from torc_slurm.accounting import Accountant, Row
+from torc_slurm.children import Child, leash
+from torc_slurm.door import Breaker, Door, SlurmRefusedError, is_ill
+from torc_slurm.endings import StepEnd, observe
+from torc_slurm.options import SlurmOptions
+from torc_slurm.premises import Place, find_place
+from torc_slurm.reactor import Reactor
+from torc_slurm.signals import Signaller
+from torc_slurm.srun_words import Words
+from torc_slurm.steps import MAX_ARGUMENT_BYTES, SHELL, step_command, step_environment, step_name
+from torc_slurm.traces import write_environment, write_kernel_messages
+
+SCRIPTS_DIR: Final = ".torc_runner"
+"""Folder for commands that are too long for an argument, within the output directory."""
+STOPPED_PATIENCE_S: Final = 2.0
+"""How long accounting may take over a step that was stopped: why is known, and the allocation may be ending."""
+_LOG: Final = logging.getLogger("torc_framework.slurm")
+
+
+@define(eq=False)
+class Live:
+    """An attempt that has been given to this launcher and has not ended.
+
+    Attributes:
+        child: Its srun, or its shell where there are no steps; None while it waits to be begun again.
+        name: Name of its step; empty where there are no steps.
+        is_told: Its start was told.
+        is_stopping: It was asked to end.
+        is_forced: It was asked to end at once.
+    """
+
+    attempt: Attempt
+    name: str
+    child: Child | None = None
+    words: Words = field(factory=Words)
+    is_told: bool = False
+    is_stopping: bool = False
+    is_forced: bool = False
+
+
+class Workbench:
+    """Runs attempts as job steps of the allocation that it is in, or as plain processes within it.
+
+    One ``srun`` stands for each step. It says when the step begins and with which wait status each task
+    ends; what else is known of the end is asked of accounting, for many steps at once. The methods are those of
+    `Launcher`.
+    """
+
+    def __init__(self, name: str, options: SlurmOptions, context: RunnerContext) -> None:
+        self.name, self.options, self.context = name, options, context
+        self._door = Door("runner")
+        self._reactor = Reactor()
+        self._accountant = Accountant(
+            self._door, self._reactor, options.accounting_interval_s, options.accounting_patience_s
+        )
+        self._signaller = Signaller(self._door, self._reactor, self._kill_through_srun)
+        self._launches = Breaker()
+        self._place: Place | None = None
+        self._live: dict[AttemptKey, Live] = {}
+        self._news: list[News] = []
+        self._had_failures = False
+        self._srun = ""
+
+    # --- where it is -----------------------------------------------------------------------------
+
+    def premises(self) -> Premises:
+        """Return what the allocation offers.
+
+        Raises:
+            LaunchError: this is no allocation.
+        """
+        place = self._settle_in()
+        if self.options.steps:
+            return place.premises(self.context, os.getpid())
+        here = evolve(place, nodes=1)  # plain processes run on this node alone
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        names = tuple(name.strip() for name in visible.split(",") if name.strip())
+        return here.premises(self.context, os.getpid(), names or tuple(map(str, range(place.gpus))))
+
+    def _settle_in(self) -> Place:
+        """Find out where this is, once."""
+        if self._place is None:
+            self._place = find_place(self._door)
+            write_environment(self.context.output_dir, self._label)
+        return self._place
+
+    @property
+    def _label(self) -> str:
+        return self._place.label(self.context, os.getpid()) if self._place else ""
+
+    @property
+    def _owner(self) -> str:
+        """What the names of all steps of this runner end with."""
+        return f"n{self._place.node_index if self._place else 0}_p{os.getpid()}"
+
+    # --- beginning -------------------------------------------------------------------------------
+
+    def start(self, attempts: Sequence[Attempt]) -> None:
+        """Begin these attempts."""
+        for attempt in attempts:
+            live = Live(attempt, step_name(self.context, attempt.key, self._owner) if self.options.steps else "")
+            self._live[attempt.key] = live
+            self._begin(live)
+
+    def _begin(self, live: Live) -> None:
+        """Start an attempt's process, or report why that cannot be."""
+        try:
+            place = self._settle_in()
+            live.child = self._start_step(live, place) if self.options.steps else self._start_plainly(live.attempt)
+        except (OSError, ValueError, LaunchError) as error:
+            self._fail(live, _reason(error, live.attempt))
+            return
+        child = live.child
+        self._reactor.watch(child.end_fd, lambda: self._over(live, child))
+        if child.words_fd >= 0:
+            self._reactor.watch(child.words_fd, lambda: self._hear(live, child))
+        else:
+            self._tell_start(live, child.started_at)
+
+    def _start_step(self, live: Live, place: Place) -> Child:
+        attempt = live.attempt
+        self._srun = self._srun or shutil.which("srun") or ""
+        if not self._srun:
+            raise LaunchError("there is no program 'srun' here")
+        command = step_command(
+            self._srun, attempt, place, live.name, self._shell(attempt), packs=self.context.packs_resources
+        )
+        return Child.start(
+            [*leash("TERM"), *command], step_environment(os.environ, attempt.environment), attempt.working_dir
+        )
+
+    def _start_plainly(self, attempt: Attempt) -> Child:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        out = os.open(attempt.stdout_path, flags, 0o666)
+        err = -1
+        try:
+            err = os.open(attempt.stderr_path, flags, 0o666)
+            command = [*leash("KILL"), SHELL, *self._shell(attempt)]
+            return Child.start(command, {**os.environ, **attempt.environment}, attempt.working_dir, (out, err))
+        finally:
+            for descriptor in (out, err):
+                if descriptor >= 0:
+                    os.close(descriptor)
+
+    def _shell(self, attempt: Attempt) -> list[str]:
+        """Return the shell's arguments: the command itself, or a file with it when it is too long for one."""
+        if len(os.fsencode(attempt.command)) < MAX_ARGUMENT_BYTES:
+            return ["-c", attempt.command]
+        path = self._script(attempt.key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.fsencode(attempt.command))
+        return [str(path)]
+
+    def _script(self, key: AttemptKey) -> Path:
+        name = f"slurm_{self._label}_j{key.job_id}_a{key.attempt_id}.sh"
+        return Path(self.context.output_dir, SCRIPTS_DIR, name)
+
+    def _fail(self, live: Live, reason: str) -> None:
+        """Report that an attempt could not be started."""
+        ended_at = live.child.ended_at if live.child else None
+        self._end(live, ExitObservation(self.name, launch_error=reason, ended_at=ended_at))
+
+    # --- what processes tell ---------------------------------------------------------------------
+
+    def wait_fd(self) -> int:
+        """Return a descriptor that is readable when there is news."""
+        return self._reactor.fileno()
+
+    def poll(self) -> list[News]:
+        """Return what has happened since the last call."""
+        self._reactor.run()
+        news, self._news = self._news, []
+        return news
+
+    def _hear(self, live: Live, child: Child) -> None:
+        """Take in what a step's srun says."""
+        data = child.read()
+        if data is None:
+            return
+        live.words.hear(data)
+        if not data:
+            self._reactor.unwatch(child.words_fd)
+        if live.words.started_at is not None:
+            self._tell_start(live, live.words.started_at)
+
+    def _tell_start(self, live: Live, at: float) -> None:
+        if not live.is_told:
+            live.is_told = True
+            self._launches.succeeded()
+            self._news.append(AttemptStarted(live.attempt.key, at))
+
+    def _over(self, live: Live, child: Child) -> None:
+        """A process has ended."""
+        while child.words_fd >= 0 and (data := child.read()) is not None:
+            live.words.hear(data)
+            if not data:
+                break
+        child.reap()
+        for descriptor in (child.end_fd, child.words_fd):
+            self._reactor.unwatch(descriptor)
+        child.close()
+        if not self.options.steps:
+            self._end(live, _observe_plainly(self.name, child))
+            return
+        words = live.words
+        if words.step_id is None:
+            self._never_began(live, child)
+            return
+        if words.started_at is not None:
+            self._tell_start(live, words.started_at)
+        self._signaller.forget(words.step_id)
+        status = child.status or 0
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        end = StepEnd(live.name, words, code, number, child.ended_at)
+        self._news.append(AttemptVacated(live.attempt.key))
+        self._accountant.want(
+            words.step_id,
+            lambda row, why: self._told(live, end, row, why),
+            STOPPED_PATIENCE_S if live.is_stopping else None,
+        )
+
+    def _told(self, live: Live, end: StepEnd, row: Row | None, why: str) -> None:
+        """Accounting has said what it knows of a step."""
+        if row is None:
+            _LOG.info("event=no_accounting_row step=%s reason=%r", end.words.step_id, why)
+        self._end(live, observe(self.name, end, row, why))
+
+    def _never_began(self, live: Live, child: Child) -> None:
+        """An srun has ended without a step: it was called off, Slurm is ill, the allocation is over, or it refuses."""
+        words = "; ".join(live.words.complaints) or " ".join(live.words.last)
+        if live.is_stopping or any(part in words for part in ALLOCATION_OVER):
+            self._drop(live)
+            self._news.append(AttemptReturned(live.attempt.key))
+            return
+        if is_ill(words):
+            self._again(live, words)
+            return
+        self._fail(live, words or f"srun ended with wait status {child.status} and without a word")
+
+    def _again(self, live: Live, words: str) -> None:
+        """Begin an attempt again when Slurm has had time to get well."""
+        if not self._launches.failures:
+            _LOG.warning("event=srun_unanswered reason=%r", words)
+        now = time.monotonic()
+        if not self._launches.wait_s(now):
+            self._launches.failed(now)
+        live.child, live.words = None, Words()
+        self._reactor.after(self._launches.wait_s(now), lambda: self._retry(live))
+
+    def _retry(self, live: Live) -> None:
+        if self._live.get(live.attempt.key) is live:
+            self._begin(live)
+
+    def _end(self, live: Live, seen: ExitObservation) -> None:
+        self._drop(live)
+        self._had_failures = self._had_failures or seen.exit_code != 0
+        self._news.append(AttemptEnded(live.attempt.key, seen))
+
+    def _drop(self, live: Live) -> None:
+        """Forget an attempt."""
+        self._live.pop(live.attempt.key, None)
+        if len(live.attempt.command) >= MAX_ARGUMENT_BYTES // 4:
+            self._script(live.attempt.key).unlink(missing_ok=True)
+
+    # --- stopping --------------------------------------------------------------------------------
+
+    def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
+        """Ask these attempts to end: SIGTERM, or SIGKILL with ``force``."""
+        steps: list[str] = []
+        for live in [self._live[key] for key in keys if key in self._live]:
+            live.is_stopping, live.is_forced = True, live.is_forced or force
+            if live.child is None:
+                self._drop(live)
+                self._news.append(AttemptReturned(live.attempt.key))
+            elif not self.options.steps:
+                live.child.signal(signal.SIGKILL if force else signal.SIGTERM, group=True)
+            elif live.words.step_id is not None:
+                steps.append(live.words.step_id)
+            else:
+                live.child.signal(signal.SIGTERM)  # it waits for room: there is nothing else to end
+        if steps:
+            self._signaller.send(steps, force=force)
+
+    def _kill_through_srun(self, steps: Iterable[str]) -> None:
+        """Let the sruns of steps kill them, as the controller cannot be reached."""
+        wanted = set(steps)
+        for live in self._live.values():
+            if live.child is not None and live.words.step_id in wanted:
+                live.child.signal(signal.SIGTERM)
+
+    def processes(self, keys: Iterable[AttemptKey]) -> Mapping[AttemptKey, Sequence[int]]:
+        """Return the first process of plain attempts; those of steps are not this process's own."""
+        if self.options.steps:
+            return {}
+        live = {key: self._live[key] for key in keys if key in self._live}
+        return {key: [each.child.pid] for key, each in live.items() if each.child is not None}
+
+    # --- after a crash ---------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Name the allocation and this runner's steps in it."""
+        if self._place is None:
+            return {}
+        return {"slurm_job_id": self._place.job_id, "steps": self._owner}
+
+    def adopt(self, state: Mapping[str, Any], keys: Sequence[AttemptKey]) -> Adoption:
+        """Cancel what is left of a dead runner's steps: they ended with it, or nobody sees their ends.
+
+        Raises:
+            LaunchError: Slurm was not reached, so they may still run.
+        """
+        job_id, owner = state.get("slurm_job_id"), state.get("steps")
+        if isinstance(job_id, int) and isinstance(owner, str):
+            try:
+                self._cancel_steps(job_id, owner)
+            except AllocationError as error:
+                raise LaunchError(f"steps of a dead runner may still run: {error}") from error
+        return Adoption(unknown=tuple(keys))
+
+    def _cancel_steps(self, job_id: int, owner: str) -> None:
+        """Cancel all steps whose names end with an owner's mark."""
+        try:
+            listed = self._door.ask("squeue", "-hs", "-j", str(job_id), "-o", "%i %j")
+        except SlurmRefusedError:  # the allocation is over, and its steps with it
+            return
+        pairs = (line.split(maxsplit=1) for line in listed.splitlines())
+        left = [words[0] for words in pairs if len(words) == 2 and words[1].endswith(f"_{owner}")]
+        if left:
+            _LOG.warning("event=left_steps_canceled steps=%s", ",".join(left))
+            self._door.ask("scancel", *left)
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def abandon(self) -> None:
+        """Let go of everything; steps that still run are ended by their sruns, which are ended by the kernel."""
+        self._accountant.close()
+        self._signaller.close()
+        self._reactor.close()
+
+    def close(self) -> None:
+        """Let go of everything, and keep the kernel's messages if anything failed."""
+        if self._had_failures and self._place is not None:
+            write_kernel_messages(self.context.output_dir, self._label)
+        self.abandon()
+
+
+ALLOCATION_OVER: Final = (
+    "Job/step already completing or completed",
+    "Invalid job id specified",
+    "Expired or invalid job",
+    "Job has already finished",
+    "has expired",
+)
+"""What srun says when there is no allocation any more (slurm_errno.c)."""
+
+
+def _reason(error: Exception, attempt: Attempt) -> str:
+    """Return why an attempt could not be started."""
+    if isinstance(error, OSError) and error.filename == attempt.working_dir:
+        return f"cannot run in {attempt.working_dir!r}: no such folder, or no access to it"
+    return str(error)
+
+
+def _observe_plainly(executor: str, child: Child) -> ExitObservation:
+    """Return the observation of a plain process's end."""
+    status = child.status or 0
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    return ExitObservation(
+        executor,
+        exit_code=os.WEXITSTATUS(status) if number is None else None,
+        signal=number,
+        core_dumped=number is not None and os.WCOREDUMP(status),
+        started_at=child.started_at,
+        ended_at=child.ended_at,
+        peak_memory_bytes=child.peak_memory_bytes,
+        cpu_time_s=child.cpu_time_s,
+        raw={"plain": True},
+    )
