@@ -47,7 +47,10 @@ class Cluster:
 
     def _command(self, arguments: Sequence[str | Path | int]) -> list[str]:
         words = [str(argument) for argument in arguments]
-        return words if self.user == "root" else ["/usr/sbin/runuser", "-u", self.user, "--", *words]
+        if self.user == "root":
+            return words
+        become = ("/usr/bin/setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", "--")
+        return [*become, *words]  # runuser(1) would set HOME
 
     def run(
         self, *arguments: str | Path | int, env: dict[str, str] | None = None, timeout: float = 300, check: bool = False
