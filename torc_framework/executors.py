@@ -40,8 +40,8 @@ def option(
     the plugin's.
 
     Args:
-        setting: Key of the program's own configuration, such as ``client.slurm.poll_interval``, that counts for an
-            executor's option where none of these says anything.
+        setting: Key of the program's own configuration, such as ``client.slurm.keep_submission_scripts``, that
+            counts for an executor's option where none of these says anything.
     """
     return field(default=default, kw_only=True, metadata={_META: (help, metavar, setting)})
 
@@ -408,11 +408,6 @@ class Fate:
 
 class Allocator(Executor):
     """Obtains compute nodes on which runners are started."""
-
-    @property
-    def status_interval_s(self) -> float:
-        """Shortest time between two questions of whoever watches allocations, seconds; more while nothing changes."""
-        return 0.0
 
     @abc.abstractmethod
     def allocate(self, request: AllocationRequest) -> list[Allocation]:

@@ -62,8 +62,8 @@ def run(
         int | None, typer.Option("--scheduler-config-id", metavar="ID", help="Take jobs of this scheduler first.")
     ] = None,
     strict_scheduler_match: Annotated[
-        bool, typer.Option("--strict-scheduler-match", help="Take no jobs of other schedulers.")
-    ] = False,
+        bool | None, typer.Option("--strict-scheduler-match", help="Take no jobs of other schedulers.")
+    ] = None,
     skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
 ) -> None:
     """Run a workflow on this machine: create it from a spec file, or go on with an existing one.
@@ -188,6 +188,8 @@ def runner_settings(session: Session, given: dict[str, Any]) -> dict[str, Any]:
         "term_lead_s": run.term_lead_s,
         "enforce_limits": run.enforce_limits,
     }
+    if given.get("scheduler_config_id") is not None:  # it was started in an allocation of that scheduler
+        chosen["strict_scheduler_match"] = session.config.client.slurm.strict_scheduler_match
     chosen.update({name: value for name, value in given.items() if value is not None})
     plugins = session.plugins()
     plugins.executor(chosen["executor"])

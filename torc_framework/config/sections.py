@@ -34,7 +34,7 @@ class RunSection:
 class SlurmSection:
     """Defaults of the commands that submit to Slurm."""
 
-    poll_interval: int = setting(30, "Time between looks at the queue.", unit="s", low=1)
+    poll_interval: int = setting(30, "Accepted for compatibility; a runner is woken and never polls.", unit="s", low=1)
     keep_submission_scripts: bool = setting(False, "Keep the scripts that were submitted.")
     strict_scheduler_match: bool = setting(False, "Runners take no jobs of other schedulers.")
 

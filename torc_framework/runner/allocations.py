@@ -1,8 +1,10 @@
 """A workflow's allocations: asked for, moved into, asked about and given back, through the executors that make them."""
 
 import json
+import os
 import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 Options = Mapping[str, Mapping[str, Any]]
 """Values of executors' options, by executor and option."""
 _OPEN: Final = ("pending", "active")
+LOOK_S: Final = 0.5
+"""Time between two looks for the record of an allocation, seconds."""
 
 
 @frozen
@@ -113,7 +117,7 @@ def obtain_nodes(
         start_one_worker_per_node=wishes.start_one_worker_per_node,
         defaults=_defaults(workflow),
         job_prefix=wishes.job_prefix,
-        environment=client.environment,
+        environment=_environment(client),
         output_dir=str(wishes.output_dir.absolute()),
     )
     return [
@@ -128,6 +132,12 @@ def obtain_nodes(
         )
         for allocation in allocator.allocate(request)
     ]
+
+
+def _environment(client: TorcClient) -> dict[str, str]:
+    """Return the variables by which a runner finds its server, and settings that were made by variables here."""
+    settings = {name: value for name, value in os.environ.items() if name.startswith("TORC_") and "__" in name}
+    return {**settings, **client.environment}
 
 
 def _runner_command(allocator: Allocator, workflow_id: int, wishes: NodeWishes) -> list[str]:
@@ -164,16 +174,21 @@ class Tenancy:
 
     Args:
         allocation_id: The batch system's name of it; None if the runner lives in none.
+        patience_s: How long whoever asked for the allocation may take to note it: a runner can be faster.
     """
 
     client: TorcClient
     workflow_id: int
     executor: str
     allocation_id: str | None
+    patience_s: float = 0.0
 
     def move_in(self) -> dict[str, Any]:
         """Say that the allocation is in use; return what the runner's record says of it."""
-        record = self._record()
+        deadline, record = time.monotonic() + self.patience_s, self._record()
+        while record is None and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+            record = self._record()
         if record is None:
             return {}
         self._set_status(record, "active")

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
@@ -19,6 +19,9 @@ from torc_framework.runner.crew import Crew
 from torc_framework.runner.hand import STDIO_DIR, AttemptMaker
 from torc_framework.runner.identity import Identity
 from torc_framework.runner.settings import RunnerSettings
+
+MOVING_PATIENCE_S: Final = 20.0
+"""How long a runner that was started in an allocation waits for the allocation's record, seconds."""
 
 
 class Registration:
@@ -67,7 +70,11 @@ class Registration:
         if premises is not None:
             kind = premises.kind
             self._tenancy = Tenancy(
-                self._client, self._settings.workflow_id, self._settings.executor, premises.allocation_id
+                self._client,
+                self._settings.workflow_id,
+                self._settings.executor,
+                premises.allocation_id,
+                MOVING_PATIENCE_S if self._settings.scheduler_config_id is not None else 0.0,
             )
             self._scheduler |= {**premises.facts, **self._tenancy.move_in()}
         record = ComputeNodeRecord(

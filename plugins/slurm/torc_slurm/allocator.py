@@ -36,11 +36,6 @@ class SbatchAllocator(Allocator):
     def _desk(self) -> _Desk:
         return _Desk()
 
-    @property
-    def status_interval_s(self) -> float:
-        """How long apart questions about allocations are to be, seconds."""
-        return self.options.status_interval_s
-
     def allocate(self, request: AllocationRequest) -> list[Allocation]:
         """Submit the request."""
         ids = Requester(self._desk.door, self.options, self.context, request).submit()

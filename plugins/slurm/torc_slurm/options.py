@@ -31,9 +31,6 @@ class SlurmOptions:
     requeue: bool = option(False, "Let Slurm start an allocation anew by itself after a failure or preemption.")
     warning_s: int = option(30, "Slurm sends SIGTERM so long before the end of an allocation; 0 is never.", metavar="S")
     patience_s: float = option(900.0, "Wait so long for a Slurm that does not answer.", metavar="S")
-    status_interval_s: float = option(
-        30.0, "Shortest time between two looks at the queue.", metavar="S", setting="client.slurm.poll_interval"
-    )
     keep_submission_scripts: bool = option(
         False,
         "Keep the scripts that were submitted in the output directory; they hold secrets.",
