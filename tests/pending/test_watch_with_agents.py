@@ -1,4 +1,7 @@
-"""``torc watch --ai-recovery`` from end to end: scripted agents, which say that they are scripts, and real MCP."""
+"""``torc watch --ai-recovery`` from end to end: scripted agents, which say that they are scripts, and real MCP.
+
+The runner that it starts does not wait for verdicts, as the spec would let it: whoever gives them waits for it.
+"""
 
 import json
 import sys
@@ -13,7 +16,6 @@ pytestmark = pytest.mark.e2e
 SPEC = """
 name: odd
 use_pending_failed: true
-compute_node_wait_for_new_jobs_seconds: 0
 resource_requirements: [{name: mine, num_cpus: 1, memory: 20m, runtime: PT1M}]
 jobs:
   - name: odd
@@ -143,6 +145,8 @@ def test_an_agent_that_is_no_help_leaves_the_job_to_a_person(torc: Torc, watched
     assert "Job 1 (odd) waits for a person: " in done.stdout
     assert told in done.stdout
     assert done.stdout.count("Attempting automatic recovery") == 1
+    assert "Workflow 1 has nothing left to run: 1 job(s) wait for a verdict" in done.stdout
+    assert "'torc pending list 1' shows those that wait for a verdict." in done.stdout
     assert "Traceback" not in done.stderr
     assert statuses(torc) == {"odd": "pending_failed", "after": "blocked"}
     assert json.loads(torc("pending", "list", 1, "--all", "-f", "json").stdout)["verdicts"] == []

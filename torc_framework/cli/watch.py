@@ -23,6 +23,7 @@ from torc_framework.cli.recover import (
     RecoveryHook,
     RetryUnknown,
     RuntimeMultiplier,
+    cluster_of,
     judge_of,
     options_of_executors,
 )
@@ -100,7 +101,9 @@ def watch(
     judge = judge_of(session, chosen, folder, ai_recovery=ai_recovery, ai_agent=ai_agent)
     given = {**multipliers, "retry_unknown": retry_unknown, "hook": recovery_hook, "output_dir": folder, "judge": judge}
     with _log(folder, chosen) as log:
-        runner = {"output_dir": folder, "enforce_limits": enforce_limits}
+        runner: dict[str, Any] = {"output_dir": folder, "enforce_limits": enforce_limits}
+        if judge is not None:  # verdicts come from here: a runner need not wait for them
+            runner["wait_for_new_jobs_s"] = 0.0
         outcome = _watch(session, chosen, options, (given, runner), _teller(session, log))
     if session.wants_json:
         print_json(outcome.as_dict())
@@ -127,14 +130,17 @@ def _watch(
     client, plugins, executors = session.client, session.plugins(), options_of_executors(session)
     recovery, runner = given
     how = RecoveryOptions(**recovery, policies=policy_options(session))
+    submitter = Submitter(client, plugins, workflow_id, executors, how.output_dir, tell, cluster_of(session))
     watcher = Watcher(
         client,
         plugins,
         workflow_id,
         options,
         tell,
-        rescuer=Rescuer(client, plugins, workflow_id, how, tell, executor_options=executors),
-        submitter=Submitter(client, plugins, workflow_id, executors, how.output_dir, tell),
+        rescuer=Rescuer(
+            client, plugins, workflow_id, how, tell, executor_options=executors, profiles=submitter.profiles
+        ),
+        submitter=submitter,
         run_here=_runner(session, workflow_id, runner) if options.recover else None,
     )
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -10,6 +10,8 @@ from attrs import Factory, asdict, define, field, frozen
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
 from torc_framework.models.recovery import RecoveryAction, RecoveryOrder, RecoveryReceipt
+from torc_framework.models.sites import HpcProfile
+from torc_framework.models.statuses import JobStatus
 from torc_framework.pending import Classified
 from torc_framework.recovery import Teller
 from torc_framework.recovery.cases import failed_cases
@@ -119,6 +121,7 @@ class Rescuer:
     Args:
         executor_options: Values of executors' options, by executor and option.
         tell: Is told what happens.
+        profiles: Returns the clusters in which partitions are looked up; None of them stands for those of the plugins.
     """
 
     def __init__(
@@ -130,9 +133,11 @@ class Rescuer:
         tell: Teller,
         *,
         executor_options: Mapping[str, Mapping[str, Any]] | None = None,
+        profiles: Callable[[], Mapping[str, HpcProfile] | None] = lambda: None,
     ) -> None:
         self._client, self._plugins, self._workflow_id = client, plugins, workflow_id
         self._options, self._tell, self._executor_options = options, tell, executor_options or {}
+        self._profiles = profiles
         if options.hook is not None:
             split_hook(options.hook)  # one that cannot be run is said before anything happens
 
@@ -202,7 +207,8 @@ class Rescuer:
         return found
 
     def _decide(self) -> list[Decided]:
-        ceilings = Ceilings.of_workflow(self._client, self._workflow_id, self._plugins.hpc_profiles())
+        profiles = self._profiles() or self._plugins.hpc_profiles()
+        ceilings = Ceilings.of_workflow(self._client, self._workflow_id, profiles)
         options = self._options
         cases = failed_cases(self._client, self._workflow_id, ceilings, options.settings, options.output_dir)
         return decide(self._plugins, cases, retry_unknown=options.retry_unknown, has_hook=options.hook is not None)
@@ -229,6 +235,8 @@ class Rescuer:
         self._tell(f"No recoverable jobs found. {count} job(s) failed with unknown causes.")
         if count:
             self._tell("Use --retry-unknown to retry jobs with unknown failure causes.")
+        if any(each.case.job.status == JobStatus.PENDING_FAILED.label for each in found.unknown):
+            self._tell(f"'torc pending list {self._workflow_id}' shows those that wait for a verdict.")
         self._tell(f"'torc results list {self._workflow_id}' shows how the jobs ended.")
 
     def _run_hook(self, count: int) -> None:

@@ -295,7 +295,11 @@ class Watcher:
         """Say how the workflow ended, and recover it if that is wanted; return whether to go on watching."""
         options, outcome, id_ = self._options, self._outcome, self._workflow_id
         total = sum(look.counts.values())
-        self._tell(f"Workflow {id_} is {'canceled' if look.is_canceled else 'complete'}")
+        waiting = look.counts.get(JobStatus.PENDING_FAILED.label, 0)
+        if waiting and not look.is_canceled:
+            self._tell(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
+        else:
+            self._tell(f"Workflow {id_} is {'canceled' if look.is_canceled else 'complete'}")
         if look.is_canceled:
             outcome.status = "canceled"
             return False
@@ -304,11 +308,13 @@ class Watcher:
             self._tell(f"Workflow completed successfully ({total} jobs)")
             return False
         outcome.status = "failed"
-        self._tell("Workflow completed with failures:")
+        self._tell("Failures:" if waiting else "Workflow completed with failures:")
         for status in _TROUBLE:
             if status is not JobStatus.PENDING_FAILED or look.counts.get(status.label):
                 self._tell(f"  - {status.label.replace('_', ' ').capitalize()}: {look.counts.get(status.label, 0)}")
         self._tell(f"  - Completed: {look.counts.get(JobStatus.COMPLETED.label, 0)}")
+        if waiting:
+            self._tell(f"'torc pending list {id_}' shows them; 'torc pending retry {id_}' or 'fail' gives a verdict")
         if not options.recover:
             self._tell(f"'torc recover {id_} --dry-run' shows what can be done about it")
             return False
@@ -333,6 +339,6 @@ class Watcher:
             return False
         if self._submitter.has_schedulers():
             self._asked_at = time.monotonic()
-            self._submitter.submit()
+            self._submitter.submit_anew()
         self._tell("Recovery initiated. Resuming monitoring...")
         return True
