@@ -246,6 +246,15 @@ class Launcher(Executor):
     poll_interval_s: ClassVar[float] = 0.2
     """How often a runner calls `poll` on a launcher without a `wait_fd`, seconds."""
 
+    @classmethod
+    def is_here(cls) -> bool:
+        """Say whether attempts can be run from where this process is.
+
+        Asked of launchers that are allocators too: where they cannot launch, nodes are asked for, and ``torc run``
+        stays with the workflow. The default can.
+        """
+        return True
+
     @abc.abstractmethod
     def start(self, attempts: Sequence[Attempt]) -> None:
         """Begin these attempts; return at once.
@@ -434,6 +443,13 @@ class Allocator(Executor):
         The default knows nothing of any.
         """
         return {}
+
+    def nodes_are_here(self) -> bool:
+        """Say whether all nodes are this machine, so that a server on its loopback interface can be reached from them.
+
+        The default says no.
+        """
+        return False
 
     def survey(self) -> HpcProfile:
         """Describe the cluster that this allocator asks: its partitions, and how to recognise it.

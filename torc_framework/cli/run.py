@@ -86,13 +86,31 @@ def run(
         "strict_scheduler_match": strict_scheduler_match,
     }
     path = Path(workflow)
-    if path.is_file() or not workflow.isdecimal():
+    is_spec = path.is_file() or not workflow.isdecimal()
+    if is_spec and _is_elsewhere(session, given, path.parent):
+        from torc_framework.cli.run_elsewhere import run_elsewhere
+
+        run_elsewhere(session, _executor(session, given), path, given, skip_checks=skip_checks)
+    elif is_spec:
         session.start_server()  # it boots while the spec is read
         session.plugins(path.parent)
         settings = runner_settings(session, given)
         _execute(session, _create(session, path, settings, skip_checks=skip_checks), settings)
     else:
         run_existing(session, int(workflow), given)
+
+
+def _executor(session: Session, given: dict[str, Any]) -> str:
+    return given["executor"] or session.config.client.run.executor
+
+
+def _is_elsewhere(session: Session, given: dict[str, Any], project_dir: Path | None = None) -> bool:
+    """Say whether jobs run on nodes that have to be asked for first; plugins are asked unless it is known."""
+    if (name := _executor(session, given)) == "local":
+        return False
+    from torc_framework.cli.run_elsewhere import is_elsewhere
+
+    return is_elsewhere(session, name, project_dir)
 
 
 app = single(run, ExecutorCommand)
@@ -102,6 +120,11 @@ def run_existing(session: Session, workflow_id: int, given: dict[str, Any]) -> N
     """Go on with a workflow; initialize it first if that has never been done."""
     from torc_framework.cli.initialize import begin_run
 
+    if _is_elsewhere(session, given):
+        from torc_framework.cli.run_elsewhere import run_elsewhere
+
+        run_elsewhere(session, _executor(session, given), workflow_id, given)
+        return
     session.start_server()
     settings = runner_settings(session, given)
     if session.client.is_uninitialized(workflow_id):

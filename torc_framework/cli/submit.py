@@ -10,9 +10,13 @@ from torc_framework.cli.common import session_of
 from torc_framework.cli.live import spec_or_id
 from torc_framework.cli.output import print_json
 from torc_framework.cli.session import Session
-from torc_framework.errors import ExitStatus, UserError
+from torc_framework.errors import ExitStatus, TorcError, UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torc_framework.models.records import WorkflowActionRecord
+    from torc_framework.runner.allocations import Options
     from torc_framework.runner.submission import Submission
 
 _LOOPBACK: Final = ("localhost", "::1")
@@ -87,7 +91,12 @@ def require_lasting_server(session: Session) -> None:
 
 
 def submit_workflow(
-    session: Session, workflow_id: int, *, output_dir: Path | None = None, ignore_missing_data: bool = False
+    session: Session,
+    workflow_id: int,
+    *,
+    output_dir: Path | None = None,
+    ignore_missing_data: bool = False,
+    executor: str = "",
 ) -> "Submission":
     """Ask for the nodes with which a workflow begins; initialize it first if that has never been done.
 
@@ -95,6 +104,7 @@ def submit_workflow(
 
     Args:
         output_dir: Folder of the runners' logs; by default that of ``torc run``.
+        executor: The executor whose flags the command took.
 
     Raises:
         UserError: nothing says which nodes, they were asked for already, or data is missing.
@@ -108,7 +118,7 @@ def submit_workflow(
     actions = submission.scheduling_actions(client, workflow_id)
     if not any(each.trigger_type == "on_workflow_start" for each in actions):
         raise UserError(_without_start(f"workflow {workflow_id}"))
-    options = executor_options(session, plugins, "")
+    options = executor_options(session, plugins, executor)
     if client.is_uninitialized(workflow_id):
         begin_run(client, workflow_id, force=ignore_missing_data)
     elif not any(map(submission.is_due, actions)):
@@ -121,7 +131,32 @@ def submit_workflow(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot make the output directory {folder}: {error.strerror}; see --output-dir") from None
+    _warn_of_loopback(session, actions, options)
     return submission.ask_for_first_nodes(client, plugins, options, workflow_id, folder)
+
+
+def _warn_of_loopback(session: Session, actions: "Sequence[WorkflowActionRecord]", options: "Options") -> None:
+    """Say so if runners on other machines would look for the server on their own."""
+    from torc_framework.client.address import Address
+    from torc_framework.runner.allocations import context_of
+    from torc_framework.runner.crew import Crew
+
+    client = session.client
+    host = Address.parse(client.url).host
+    if host not in _LOOPBACK and not host.startswith("127."):
+        return
+    crew = Crew(session.plugins().executor, options, context_of(client, actions[0].workflow_id), lambda _launcher: None)
+    for name in sorted({str(action.action_config.get("scheduler_type")) for action in actions}):
+        try:
+            is_here = crew.allocator(name).nodes_are_here()
+        except TorcError:
+            return  # it will be told with more words by whoever asks for nodes
+        if not is_here:
+            typer.echo(
+                f"Warning: the server is at {host}, which on the nodes of {name!r} means themselves: their runners "
+                "will not find it; let 'torc-server run --host HOST' listen where they can reach it",
+                err=True,
+            )
 
 
 def _without_start(what: str) -> str:

@@ -50,6 +50,13 @@ def is_due(action: WorkflowActionRecord) -> bool:
     return is_triggered and (not action.executed or action.error is not None)
 
 
+class _Silent(RunnerLog):
+    """The log of a desk whose troubles are told by whoever asked."""
+
+    def _write(self, level: int, event: str, values: dict[str, Any]) -> None:
+        return
+
+
 def ask_for_first_nodes(
     client: TorcClient, plugins: "PluginManager", options: Options, workflow_id: int, output_dir: Path
 ) -> Submission:
@@ -73,10 +80,11 @@ def ask_for_first_nodes(
         allocator=crew.allocator,
         obtain_nodes=obtain,
     )
-    log = RunnerLog(Path(os.devnull), "warning")
+    due = [each for each in scheduling_actions(client, workflow_id) if is_due(each)]
+    log = _Silent(Path(os.devnull), "warning")
     try:
         desk = ActionDesk(client, plugins, context, log, lambda: None)
-        desk.settle([each for each in scheduling_actions(client, workflow_id) if is_due(each)])
+        desk.settle(due)
     finally:
         log.close()
     done.troubles = [*desk.troubles.values()]

@@ -71,6 +71,11 @@ class SbatchAllocator(Allocator):
             patience_s = min(RELEASE_PATIENCE_S, self.options.patience_s)
             self._desk.door.insist("scancel", *(each.id for each in allocations), patience_s=patience_s)
 
+    def nodes_are_here(self) -> bool:
+        """Say whether all nodes have this machine's own address, as those of a cluster for trials do."""
+        addresses = set(self._desk.door.ask("sinfo", "--noheader", "--Node", "--format=%o").split())
+        return bool(addresses) and all(each == "localhost" or each.startswith("127.") for each in addresses)
+
     def survey(self) -> HpcProfile:
         """Describe the cluster."""
         from torc_slurm.survey import survey

@@ -8,6 +8,7 @@ from attrs import evolve
 
 from torc_framework.api import Adoption, Attempt, AttemptKey, Launcher, News, Premises, RunnerContext
 from torc_slurm.options import SlurmOptions
+from torc_slurm.premises import inside_allocation
 from torc_slurm.workbench import Workbench
 
 
@@ -24,6 +25,11 @@ class StepLauncher(Launcher):
     def _bench(self) -> Workbench:
         """Where the work is done; there is none as long as nodes are obtained and nothing is run."""
         return Workbench(self.name, self.options, self.context)
+
+    @classmethod
+    def is_here(cls) -> bool:
+        """Steps are begun within an allocation only."""
+        return inside_allocation()
 
     def premises(self) -> Premises:
         """Return what the allocation offers.

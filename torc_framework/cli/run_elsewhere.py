@@ -1,0 +1,174 @@
+"""``torc run`` with an executor that runs jobs on nodes of its own: submit, then show how it goes until the end."""
+
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from torc_framework.cli.executor_flags import executor_options
+from torc_framework.cli.session import Session
+from torc_framework.cli.submit import require_lasting_server, submit_workflow
+from torc_framework.errors import ExitStatus, UserError
+from torc_framework.executors import Allocator, Launcher
+
+if TYPE_CHECKING:
+    from torc_framework.runner import RunOutcome
+    from torc_framework.spec import LoadOptions
+    from torc_framework.spec.model import WorkflowSpec
+
+LOOK_S: Final = 2.0
+"""Time between two looks at the workflow."""
+SYNC_S: Final = 60.0
+"""Time between two questions to the batch system."""
+IGNORED: Final = ("num_cpus", "memory_gb", "num_gpus", "time_limit_s", "max_parallel_jobs", "enforce_limits")
+"""Settings of a runner on this machine; those of runners on nodes are the schedulers' and actions' business."""
+
+
+def is_elsewhere(session: Session, name: str, project_dir: Path | None = None) -> bool:
+    """Say whether an executor has to ask for nodes before it can run jobs."""
+    executor = session.plugins(project_dir).executor(name)
+    can_launch = issubclass(executor, Launcher) and executor.is_here()
+    return issubclass(executor, Allocator) and not can_launch
+
+
+def run_elsewhere(
+    session: Session, executor: str, source: Path | int, given: Mapping[str, Any], **checks: bool
+) -> None:
+    """Submit a workflow, of a spec or one that is stored, and stay with it until it is over.
+
+    Raises:
+        UserError: there is no server that goes on, or nothing says which nodes to ask for.
+        typer.Exit: not every job succeeded, or a person stopped watching.
+    """
+    require_lasting_server(session)
+    if ignored := [name for name in IGNORED if given.get(name) is not None]:
+        flags = ", ".join("--" + name.removesuffix("_s").replace("_", "-") for name in ignored)
+        typer.echo(f"Warning: {flags}: not for runners on other machines; see the schedulers and actions", err=True)
+    folder: Path = given.get("output_dir") or session.config.client.run.output_dir
+    workflow_id = source if isinstance(source, int) else _create(session, executor, source, **checks)
+    troubles = _submit(session, workflow_id, executor, folder)
+    _stay(session, workflow_id, executor, troubles)
+
+
+def _create(session: Session, executor: str, path: Path, *, skip_checks: bool = False) -> int:
+    from torc_framework.cli.creation import create_workflow
+    from torc_framework.cli.specs import load_options
+    from torc_framework.spec import load_spec
+    from torc_framework.spec.scheduling import has_schedulers
+
+    options = load_options(session, path, skip_checks=skip_checks)
+    spec = load_spec(path, options=options)
+    source = path if has_schedulers(spec) else _with_schedulers(session, executor, spec, options)
+    created = create_workflow(session, source, options, initialize=True)
+    if not session.wants_json:
+        created.print()
+    return created.id
+
+
+def _with_schedulers(session: Session, executor: str, spec: "WorkflowSpec", options: "LoadOptions") -> "WorkflowSpec":
+    """Return a spec with schedulers made from what its jobs ask for and what the executor's cluster has.
+
+    Raises:
+        UserError: nobody knows the cluster, or which account to charge.
+    """
+    from torc_framework.cli.recover import cluster_of
+    from torc_framework.hpc.planning import PlanOptions, plan_schedulers
+    from torc_framework.spec import load_plan
+    from torc_framework.spec.scheduling import with_schedulers
+
+    profile = cluster_of(session)(executor)
+    if profile is None:
+        raise UserError(
+            f"the spec has no schedulers, and nobody knows the cluster of executor {executor!r}: 'torc hpc list'"
+        )
+    account = (spec.slurm_defaults or {}).get("account") or profile.default_account
+    if not account:
+        raise UserError(
+            "no account to charge: give account under slurm_defaults in the spec, or default_account "
+            "under [client.hpc] in the configuration"
+        )
+    planned = plan_schedulers(load_plan(spec, options=options).plan, profile, PlanOptions(str(account), executor))
+    for warning in planned.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    return with_schedulers(spec, planned)
+
+
+def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> list[str]:
+    """Ask for nodes unless there are some; return what was refused.
+
+    Raises:
+        UserError: everything was refused, or there is nothing to ask for.
+    """
+    from torc_framework.runner.allocations import open_allocations
+
+    if open_allocations(session.client, workflow_id):
+        return []
+    done = submit_workflow(session, workflow_id, output_dir=folder, executor=executor)
+    if not done.allocations:
+        raise UserError("; ".join(done.troubles) or "no nodes were asked for")
+    if not session.wants_json:
+        ids = ", ".join(str(each.scheduler_id) for each in done.allocations)
+        print(f"Submitted workflow {workflow_id}: {ids}. Ctrl-C stops watching; the workflow goes on.", flush=True)
+    return done.troubles
+
+
+def _stay(session: Session, workflow_id: int, executor: str, troubles: list[str]) -> None:
+    """Show the progress of a workflow until it is over, then its results."""
+    from torc_framework.cli.progress import ProgressLine
+    from torc_framework.cli.run_report import exit_status, report
+
+    progress, outcome = ProgressLine(enabled=not session.wants_json), None
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        outcome = _watch(session, workflow_id, executor, progress)
+    except KeyboardInterrupt:
+        progress.finish()
+        print(
+            f"Stopped watching. Workflow {workflow_id} goes on: 'torc watch {workflow_id}' stays with it, "
+            f"'torc workflows cancel {workflow_id}' cancels it and gives its nodes back",
+            file=sys.stderr,
+        )
+        raise typer.Exit(int(ExitStatus.INTERRUPTED)) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    progress.finish(outcome.counts)
+    outcome.troubles = troubles
+    report(session, workflow_id, outcome)
+    if (status := exit_status(outcome)) is not ExitStatus.OK:
+        raise typer.Exit(int(status))
+
+
+def _watch(session: Session, workflow_id: int, executor: str, progress: Any) -> "RunOutcome":
+    """Return how the workflow stands when it is over, or when nobody works on it any more."""
+    from torc_framework.models.records import ComputeNodeRecord
+    from torc_framework.recovery.wake import Alarm
+    from torc_framework.runner import Progress, RunOutcome
+    from torc_framework.runner.allocations import open_allocations
+    from torc_framework.runner.orphans import sync_status
+
+    client, plugins = session.client, session.plugins()
+    options = executor_options(session, plugins, executor)
+    began = synced = time.monotonic()
+    with Alarm(client, workflow_id) as alarm:
+        while True:
+            counts, state = client.job_counts(workflow_id).counts, client.is_complete(workflow_id)
+            progress(Progress(counts, counts.get("running", 0)))
+            is_idle = False
+            if time.monotonic() - synced >= SYNC_S:
+                sync_status(client, plugins, options, workflow_id)
+                active = client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)
+                is_idle = not active and not open_allocations(client, workflow_id)
+                synced = time.monotonic()
+            if state.is_complete or state.is_canceled or is_idle:
+                break
+            alarm.wait(LOOK_S)
+    return RunOutcome(
+        counts=dict(client.job_counts(workflow_id).counts),
+        is_complete=state.is_complete,
+        is_canceled=state.is_canceled,
+        duration_s=time.monotonic() - began,
+    )
