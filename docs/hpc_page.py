@@ -53,7 +53,7 @@ Amounts are those of one node. `--memory` of `torc hpc match` takes `64g`, `512m
 | `gpus_per_node`, `gpu_type` | the smallest number of GPUs in `Gres`; all their types |
 | `max_walltime_secs` | `MaxTime`; a year if it is `UNLIMITED` |
 | `min_nodes`, `max_nodes` | `MinNodes`; `MaxNodes`, at most the number of nodes |
-| `shared` | `OverSubscribe` is `YES` or `FORCE` |
+| `shared` | CPUs are given out and not nodes (`SelectType`), unless `OverSubscribe` says otherwise |
 | `requires_explicit_request` | not `UP`, a reservation is needed, its jobs may be preempted or go before others |
 
 The last two are for clusters that preempt by partition: one below or above the ordinary partitions of the same nodes.

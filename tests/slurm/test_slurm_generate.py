@@ -73,6 +73,15 @@ def test_the_cluster_takes_every_scheduler(cluster: Cluster, options: list[str])
             assert int(tres.get("gres/gpu", 0)) >= gpus
 
 
+def test_no_more_of_a_node_is_asked_for_than_its_jobs_use(cluster: Cluster) -> None:
+    """This cluster gives out CPUs, not nodes; the runner itself needs memory, too."""
+    cluster.write("workflow.yaml", SPEC)
+    done = cluster.torc("slurm", "generate", "workflow.yaml", "--account", "research", "-f", "json")
+    found = {each["name"]: (each["mem"], each["extra"]) for each in json.loads(done.stdout)["slurm_schedulers"]}
+    assert found["light_scheduler"] == ("356m", "--cpus-per-task=1")
+    assert found["wide_deferred_scheduler"] == ("2304m", "--cpus-per-task=4")
+
+
 def test_a_generated_spec_is_a_spec(cluster: Cluster) -> None:
     cluster.write("workflow.yaml", SPEC)
     done = cluster.torc("slurm", "generate", "workflow.yaml", "--account", "research", "-o", "made.json5")

@@ -189,7 +189,15 @@ def test_words_for_no_limit_and_no_number() -> None:
     assert walltime_s("UNLIMITED") == walltime_s("infinite") == UNLIMITED_S
     assert walltime_s("10:00") == 600
     assert [number(text) for text in ("UNLIMITED", "N/A", "(null)", "", None, "7")] == [None] * 5 + [7]
-    assert [is_shared(text) for text in ("NO", "EXCLUSIVE", "YES:4", "FORCE:2", "FORCE")] == [False] * 2 + [True] * 3
+
+
+@pytest.mark.parametrize("select_type", ["select/cons_tres", "select/cons_res", "select/linear", ""])
+@pytest.mark.parametrize("over_subscribe", ["NO", "EXCLUSIVE", "YES:4", "FORCE:2", "FORCE"])
+def test_nodes_are_shared_where_cpus_are_given_out(over_subscribe: str, select_type: str) -> None:
+    """But for partitions that give out whole nodes."""
+    gives_cpus = select_type.startswith("select/cons_")
+    expected = {"NO": gives_cpus, "EXCLUSIVE": False}.get(over_subscribe, True)
+    assert is_shared(over_subscribe, select_type) is expected
 
 
 @given(

@@ -104,7 +104,7 @@ def _partition(facts: Facts, nodes: Sequence[Facts], settings: Facts, precedence
         description=", ".join([*notes, *conditions]),
         gpus_per_node=gpu_count,
         gpu_type="/".join(kinds) or None,
-        shared=is_shared(facts.get("OverSubscribe", "NO")),
+        shared=is_shared(facts.get("OverSubscribe", "NO"), settings.get("SelectType", "")),
         requires_explicit_request=bool(conditions),
         min_nodes=max(1, number(facts.get("MinNodes")) or 1),
         max_nodes=_least(len(nodes), number(facts.get("MaxNodes"))),
@@ -216,6 +216,11 @@ def gpus(gres: str) -> tuple[int, list[str]]:
     return count, types
 
 
-def is_shared(over_subscribe: str) -> bool:
-    """Say whether CPUs may be given to several jobs: ``YES:4``, ``FORCE:2``; not ``NO``, ``EXCLUSIVE``."""
-    return over_subscribe.partition(":")[0] in {"YES", "FORCE"}
+def is_shared(over_subscribe: str, select_type: str) -> bool:
+    """Say whether a node may run jobs of several users at the same time.
+
+    Where CPUs are what is given out (``select/cons_tres``, ``select/cons_res``), it may unless the partition says
+    ``EXCLUSIVE``; where nodes are, only if the partition lets jobs have the same CPUs: ``YES:4``, ``FORCE:2``.
+    """
+    word = over_subscribe.partition(":")[0]
+    return word in {"YES", "FORCE"} or (word == "NO" and select_type.startswith("select/cons_"))
