@@ -35,7 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "reports": {"client", "errors", "models"},
     "hpc": {"client", "config", "errors", "executors", "graph", "models", "plugins"},
     "runner": {"client", "errors", "executors", "exits", "metrics", "models", "plugins"},
-    "recovery": {"client", "errors", "executors", "models", "pending", "plugins", "runner"},
+    "recovery": {"client", "errors", "executors", "hpc", "models", "pending", "plugins", "runner"},
     "pending": {"client", "models", "plugins"},
     "mcp": {"client", "errors", "logs", "models", "pending", "plugins", "recovery", "redaction", "reports", "spec"},
     "forensics": {"client", "errors", "logs", "models", "plugins"},

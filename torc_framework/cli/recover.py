@@ -1,6 +1,7 @@
 """``torc recover``: see what failed, give it what it lacked, make it ready to run again; once."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,9 @@ from torc_framework.cli.session import Session
 from torc_framework.errors import ExitStatus, UserError
 
 if TYPE_CHECKING:
+    from torc_framework.models.sites import HpcProfile
     from torc_framework.pending import Classified
+    from torc_framework.recovery.allocations import Cluster
 
 MemoryMultiplier = Annotated[
     float, typer.Option("--memory-multiplier", min=1, help="Growth of memory after running out of it.")
@@ -60,11 +63,13 @@ def recover(
 
     Jobs that ran out of memory or time ask for more, within what there is; they and what hangs on
     them are made ready to run again, in one step or not at all. Jobs that did not fail keep what they
-    ask for. 'torc run ID' then goes on with the workflow. 'torc watch ID --recover' does both, again
-    and again. Exit code 1: there was nothing that could be recovered.
+    ask for. If the workflow ran on nodes of a batch system, nodes are asked for by what its jobs ask for
+    now; otherwise 'torc run ID' goes on with it. 'torc watch ID --recover' does all this, again and again.
+    Exit code 1: there was nothing that could be recovered.
 
     A hook gets the workflow's id as its last argument and as TORC_WORKFLOW_ID.
     """
+    from torc_framework.recovery.allocations import Submitter
     from torc_framework.recovery.recover import RecoveryOptions, Rescuer
 
     session = session_of(ctx)
@@ -81,14 +86,18 @@ def recover(
     )
     tell = (lambda _line: None) if session.wants_json else print
     executors = options_of_executors(session)
-    rescuer = Rescuer(session.client, session.plugins(), chosen, options, tell, executor_options=executors)
+    client, plugins = session.client, session.plugins()
+    submitter = Submitter(client, plugins, chosen, executors, folder, tell, cluster_of(session))
+    rescuer = Rescuer(client, plugins, chosen, options, tell, executor_options=executors, profiles=submitter.profiles)
     found = rescuer.recover(dry_run=dry_run)
+    submitted = submitter.submit_anew() if found.goes_on and not dry_run and submitter.has_schedulers() else 0
+    who = f"'torc watch {chosen}' stays with it" if submitted else f"'torc run {chosen}' runs them"
     if session.wants_json:
-        print_json(found.as_dict())
-    elif found.receipt is not None and not dry_run:
-        _conclude(chosen, found)
+        print_json({**found.as_dict(), "submitted_allocations": submitted})
     elif found.goes_on and not dry_run:
-        print(f"'torc run {chosen}' runs them")
+        if found.receipt is not None:
+            _conclude(chosen, found)
+        print(who)
     if not found.goes_on:
         raise typer.Exit(int(ExitStatus.FAILED))
 
@@ -101,6 +110,17 @@ def options_of_executors(session: Session) -> dict[str, dict[str, Any]]:
     from torc_framework.cli.executor_flags import executor_options
 
     return executor_options(session, session.plugins(), "")
+
+
+def cluster_of(session: Session) -> "Cluster":
+    """Return what knows the cluster of an executor; it is looked for when it is first asked for."""
+    from torc_framework.hpc.survey import cluster_here
+
+    @cache
+    def cluster(executor: str) -> "HpcProfile | None":
+        return cluster_here(session.config.client.hpc, session.plugins(), options_of_executors(session), executor)
+
+    return cluster
 
 
 def judge_of(
@@ -147,4 +167,3 @@ def _conclude(workflow_id: int, found: Any) -> None:
     ):
         if count:
             print(f"  - {count} job(s) {what}")
-    print(f"'torc run {workflow_id}' runs them")

@@ -138,6 +138,11 @@ class Reserve:
         last = max(runtime_s, min(self.least_s, limit / 4))
         return 0 if left < last else math.floor((left - last) / runtime_s) + 1
 
+    def most_runtime_s(self, walltime_s: int) -> int:
+        """Return the longest run time of a job for which a walltime leaves room."""
+        limit = max(0, walltime_s - SLACK_S)
+        return limit - min(self.end_s, limit // 2)
+
     def least_walltime_s(self, runtime_s: float, rounds: int = 1) -> int:
         """Return a walltime, in whole minutes, in which so many jobs follow one another; the shortest for one."""
         if rounds == 1:

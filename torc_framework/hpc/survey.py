@@ -6,13 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from torc_framework.errors import UserError
+from torc_framework.errors import AllocationError, UserError
 from torc_framework.executors import Allocator, RunnerContext
-from torc_framework.hpc.profiles import host_names, pattern_of
+from torc_framework.hpc.profiles import detect, host_names, known_profiles, pattern_of
 from torc_framework.models.sites import HpcProfile
 
 if TYPE_CHECKING:
+    from torc_framework.config.sections import HpcSection
     from torc_framework.plugins import PluginManager
+
+
+def cluster_here(
+    section: "HpcSection",
+    plugins: "PluginManager",
+    options: Mapping[str, Mapping[str, Any]],
+    executor: str | None = None,
+) -> HpcProfile | None:
+    """Return the profile of the cluster that we are on, else what an executor says of its own; None if nobody knows."""
+    try:
+        return detect(known_profiles(section, plugins).values()) or survey(plugins, options, executor)
+    except (AllocationError, UserError):
+        return None
 
 
 def survey(

@@ -1,31 +1,44 @@
 """Asking batch systems for compute nodes again, for jobs that wait and have nobody to run them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.errors import TorcError
+from torc_framework.errors import TorcError, UserError
+from torc_framework.hpc.planning import PlanOptions
+from torc_framework.hpc.rescheduling import Rescheduler
 from torc_framework.models.records import JobRecord, ScheduledComputeNodeRecord
+from torc_framework.models.sites import HpcProfile
 from torc_framework.models.statuses import JobStatus
 from torc_framework.recovery import Teller
 from torc_framework.runner.allocations import NodeWishes, context_of, obtain_nodes
 from torc_framework.runner.crew import Crew
+from torc_framework.runner.submission import ask_for_first_nodes
 
 if TYPE_CHECKING:
     from torc_framework.plugins import PluginManager
 
 
+Cluster = Callable[[str], HpcProfile | None]
+"""Returns the profile of the cluster of an executor, by name; None if nobody knows it."""
+
+
+def _nobody_knows(_executor: str) -> HpcProfile | None:
+    return None
+
+
 @frozen
 class Submitter:
-    """Asks for nodes by the schedulers that a workflow has used before.
+    """Asks for nodes, for a workflow that has asked for some before.
 
     Args:
         executor_options: Values of executors' options, by executor and option.
         output_dir: Folder of the runners' logs.
+        cluster: Knows what there is to be asked for.
     """
 
     client: TorcClient
@@ -34,31 +47,75 @@ class Submitter:
     executor_options: Mapping[str, Mapping[str, Any]]
     output_dir: Path
     tell: Teller
+    cluster: Cluster = _nobody_knows
 
     def has_schedulers(self) -> bool:
         """Say whether nodes were ever asked for."""
         return bool(self._used())
 
-    def submit(self) -> int:
-        """Ask for as many allocations as ready jobs can use, at most as many as before; return how many there will be.
+    def profiles(self) -> Mapping[str, HpcProfile] | None:
+        """Return the cluster on which the workflow has run; None if it has not, or nobody knows the cluster."""
+        used = self._used()
+        here = self.cluster(next(iter(used))[0]) if used else None
+        return None if here is None else {here.name: here}
 
-        What one batch system refuses is told, and does not keep the others from being asked.
+    def submit(self) -> int:
+        """Ask for nodes for the jobs that are ready; return how many allocations there will be.
+
+        What the workflow's own actions ask for and nobody has carried out yet is asked for first. Otherwise it is as
+        many allocations as ready jobs can use, of a scheduler at most as many as before. What one batch system refuses
+        is told, and does not keep the others from being asked.
         """
+        if total := self._carry_out():
+            return total
         ready = self.client.find(JobRecord, workflow_id=self.workflow_id, status=JobStatus.READY.label)
         unbound = sum(job.scheduler_id is None for job in ready)
         bound = Counter(job.scheduler_id for job in ready)
-        total = 0
-        for (executor, scheduler_id), before in self._used().items():
-            count = min(before, bound[scheduler_id] + unbound)
-            if not count:
-                continue
-            try:
-                total += self._allocate(executor, scheduler_id, count)
-            except TorcError as error:
-                self.tell(f"Warning: no nodes from {executor!r}: {error}")
+        used = self._used()
+        executor = next(iter(used), ("", 0))[0]
+        strangers = {(executor, id_): count for id_, count in bound.items() if id_ and (executor, id_) not in used}
+        for (name, scheduler_id), most in {**used, **strangers}.items():
+            count = min(most, bound[scheduler_id] + unbound)
+            if count:
+                total += self._allocate(name, scheduler_id, count)
         if total:
             self.tell(f"Submitted {total} allocation(s) for {len(ready)} ready job(s)")
         return total
+
+    def submit_anew(self) -> int:
+        """Ask for nodes by what jobs ask for now, which may be more than before; return how many there will be.
+
+        Jobs get new schedulers of the cluster's best partitions. Where the cluster is not known, or has nothing for
+        them, the schedulers stay as they are.
+        """
+        used = self._used()
+        executor = next(iter(used))[0] if used else ""
+        here = self.cluster(executor) if used else None
+        if here is None:
+            return self.submit()
+        rescheduler = Rescheduler(self.client, self.workflow_id)
+        account = rescheduler.account() or here.default_account
+        if not rescheduler.has_waiting or account is None:
+            return self.submit()
+        try:
+            planned = rescheduler.plan(here, PlanOptions(account=account, executor=executor))
+        except UserError as error:
+            self.tell(f"Warning: no new schedulers: {error}")
+            return self.submit()
+        for warning in planned.planned.warnings:
+            self.tell(f"Warning: {warning}")
+        done = rescheduler.carry_out(planned, at_once=True)
+        self.tell(f"Made {len(done.scheduler_ids)} scheduler(s) for what jobs ask for now")
+        return self._carry_out()
+
+    def _carry_out(self) -> int:
+        """Carry out due actions that ask for nodes and that runners left; return how many allocations there will be."""
+        done = ask_for_first_nodes(self.client, self.plugins, self.executor_options, self.workflow_id, self.output_dir)
+        for trouble in done.troubles:
+            self.tell(f"Warning: {trouble}")
+        if done.allocations:
+            self.tell(f"Submitted {len(done.allocations)} allocation(s)")
+        return len(done.allocations)
 
     def _used(self) -> dict[tuple[str, int], int]:
         """Return how many allocations there were, by executor and scheduler."""
@@ -69,7 +126,11 @@ class Submitter:
         context = context_of(self.client, self.workflow_id)
         crew = Crew(self.plugins.executor, self.executor_options, context, lambda _launcher: None)
         wishes = NodeWishes(scheduler_id, self.output_dir, count)
-        return len(obtain_nodes(self.client, crew.allocator(executor), self.workflow_id, wishes))
+        try:
+            return len(obtain_nodes(self.client, crew.allocator(executor), self.workflow_id, wishes))
+        except TorcError as error:
+            self.tell(f"Warning: no nodes from {executor!r}: {error}")
+            return 0
 
 
 @frozen

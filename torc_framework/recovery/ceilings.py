@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from torc_framework.client import TorcClient
-from torc_framework.models.records import ComputeNodeRecord, JobRecord, SlurmSchedulerRecord
+from torc_framework.hpc.planning import Reserve
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, SlurmSchedulerRecord, WorkflowRecord
 from torc_framework.models.recovery import Ceiling
 from torc_framework.models.resources import parse_duration
 from torc_framework.models.sites import HpcProfile, Partition
@@ -16,9 +17,12 @@ _MIB: Final = 1024**2
 class Ceilings:
     """Knows what each job of a workflow may ask for.
 
-    A job that is bound to a scheduler may ask for what the scheduler's partition has; of several profiles with a
-    partition of that name the largest counts. Any other may ask for what the largest runner of the workflow
-    offered so far.
+    A job that is bound to a scheduler may ask for what any partition has that could take it instead: those of the
+    clusters with a partition of the scheduler's name, without those that must be asked for by name, and GPUs only if
+    that one has some. Any other may ask for what the largest runner of the workflow offered so far.
+
+    Args:
+        reserve: Part of a walltime that runners keep from their jobs; None is none of it.
     """
 
     def __init__(
@@ -26,13 +30,11 @@ class Ceilings:
         nodes: Iterable[ComputeNodeRecord],
         schedulers: Iterable[SlurmSchedulerRecord],
         profiles: Mapping[str, HpcProfile],
+        reserve: Reserve | None = None,
     ) -> None:
         self._runner = _of_runners(list(nodes))
         self._schedulers = {each.id: each for each in schedulers}
-        self._partitions: dict[str, list[tuple[str, Partition]]] = {}
-        for name, profile in profiles.items():
-            for partition in profile.partitions:
-                self._partitions.setdefault(partition.name, []).append((name, partition))
+        self._profiles, self._reserve = profiles, reserve
 
     @classmethod
     def of_workflow(cls, client: TorcClient, workflow_id: int, profiles: Mapping[str, HpcProfile]) -> "Ceilings":
@@ -41,6 +43,7 @@ class Ceilings:
             client.find(ComputeNodeRecord, workflow_id=workflow_id),
             client.find(SlurmSchedulerRecord, workflow_id=workflow_id),
             profiles,
+            Reserve.of(client.get(WorkflowRecord, workflow_id)),
         )
 
     def of(self, job: JobRecord) -> Ceiling:
@@ -48,15 +51,32 @@ class Ceilings:
         scheduler = self._schedulers.get(job.scheduler_id)
         if scheduler is None:
             return self._runner
-        offered = self._partitions.get(scheduler.partition or "", [])
-        if not offered:
+        several = self._partitions(scheduler.partition)
+        if not several:
             return Ceiling(origin=f"scheduler {scheduler.name or scheduler.id}")
+        one = f"partition {several[0][1].name}" if len(several) == 1 else "the largest partition"
+        longest = max(partition.max_walltime_secs for _, partition in several)
         return Ceiling(
-            max(partition.memory_mb for _, partition in offered) * _MIB,
-            max(partition.max_walltime_secs for _, partition in offered),
-            f"partition {scheduler.partition} of {' or '.join(name for name, _ in offered)}",
-            max(partition.cpus_per_node for _, partition in offered),
+            max(partition.memory_mb for _, partition in several) * _MIB,
+            self._reserve.most_runtime_s(longest) if self._reserve else longest,
+            f"{one} of {' or '.join(dict.fromkeys(name for name, _ in several))}",
+            max(partition.cpus_per_node for _, partition in several),
         )
+
+    def _partitions(self, name: str | None) -> list[tuple[str, Partition]]:
+        """Return the partitions that could take a job of this one, each with the name of its cluster."""
+        found = []
+        for cluster, profile in self._profiles.items():
+            own = next((each for each in profile.partitions if each.name == name), None)
+            if own is None:
+                continue
+            found += [
+                (cluster, each)
+                for each in profile.partitions
+                if each is own
+                or (not each.requires_explicit_request and bool(each.gpus_per_node) == bool(own.gpus_per_node))
+            ]
+        return found
 
 
 def _of_runners(nodes: list[ComputeNodeRecord]) -> Ceiling:
