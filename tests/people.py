@@ -3,12 +3,14 @@
 import base64
 import http.client
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from attrs import field, frozen
+from server_child import ServerChild
 
 from torc_framework import htpasswd
 
@@ -74,3 +76,13 @@ def write_users(path: Path, names: Iterable[str]) -> Path:
     """Write a password file with cheap hashes."""
     htpasswd.edit(path, {name: htpasswd.hash_password(password_of(name), 4) for name in names}, create=True)
     return path
+
+
+@contextmanager
+def guarded_server(folder: Path, names: Iterable[str], *flags: str) -> Iterator[ServerChild]:
+    """Run a real server with access control, which these people may log in to."""
+    users = write_users(folder / "users", names)
+    with ServerChild(
+        folder, "--auth-file", str(users), "--enforce-access-control", "--log-level", "error", *flags
+    ) as child:
+        yield child

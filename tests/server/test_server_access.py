@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from people import Person, password_of, write_users
+from people import Person, guarded_server, password_of
 from samples import ACTION, RECORDS
-from server_child import ServerChild
 from starlette.routing import Route
 
 from torc_framework.server.app import create_app
@@ -180,10 +179,7 @@ class Team:
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     """A real server with access control, and its people."""
-    folder = tmp_path_factory.mktemp("team")
-    users = write_users(folder / "htpasswd", RIGHTS)
-    flags = ("--auth-file", str(users), "--enforce-access-control", "--admin-user", "root", "--log-level", "error")
-    with ServerChild(folder, *flags) as child:
+    with guarded_server(tmp_path_factory.mktemp("team"), RIGHTS, "--admin-user", "root") as child:
         yield Team(child.url)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from people import Person, password_of, write_users
+from people import Person, guarded_server, password_of
 from samples import NODE
 from server_child import ServerChild
 
@@ -17,10 +17,7 @@ NAMES = ("alice", "bob", "eve", "root")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerChild]:
     """A real server with access control."""
-    folder = tmp_path_factory.mktemp("groups")
-    users = write_users(folder / "users", NAMES)
-    flags = ("--auth-file", str(users), "--enforce-access-control", "--admin-user", "root,ruth", "--log-level", "error")
-    with ServerChild(folder, *flags) as child:
+    with guarded_server(tmp_path_factory.mktemp("groups"), NAMES, "--admin-user", "root,ruth") as child:
         yield child
 
 

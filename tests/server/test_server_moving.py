@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from people import Person, password_of, write_users
-from server_child import ServerChild
+from people import Person, guarded_server, password_of
 
 
 def test_reinitialize(api: Any) -> None:
@@ -96,9 +95,7 @@ def test_export_and_import(api: Any) -> None:
 @pytest.fixture
 def people(tmp_path: Path) -> Iterator[tuple[Person, Person]]:
     """Two people on a server that keeps them apart."""
-    users = write_users(tmp_path / "htpasswd", ["alice", "bob"])
-    flags = ("--auth-file", str(users), "--enforce-access-control", "--log-level", "error")
-    with ServerChild(tmp_path, *flags) as child:
+    with guarded_server(tmp_path, ["alice", "bob"]) as child:
         alice, bob = (Person(child.url, name, password_of(name)) for name in ("alice", "bob"))
         yield alice, bob
 
