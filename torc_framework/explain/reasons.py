@@ -42,7 +42,8 @@ URGENCY: Final = (
 PROBLEMS: Final = frozenset(URGENCY[: URGENCY.index("allocation_waits")])
 """Codes that do not pass by themselves."""
 _ENDED_BADLY: Final = ("failed", "terminated")
-_RANK: Final = {code: rank for rank, code in enumerate(URGENCY)}
+RANK: Final = {code: rank for rank, code in enumerate(URGENCY)}
+"""Their places in that order."""
 
 
 @frozen
@@ -261,7 +262,7 @@ class Reasons:
         known = [root for root in found if root is not None]
         if spoiled:
             known = [root for root in known if self.facts.jobs[root].status in _ENDED_BADLY] or known
-        return min(known, key=lambda root: (_RANK[self.of(self.facts.jobs[root]).code], root), default=None)
+        return min(known, key=lambda root: (RANK[self.of(self.facts.jobs[root]).code], root), default=None)
 
     def _root_of(self, other: int, roots: dict[int, int]) -> int | None:
         """Return what a dependency contributes: itself unless it waits too; None if it is over."""
@@ -281,7 +282,7 @@ class Reasons:
     def unfinished(self, jobs: Iterable[JobRecord]) -> list[JobRecord]:
         """Return those of some jobs that others still wait for, the most urgent first."""
         left = [job for job in jobs if job.status not in ("completed", *_ENDED_BADLY, "canceled")]
-        return sorted(left, key=lambda job: (_RANK[self.of(job).code], job.id or 0))
+        return sorted(left, key=lambda job: (RANK[self.of(job).code], job.id or 0))
 
     def full(self, job: JobRecord) -> tuple[Reason, JobRecord | None]:
         """Return the reason of a job and the root of it, if that is another job."""

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from torc_framework.explain.facts import Facts
-from torc_framework.explain.reasons import URGENCY, Reason, Reasons
+from torc_framework.explain.reasons import RANK, Reason, Reasons
 from torc_framework.models.records import JobRecord
 
 SHOWN: Final = 5
@@ -66,10 +66,9 @@ def explain_workflow(facts: Facts) -> dict[str, Any]:
         if len(group["job_ids"]) < SHOWN:
             group["job_ids"].append(job.id)
             group["job_names"].append(job.name)
-    order = {code: rank for rank, code in enumerate(URGENCY)}
     listed = sorted(
         groups.values(),
-        key=lambda each: (not each["is_problem"], order[each["cause"]], each["root"] is not None, -each["count"]),
+        key=lambda each: (not each["is_problem"], RANK[each["cause"]], each["root"] is not None, -each["count"]),
     )
     commands = dict.fromkeys(group["commands"][0] for group in listed if group["is_problem"] and group["commands"])
     return {
