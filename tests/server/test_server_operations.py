@@ -12,6 +12,8 @@ UNKNOWN = 987_654_321
 BEYOND = {
     "/workflows/from_plan",
     "/workflows/import",
+    "/health",
+    "/metrics",
     "/workflows/{id}/actions/{action_id}/result",
     "/workflows/{id}/additions",
     "/workflows/{id}/begin_run",

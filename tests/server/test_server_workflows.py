@@ -228,7 +228,9 @@ def test_the_document_names_every_endpoint(api: Any) -> None:
     paths = {path.removeprefix("/torc-service/v1"): set(methods) for path, methods in document["paths"].items()}
     assert paths["/jobs"] == {"get", "post", "delete"}
     assert paths["/jobs/{id}"] == {"get", "put", "delete"}
-    assert {"/ping", "/bulk_jobs", "/workflows/from_plan", "/workflows/{id}/exchange"} <= set(paths)
+    assert {"/ping", "/health", "/metrics", "/bulk_jobs", "/workflows/from_plan", "/workflows/{id}/exchange"} <= set(
+        paths
+    )
     schemas = document["components"]["schemas"]
     assert schemas["JobRecord"]["properties"]["command"]["description"] == "Command line for /bin/sh."
     listing = document["paths"]["/torc-service/v1/files"]["get"]

@@ -296,6 +296,14 @@ class Ping(msgspec.Struct):
     status: str
 
 
+class Health(msgspec.Struct):
+    """Whether the server is fit to work: ``status`` is ok or unavailable, ``database`` ok or what is wrong with it."""
+
+    status: str
+    database: str
+    version: str
+
+
 class Failure(msgspec.Struct):
     """Why a request was refused; ``code`` is the HTTP status."""
 

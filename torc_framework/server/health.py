@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from torc_framework import __version__
+from torc_framework.models.answers import Health as State
 from torc_framework.server.answers import answer
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.census import look
@@ -47,5 +48,4 @@ class Health:
 
 def _answer(fault: str | None) -> Response:
     status = "ok" if fault is None else "unavailable"
-    content = {"status": status, "database": fault or "ok", "version": __version__}
-    return answer(content, 200 if fault is None else 503)
+    return answer(State(status, fault or "ok", __version__), 200 if fault is None else 503)

@@ -8,12 +8,12 @@ import msgspec
 from attrs import fields
 
 from torc_framework import __version__
-from torc_framework.models.answers import Failure, Ping, StoredPlan
+from torc_framework.models.answers import Failure, Health, Ping, StoredPlan
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
 from torc_framework.models.records import Record, describe
 from torc_framework.server.endpoints import Endpoint, Parameter, is_number
-from torc_framework.server.scopes import OPEN, OWN_NAME, WORKFLOW
+from torc_framework.server.scopes import ADMINS, OPEN, OWN_NAME, WORKFLOW
 from torc_framework.server.settings import API_PREFIX
 
 _TYPES: Final = {int: "integer", str: "string", bool: "boolean"}
@@ -34,6 +34,23 @@ _OTHERS: Final = (
         tags=["server"],
         scope=OPEN,
         summary="Get the version of the contract that the server keeps, and its own.",
+    ),
+    Endpoint(
+        "GET",
+        "/health",
+        _nothing,
+        answers=Health,
+        tags=["server"],
+        scope=OPEN,
+        summary="Is the server fit to work? 503 if its database is not; needs no login.",
+    ),
+    Endpoint(
+        "GET",
+        "/metrics",
+        _nothing,
+        tags=["server"],
+        scope=ADMINS,
+        summary="Get the server's numbers as OpenMetrics or Prometheus text; also at `/metrics` of the server.",
     ),
     Endpoint(
         "POST",
@@ -65,7 +82,12 @@ _OTHERS: Final = (
     ),
 )
 """Endpoints that are mounted by hand."""
-_STREAMED: Final = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+_TEXT: Final = {"schema": {"type": "string"}}
+_NOT_JSON: Final = {
+    "/workflows/{id}/events/stream": {"content": {"text/event-stream": _TEXT}},
+    "/metrics": {"content": {"text/plain": _TEXT, "application/openmetrics-text": _TEXT}},
+}
+"""Answers by path that are text."""
 
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
@@ -119,7 +141,7 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
         "tags": list(endpoint.tags),
         "parameters": parameters,
         "responses": {
-            "200": {"description": "Done", **(_STREAMED if endpoint.path.endswith("/stream") else _content(answer))},
+            "200": {"description": "Done", **_NOT_JSON.get(endpoint.path, _content(answer))},
             "default": {"description": "Refused", **_content(schema_of[str(Failure)])},
         },
     }
