@@ -80,8 +80,7 @@ class ExitObservation:
         missing_outputs: Paths of declared output files that were not there at the end.
         scheduler_state: Word of the batch system or cluster for the ending, as it was spelled.
         scheduler_reason: The reason that it gave, as it was spelled.
-        peak_memory_bytes: Largest resident set of any process of the attempt, or of all together when sampled,
-            or when the kernel accounted for all and memory ran out.
+        peak_memory_bytes: Largest resident set of any process of the attempt, or of all together if that was measured.
         cpu_time_s: CPU seconds, user and system, of all processes that were waited for.
         memory_limit_bytes: Memory the job asked for; None if it asked for nothing.
         runtime_limit_s: Run time the job asked for, in seconds; None if it asked for nothing.

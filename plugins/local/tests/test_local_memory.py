@@ -209,14 +209,20 @@ def test_where_groups_are_required_their_absence_is_told_at_once(
     LocalLauncher(LocalOptions(memory_cgroup="require"), context(tmp_path)).close()
 
 
-def test_where_groups_cannot_be_made_attempts_run_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The monitor looks after them, as it does for every executor."""
+def test_where_groups_cannot_be_made_attempts_run_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The monitor looks after them, as it does for every executor; the runner's log says why, once."""
+    caplog.set_level("INFO", "torc_framework.local")
     monkeypatch.setattr(groups, "home", lambda: (1, str(tmp_path / "nowhere")))
     launcher = LocalLauncher(LocalOptions(), evolve(context(tmp_path), enforces_limits=True))
     bench = Bench(tmp_path, launcher)
-    (seen,) = bench.run(bench.attempt("exit 3", memory_limit_bytes=LIMIT))
+    attempts = [bench.attempt("exit 3", number, memory_limit_bytes=LIMIT) for number in (1, 2)]
+    seen = bench.run(*attempts)
     launcher.close()
-    assert (seen.exit_code, seen.oom_kills) == (3, None)
+    assert [(each.exit_code, each.oom_kills) for each in seen] == [(3, None)] * 2
+    (told,) = caplog.messages
+    assert told.startswith("event=no_memory_cgroups reason='no control group can be made in ")
 
 
 # --- attempts without a group of their own ---------------------------------------------------------

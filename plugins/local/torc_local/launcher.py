@@ -113,7 +113,7 @@ class LocalLauncher(Launcher):
                 raise ConfigError(
                     f"memory_cgroup of executor local is 'require', but {error}; {error.fix}, or set it to 'auto'"
                 ) from error
-            _LOG.debug("event=no_memory_cgroups reason=%r", str(error))
+            _LOG.info("event=no_memory_cgroups reason=%r", str(error))
             return None
 
     def _create_journal(self) -> Journal:
