@@ -16,9 +16,13 @@ from torc_framework.cli.common import (
     session_of,
 )
 from torc_framework.cli.executor_flags import executor_options
-from torc_framework.cli.output import Column, print_json, print_pairs, print_table
+from torc_framework.cli.output import Column, memory_text, print_json, print_pairs, print_table, seconds_text
+from torc_framework.cli.record_options import option as record_option
+from torc_framework.cli.records import Records
 from torc_framework.cli.session import Session
-from torc_framework.cli.submit import require_lasting_server, show_submission, submit_workflow
+from torc_framework.cli.submit import allocator_of, require_lasting_server, show_submission, submit_workflow
+from torc_framework.logs import analyze as analyze_logs
+from torc_framework.reports.allocations import jobs_of_allocation
 from torc_framework.runner.allocations import NodeWishes, obtain_nodes, torc_program
 
 __all__ = [
@@ -28,15 +32,22 @@ __all__ = [
     "NodeWishes",
     "Offset",
     "RecordId",
+    "Records",
     "Session",
     "WorkflowId",
+    "allocator_of",
+    "analyze_logs",
     "executor_options",
+    "jobs_of_allocation",
+    "memory_text",
     "obtain_nodes",
     "pick_workflow",
     "print_json",
     "print_pairs",
     "print_table",
+    "record_option",
     "require_lasting_server",
+    "seconds_text",
     "session_of",
     "show_submission",
     "single_command",

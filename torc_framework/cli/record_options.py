@@ -34,6 +34,7 @@ class Option:
         low: Least value of a number.
         read: Turns the text into the value.
         metavar: What stands for the value in help; by default its type.
+        default: Default of a new record; by default the field's. NOTHING makes the option required.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Option:
     low: int | None = None
     read: Read | None = None
     metavar: str = ""
+    default: Any = None
 
     @property
     def flag(self) -> str:
@@ -110,6 +112,8 @@ def entries(record: type[Record], options: Iterable[Option], *, is_new: bool) ->
 def _entry(wanted: Option, attribute: "Attribute[Any] | None", *, is_new: bool) -> Entry:
     kind = wanted.kind or (_plain_kind(attribute.type) if attribute is not None else str)
     default: Any = attribute.default if attribute is not None and is_new else None
+    if is_new and wanted.default is not None:
+        default = wanted.default
     facts: dict[str, Any] = {"help": wanted.help or (describe(attribute)[0] if attribute is not None else "")}
     read: Read = wanted.read or _as_it_is
     if kind is Any:

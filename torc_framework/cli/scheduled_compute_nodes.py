@@ -7,7 +7,7 @@ from torc_framework.cli.common import RecordId, session_of
 from torc_framework.cli.jobs import JOBS
 from torc_framework.cli.record_options import option
 from torc_framework.cli.records import Records
-from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord, ScheduledComputeNodeRecord
+from torc_framework.models.records import ScheduledComputeNodeRecord
 
 SCHEDULED = Records(
     record=ScheduledComputeNodeRecord,
@@ -35,14 +35,8 @@ SCHEDULED.add(app, "get", "list")
 @app.command("list-jobs")
 def list_jobs(ctx: typer.Context, id_: RecordId) -> None:
     """List the jobs that ran, or run, in an allocation."""
+    from torc_framework.reports.allocations import jobs_of_allocation
+
     client = session_of(ctx).client
-    allocation = client.get(ScheduledComputeNodeRecord, id_)
-    workflow_id = allocation.workflow_id
-    nodes = client.find(ComputeNodeRecord, workflow_id=workflow_id, scheduled_compute_node_id=id_)
-    ran: set[int | None] = set()
-    for node in nodes:
-        ended = client.iterate(ResultRecord, workflow_id=workflow_id, all_runs=True, compute_node_id=node.id)
-        running = client.iterate(JobRecord, workflow_id=workflow_id, active_compute_node_id=node.id)
-        ran |= {result.job_id for result in ended} | {job.id for job in running}
-    found = [job for job in client.iterate(JobRecord, workflow_id=workflow_id) if job.id in ran] if ran else []
+    found = jobs_of_allocation(client, client.get(ScheduledComputeNodeRecord, id_))
     JOBS.show_many(ctx, found, f"jobs of scheduled compute node {id_}")

@@ -15,6 +15,7 @@ from torc_framework.errors import ExitStatus, TorcError, UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from torc_framework.executors import Allocator
     from torc_framework.models.records import WorkflowActionRecord
     from torc_framework.runner.allocations import Options
     from torc_framework.runner.submission import Submission
@@ -157,6 +158,23 @@ def _warn_of_loopback(session: Session, actions: "Sequence[WorkflowActionRecord]
                 "will not find it; let 'torc-server run --host HOST' listen where they can reach it",
                 err=True,
             )
+
+
+def allocator_of(session: Session, workflow_id: int, name: str, **options: Any) -> "Allocator":
+    """Return the allocator of an executor, with its configured options; ``options`` go before them.
+
+    Raises:
+        UserError: there is none of that name, or it has no such option.
+    """
+    from torc_framework.cli.executor_flags import executor_options
+    from torc_framework.runner.allocations import context_of
+    from torc_framework.runner.crew import Crew
+
+    plugins = session.plugins()
+    values = executor_options(session, plugins, "")
+    values[name] = {**values.get(name, {}), **options}
+    crew = Crew(plugins.executor, values, context_of(session.client, workflow_id), lambda _launcher: None)
+    return crew.allocator(name)
 
 
 def _without_start(what: str) -> str:

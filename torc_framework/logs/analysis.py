@@ -1,7 +1,7 @@
 """What trouble the logs of a run tell of."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -91,6 +91,7 @@ def analyze(
     workflow_id: int | None = None,
     job_id: int | None = None,
     max_bytes: int = MAX_BYTES,
+    kinds: Container[str] | None = None,
 ) -> Analysis:
     """Look through the logs of a folder or a bundle.
 
@@ -99,6 +100,7 @@ def analyze(
         workflow_id: Only logs of this workflow; those whose names tell of none are looked at, too.
         job_id: Only logs of this job.
         max_bytes: Most bytes that a bundle may unfold to.
+        kinds: Only logs of these kinds (`torc_framework.logs.names.KINDS`).
 
     Raises:
         UserError: there are no logs, or logs of several workflows and none was named.
@@ -108,6 +110,8 @@ def analyze(
     for path, log in source.files():
         name = read_name(PurePath(path).name)
         if name is None or name.kind in _NOT_LOGS or (job_id is not None and name.job_id != job_id):
+            continue
+        if kinds is not None and name.kind not in kinds:
             continue
         if name.workflow_id is not None and name.workflow_id != found.workflow_id:
             if workflow_id is not None:

@@ -15,8 +15,9 @@ _LOGS: Final = {
     "job_runner_log": "job runner log",
     "slurm_stdout": "Slurm stdout log",
     "slurm_stderr": "Slurm stderr log",
+    "slurm_env_log": "Slurm environment log",
 }
-"""Keys of paths, and their names for people."""
+"""Keys of paths of files that are always there, and their names for people."""
 
 
 @define
@@ -40,7 +41,7 @@ def results_report(
     for result in found:
         logs = dict(_logs(result, nodes.get(result.compute_node_id), output_dir))
         for key, path in logs.items():
-            if not Path(path).exists():
+            if key in _LOGS and not Path(path).exists():
                 report.warnings.append(f"{_LOGS[key]} file does not exist for job {result.job_id}: {path}")
         entries.append(_entry(result, names.get(result.job_id), nodes.get(result.compute_node_id)) | logs)
     report.document = {
@@ -78,10 +79,14 @@ def _logs(result: ResultRecord, node: ComputeNodeRecord | None, output_dir: Path
     yield "job_stderr", str(output_dir / "job_stdio" / f"{stem}.e")
     if node is None:
         return
-    name = f"job_runner_{node.hostname}_wf{result.workflow_id}_r{result.run_id}.log"
-    yield "job_runner_log", str(output_dir / name)
     scheduler = node.scheduler if isinstance(node.scheduler, dict) else {}
+    label = scheduler.get("label")
+    name = f"slurm_{label}" if label else f"{node.hostname}_wf{result.workflow_id}_r{result.run_id}"
+    yield "job_runner_log", str(output_dir / f"job_runner_{name}.log")
     if (slurm_job := scheduler.get("slurm_job_id")) is not None:
         slurm = f"slurm_output_wf{result.workflow_id}_sl{slurm_job}"
         yield "slurm_stdout", str(output_dir / f"{slurm}.o")
         yield "slurm_stderr", str(output_dir / f"{slurm}.e")
+        if label:
+            yield "slurm_env_log", str(output_dir / f"slurm_env_{label}.log")
+            yield "dmesg_log", str(output_dir / f"dmesg_slurm_{label}.log")

@@ -63,6 +63,7 @@ class Place:
 
     def premises(self, context: RunnerContext, pid: int, gpu_names: tuple[str, ...] | None = None) -> Premises:
         """Return what the runner is told."""
+        label = self.label(context, pid)
         names = tuple(map(str, range(self.gpus * self.nodes))) if gpu_names is None else gpu_names
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return Premises(
@@ -71,8 +72,8 @@ class Place:
             kind="slurm",
             allocation_id=str(self.job_id),
             ends_at=self.ends_at,
-            facts={"type": "slurm", "slurm_job_id": self.job_id, **self.facts},
-            log_name=f"job_runner_slurm_{self.label(context, pid)}.log",
+            facts={"type": "slurm", "slurm_job_id": self.job_id, "label": label, **self.facts},
+            log_name=f"job_runner_slurm_{label}.log",
         )
 
 

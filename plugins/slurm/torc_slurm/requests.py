@@ -32,7 +32,6 @@ class Requester:
     context: RunnerContext
     request: AllocationRequest
     _place: Place = field(init=False)
-    _token: str = field(init=False, factory=lambda: secrets.token_hex(4))
 
     def __attrs_post_init__(self) -> None:
         self._place = Place(
@@ -81,7 +80,7 @@ class Requester:
     def _send(self, tasks: int = 0) -> Sequence[str]:
         """Submit one job, or an array; if Slurm objects to what nobody asked for, once more without that."""
         while True:
-            name = job_name(self.request.job_prefix, self.context.workflow_id, f"{self._token}_{secrets.token_hex(2)}")
+            name = job_name(self.request.job_prefix, self.context.workflow_id, secrets.token_hex(4))
             script = script_text(self.request, evolve(self._place, job_name=name, tasks=tasks))
             submitter = Submitter(self.door, self.options.patience_s)
             try:

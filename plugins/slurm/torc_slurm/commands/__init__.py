@@ -1,10 +1,23 @@
 """``torc slurm``: schedulers, allocations and what Slurm says of them."""
 
 from torc_framework.api.commands import CommandGroup
-from torc_slurm.commands import bad_nodes, calls, generate, regenerate
+from torc_slurm.commands import (
+    bad_nodes,
+    calls,
+    generate,
+    parse_logs,
+    regenerate,
+    sacct,
+    schedule_nodes,
+    schedulers,
+)
 
 app = CommandGroup("Slurm: schedulers, allocations, and what Slurm says of them.")
-bad_nodes.register(app)
-calls.register(app)
+schedulers.register(app)
+schedule_nodes.register(app)
 generate.register(app)
 regenerate.register(app)
+sacct.register(app)
+parse_logs.register(app)
+calls.register(app)
+bad_nodes.register(app)

@@ -1,0 +1,97 @@
+"""``torc slurm parse-logs``: lines of trouble in what Slurm and the runners printed, and the jobs that were there."""
+
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Final
+
+import typer
+
+from torc_framework.api import JobRecord, ScheduledComputeNodeRecord, Severity
+from torc_framework.api.commands import (
+    Column,
+    CommandGroup,
+    Session,
+    WorkflowId,
+    analyze_logs,
+    jobs_of_allocation,
+    pick_workflow,
+    print_json,
+    print_table,
+    session_of,
+)
+
+KINDS: Final = frozenset({"slurm", "kernel"})
+"""Kinds of logs that are looked at: what a batch job printed, and the kernel's messages."""
+ERRORS: Final = frozenset({Severity.ERROR, Severity.CRITICAL})
+MOST_NAMES: Final = 5
+"""Jobs that a line of the table names."""
+
+
+def register(app: CommandGroup) -> None:
+    """Add the command to a group."""
+    app.command("parse-logs")(parse_logs)
+
+
+def parse_logs(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    output_dir: Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder that the logs are in.")] = None,
+    errors_only: Annotated[bool, typer.Option("--errors-only", help="No warnings.")] = False,
+) -> None:
+    """Look through the logs of a workflow's batch jobs for known errors, and name the jobs that ran there.
+
+    What jobs themselves print is looked through by 'torc logs analyze'.
+    """
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    patterns = session.plugins().log_patterns()
+    folder = output_dir or session.config.client.run.output_dir
+    found = analyze_logs(folder, patterns, workflow_id=chosen, kinds=KINDS)
+    hits = [each for each in found.findings if not errors_only or each.hit.pattern.severity in ERRORS]
+    affected = _affected(session, chosen, {each.name.slurm_job_id for each in hits})
+    rows = [
+        {
+            "file": PurePath(each.file).name,
+            "slurm_job_id": each.name.slurm_job_id,
+            "line": each.hit.line,
+            "text": each.hit.text,
+            "pattern": each.hit.pattern.name,
+            "severity": each.hit.pattern.severity.value,
+            "hint": each.hit.pattern.hint,
+            "more": each.more,
+            "affected_jobs": [{"id": job.id, "name": job.name} for job in affected.get(each.name.slurm_job_id, [])],
+        }
+        for each in hits
+    ]
+    if session.wants_json:
+        values = {"workflow_id": chosen, "output_dir": str(folder), "files_scanned": found.files_scanned}
+        print_json({**values, "total": len(rows), "errors": rows})
+        return
+    print("Slurm Log Analysis Results")
+    print("==========================")
+    print(f"Found {len(rows)} error(s) in {found.files_scanned} log files")
+    if rows:
+        print_table(_COLUMNS, rows)
+
+
+def _affected(session: Session, workflow_id: int, slurm_job_ids: set[int | None]) -> dict[int | None, list[JobRecord]]:
+    """Return the jobs that ran in allocations, by the allocations' ids in Slurm."""
+    client = session.client
+    nodes = client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id)
+    return {node.scheduler_id: jobs_of_allocation(client, node) for node in nodes if node.scheduler_id in slurm_job_ids}
+
+
+def _names(row: dict[str, Any]) -> str:
+    jobs = row["affected_jobs"]
+    more = f" and {len(jobs) - MOST_NAMES} more" if len(jobs) > MOST_NAMES else ""
+    return ", ".join(f"{job['name']} (ID: {job['id']})" for job in jobs[:MOST_NAMES]) + more
+
+
+_COLUMNS: Final[list[Column]] = [
+    ("File", "file"),
+    ("Slurm Job ID", "slurm_job_id"),
+    ("Line", "line"),
+    ("Pattern", "pattern"),
+    ("Severity", "severity"),
+    ("Affected Torc Jobs", _names),
+]

@@ -1,0 +1,127 @@
+"""``torc slurm sacct``: what accounting says of a workflow's allocations and their steps."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from torc_framework.api import ScheduledComputeNodeRecord, UserError, parse_memory
+from torc_framework.api.commands import (
+    Column,
+    CommandGroup,
+    WorkflowId,
+    memory_text,
+    pick_workflow,
+    print_json,
+    print_table,
+    seconds_text,
+    session_of,
+)
+from torc_slurm.door import Door
+
+FIELDS: Final = ("JobIDRaw", "JobName", "State", "ExitCode", "ElapsedRaw", "MaxRSS", "TotalCPU", "NodeList")
+
+
+def register(app: CommandGroup) -> None:
+    """Add the command to a group."""
+    app.command("sacct")(sacct)
+
+
+def sacct(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    output_dir: Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder for the JSON files.")] = None,
+    save_json: Annotated[
+        bool, typer.Option("--save-json", help="Also save all that sacct knows, as sacct_ID.json in the folder.")
+    ] = False,
+) -> None:
+    """Show what Slurm's accounting says of a workflow's allocations and of the steps in them."""
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    nodes = session.client.find(ScheduledComputeNodeRecord, workflow_id=chosen)
+    ids = [str(node.scheduler_id) for node in nodes if node.scheduler_type == "slurm"]
+    door = Door("cli")
+    rows = (
+        list(read(door.ask("sacct", "-nP", f"--jobs={','.join(ids)}", f"--format={','.join(FIELDS)}"))) if ids else []
+    )
+    rows = [row for row in rows if row["slurm_job_id"] in ids]
+    files = _saved(door, ids, output_dir or session.config.client.run.output_dir) if save_json else []
+    if session.wants_json:
+        print_json({"workflow_id": chosen, "total": len(rows), "summary": rows, "files": files})
+        return
+    if not ids:
+        print(f"No Slurm allocations of workflow {chosen} found.")
+        return
+    print(f"Slurm Accounting Summary for Workflow {chosen}")
+    print_table(_COLUMNS, rows)
+    print(f"Total: {len(rows)} job steps")
+    for file in files:
+        print(f"Saved {file}")
+
+
+def read(text: str) -> Iterator[dict[str, Any]]:
+    """Yield one row for each job and step of an answer of ``sacct``."""
+    for line in text.splitlines():
+        fields = line.split("|")
+        if len(fields) != len(FIELDS):
+            continue
+        job, name, state, code, elapsed, memory, cpu, nodes = fields
+        job_id, _, step = job.partition(".")
+        yield {
+            "slurm_job_id": job_id,
+            "step_id": step or None,
+            "job_step": name,
+            "state": state,
+            "exit_code": code.removesuffix(":0"),
+            "elapsed_s": int(elapsed) if elapsed.isdecimal() else None,
+            "max_rss_bytes": _bytes(memory),
+            "cpu_time_s": cpu_seconds(cpu),
+            "nodes": nodes,
+        }
+
+
+def cpu_seconds(text: str) -> float | None:
+    """Return the seconds of ``[D-[HH:]]MM:SS[.mmm]``; None if it is no such time."""
+    days, _, rest = text.rpartition("-")
+    try:
+        total = 0.0
+        for part in rest.split(":"):
+            total = total * 60 + float(part)
+        return total + int(days or 0) * 86_400
+    except ValueError:
+        return None
+
+
+def _bytes(text: str) -> int | None:
+    try:
+        return parse_memory(text) if text else None
+    except ValueError:
+        return None
+
+
+def _saved(door: Door, ids: list[str], folder: Path) -> list[str]:
+    """Save all that accounting knows, a file for each allocation; return their paths."""
+    files = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for id_ in ids:
+            path = folder / f"sacct_{id_}.json"
+            path.write_text(door.ask("sacct", "--json", f"--jobs={id_}"), encoding="utf-8")
+            files.append(str(path))
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror}; see --output-dir") from None
+    return files
+
+
+_COLUMNS: Final[list[Column]] = [
+    ("Slurm Job", "slurm_job_id"),
+    ("Job Step", "job_step"),
+    ("State", "state"),
+    ("Exit Code", "exit_code"),
+    ("Elapsed", lambda row: seconds_text(row["elapsed_s"])),
+    ("Max RSS", lambda row: memory_text(row["max_rss_bytes"])),
+    ("CPU Time", lambda row: seconds_text(row["cpu_time_s"])),
+    ("Nodes", "nodes"),
+]
