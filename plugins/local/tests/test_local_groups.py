@@ -1,9 +1,14 @@
 """Where control groups can be made, by what the kernel writes about mounts and groups."""
 
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from torc_local import groups
+from torc_local.shepherd import cells
 
 V1 = "33 24 0:29 / {0}/memory rw,relatime - cgroup cgroup rw,memory\n32 24 0:28 / {0}/cpu rw - cgroup cgroup rw,cpu\n"
 V2 = "31 24 0:27 / {0} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -61,6 +66,20 @@ def test_version_2_needs_a_group_above_that_hands_memory_on(tmp_path: Path) -> N
     assert "systemd-run" in caught.value.fix
 
 
+def test_a_shell_enters_a_group_of_any_name_first(tmp_path: Path) -> None:
+    """Whether it is given a command or a file with one."""
+    group = 2, str(tmp_path / "it's $HOME")
+    Path(group[1]).mkdir()
+    script = tmp_path / "script"
+    script.write_text("echo script")
+    for arguments, expected in ((["-c", "echo command"], "command"), ([str(script)], "script")):
+        done = subprocess.run(
+            cells.entering(group, ["/bin/sh", *arguments]), capture_output=True, text=True, check=True
+        )
+        assert done.stdout == f"{expected}\n"
+        assert Path(group[1], "cgroup.procs").read_text() == "0\n"
+
+
 def test_leftovers_are_found_where_they_can_have_been_made(tmp_path: Path) -> None:
     """Beside the own group or above it in version 2, in it in version 1; names are taken as they are."""
     scope = tmp_path / "app.slice" / "run.scope"
@@ -71,3 +90,36 @@ def test_leftovers_are_found_where_they_can_have_been_made(tmp_path: Path) -> No
         "torc_a[1].j1_a1",
         "torc_a[1].j2_a1",
     }
+
+
+@pytest.fixture
+def unified() -> Iterator[cells.Group]:
+    """A group of version 2 that the kernel really has, also where version 1 has the memory."""
+    rows = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines() if " - cgroup2 " in line]
+    folder = Path(rows[0][4] if rows else "/nowhere", f"torc_test_{os.getpid()}")
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group of version 2 can be made here: {error.strerror}")
+    yield 2, str(folder)
+    if folder.exists():
+        folder.rmdir()
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_processes_enter_and_leave_groups_of_version_2(unified: cells.Group, kill: bool) -> None:
+    """The shell is in it before it does anything; whoever is left is killed, or goes on elsewhere."""
+    arguments = cells.entering(unified, ["/bin/sh", "-c", "cat /proc/self/cgroup; exec sleep 100"])
+    home = 2, str(Path(unified[1]).parent)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        assert any(line.startswith("0::") and line.strip().endswith(Path(unified[1]).name) for line in lines)
+        if not kill:
+            assert cells.remove(unified, home, kill=False)
+            assert process.poll() is None
+            process.kill()
+        else:
+            cells.remove(unified, home, kill=True)
+            assert process.wait() == -signal.SIGKILL
+            assert cells.remove(unified, home, kill=True)

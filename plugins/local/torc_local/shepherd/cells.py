@@ -72,7 +72,8 @@ def entering(group: Group, arguments: list[str]) -> list[str]:
     """Return a shell's arguments changed so that it enters a group before it does anything else."""
     version, folder = group
     shell, *rest = arguments
-    enter = f"echo 0 >'{folder}/{ENTRANCES[version]}' || exit 126;"
+    entrance = f"{folder}/{ENTRANCES[version]}".replace("'", "'\\''")
+    enter = f"echo 0 >'{entrance}' || exit 126;"
     if rest[0] == "-c":
         return [shell, "-c", enter + rest[1]]
     return [shell, "-c", f'{enter} exec "$0" "$1"', shell, *rest]
@@ -95,6 +96,8 @@ def remove(group: Group, home: Group | None, *, kill: bool) -> bool:
     if _is_removed(group[1]):
         return True
     for pid in _read(f"{group[1]}/{MEMBERS}").split():
+        if int(pid) <= 1:
+            continue  # 0 is how the kernel shows a process of another pid namespace; to kill it would be to kill ours
         try:
             if kill:
                 os.kill(int(pid), signal.SIGKILL)
