@@ -13,7 +13,7 @@ from torc_slurm.door import Door, Question, SlurmIllError, SlurmMissingError
 from torc_slurm.reactor import Reactor
 
 FIELDS: Final = (
-    "JobID",
+    "JobIDRaw",
     "JobName",
     "State",
     "ExitCode",
