@@ -1,5 +1,6 @@
 """One recovery of a workflow: orphans end, policies decide, a hook mends, one call to the server does it all."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from attrs import Factory, asdict, define, field, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
+from torc_framework.models.records import ScheduledComputeNodeRecord
 from torc_framework.models.recovery import RecoveryAction, RecoveryOrder, RecoveryReceipt
 from torc_framework.models.sites import HpcProfile
 from torc_framework.models.statuses import JobStatus
@@ -18,6 +20,7 @@ from torc_framework.recovery.cases import failed_cases
 from torc_framework.recovery.ceilings import Ceilings
 from torc_framework.recovery.decisions import Decided, decide, repair_of
 from torc_framework.recovery.hook import run_hook, split_hook
+from torc_framework.runner.allocations import context_of, open_allocations, release
 from torc_framework.runner.orphans import Findings, sync_status
 
 if TYPE_CHECKING:
@@ -28,6 +31,9 @@ RECOVER_RUNTIME_MULTIPLIER: Final = 1.4
 """Growth of run times in ``torc recover`` (Torc's own default)."""
 WATCH_RUNTIME_MULTIPLIER: Final = 1.5
 """The same in ``torc watch``."""
+LEAVING_S: Final = 60.0
+"""How long runners of a workflow that is over are waited for."""
+LOOK_S: Final = 2.0
 
 
 @frozen
@@ -150,6 +156,8 @@ class Rescuer:
         """
         found = Recovery(self._workflow_id, dry_run)
         found.orphans = self._end_orphans(dry_run=dry_run)
+        if not dry_run and self._client.is_complete(self._workflow_id).is_complete:
+            self._clear_out()
         if self._options.judge is not None:
             found.judged = self._judged(self._options.judge(dry_run))
             if found.goes_on and not dry_run:  # what failed otherwise is looked at when these are over
@@ -205,6 +213,23 @@ class Rescuer:
         for job in found.jobs:
             self._tell(f"  Job {job.job_id} ({job.job_name}) is orphaned: {job.reason}")
         return found
+
+    def _clear_out(self) -> None:
+        """End the allocations of a workflow that is over: those that wait are given back, the others are leaving."""
+        client, id_ = self._client, self._workflow_id
+        deadline = time.monotonic() + LEAVING_S
+        while (there := open_allocations(client, id_)) and time.monotonic() < deadline:
+            if waiting := [each for each in there if each.status == "pending"]:
+                answers = release(waiting, self._plugins, self._executor_options, context_of(client, id_))
+                for note in answers.unasked:
+                    self._tell(f"Warning: {note}")
+                if answers.yes:
+                    self._tell(f"Gave back {len(answers.yes)} allocation(s) that nobody needs any more")
+                for each in answers.yes:
+                    client.update(ScheduledComputeNodeRecord, each.id or 0, {"status": "complete"})
+            else:
+                time.sleep(LOOK_S)
+                sync_status(client, self._plugins, self._executor_options, id_)
 
     def _decide(self) -> list[Decided]:
         profiles = self._profiles() or self._plugins.hpc_profiles()
