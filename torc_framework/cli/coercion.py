@@ -6,6 +6,7 @@ reads plain types by itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin
 
@@ -38,11 +39,20 @@ _READERS: Final[Mapping[Any, tuple[str, Callable[[Any], Any]]]] = {
 """How each plain type is called and read."""
 
 
+def _word_of(kind: Any) -> tuple[str, Callable[[Any], Any]] | None:
+    """Return how one of some words is called and read, in letters of any size; None if a type is no such choice."""
+    if not (isinstance(kind, type) and issubclass(kind, StrEnum)):
+        return None
+    words = {word.value.lower(): word for word in kind}
+    return f"one of {', '.join(words)}", lambda text: words[str(text).lower()]
+
+
 @frozen
 class _Reader:
     """Stands in for Typer's own converter of one parameter."""
 
-    kind: Any
+    called: str
+    reader: Callable[[Any], Any]
     low: float | None
     high: float | None
 
@@ -54,11 +64,10 @@ class _Reader:
         return [self._read(item, param, ctx) for item in value] if many else self._read(value, param, ctx)
 
     def _read(self, text: Any, param: Any, ctx: Any) -> Any:
-        called, reader = _READERS[self.kind]
         try:
-            value = reader(text)
+            value = self.reader(text)
         except (KeyError, ValueError):
-            raise typer.BadParameter(f"{text!r} is not {called}", ctx=ctx, param=param) from None
+            raise typer.BadParameter(f"{text!r} is not {self.called}", ctx=ctx, param=param) from None
         if self.low is not None and not value >= self.low:  # also refuses nan
             raise typer.BadParameter(f"{text} is too small; expected at least {self.low}", ctx=ctx, param=param)
         if self.high is not None and not value <= self.high:
@@ -76,5 +85,6 @@ def lighten(params: Iterable[Any]) -> None:
         if get_origin(kind) is list:
             (kind,) = get_args(kind)
         info = descriptor.parameter_info
-        if kind in _READERS and not getattr(info, "parser", None):
-            param._runtime_param = _Reader(kind, info.min, info.max)
+        found = _READERS.get(kind) or _word_of(kind)
+        if found is not None and not getattr(info, "parser", None):
+            param._runtime_param = _Reader(*found, info.min, info.max)
