@@ -30,6 +30,8 @@ MANY_ALLOCATIONS: Final = 100
 """Where one request would be made more often than this, its walltime grows instead, as far as the partition allows."""
 MOST_ALLOCATIONS: Final = 1000
 """No request is made more often than this at a time."""
+MANY_STAGES: Final = 50
+"""From so many stages of one request on, people are told what that means."""
 _MIB: Final = 1024**2
 _SHOWN_JOBS: Final = 5
 
@@ -268,6 +270,11 @@ class _Planner:
 
     def _add(self, request: _Request) -> None:
         size = self._size(request)
+        if len(request.waves) >= MANY_STAGES and self._options.actions:
+            self._made.warnings.append(
+                f"Jobs of {request.name} follow one another in {len(request.waves)} stages, and nodes are asked for at "
+                "each. Fewer and longer jobs would spare the queue."
+            )
         schedulers: dict[int, int] = {}  # a request for all nodes at once has one for each number of nodes
         for level, jobs in sorted(request.waves.items()):
             nodes, allocations = self._shape(request, size.allocations(len(jobs)))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _E = TypeVar("_E", bound=StrEnum)
 
 EXECUTOR: Final = "slurm"
+_SHOWN_STAGES: Final = 5
 SpecFile = Annotated[Path, typer.Argument(metavar="FILE", help="Spec file: YAML, JSON, JSON5 or KDL.")]
 Account = Annotated[
     str | None,
@@ -201,7 +202,8 @@ def print_plan(planned: "SchedulerPlan") -> None:
 
 
 def _allocations(row: Mapping[str, Any]) -> str:
-    return ", ".join(map(str, row["num_allocations"]))
+    counts = row["num_allocations"]
+    return f"{sum(counts)} in {len(counts)} stages" if len(counts) > _SHOWN_STAGES else ", ".join(map(str, counts))
 
 
 def _column(name: str) -> Any:
