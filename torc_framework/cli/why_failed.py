@@ -150,6 +150,14 @@ def _print_job(report: "JobReport") -> None:
     if report.tries:
         print(f"\nTried ({_hours(report.lost_cpu_hours)} CPU-hours came to nothing):")
         print_table(TRIED, [each.as_dict() for each in report.tries])
+    if report.judged:
+        print("\nJudged:")
+    for judged in report.judged:
+        sure = "" if judged.confidence is None else f", {judged.confidence:.0%} sure"
+        who = f"{judged.judge} ({judged.judge_kind}{sure})"
+        print(
+            f"  attempt {judged.attempt_id} of run {judged.run_id}: {judged.action} by {who}: {judged.reason.strip()}"
+        )
     if report.next is not None:
         print(f"\nNext: {report.next.command}\n  {report.next.why}")
 

@@ -1,10 +1,10 @@
 """Why one job failed: verdict, evidence, what was tried, what to do next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError
@@ -16,13 +16,14 @@ from torc_framework.forensics.telling import TellingLine, worth_showing
 from torc_framework.forensics.verdicts import evidence_of, verdict_of
 from torc_framework.models.exits import ExitClass, ExitVerdict
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResourceRequirementsRecord, ResultRecord
-from torc_framework.models.recovery import RecoveryEntry
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.stored_exits import observation_of
+from torc_framework.models.verdicts import VerdictRecord
 from torc_framework.plugins import PluginManager
 
+_T = TypeVar("_T")
 NOT_FOUND = (404, 405, 501)
-"""Answers of a server that does not know recoveries."""
+"""Answers of a server that does not know of what is asked for."""
 TROUBLED = frozenset(
     status.label for status in (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
 )
@@ -59,6 +60,7 @@ class JobReport:
         log_lines: Telling lines.
         unreadable: Logs that could not be read, and why.
         roots: Failed jobs because of which it was canceled.
+        judged: Verdicts that people, plugins and assistants gave on its attempts, oldest first.
     """
 
     job: JobRecord
@@ -71,6 +73,7 @@ class JobReport:
     unreadable: tuple[tuple[Path, str], ...] = ()
     roots: tuple[JobRecord, ...] = ()
     next: Advice | None = None
+    judged: tuple[VerdictRecord, ...] = ()
 
     @property
     def is_failed(self) -> bool:
@@ -109,6 +112,7 @@ class JobReport:
             "unreadable_logs": [{"path": str(path), "reason": reason} for path, reason in self.unreadable],
             "caused_by": [{"job_id": job.id, "job_name": job.name, "status": job.status} for job in self.roots],
             "tried": [each.as_dict() for each in self.tries],
+            "judged": [asdict(each) for each in self.judged],
             "lost_cpu_hours": self.lost_cpu_hours,
             "next": self.next and self.next.as_dict(),
         }
@@ -131,7 +135,7 @@ def explain_job(
     wanted = None
     if job.resource_requirements_id is not None:
         wanted = client.get(ResourceRequirementsRecord, job.resource_requirements_id)
-    recoveries = [entry for entry in recoveries_of(client, workflow_id) if entry.job_id == job_id]
+    recoveries = [entry for entry in _if_kept(lambda: client.recoveries(workflow_id)) if entry.job_id == job_id]
     tried = tuple(tries(results, wanted, recoveries))
     failed = next((each.result for each in reversed(tried) if each.result.status != COMPLETED), None)
     if job.status == JobStatus.CANCELED.label and (roots := _roots(client, job)):
@@ -158,6 +162,7 @@ def explain_job(
         tuple(_lines(excerpts)),
         tuple((each.path, each.trouble) for each in excerpts if each.trouble is not None),
         next=advice(verdict.exit_class, workflow_id, job.status) if job.status in TROUBLED else None,
+        judged=tuple(_if_kept(lambda: client.verdicts(workflow_id, job_id=job_id))),
     )
 
 
@@ -179,10 +184,10 @@ def _roots(client: TorcClient, job: JobRecord) -> list[JobRecord]:
     return [jobs[job_id] for job_id in blamed(job.id or 0, upstream, jobs)]
 
 
-def recoveries_of(client: TorcClient, workflow_id: int) -> list[RecoveryEntry]:
-    """Return what was done about a workflow's failed jobs; nothing where the server does not keep it."""
+def _if_kept(ask: Callable[[], Iterable[_T]]) -> list[_T]:
+    """Return what a server keeps; nothing where it does not know of such a thing."""
     try:
-        return list(client.recoveries(workflow_id))
+        return list(ask())
     except ApiError as error:
         if error.status in NOT_FOUND:
             return []
