@@ -8,7 +8,7 @@ operation is asked of it by the tests.
 from typing import Any, Final
 
 from attrs import Factory, frozen
-from samples import NODE
+from sample_records import NODE
 
 
 @frozen

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import register
+from sample_records import register
 from server_child import ServerChild
 
 from torc_framework.client import TorcClient

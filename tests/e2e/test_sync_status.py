@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from programs import BIN
-from samples import register
+from sample_records import register
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord

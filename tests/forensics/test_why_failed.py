@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import register
+from sample_records import register
 
 from torc_framework.client import TorcClient
 from torc_framework.models.exchange import EndedReport, ExchangeRequest

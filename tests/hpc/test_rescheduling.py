@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from samples import register
+from sample_records import register
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError, UserError
@@ -129,6 +129,13 @@ def test_what_the_schedulers_said_is_kept(api: TorcClient) -> None:
     (first, *_) = rescheduler.plan(CLUSTER, OPTIONS).planned.schedulers
     assert (first.qos, first.partition, first.account) == ("high", "big", "new")
     assert first.extra == "--constraint=fast --cpus-per-task=1"
+
+
+def test_a_workflow_without_schedulers_may_name_an_account(api: TorcClient) -> None:
+    plan = Plan(WorkflowRecord(name="w", user="ann", slurm_defaults='{"account": "house"}'), [PlannedJob("a", "true")])
+    assert Rescheduler(api, api.create_from_plan(plan).id).account() == "house"
+    plan.workflow.slurm_defaults = None
+    assert Rescheduler(api, api.create_from_plan(plan).id).account() is None
 
 
 def test_jobs_that_have_grown_leave_their_partition(api: TorcClient) -> None:

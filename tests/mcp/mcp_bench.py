@@ -14,7 +14,7 @@ from attrs import frozen
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from programs import BIN, isolated_environment
-from samples import register
+from sample_records import register
 
 from torc_framework.client import TorcClient
 from torc_framework.models.plan import Plan, PlannedJob

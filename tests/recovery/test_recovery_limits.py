@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from samples import node_record
+from sample_records import node_record
 
 from torc_framework.builtin.recovery import MOST_RECOVERIES, torc_decide_recovery
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict, StopReason

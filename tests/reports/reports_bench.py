@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrs import define, evolve
-from samples import register
+from sample_records import register
 
 from torc_framework.client import TorcClient
 from torc_framework.models.exchange import EndedReport, ExchangeRequest, RetryRequest

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from runner_bench import Bench, job
-from samples import register
+from sample_records import register
 
 from torc_framework.models.plan import PlannedAction
 from torc_framework.models.records import (

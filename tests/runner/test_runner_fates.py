@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from runner_bench import Bench, job
-from samples import register
+from sample_records import register
 
 from torc_framework.models.records import ComputeNodeRecord, ScheduledComputeNodeRecord
 from torc_framework.plugins import PluginManager

@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from attrs import frozen
 from programs import running_server
-from samples import NODE
+from sample_records import NODE
 
 
 @frozen

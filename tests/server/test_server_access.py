@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 from people import Person, guarded_server, password_of
-from samples import ACTION, RECORDS
+from sample_records import ACTION, RECORDS
 from starlette.routing import Route
 
 from torc_framework.server.app import create_app

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from samples import NODE
+from sample_records import NODE
 
 OFFER = {"num_cpus": 4, "memory_gb": 8, "num_gpus": 0, "num_nodes": 1}
 CLIENTS = 200

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from samples import register
+from sample_records import register
 from server_child import ServerChild
 
 from torc_framework.client import TorcClient

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from people import Person, guarded_server, password_of
-from samples import NODE
+from sample_records import NODE
 from server_child import ServerChild
 
 NAMES = ("alice", "bob", "eve", "root")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import NODE
+from sample_records import NODE
 
 from torc_framework.errors import ConfigError
 from torc_framework.server import logs

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
-from samples import register
+from sample_records import register
 from server_child import ServerChild
 
 from torc_framework.client import TorcClient

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from samples import NODE
+from sample_records import NODE
 
 if sys.version_info >= (3, 14):
     pytest.skip("torc-client does not install on Python 3.14", allow_module_level=True)

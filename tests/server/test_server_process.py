@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import NODE
+from sample_records import NODE
 
 from torc_framework.store.database import Database
 from torc_framework.store.probe import is_postgres

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from samples import RECORDS
+from sample_records import RECORDS
 
 CHANGES: dict[str, dict[str, Any]] = {
     "jobs": {"command": "false"},

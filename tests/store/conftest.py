@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 import sqlalchemy as sa
 from postgres_server import PostgresServer
-from samples import NODE
+from sample_records import NODE
 
 from torc_framework.models.exchange import (
     ClaimedJob,

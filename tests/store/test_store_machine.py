@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from samples import NODE
+from sample_records import NODE
 
 from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, RetryRequest, StartedReport
 from torc_framework.models.plan import Barrier, Plan, PlannedJob
