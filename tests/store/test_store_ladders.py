@@ -101,6 +101,7 @@ def test_no_sequence_of_endings_overdraws_a_budget(
     assert len(bench.results()) == spent.total()
 
 
+@settings(deadline=None)
 @given(
     st.floats(0.001, 1e5),
     st.floats(1, 100),
