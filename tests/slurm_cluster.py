@@ -6,6 +6,7 @@ controller) has it alone.
 """
 
 import fcntl
+import json
 import os
 import pwd
 import shutil
@@ -13,16 +14,18 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from programs import BIN
 
 SCRIPT: Final = Path(__file__).parent / "slurm" / "cluster.sh"
 LOCK: Final = Path("/var/tmp/torc-slurm-tests.lock")
+GATE: Final = LOCK.with_suffix(".gate")
 USER: Final = os.environ.get("SLURM_DEV_USER", "hpcuser")
 MISSING: Final = "the test cluster needs root and Debian 12's packages"
 """Why there may be no cluster."""
@@ -116,6 +119,57 @@ class Cluster:
             process.communicate(timeout=30)
 
 
+class ServedTorc:
+    """The program as a user of the cluster runs it, with a server."""
+
+    def __init__(self, cluster: Cluster, url: str) -> None:
+        self.cluster, self.env = cluster, {"TORC_API_URL": url}
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        """Run it; return what it printed to either stream."""
+        done = self.cluster.torc(*arguments, env=self.env)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        """Run it; return the JSON that it printed."""
+        done = self.cluster.torc("-f", "json", *arguments, env=self.env)
+        assert done.returncode == code, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    def allocations(self, workflow: str = "1") -> list[dict[str, Any]]:
+        """Return the records of a workflow's allocations."""
+        return list(self.json("scheduled-compute-nodes", "list", workflow)["scheduled_compute_nodes"])
+
+    def counts(self, workflow: str = "1") -> dict[str, int]:
+        """Return a workflow's jobs by status."""
+        return dict(self.json("workflows", "status", workflow)["job_counts"])
+
+    def calls(self, purpose: str = "allocations") -> dict[str, int]:
+        """Return how often each program of Slurm was called for a purpose."""
+        return {
+            row["program"]: row["calls"] for row in self.json("slurm", "calls")["calls"] if row["purpose"] == purpose
+        }
+
+    def queue(self) -> set[str]:
+        """Return the ids of the user's batch jobs that wait or run."""
+        return {*self.cluster.slurm("squeue", "--me", "-h", "-r", "-o", "%A").split()}
+
+    def cancel_all(self) -> None:
+        """Give all allocations of all workflows back."""
+        for workflow in self.json("workflows", "list")["workflows"]:
+            for node in self.allocations(str(workflow["id"])):
+                self.cluster.slurm("scancel", str(node["scheduler_id"]), check=False)
+
+
+def eventually(condition: Callable[[], object], patience_s: float = 240) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, "the condition does not hold after all"
+        time.sleep(0.5)
+
+
 def give(path: Path, user: str, root: Path) -> None:
     """Make a file the user's, and the folders between it and ``root``, too."""
     facts = pwd.getpwnam(user)
@@ -145,9 +199,14 @@ def is_up() -> bool:
 
 @contextmanager
 def held(*, alone: bool) -> Iterator[None]:
-    """Hold the cluster, alone or together with others."""
+    """Hold the cluster, alone or together with others, in the order of arrival.
+
+    Whoever waits to be alone stands in the gate, so that those who share do not pass for ever.
+    """
     with LOCK.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        with GATE.open("a") as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
 
 

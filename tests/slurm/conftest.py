@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from slurm_cluster import MISSING, Cluster, can_be_made, held, is_up, running_cluster, script
+from slurm_cluster import MISSING, Cluster, ServedTorc, can_be_made, held, is_up, running_cluster, script
 
 _STARTED = "slurm-cluster-started"
 
@@ -17,6 +17,8 @@ def made_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
         if os.environ.get("CI") == "true":
             pytest.fail(MISSING)
         pytest.skip(MISSING)
+    if is_up():
+        return
     with held(alone=True):
         if not is_up():
             (_common(tmp_path_factory.getbasetemp()) / _STARTED).touch()
@@ -50,3 +52,21 @@ def quiet_cluster(made_cluster: None) -> Iterator[Cluster]:
     """The cluster for a test that disturbs others, or that others would disturb."""
     with held(alone=True), running_cluster() as cluster:
         yield cluster
+
+
+@pytest.fixture
+def served_torc(cluster: Cluster) -> Iterator[ServedTorc]:
+    """The program with a server of its own on the shared cluster; what it asked for is given back in the end."""
+    with cluster.server() as url:
+        torc = ServedTorc(cluster, url)
+        yield torc
+        torc.cancel_all()
+
+
+@pytest.fixture
+def quiet_torc(quiet_cluster: Cluster) -> Iterator[ServedTorc]:
+    """The same, with the cluster to itself."""
+    with quiet_cluster.server() as url:
+        torc = ServedTorc(quiet_cluster, url)
+        yield torc
+        torc.cancel_all()
