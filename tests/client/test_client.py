@@ -1,10 +1,9 @@
 """The typed client against a real server."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
-from samples import register
+from sample_records import register
 
 from torc_framework.client import TorcClient, answers
 from torc_framework.errors import ApiError
@@ -25,28 +24,13 @@ from torc_framework.models.records import (
 )
 
 
-@pytest.fixture
-def client(server: str) -> Iterator[TorcClient]:
-    """A client of the module's server."""
-    with TorcClient(server) as client:
-        yield client
-
-
-@pytest.fixture
-def workflow(client: TorcClient) -> int:
-    """Id of a new, empty workflow."""
-    created = client.create(WorkflowRecord(name="w", user="u"))
-    assert created.id is not None
-    return created.id
-
-
-def stored(client: TorcClient, count: int, *, initialize: bool = False) -> int:
+def stored(api: TorcClient, count: int, *, initialize: bool = False) -> int:
     """Store a workflow of independent jobs; return its id."""
     plan = Plan(WorkflowRecord(name="w", user="u"), [PlannedJob(f"j{n}", "true") for n in range(count)])
-    return client.create_from_plan(plan, initialize=initialize).id
+    return api.create_from_plan(plan, initialize=initialize).id
 
 
-def test_every_kind_of_record_comes_back_as_it_was_stored(client: TorcClient, workflow: int) -> None:
+def test_every_kind_of_record_comes_back_as_it_was_stored(api: TorcClient, workflow: int) -> None:
     """Create, get, list and delete, with an id and the server's defaults."""
     records = [
         JobRecord(workflow_id=workflow, name="a", command="true"),
@@ -60,17 +44,17 @@ def test_every_kind_of_record_comes_back_as_it_was_stored(client: TorcClient, wo
     ]
     for record in records:
         kind = type(record)
-        created = client.create(record)
+        created = api.create(record)
         assert created.id is not None
-        assert client.get(kind, created.id) == created
-        assert created.id in [item.id for item in client.find(kind, workflow_id=workflow)]
-        assert client.delete(kind, created.id).id == created.id
+        assert api.get(kind, created.id) == created
+        assert created.id in [item.id for item in api.find(kind, workflow_id=workflow)]
+        assert api.delete(kind, created.id).id == created.id
         with pytest.raises(ApiError, match=f"not found with ID: {created.id}") as caught:
-            client.get(kind, created.id)
+            api.get(kind, created.id)
         assert caught.value.status == 404
 
 
-def test_actions_hang_on_their_workflow(client: TorcClient, workflow: int) -> None:
+def test_actions_hang_on_their_workflow(api: TorcClient, workflow: int) -> None:
     """They are created and listed below it."""
     action = WorkflowActionRecord(
         workflow_id=workflow,
@@ -78,76 +62,76 @@ def test_actions_hang_on_their_workflow(client: TorcClient, workflow: int) -> No
         action_type="run_commands",
         action_config={"commands": ["true"]},
     )
-    created = client.create(action)
-    assert [item.id for item in client.actions(workflow)] == [created.id]
+    created = api.create(action)
+    assert [item.id for item in api.actions(workflow)] == [created.id]
 
 
-def test_lists_are_read_page_by_page(client: TorcClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_read_page_by_page(api: TorcClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """In order, once each, as many as wanted."""
     monkeypatch.setattr(answers, "PAGE_SIZE", 3)
-    workflow = stored(client, 10)
+    workflow = stored(api, 10)
     names = [f"j{number}" for number in range(10)]
-    assert [job.name for job in client.iterate(JobRecord, workflow_id=workflow)] == names
-    assert [job.name for job in client.find(JobRecord, workflow_id=workflow, limit=4, offset=5)] == names[5:9]
-    assert client.find(JobRecord, workflow_id=workflow, limit=0) == []
-    page = client.page(JobRecord, workflow_id=workflow, limit=3)
+    assert [job.name for job in api.iterate(JobRecord, workflow_id=workflow)] == names
+    assert [job.name for job in api.find(JobRecord, workflow_id=workflow, limit=4, offset=5)] == names[5:9]
+    assert api.find(JobRecord, workflow_id=workflow, limit=0) == []
+    page = api.page(JobRecord, workflow_id=workflow, limit=3)
     assert (page.count, page.total_count, page.has_more) == (3, 10, True)
-    assert client.job_ids(workflow) == [job.id for job in client.iterate(JobRecord, workflow_id=workflow)]
+    assert api.job_ids(workflow) == [job.id for job in api.iterate(JobRecord, workflow_id=workflow)]
 
 
-def test_an_update_changes_only_what_is_named(client: TorcClient, workflow: int) -> None:
+def test_an_update_changes_only_what_is_named(api: TorcClient, workflow: int) -> None:
     """Everything else stays."""
-    changed = client.update(WorkflowRecord, workflow, {"description": "new"})
+    changed = api.update(WorkflowRecord, workflow, {"description": "new"})
     assert (changed.name, changed.description) == ("w", "new")
 
 
-def test_an_attempt_from_claim_to_result(client: TorcClient) -> None:
+def test_an_attempt_from_claim_to_result(api: TorcClient) -> None:
     """The conversation that a runner has: claim, start, end, ask whether it is over."""
-    workflow = stored(client, 1, initialize=True)
-    node = register(client, workflow)
-    reply = client.exchange(workflow, ExchangeRequest(node, run_id=1, seq=1, slots=5))
+    workflow = stored(api, 1, initialize=True)
+    node = register(api, workflow)
+    reply = api.exchange(workflow, ExchangeRequest(node, run_id=1, seq=1, slots=5))
     (job,) = reply.jobs
     assert (job.name, job.command, job.attempt_id) == ("j0", "true", 1)
     ended = EndedReport(job.id, 1, "completed", return_code=0, exec_time_s=6.0, ended_at=2.0, exit_code=0)
     report = ExchangeRequest(node, 1, 2, started=[StartedReport(job.id, 1, 1.0)], ended=[ended], want_counts=True)
-    reply = client.exchange(workflow, report)
+    reply = api.exchange(workflow, report)
     assert reply.is_complete
     assert reply.counts == {"completed": 1}
-    assert client.is_complete(workflow).is_complete
-    (result,) = client.find(ResultRecord, workflow_id=workflow)
+    assert api.is_complete(workflow).is_complete
+    (result,) = api.find(ResultRecord, workflow_id=workflow)
     assert (result.status, result.return_code, result.exec_time_minutes) == ("completed", 0, 0.1)
 
 
-def test_runs_are_begun_reset_and_canceled(client: TorcClient) -> None:
+def test_runs_are_begun_reset_and_canceled(api: TorcClient) -> None:
     """The states of a workflow as a whole."""
-    workflow = stored(client, 2)
-    assert client.is_uninitialized(workflow)
-    assert client.begin_run(workflow).run_id == 1
-    assert client.job_counts(workflow).counts == {"ready": 2}
-    client.cancel(workflow)
-    assert client.workflow_status(workflow).is_canceled
-    client.reset_status(workflow)
-    assert not client.workflow_status(workflow).is_canceled
-    assert client.reset_job_status(workflow) == 2
-    assert client.is_uninitialized(workflow)
+    workflow = stored(api, 2)
+    assert api.is_uninitialized(workflow)
+    assert api.begin_run(workflow).run_id == 1
+    assert api.job_counts(workflow).counts == {"ready": 2}
+    api.cancel(workflow)
+    assert api.workflow_status(workflow).is_canceled
+    api.reset_status(workflow)
+    assert not api.workflow_status(workflow).is_canceled
+    assert api.reset_job_status(workflow) == 2
+    assert api.is_uninitialized(workflow)
 
 
-def test_a_refusal_carries_status_and_reason(client: TorcClient) -> None:
+def test_a_refusal_carries_status_and_reason(api: TorcClient) -> None:
     """And nothing of it is swallowed."""
     with pytest.raises(ApiError) as caught:
-        client.create(JobRecord(workflow_id=999_999, name="a", command="true"))
+        api.create(JobRecord(workflow_id=999_999, name="a", command="true"))
     assert caught.value.status == 404
     assert "999999" in str(caught.value)
     assert isinstance(caught.value.body, dict)
 
 
-def test_a_client_may_be_shared_by_threads(client: TorcClient, workflow: int) -> None:
+def test_a_client_may_be_shared_by_threads(api: TorcClient, workflow: int) -> None:
     """Each answer goes to the thread that asked."""
     names: list[str] = []
 
     def work(number: int) -> None:
         for _ in range(5):
-            record = client.create(FileRecord(workflow_id=workflow, name=f"{number}-{_}", path=f"{number}"))
+            record = api.create(FileRecord(workflow_id=workflow, name=f"{number}-{_}", path=f"{number}"))
             assert record.path == str(number)
             names.append(record.name)
 
@@ -157,10 +141,10 @@ def test_a_client_may_be_shared_by_threads(client: TorcClient, workflow: int) ->
     for thread in threads:
         thread.join(60)
     assert len(set(names)) == 40
-    assert {file.name for file in client.find(FileRecord, workflow_id=workflow)} == set(names)
+    assert {file.name for file in api.find(FileRecord, workflow_id=workflow)} == set(names)
 
 
-def test_the_server_says_who_it_is(client: TorcClient) -> None:
+def test_the_server_says_who_it_is(api: TorcClient) -> None:
     """A version that other clients can parse."""
-    assert client.ping()["status"] == "ok"
-    assert client.version()[0].isdigit()
+    assert api.ping()["status"] == "ok"
+    assert api.version()[0].isdigit()

@@ -1,11 +1,10 @@
 """Every method that is not the same for all records, against a real server."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from programs import running_server
-from samples import register
+from sample_records import register
 
 from torc_framework.client import TorcClient, answers, job_calls
 from torc_framework.client.job_calls import NodeResources
@@ -22,12 +21,6 @@ from torc_framework.models.records import (
 )
 
 NOW = "2026-01-01T00:00:00Z"
-
-
-@pytest.fixture
-def api(server: str) -> Iterator[TorcClient]:
-    with TorcClient(server) as client:
-        yield client
 
 
 @pytest.fixture

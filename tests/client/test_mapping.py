@@ -1,7 +1,6 @@
 """Functions mapped over inputs: what is stored, and what is refused before anything is stored."""
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from torc_framework.client import TorcClient, map_function_to_jobs
 from torc_framework.errors import ApiError, UserError
-from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
+from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, UserDataRecord
 
 SIMULATION = """
 from __future__ import annotations
@@ -39,19 +38,6 @@ def outer():
 
 VALUE = 1
 """
-
-
-@pytest.fixture
-def api(server: str) -> Iterator[TorcClient]:
-    with TorcClient(server) as client:
-        yield client
-
-
-@pytest.fixture
-def workflow(api: TorcClient) -> int:
-    created = api.create(WorkflowRecord(name="w", user="u"))
-    assert created.id is not None
-    return created.id
 
 
 @pytest.fixture

@@ -4,19 +4,20 @@ import json
 import shlex
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from programs import BIN
-from samples import register
+from sample_records import register
 
 from torc_framework.client import TorcClient
 from torc_framework.models.exchange import EndedReport, ExchangeRequest, RetryRequest
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
 
 Explain = Callable[..., Any]
+AtWork = tuple[int, "subprocess.Popen[bytes]"]
 pytestmark = pytest.mark.e2e
 
 
@@ -45,6 +46,27 @@ def create(call: Explain, work: Path) -> Callable[..., int]:
         return wid
 
     return make
+
+
+@pytest.fixture
+def at_work(
+    call: Explain, create: Callable[..., int], torc_env: dict[str, str], work: Path, server: str
+) -> Iterator[AtWork]:
+    """A workflow, and the runner that runs the first of its two jobs until there is a file ``go``."""
+    wid = create("name: a, command: 'until test -e go; do sleep 0.05; done'", CHAIN[1])
+    runner = subprocess.Popen(
+        [str(BIN / "torc"), "run", str(wid)],
+        cwd=work,
+        env={**torc_env, "TORC_API_URL": server},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        while not call("jobs", "list", wid, "--status", "running")["jobs"]:
+            assert runner.poll() is None
+        yield wid, runner
+    finally:
+        (work / "go").touch()
+        runner.wait(60)
 
 
 def node(server: str, workflow_id: int, **fields: Any) -> None:
@@ -149,27 +171,14 @@ def test_an_executor_that_is_not_there(call: Explain, create: Callable[..., int]
     assert call("explain", wid, "--job", "a")["reason"] == "waits_turn"
 
 
-def test_a_runner_that_was_killed(
-    call: Explain, create: Callable[..., int], torc_env: dict[str, str], work: Path, server: str
-) -> None:
+def test_a_runner_that_was_killed(call: Explain, at_work: AtWork, server: str) -> None:
     """It is not taken for one that is there, whatever its record says; what it held needs another."""
-    wid = create("name: a, command: 'touch began; until test -e go; do sleep 0.05; done'", CHAIN[1])
-    runner = subprocess.Popen(
-        [str(BIN / "torc"), "run", str(wid)],
-        cwd=work,
-        env={**torc_env, "TORC_API_URL": server},
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        while not call("jobs", "list", wid, "--status", "running")["jobs"]:
-            assert runner.poll() is None
-        runner.kill()
-        runner.wait(60)
-        node(server, wid)
-        found = call("explain", wid)
-        assert (found["active_runners"], found["groups"][0]["cause"]) == (1, "runner_gone")
-    finally:
-        (work / "go").touch()
+    wid, runner = at_work
+    runner.kill()
+    runner.wait(60)
+    node(server, wid)
+    found = call("explain", wid)
+    assert (found["active_runners"], found["groups"][0]["cause"]) == (1, "runner_gone")
 
 
 def test_queued_allocations(call: Explain, create: Callable[..., int], server: str) -> None:
@@ -226,28 +235,16 @@ def test_a_verdict_is_waited_for(call: Explain, create: Callable[..., int]) -> N
     call(*shlex.split(found["commands"][0])[1:])
 
 
-def test_a_job_that_runs(
-    call: Explain, create: Callable[..., int], torc_env: dict[str, str], work: Path, server: str
-) -> None:
+def test_a_job_that_runs(call: Explain, at_work: AtWork, work: Path) -> None:
     """While a runner works, its job runs and the next one waits for it: no problem at all."""
-    wid = create("name: a, command: 'touch began; until test -e go; do sleep 0.05; done'", CHAIN[1])
-    runner = subprocess.Popen(
-        [str(BIN / "torc"), "run", str(wid)],
-        cwd=work,
-        env={**torc_env, "TORC_API_URL": server},
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        while not call("jobs", "list", wid, "--status", "running")["jobs"]:
-            assert runner.poll() is None
-        groups = call("explain", wid)["groups"]
-        assert [(group["status"], group["cause"], group["is_problem"]) for group in groups] == [
-            ("running", "running", False),
-            ("blocked", "running", False),
-        ]
-    finally:
-        (work / "go").touch()
-        assert runner.wait(60) == 0
+    wid, runner = at_work
+    groups = call("explain", wid)["groups"]
+    assert [(group["status"], group["cause"], group["is_problem"]) for group in groups] == [
+        ("running", "running", False),
+        ("blocked", "running", False),
+    ]
+    (work / "go").touch()
+    assert runner.wait(60) == 0
 
 
 def test_what_is_meant(call: Explain, create: Callable[..., int]) -> None:
