@@ -70,7 +70,7 @@ def test_a_pipeline_runs_in_stages(cluster: Cluster) -> None:
 
 
 def test_jobs_that_nobody_runs_get_nodes_anew(cluster: Cluster) -> None:
-    """Their allocation is gone before it began."""
+    """The cluster refused them first: what was asked for in vain is not asked for again."""
     cluster.write("workflow.yaml", SPEC.replace("depends_on: [prepare], ", "").replace(", depends_on: [prepare]", ""))
     with cluster.server() as url:
         torc = ("--url", url)
@@ -80,11 +80,15 @@ def test_jobs_that_nobody_runs_get_nodes_anew(cluster: Cluster) -> None:
         workflow_id = json.loads(created.stdout)["workflow_id"]
         assert cluster.torc(*torc, "workflows", "initialize", workflow_id).returncode == 0
         try:
-            done = cluster.torc(*torc, "slurm", "regenerate", workflow_id, "--submit", "-f", "json")
+            regenerate = (*torc, "slurm", "regenerate", workflow_id, "--submit", "-f", "json")
+            refused = cluster.torc(*regenerate, "--account", "nobody")
+            assert refused.returncode == 1
+            assert "account" in json.loads(refused.stdout)["troubles"][0], "in Slurm's own words"
+            done = cluster.torc(*regenerate, "--account", "research")
             assert done.returncode == 0, done.stdout + done.stderr
             answer = json.loads(done.stdout)
             assert len(answer["allocations"]) == sum(each["allocations"] for each in answer["at_once"])
-            assert all(each["name"].endswith("_r1") for each in answer["slurm_schedulers"])
+            assert all(each["name"].endswith("_r1_2") for each in answer["slurm_schedulers"])
             assert {each["account"] for each in answer["slurm_schedulers"]} == {"research"}
             assert wait(cluster, url, workflow_id) == {"completed": 8}
         finally:

@@ -5,6 +5,7 @@ asks no more. Nodes for jobs that wait are asked for by actions, once these are 
 caller, or by actions that are due.
 """
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -101,8 +102,11 @@ class Rescheduler:
         return any(self.jobs[n].status == JobStatus.UNINITIALIZED.label for n in self._only)
 
     def account(self) -> str | None:
-        """Return the account of the schedulers there are."""
-        return next((each.account for each in reversed(self.schedulers) if each.account), None)
+        """Return the account of the newest scheduler, else that of the workflow's defaults."""
+        if self.schedulers:
+            return max(self.schedulers, key=lambda each: each.id or 0).account
+        defaults = json.loads(self.workflow.slurm_defaults or "{}")
+        return str(defaults["account"]) if defaults.get("account") else None
 
     def plan(self, profile: HpcProfile, options: PlanOptions) -> Rescheduling:
         """Return what would be done; changes nothing.
