@@ -134,7 +134,7 @@ def claim_action(
     action = _action_of(tx, workflow_id, action_id)
     if action["persistent"]:
         return
-    if action["executed"] and not (again and action["error"] is not None):
+    if action["executed"] and not (again and action.get("error") is not None):
         raise ConflictError(f"Action {action_id} has been claimed by compute node {action.get('executed_by')}")
     tx.connection.execute(
         sa.update(t.WORKFLOW_ACTION)
