@@ -16,6 +16,7 @@ import sysconfig
 import tempfile
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -141,9 +142,9 @@ class ServedTorc:
         """Return the records of a workflow's allocations."""
         return list(self.json("scheduled-compute-nodes", "list", workflow)["scheduled_compute_nodes"])
 
-    def counts(self, workflow: str = "1") -> dict[str, int]:
+    def counts(self, workflow: str = "1") -> Counter[str]:
         """Return a workflow's jobs by status."""
-        return dict(self.json("workflows", "status", workflow)["job_counts"])
+        return Counter(self.json("workflows", "status", workflow)["job_counts"])
 
     def calls(self, purpose: str = "allocations") -> dict[str, int]:
         """Return how often each program of Slurm was called for a purpose."""
@@ -157,7 +158,7 @@ class ServedTorc:
 
     def cancel_all(self) -> None:
         """Give all allocations of all workflows back."""
-        for workflow in self.json("workflows", "list")["workflows"]:
+        for workflow in self.json("workflows", "list"):
             for node in self.allocations(str(workflow["id"])):
                 self.cluster.slurm("scancel", str(node["scheduler_id"]), check=False)
 

@@ -1,0 +1,197 @@
+"""Submitting to a batch system: here one that begins runners on this machine at once, unless told to refuse."""
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import BIN, running_server
+
+from torc_framework.client import TorcClient
+from torc_framework.models.records import WorkflowActionRecord
+
+pytestmark = pytest.mark.e2e
+
+PLUGIN = """
+import os, subprocess
+from pathlib import Path
+from torc_framework.api import Allocation, AllocationError, Allocator, Capabilities, hookimpl
+
+class Desk(Allocator):
+    name = "desk"
+    description = "Begins runners on this machine"
+    capabilities = Capabilities(can_allocate=True)
+
+    def allocate(self, request):
+        if Path("closed").exists():
+            raise AllocationError("the desk is closed")
+        environment = {**os.environ, **request.environment}
+        with open(os.devnull, "w") as nowhere:
+            several = [
+                subprocess.Popen(request.runner_command, env=environment, stdout=nowhere, stderr=nowhere)
+                for _ in range(request.count)
+            ]
+        return [Allocation(str(each.pid), self.name) for each in several]
+
+    def alive(self, allocations):
+        return {each.id: Path("/proc", each.id).exists() for each in allocations}
+
+    def release(self, allocations):
+        pass
+
+    def nodes_are_here(self):
+        return not Path("elsewhere").exists()
+
+@hookimpl
+def torc_executors():
+    return [Desk]
+"""
+SPEC = """
+name: submitted
+jobs:
+  - {name: first, command: 'echo first >> log'}
+  - {name: second, command: 'WAIT echo second >> log', depends_on: [first]}
+slurm_schedulers:
+  - {name: node, account: a, nodes: 1, walltime: '01:00:00'}
+actions:
+  - {trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: node, scheduler_type: desk,
+     num_allocations: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that goes on."""
+    with running_server(tmp_path_factory.mktemp("server")) as url:
+        yield url
+
+
+@pytest.fixture
+def call(torc: Any, url: str, work: Path) -> Any:
+    """Run torc against the server, in a folder with a plugin and a spec."""
+    (work / "torc_plugins").mkdir()
+    (work / "torc_plugins" / "desk.py").write_text(PLUGIN)
+    (work / "w.yaml").write_text(SPEC.replace("WAIT", ""))
+
+    def run(*arguments: object, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+        done: subprocess.CompletedProcess[str] = torc(*arguments, env={"TORC_API_URL": url, **(env or {})})
+        return done
+
+    return run
+
+
+def test_a_spec_is_submitted(call: Any, url: str, work: Path) -> None:
+    """The command ends at once, and runners do the work; what was asked for is not asked for again."""
+    done = call("-f", "json", "submit", "w.yaml")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (len(answer["allocations"]), answer["troubles"]) == (2, [])
+    workflow_id = answer["workflow_id"]
+    deadline = time.monotonic() + 60
+    with TorcClient(url) as client:
+        while not client.is_complete(workflow_id).is_complete:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        (action,) = client.actions(workflow_id)
+    assert (action.executed, action.error, action.executed_by) == (True, None, None)
+    assert (work / "log").read_text() == "first\nsecond\n"
+    again = call("submit", workflow_id)
+    assert (again.returncode, "asked for before" in again.stderr) == (2, True)
+
+
+def test_a_workflow_is_submitted_once_it_is_there(call: Any, url: str, work: Path) -> None:
+    """It is initialized if need be; what was refused is asked for again by the same command."""
+    workflow_id = json.loads(call("-f", "json", "workflows", "create", "w.yaml").stdout)["id"]
+    (work / "closed").touch()
+    done = call("workflows", "submit", workflow_id)
+    assert done.returncode == 1
+    assert done.stderr.count("the desk is closed") == 1
+    with TorcClient(url) as client:
+        (action,) = client.actions(workflow_id)
+        assert (action.error, client.workflow_status(workflow_id).run_id) == ("the desk is closed", 1)
+    (work / "closed").unlink()
+    assert call("submit", workflow_id).returncode == 0
+    with TorcClient(url) as client:
+        (action,) = client.actions(workflow_id)
+        assert (action.error, client.workflow_status(workflow_id).run_id) == (None, 1)
+
+
+def test_an_action_that_failed_is_taken_again_by_one(url: str, call: Any, work: Path) -> None:
+    """Of two who try again at the same time, one asks for nodes."""
+    workflow_id = json.loads(call("-f", "json", "workflows", "create", "w.yaml").stdout)["id"]
+    with TorcClient(url) as client:
+        client.begin_run(workflow_id)
+        (action,) = client.actions(workflow_id)
+        assert isinstance(action, WorkflowActionRecord)
+        taken = [client.claim_action(workflow_id, action.id or 0, None) for _ in range(2)]
+        client.finish_action(workflow_id, action.id or 0, None, "refused")
+        taken += [client.claim_action(workflow_id, action.id or 0, None, again=again) for again in (False, True, True)]
+    assert taken == [True, False, False, True, False]
+
+
+def test_run_submits_and_stays(call: Any, work: Path) -> None:
+    """With an executor that obtains nodes and does not launch: progress, results and exit code as ever."""
+    done = call("run", "--executor", "desk", "w.yaml", "--num-cpus", "1")
+    assert done.returncode == 0, done.stderr
+    assert "completed: 2/2 jobs done" in done.stdout
+    assert "--num-cpus: not for runners on other machines" in done.stderr
+    (work / "w.yaml").write_text(SPEC.replace("WAIT", "exit 4;"))
+    done = call("-f", "json", "run", "--executor", "desk", "w.yaml")
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (1, "failed")
+    (work / "closed").touch()
+    done = call("run", "--executor", "desk", "w.yaml")
+    assert (done.returncode, "the desk is closed" in done.stderr) == (2, True)
+
+
+def test_who_stays_may_leave(call: Any, url: str, work: Path, torc_env: dict[str, str]) -> None:
+    """The workflow goes on; how to see to it is said."""
+    (work / "w.yaml").write_text(SPEC.replace("WAIT", "while [ ! -e go ]; do sleep 0.1; done;"))
+    process = subprocess.Popen(
+        [BIN / "torc", "run", "--executor", "desk", "w.yaml"],
+        cwd=work,
+        env={**torc_env, "TORC_API_URL": url, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    workflow_id = 0
+    for line in process.stdout:
+        if line.startswith("Submitted workflow "):
+            workflow_id = int(line.split()[2].rstrip(":"))
+            break
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"'torc workflows cancel {workflow_id}'" in complaint
+    (work / "go").touch()
+    done = call("run", "--executor", "desk", workflow_id)
+    assert (done.returncode, "2/2 jobs done" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("command", [["submit"], ["run", "--executor", "desk"]])
+def test_without_a_server_that_goes_on(torc: Any, call: Any, command: list[str]) -> None:
+    """Runners elsewhere would find nobody."""
+    done = torc(*command, "w.yaml")
+    assert (done.returncode, "torc-server run" in done.stderr) == (2, True)
+    assert call("workflows", "list").returncode == 0
+
+
+def test_what_does_not_say_which_nodes(call: Any, work: Path) -> None:
+    """It is not created; what does it instead is named."""
+    (work / "w.yaml").write_text("name: x\njobs: [{name: a, command: 'true'}]\n")
+    done = call("submit", "w.yaml")
+    assert (done.returncode, "on_workflow_start" in done.stderr) == (2, True)
+    assert "torc submit-" in done.stderr
+    assert '"x"' not in call("-f", "json", "workflows", "list").stdout
+
+
+def test_a_server_that_nodes_cannot_reach(call: Any, work: Path) -> None:
+    """It is said before runners look for it in vain."""
+    (work / "elsewhere").touch()
+    assert "the nodes of 'desk' means themselves" in call("submit", "w.yaml").stderr
+    assert (work / "output").is_dir()
