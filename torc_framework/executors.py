@@ -11,7 +11,7 @@ environment variables, help and docs all come from it: declare a field with `opt
 
 import abc
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from attrs import Attribute, Factory, define, field, fields, frozen
@@ -311,6 +311,13 @@ class Launcher(Executor):
         those of a launcher whose attempts run elsewhere, the default.
         """
         return {}
+
+    def holds(self, keys: Iterable[AttemptKey]) -> Collection[AttemptKey]:
+        """Return those of these running attempts that cannot exceed their memory limit; the monitor leaves it at that.
+
+        For executors that have somebody enforce `Attempt.memory_limit_bytes`; the default has nobody.
+        """
+        return ()
 
     def state(self) -> dict[str, Any]:
         """Return what a later runner needs in order to `adopt` this one's attempts. JSON values only.

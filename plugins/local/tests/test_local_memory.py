@@ -157,11 +157,14 @@ def test_what_an_attempt_leaves_behind_goes_on_elsewhere(limited: Bench, place: 
 def test_what_is_stopped_leaves_nobody_behind(limited: Bench, place: Group, force: bool) -> None:
     """Also those who have made themselves a session of their own."""
     attempt = limited.attempt(f"setsid sleep 100 & echo $! >{limited.folder}/pid; sleep 100", memory_limit_bytes=LIMIT)
-    limited.launcher.start([attempt])
+    free = limited.attempt("sleep 100", 2)
+    limited.launcher.start([attempt, free])
     pid = int(limited.wait_for_file("pid"))
     assert len(left(limited, place)) == 1
-    limited.launcher.stop([attempt.key], force=force)
-    limited.until(lambda: limited.ended)
+    limited.until(lambda: len(limited.started) == 2)
+    assert limited.launcher.holds([attempt.key, free.key, AttemptKey(3, 1)]) == [attempt.key]
+    limited.launcher.stop([attempt.key, free.key], force=force)
+    limited.until(lambda: len(limited.ended) == 2)
     limited.until(lambda: not left(limited, place))
     assert is_gone(pid)
 

@@ -9,7 +9,7 @@ import shlex
 import signal
 import socket
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -243,6 +243,10 @@ class LocalLauncher(Launcher):
         pids = {key: self._pids.get(_plain(key)) or self._orphans.pid(_plain(key)) for key in keys}
         return {key: [pid] for key, pid in pids.items() if pid}
 
+    def holds(self, keys: Iterable[AttemptKey]) -> Collection[AttemptKey]:
+        """Return those of these attempts that are in control groups of their own."""
+        return [key for key, (pid,) in self.processes(keys).items() if _is_in_cell(pid, _plain(key))]
+
     def _send(self, *message: Any) -> None:
         """Send a message whole; a shepherd that is gone is noticed by the next `poll`."""
         with suppress(OSError):
@@ -421,6 +425,15 @@ def _attempt_key(key: Key) -> AttemptKey:
 def _cell_prefix(journal: Path) -> str:
     """Return what the names of all control groups begin with that are made for attempts of a journal."""
     return f"torc_{journal.stem}."
+
+
+def _is_in_cell(pid: int, key: Key) -> bool:
+    """Say whether the first process of an attempt is in the attempt's control group."""
+    try:
+        groups_of_it = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError:
+        return False
+    return any("/torc_local_" in line and line.endswith(f".{_cell_suffix(key)}") for line in groups_of_it)
 
 
 def _cell_suffix(key: Key) -> str:

@@ -127,13 +127,20 @@ class Monitor:
         launcher = self._launcher(executor)
         try:
             found = launcher.processes(born_at)
+            held = launcher.holds([key for key in found if key in self._limited])
         except Exception as error:  # an executor's mistake must not end the runner
             self._log.warning("processes_unknown", executor=executor, reason=f"{type(error).__name__}: {error}")
             for key in born_at:
                 del self._young[key]
             return
         self._sampler.add(
-            Watch(key, self._young.pop(key).job.name, Tree(pids), born_at[key], self._limit_bytes(key))
+            Watch(
+                key,
+                self._young.pop(key).job.name,
+                Tree(pids),
+                born_at[key],
+                None if key in held else self._limit_bytes(key),
+            )
             for key, pids in found.items()
             if pids
         )
