@@ -103,6 +103,10 @@ def test_partitions_that_are_not_for_everybody_have_to_be_named(facts: dict[str,
     assert (found.requires_explicit_request, found.description) == (True, note)
 
 
+def test_a_limit_of_no_nodes_is_one_that_the_configuration_can_hold() -> None:
+    assert one(MaxNodes=0).max_nodes == 1
+
+
 def test_some_accounts_only_is_a_note() -> None:
     found = one(Default="NO", AllowAccounts="a,b")
     assert (found.requires_explicit_request, found.description) == (False, "for some accounts only")

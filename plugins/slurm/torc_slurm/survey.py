@@ -107,7 +107,7 @@ def _partition(facts: Facts, nodes: Sequence[Facts], settings: Facts, precedence
         shared=is_shared(facts.get("OverSubscribe", "NO"), settings.get("SelectType", "")),
         requires_explicit_request=bool(conditions),
         min_nodes=max(1, number(facts.get("MinNodes")) or 1),
-        max_nodes=_least(len(nodes), number(facts.get("MaxNodes"))),
+        max_nodes=max(1, _least(len(nodes), number(facts.get("MaxNodes")))),
     )
 
 
