@@ -9,6 +9,7 @@ import shlex
 import signal
 import socket
 import sys
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -43,6 +44,8 @@ MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 4096
 """Longest command that is given as an argument: what Linux takes (MAX_ARG_STRLEN), less room for what goes in front."""
 SETTLE_PATIENCE_S: Final = 10.0
 """How long a living shepherd may take to notice that its runner is gone."""
+CELL_PATIENCE_S: Final = 0.5
+"""How long control groups that were left behind are tried to be removed."""
 STDIO: Final = ("files", "combined", "none")
 MEMORY_CGROUP: Final = ("auto", "off", "require")
 _LOG: Final = logging.getLogger("torc_framework.local")
@@ -383,10 +386,13 @@ class LocalLauncher(Launcher):
         """Remove control groups that a shepherd left; with ``killed`` those of these attempts, and all in them."""
         if not isinstance(home, (list, tuple)):
             return
-        prefix = _cell_prefix(journal)
-        for cell in groups.named((int(home[0]), str(home[1])), prefix):
-            if killed is None or cell[1].rpartition(prefix)[2] in map(_cell_suffix, killed):
-                cells.remove(cell, self._home, kill=killed is not None)
+        prefix, wanted = _cell_prefix(journal), None if killed is None else {_cell_suffix(key) for key in killed}
+        found = groups.named((int(home[0]), str(home[1])), prefix)
+        deadline = time.monotonic() + CELL_PATIENCE_S  # the kernel lets go of a group a moment after its last process
+        for cell in found:
+            if wanted is None or cell[1].rpartition(prefix)[2] in wanted:
+                while not cells.remove(cell, self._home, kill=wanted is not None) and time.monotonic() < deadline:
+                    time.sleep(0.005)
 
     @staticmethod
     def _remove(journal: Path) -> None:
