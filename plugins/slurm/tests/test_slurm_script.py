@@ -14,7 +14,7 @@ from torc_slurm.script import Place, directives, job_name, script_text
 
 from torc_framework.api import AllocationError, AllocationRequest
 
-PLACE = Place("worker_wf7_ab", 7, "/data/my runs/100%", "/home/me")
+PLACE = Place("worker_wf7_ab", 7, "/data/my runs/100%", "/data/me")
 SCHEDULER = {"account": "a", "nodes": 1, "walltime": "01:00:00", "qos": "normal"}
 PRINTABLE = st.text(st.characters(exclude_categories=("C", "Z")) | st.just(" "), min_size=1)
 
