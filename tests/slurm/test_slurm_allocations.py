@@ -1,0 +1,113 @@
+"""Allocations on a real cluster: many at once, on several nodes, refused in part, and with nobody to answer."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from slurm_cluster import Cluster, ServedTorc, eventually
+
+SPEC = """
+name: many
+resource_requirements:
+  - {name: small, num_cpus: 1, memory: 40m, runtime: PT1M}
+jobs:
+  - {name: 'job_{i}', command: 'sleep SECONDS; hostname', resource_requirements: small, parameters: {i: '1:COUNT'}}
+slurm_schedulers:
+  - {name: first, account: research, partition: short, mem: 200m, nodes: NODES, walltime: '00:05:00', MORE}
+actions:
+  - {trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: first, scheduler_type: slurm, HOW}
+"""
+PID_FILE = Path(os.environ.get("SLURM_DEV_DIR", "/var/tmp/slurm-dev"), "run", "slurmctld.pid")
+
+
+def write(cluster: Cluster, **words: object) -> None:
+    """Write the spec with words of the test's own."""
+    text = SPEC
+    for word, value in {"SECONDS": 0, "COUNT": 6, "NODES": 1, "MORE": "extra: ''", **words}.items():
+        text = text.replace(word, str(value))
+    cluster.write("w.yaml", text)
+
+
+def hosts(cluster: Cluster) -> set[str]:
+    """Return the nodes on which jobs ran."""
+    return {path.read_text().strip() for path in (cluster.folder / "output" / "job_stdio").glob("*.o")}
+
+
+def test_many_equal_allocations_are_one_submission(cluster: Cluster, served_torc: ServedTorc) -> None:
+    """Each has a plain id of its own: one can be given back and the others stay."""
+    write(cluster, SECONDS=300, HOW="num_allocations: 6")
+    asked = served_torc.json("submit", "w.yaml")["allocations"]
+    ids = {str(each["scheduler_id"]) for each in asked}
+    assert len(ids) == 6
+    assert ids <= served_torc.queue()
+    calls = served_torc.calls()
+    assert {name: calls[name] for name in ("sbatch", "scontrol", "squeue", "scancel")} == dict.fromkeys(
+        ("sbatch", "scontrol", "squeue", "scancel"), 1
+    )
+    first = sorted(ids)[0]
+    cluster.slurm("scancel", first)
+    eventually(lambda: first not in served_torc.queue())
+    assert served_torc.queue() >= ids - {first}
+    eventually(lambda: served_torc.json("workflows", "sync-status", "1")["allocation_ids"])
+    assert sum(each["status"] == "complete" for each in served_torc.allocations()) == 1
+    assert "5 allocation(s) given back" in served_torc("workflows", "cancel", "1")
+    eventually(lambda: not ids & served_torc.queue())
+
+
+def test_a_runner_on_each_node(cluster: Cluster, served_torc: ServedTorc) -> None:
+    """All of one allocation; it is over when the last of them is."""
+    write(cluster, COUNT=4, SECONDS=3, NODES=2, MORE="extra: -c2", HOW="start_one_worker_per_node: true")
+    (asked,) = served_torc.json("submit", "w.yaml")["allocations"]
+    eventually(lambda: served_torc.counts()["completed"] == 4)
+    assert len(hosts(cluster)) == 2
+    nodes = served_torc.json("compute-nodes", "list", "1")["compute_nodes"]
+    assert {node["scheduler"]["slurm_job_id"] for node in nodes} == {asked["scheduler_id"]}
+    assert len(nodes) == 2
+    eventually(lambda: served_torc.allocations()[0]["status"] == "complete")
+    eventually(lambda: str(asked["scheduler_id"]) not in served_torc.queue())
+
+
+def test_a_limit_lets_some_in(quiet_torc: ServedTorc) -> None:
+    """What was accepted does the work; what was not is told with Slurm's words."""
+    write(quiet_torc.cluster, COUNT=2, MORE="qos: capped", HOW="num_allocations: 3")
+    done = quiet_torc("submit", "w.yaml")
+    assert "2 of 3 allocations were accepted" in done
+    assert "QOS" in done or "submit limit" in done
+    eventually(lambda: quiet_torc.counts()["completed"] == 2)
+
+
+@contextmanager
+def controller_stopped() -> Iterator[None]:
+    """Keep the controller from answering."""
+    pid = int(PID_FILE.read_text())
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_controller_that_does_not_answer_loses_nothing(quiet_torc: ServedTorc) -> None:
+    """No job fails, no allocation is taken for gone, nothing is submitted twice, and what waits goes on after it."""
+    torc = quiet_torc
+    write(torc.cluster, COUNT=2, SECONDS=45, MORE="extra: -c2", HOW="num_allocations: 1")
+    torc("submit", "w.yaml")
+    eventually(lambda: torc.counts()["running"] == 2)
+    before = torc.queue()
+    torc.cluster.write("v.yaml", (torc.cluster.folder / "w.yaml").read_text().replace("sleep 45", "true"))
+    with controller_stopped():
+        second = torc.cluster.start(torc.cluster.bin / "torc", "-f", "json", "submit", "v.yaml", env=torc.env)
+        found = torc.json("workflows", "sync-status", "1")
+        assert (found["jobs"], found["allocation_ids"], len(found["notes"])) == ([], [], 1)
+        assert torc.counts()["running"] == 2
+    said, complaint = second.communicate(timeout=240)
+    assert second.returncode == 0, complaint
+    (asked,) = json.loads(said)["allocations"]
+    assert torc.queue() - before <= {str(asked["scheduler_id"])}
+    for workflow in ("1", "2"):
+        eventually(lambda workflow=workflow: torc.counts(workflow)["completed"] == 2)  # type: ignore[misc]
+    names = torc.cluster.slurm("sacct", "-nPX", "-S", "now-10minutes", "--format=JobName").split()
+    assert sum("_wf2_" in name for name in names) == 1
