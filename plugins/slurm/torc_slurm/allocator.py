@@ -7,7 +7,8 @@ from typing import Final
 
 from attrs import Factory, define
 
-from torc_framework.api import Allocation, AllocationRequest, Allocator, Fate, HpcProfile
+from torc_framework.api import Allocation, AllocationError, AllocationRequest, Allocator, Fate, HpcProfile
+from torc_slurm.bad_nodes import BadNodes
 from torc_slurm.door import Door
 from torc_slurm.options import SlurmOptions
 from torc_slurm.queue import BatchJob, booked, ends_of, queued
@@ -17,6 +18,9 @@ BOOKS_PATIENCE_S: Final = 4.0
 """How long accounting may take to know of an end, seconds."""
 RELEASE_PATIENCE_S: Final = 60.0
 """How long an ill Slurm is waited for by whoever gives allocations back: a person, as a rule."""
+
+NODE_FAILURES: Final = ("NODE_FAIL", "BOOT_FAIL")
+"""States of allocations whose nodes are kept away from for a while."""
 
 
 @define
@@ -63,7 +67,22 @@ class SbatchAllocator(Allocator):
             return {}
         desk = self._desk
         ends = ends_of(desk.door, desk.seen, [each.id for each in allocations], BOOKS_PATIENCE_S)
-        return {id_: job.fate() for id_, job in ends.items()}
+        fates = {id_: job.fate() for id_, job in ends.items()}
+        for id_, fate in fates.items():
+            if fate.state.partition(" ")[0] in NODE_FAILURES and (failed := self._failed(fate.nodes)):
+                BadNodes.of_user().remember(failed, f"{fate.state} of job {id_}")
+        return fates
+
+    def _failed(self, nodes: Sequence[str]) -> Sequence[str]:
+        """Return which of an allocation's nodes failed: the only one, or those that cannot be used now."""
+        if len(nodes) < 2:
+            return nodes
+        try:
+            told = self._desk.door.ask("sinfo", "--noheader", "--Node", f"--nodes={','.join(nodes)}", "--format=%N|%T")
+        except AllocationError:
+            return ()  # it would be a guess
+        states = dict(line.strip().partition("|")[::2] for line in told.splitlines())
+        return [node for node in nodes if states.get(node, "").startswith(("down", "drain", "fail"))]
 
     def release(self, allocations: Sequence[Allocation]) -> None:
         """Give allocations back, in one call; unknown or ended ones are ignored."""
