@@ -112,6 +112,27 @@ def test_other_endings_stay_what_they_are(torc: Any, work: Path) -> None:
     assert [entry["job_id"] for entry in plan["recovered"]] == [2], "only the one without time gets more"
 
 
+SHARES = """
+import mmap, time
+with open("large", "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as view:
+    sum(view[at] for at in range(0, len(view), 4096))
+    time.sleep(1.5)
+"""
+
+
+def test_pages_that_others_brought_into_memory_are_not_the_jobs(torc: Any, work: Path) -> None:
+    """The kernel charges a file's pages to whoever read it first; the monitor, which cannot tell, is not asked."""
+    (work / "large").write_bytes(os.urandom(1 << 20) * 80)
+    (work / "shares.py").write_text(SHARES)
+    (work / "spec.yaml").write_text(
+        "name: shares\nresource_requirements: [{name: small, num_cpus: 1, memory: 60m, runtime: PT5M}]\n"
+        "jobs: [{name: reads, command: exec python3 shares.py, resource_requirements: small}]\n"
+    )
+    done = torc("run", "spec.yaml", "--enforce-limits", env=REQUIRED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert results(torc)[1]["peak_memory_bytes"] > 80 << 20
+
+
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MiB, or the device that is always full for whoever may not mount one."""
