@@ -289,7 +289,7 @@ class Runner:
     def _listen(self, now: float) -> None:
         ends = 0
         for news in self._crew.poll():
-            ends += isinstance(news, AttemptEnded)
+            ends += isinstance(news, (AttemptEnded, AttemptVacated)) and self._pool.has(news.key)  # a place is free
             self._hear(news, now)
         if ends:
             self._pace.ended(ends, now)

@@ -48,6 +48,15 @@ class Reactor:
         self._handlers[descriptor] = handler
         self._epoll.register(descriptor, select.EPOLLIN)
 
+    def pause(self, descriptor: int, seconds: float) -> None:
+        """Do not look at a descriptor for so long, so that what comes in pieces is taken in together."""
+        self._epoll.modify(descriptor, 0)
+        self.after(seconds, lambda: self._resume(descriptor))
+
+    def _resume(self, descriptor: int) -> None:
+        if descriptor in self._handlers:
+            self._epoll.modify(descriptor, select.EPOLLIN)
+
     def unwatch(self, descriptor: int) -> None:
         """Forget a descriptor; it must still be open."""
         if self._handlers.pop(descriptor, None) is not None:

@@ -42,6 +42,8 @@ SCRIPTS_DIR: Final = ".torc_runner"
 """Folder for commands that are too long for an argument, within the output directory."""
 STOPPED_PATIENCE_S: Final = 2.0
 """How long accounting may take over a step that was stopped: why is known, and the allocation may be ending."""
+TOGETHER_S: Final = 0.02
+"""What an srun says within so long is taken in together: it says a lot, line by line."""
 _LOG: Final = logging.getLogger("torc_framework.slurm")
 
 
@@ -206,7 +208,9 @@ class Workbench:
         if data is None:
             return
         live.words.hear(data)
-        if not data:
+        if data:
+            self._reactor.pause(child.words_fd, TOGETHER_S)
+        else:
             self._reactor.unwatch(child.words_fd)
         if live.words.started_at is not None:
             self._tell_start(live, live.words.started_at)
