@@ -113,6 +113,17 @@ def test_a_failed_job_is_exit_code_1_and_comes_first(torc: Any, work: Path) -> N
     assert "Workflow 1 failed: 2/2 jobs done, 1 failed" in done.stdout
 
 
+def test_one_of_several_runners_tells_what_it_did(torc: Any, work: Path) -> None:
+    """A batch system is told that its job went well, although one of ours failed."""
+    (work / "bad.yaml").write_text(FAILING)
+    done = torc("run", "bad.yaml", "--worker")
+    assert done.returncode == 0, done.stderr
+    assert "2 attempt(s), 1 failed" in done.stdout.splitlines()[-1]
+    assert "╭" not in done.stdout
+    told = json.loads(torc("-f", "json", "run", 1, "--worker").stdout)
+    assert (told["attempts"], told["jobs"]) == (0, [])
+
+
 def test_json_is_one_document_and_nothing_else(torc: Any, work: Path) -> None:
     """Scripts read standard output as it is."""
     (work / "spec.yaml").write_text(FAILING)

@@ -217,6 +217,7 @@ def test_schedule_nodes(bench: Bench, installed: bool) -> None:
         assert said == [
             "acc",
             "2",
+            "--worker",
             "--executor",
             "local",
             "--output-dir",

@@ -65,6 +65,10 @@ def run(
         bool | None, typer.Option("--strict-scheduler-match", help="Take no jobs of other schedulers.")
     ] = None,
     skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
+    worker: Annotated[
+        bool,
+        typer.Option("--worker", help="Be one of several: tell only what ran here; exit code 0 also when jobs failed."),
+    ] = False,
 ) -> None:
     """Run a workflow on this machine: create it from a spec file, or go on with an existing one.
 
@@ -95,9 +99,9 @@ def run(
         session.start_server()  # it boots while the spec is read
         session.plugins(path.parent)
         settings = runner_settings(session, given)
-        _execute(session, _create(session, path, settings, skip_checks=skip_checks), settings)
+        _execute(session, _create(session, path, settings, skip_checks=skip_checks), settings, worker=worker)
     else:
-        run_existing(session, int(workflow), given)
+        run_existing(session, int(workflow), given, worker=worker)
 
 
 def _executor(session: Session, given: dict[str, Any]) -> str:
@@ -116,7 +120,7 @@ def _is_elsewhere(session: Session, given: dict[str, Any], project_dir: Path | N
 app = single(run, ExecutorCommand)
 
 
-def run_existing(session: Session, workflow_id: int, given: dict[str, Any]) -> None:
+def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, worker: bool = False) -> None:
     """Go on with a workflow; initialize it first if that has never been done."""
     from torc_framework.cli.initialize import begin_run
 
@@ -129,7 +133,7 @@ def run_existing(session: Session, workflow_id: int, given: dict[str, Any]) -> N
     settings = runner_settings(session, given)
     if session.client.is_uninitialized(workflow_id):
         begin_run(session.client, workflow_id)
-    _execute(session, workflow_id, settings)
+    _execute(session, workflow_id, settings, worker=worker)
 
 
 def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_checks: bool) -> int:
@@ -162,15 +166,15 @@ def _make_folder(path: Path) -> None:
         raise UserError(f"cannot make the output directory {path}: {error.strerror}; see --output-dir") from None
 
 
-def _execute(session: Session, workflow_id: int, settings: dict[str, Any]) -> None:
+def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, worker: bool) -> None:
     """Run what is ready, report, and end with the run's exit code."""
     from torc_framework.cli.progress import ProgressLine
-    from torc_framework.cli.run_report import exit_status, report
+    from torc_framework.cli.run_report import exit_status, report, report_worker
     from torc_framework.runner import RunnerSettings
     from torc_framework.runner import run as run_workflow
 
     let_jobs_find_torc()
-    progress = ProgressLine(enabled=not session.wants_json)
+    progress = ProgressLine(enabled=not session.wants_json and not worker)
     runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, **settings)
     counts = None
     try:
@@ -178,6 +182,9 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any]) -> No
         counts = outcome.counts
     finally:
         progress.finish(counts)
+    if worker:
+        report_worker(session, workflow_id, outcome)
+        return
     report(session, workflow_id, outcome)
     if (status := exit_status(outcome)) is not ExitStatus.OK:
         raise typer.Exit(int(status))

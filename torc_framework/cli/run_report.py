@@ -72,6 +72,24 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
         print(f"'torc run {workflow_id}' goes on with it")
 
 
+def report_worker(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
+    """Print what one of several runners did; what became of the workflow is not its to tell."""
+    if session.wants_json:
+        print_json(_document(workflow_id, outcome, []))
+        return
+    why = (
+        verdict(outcome) if outcome.interrupted or outcome.out_of_time or outcome.is_canceled else "nothing left to do"
+    )
+    print(
+        f"Runner of workflow {workflow_id}: {outcome.attempts} attempt(s), {outcome.failed_attempts} failed, "
+        f"in {seconds_text(outcome.duration_s)}; {why}"
+    )
+    for trouble in outcome.troubles:
+        print(f"Warning: {trouble}", file=sys.stderr)
+    if outcome.unfit:
+        print(f"What is left cannot run here: {outcome.unfit}")
+
+
 def _rows(client: TorcClient, workflow_id: int, counts: dict[str, int]) -> list[tuple[JobRecord, ResultRecord | None]]:
     """Return jobs with their latest result, what went wrong first."""
     jobs: list[JobRecord] = []

@@ -143,7 +143,7 @@ def _environment(client: TorcClient) -> dict[str, str]:
 def _runner_command(allocator: Allocator, workflow_id: int, wishes: NodeWishes) -> list[str]:
     """Return the command line of a runner; how it reaches the server stands in its environment."""
     launcher = allocator.name if allocator.capabilities.can_launch else "local"
-    command = [torc_program(), "run", str(workflow_id), "--executor", launcher]
+    command = [torc_program(), "run", str(workflow_id), "--worker", "--executor", launcher]
     command += ["--output-dir", str(wishes.output_dir.absolute()), "--scheduler-config-id", str(wishes.scheduler_id)]
     if wishes.max_parallel_jobs:
         command += ["--max-parallel-jobs", str(wishes.max_parallel_jobs)]
