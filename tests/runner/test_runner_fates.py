@@ -20,7 +20,7 @@ class Paper(Allocator):
     capabilities = Capabilities(can_allocate=True)
 
     def allocate(self, request):
-        raise NotImplementedError
+        return []
 
     def alive(self, allocations):
         return {}
