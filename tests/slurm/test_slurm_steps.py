@@ -67,7 +67,8 @@ class Site:
 
     def output(self, workflow: int, result: dict[str, Any], suffix: str = ".o") -> str:
         """Return what an attempt wrote."""
-        path = Path(f"job_stdio/job_wf{workflow}_j{result['job_id']}_r1_a{result['attempt_id']}{suffix}")
+        ids = f"j{result['job_id']}_r{result['run_id']}_a{result['attempt_id']}"
+        path = Path(f"job_stdio/job_wf{workflow}_{ids}{suffix}")
         return (self.cluster.folder / f"out{workflow}" / path).read_text(encoding="utf-8")
 
     def steps(self, job: str) -> list[tuple[str, str]]:
@@ -222,6 +223,7 @@ def test_a_job_of_two_nodes_runs_on_both(site: Site) -> None:
 def test_one_runner_on_each_node(site: Site) -> None:
     """Each started in an overlapping step, each with the CPUs of its node, and its jobs stay there."""
     workflow = site.create(*({"name": f"j{n}", "command": "echo $SLURMD_NODENAME; sleep 1"} for n in range(12)))
+    site.torc("workflows", "initialize", workflow)
     script = "srun --overlap --nodes=2 --ntasks=2 --cpus-per-task=1 --mem=0 {run}"
     nodes = ("-N2", "--ntasks-per-node=1", "-c4", "--mem=500")
     job = site.submit(workflow, "-p", "short", *nodes, "-t", "10", script=script)
@@ -339,23 +341,18 @@ def test_a_killed_runner_leaves_no_step(site: Site) -> None:
 def test_a_lost_node_is_not_the_jobs_failure(quiet_site: Site) -> None:
     """Although its srun ends with code 0, and accounting calls the step canceled."""
     site = quiet_site
+    sleeper = {"command": "echo $SLURMD_NODENAME; sleep 50", "resource_requirements": "whole"}
     workflow = site.create(
-        *(
-            {"name": f"j{n}", "command": "echo $SLURMD_NODENAME; sleep 60", "supports_termination": True}
-            for n in range(2)
-        ),
-        requirements=[{"name": "whole", "num_cpus": 4, "memory": "100m", "runtime": "PT5M"}],
+        *({"name": f"j{n}", **sleeper} for n in range(2)),
+        requirements=[{"name": "whole", "num_cpus": 4, "memory": "100m", "runtime": "PT4M"}],
     )
-    for job in site.torc("jobs", "list", workflow)["jobs"]:
-        assert job["status"] == "uninitialized"
-    job = site.submit(
-        workflow, "-p", "short", "-N2", "--ntasks-per-node=1", "-c1", "--mem=500", "-t", "10", "--no-kill"
-    )
+    nodes = ("-N2", "--ntasks-per-node=1", "-c4", "--mem=500", "--no-kill")
+    job = site.submit(workflow, "-p", "short", *nodes, "-t", "10")
     site.until(lambda: len(site.steps(job)) == 2, "two steps")
     batch = site.cluster.slurm("scontrol", "-o", "show", "job", job)
     head = batch.partition("BatchHost=")[2].split()[0]
-    nodes = site.cluster.slurm("scontrol", "show", "hostnames", batch.partition(" NodeList=")[2].split()[0]).split()
-    (victim,) = [node for node in nodes if node != head]
+    names = site.cluster.slurm("scontrol", "show", "hostnames", batch.partition(" NodeList=")[2].split()[0]).split()
+    (victim,) = [name for name in names if name != head]
     try:
         script("kill", victim)
         site.wait(job)
