@@ -49,9 +49,9 @@ class SomeJobs:
 
 @define
 class ActionClaim:
-    """Body of an action's ``claim``."""
+    """Body of an action's ``claim``; one who has no compute node says so with null."""
 
-    compute_node_id: int | None = None
+    compute_node_id: int | None
     will_report: bool = False
     again: bool = False
 
