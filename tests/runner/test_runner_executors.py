@@ -52,6 +52,17 @@ def test_another_executors_jobs_are_sampled(simple: Bench) -> None:
     assert result.avg_memory_bytes
 
 
+def test_a_place_that_is_free_is_taken_although_the_end_is_not_known(bench: Bench) -> None:
+    """Each of these ends only when the last has begun, and there is room for one."""
+    folder = bench.folder / "torc_plugins"
+    folder.mkdir()
+    shutil.copy(PLUGIN.with_name("late_executor.py"), folder / "late.py")
+    late = evolve(bench, plugins=PluginManager.load(bench.folder))
+    workflow_id = late.create(*(job(name, "true") for name in "abc"))
+    late.run(workflow_id, executor="late", num_cpus=1)
+    assert set(late.statuses(workflow_id).values()) == {"completed"}
+
+
 def test_executors_can_be_mixed(simple: Bench) -> None:
     """A job's own executor goes before the runner's; all share the runner's resources."""
     log = simple.folder / "log"

@@ -59,7 +59,7 @@ class Wishes:
         ahead: Jobs wanted beyond those.
         starving: Nothing is at hand although there is room: reports must not linger.
         alone: Nothing runs either: the runner's thread has nothing to do but to call.
-        ask: Nothing is in hand, and the server was not asked since: do not wait for something to report.
+        ask: There is room, and the server was not asked since: do not wait for something to report.
         may_wait: A waiting call makes sense.
         flush: Send now whatever there is, and end the waiting call.
         counts: Ask for counts.

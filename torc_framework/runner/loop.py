@@ -102,11 +102,9 @@ class Runner:
         offer = machine.offered(settings, premises, gpu_names)
         registration.register(offer, premises, limit_s, self._crew.states())
         now = time.monotonic()
-        self._walltime = Walltime(now, limit_s, workflow)
-        self._last_busy = now
-        self._asked_in_vain = False
-        self._pool = Pool(offer, gpu_names, settings.max_parallel_jobs)
-        self._maker = AttemptMaker(context)
+        self._walltime, self._last_busy = Walltime(now, limit_s, workflow), now
+        self._asked_in_vain = self._has_vacancy = False
+        self._pool, self._maker = Pool(offer, gpu_names, settings.max_parallel_jobs), AttemptMaker(context)
         self._workload = Workload(self._pool, self._crew, self._maker)
         self._succession = Succession(self._workload, lambda: self._walltime.left_s(time.monotonic()))
         self._pace = Pace(now)
@@ -121,9 +119,8 @@ class Runner:
         self._desk = ActionDesk(self._client, plugins, where, self._log, wake)
         self._events = EventSender(plugins, context.workflow_id, registration.run_id)
         self._stopping: StopReason | None = None
-        self._halting, self._obeyed = False, 0
+        self._halting, self._obeyed, self._newest_reply = False, 0, 0
         self._fatal: TorcError | None = None
-        self._newest_reply = 0
         ids = {"workflow_id": context.workflow_id, "run_id": registration.run_id}
         self._log.about(**ids, compute_node_id=registration.node_id)
         self._log.info("runner_started", executor=settings.executor)
@@ -303,6 +300,7 @@ class Runner:
                 self._started(item, news.at, now)
             case AttemptVacated():
                 self._pool.release(item.key)
+                self._has_vacancy = True
             case AttemptEnded():
                 self._conclude(item, news.observation, now)
             case AttemptReturned():
@@ -403,6 +401,8 @@ class Runner:
         if answer.request.seq < self._newest_reply:
             return
         self._newest_reply = answer.request.seq
+        if answer.request.slots:
+            self._has_vacancy = bool(reply.jobs) and self._pool.room() > self._workload.count(Stage.WAITING)
         self._asked_in_vain = not self._workload.items and answer.request.slots > 0
         self._last_busy = max(self._last_busy, stay_until(now, reply.due_in_s))
         self._outcome.is_complete = reply.is_complete
@@ -479,7 +479,7 @@ class Runner:
             ahead=max(0, self._pace.ahead(now) - at_hand),
             starving=at_hand == 0 and (room > 0 or self._succession.is_running_out()),
             alone=not self._workload.items,
-            ask=not self._workload.items and not self._asked_in_vain,
+            ask=self._has_vacancy if self._workload.items else not self._asked_in_vain,
             counts=self._teller.wants_counts(now),
         )
 

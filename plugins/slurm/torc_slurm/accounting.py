@@ -3,6 +3,7 @@
 import logging
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -32,10 +33,14 @@ FIRST_AFTER_S: Final = 0.25
 """Accounting has the row of a step so long after its end, as a rule."""
 REST: Final = 4
 """A call that took so long is followed by a rest of this many times as long."""
+USUAL_PER_MINUTE: Final = 10
+"""So many calls in the last minute make the next interval twice as long, twice as many thrice: about 20 calls a
+minute are made under load, and after a rest the first ones at once."""
 MOST_REFUSALS: Final = 3
 """After so many refusals in a row accounting is taken not to be there."""
 MOST_STEPS: Final = 500
 """Steps in one question."""
+MINUTE_S: Final = 60.0
 UNFINISHED: Final = frozenset({"RUNNING", "PENDING", "COMPLETING", "SUSPENDED", "RESIZING", "SIGNALING", "STOPPED"})
 """States of rows that will change."""
 _LOG: Final = logging.getLogger("torc_framework.slurm")
@@ -120,7 +125,7 @@ class Accountant:
     Args:
         door: The way to Slurm.
         reactor: What it waits with.
-        interval_s: Seconds between two questions, at least.
+        interval_s: Seconds between two questions, at least; more after many of them.
         patience_s: How long a row may be missing.
     """
 
@@ -130,6 +135,7 @@ class Accountant:
         self._wanted: dict[str, _Wanted] = {}
         self._question: Question | None = None
         self._not_before, self._planned = 0.0, False
+        self._asked_at: deque[float] = deque()
         self._closed: str | None = None
         self._is_ill, self._refusals = False, 0
 
@@ -188,12 +194,19 @@ class Accountant:
             return
         now = time.monotonic()
         self._is_ill, self._refusals = False, 0
-        self._not_before = now + max(self._interval_s, REST * took_s)
+        self._not_before = now + max(self._interval_now_s(now), REST * took_s)
         for step_id, row in rows_of(printed).items():
             if row.is_final and (wanted := self._wanted.pop(step_id, None)):
                 wanted.tell(row, "")
         self._give_up(now, f"accounting had no row within {self._patience_s:g} s")
         self._plan(FIRST_AFTER_S)
+
+    def _interval_now_s(self, now: float) -> float:
+        """Return how long to wait after a call, which is noted: the longer, the more calls there were lately."""
+        self._asked_at.append(now)
+        while now - self._asked_at[0] > MINUTE_S:
+            self._asked_at.popleft()
+        return self._interval_s * (1 + (len(self._asked_at) - 1) / USUAL_PER_MINUTE)
 
     def _failed(self, error: Exception, now: float) -> None:
         """Wait for an accounting that is ill, and never ask again one that is not there."""

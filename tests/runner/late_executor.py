@@ -1,0 +1,60 @@
+"""A launcher whose attempts free their places at once and whose ends are told late: when all three have begun."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from torc_framework.api import (
+    Attempt,
+    AttemptEnded,
+    AttemptKey,
+    AttemptStarted,
+    AttemptVacated,
+    Capabilities,
+    Executor,
+    ExitObservation,
+    Launcher,
+    News,
+    RunnerContext,
+    hookimpl,
+)
+
+ALL = 3
+PATIENCE_S = 20.0
+
+
+class LateLauncher(Launcher):
+    """Tells ends when all have begun; after the patience, bad ends."""
+
+    name = "late"
+    description = "Ends are told late"
+    capabilities = Capabilities(can_launch=True)
+    poll_interval_s = 0.02
+
+    def __init__(self, options: object, context: RunnerContext) -> None:
+        super().__init__(options, context)
+        self._open: list[AttemptKey] = []
+        self._news: list[News] = []
+        self._begun, self._patient_until = 0, time.monotonic() + PATIENCE_S
+
+    def start(self, attempts: Sequence[Attempt]) -> None:
+        for attempt in attempts:
+            self._begun += 1
+            self._open.append(attempt.key)
+            self._news += [AttemptStarted(attempt.key, time.time()), AttemptVacated(attempt.key)]
+
+    def poll(self) -> list[News]:
+        is_late = time.monotonic() > self._patient_until
+        if self._begun >= ALL or is_late:
+            seen = ExitObservation("late", exit_code=int(is_late), ended_at=time.time())
+            self._news += [AttemptEnded(key, seen) for key in self._open]
+            self._open.clear()
+        news, self._news = self._news, []
+        return news
+
+    def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
+        self._patient_until = 0.0
+
+
+@hookimpl
+def torc_executors() -> list[type[Executor]]:
+    return [LateLauncher]
