@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,21 @@ def test_modules_stay_small_enough_to_hold_in_the_head() -> None:
         if path.suffix == ".py" and "torc_framework" in path.parts:
             lines = path.read_text(encoding="utf-8").count("\n")
             assert lines <= 500, f"{path.relative_to(ROOT)} has {lines} lines: it holds two ideas"
+
+
+def test_helpers_of_tests_have_names_of_their_own() -> None:
+    """Their folders are all on one path, so that of two with one name only the first would be imported."""
+    folders = [ROOT / "tests", *(ROOT / "tests").glob("*/"), *(ROOT / "plugins").glob("*/tests/")]
+    names = [path.stem for path in tracked() if path.suffix == ".py" and path.parent in folders]
+    helpers = Counter(name for name in names if name not in {"conftest", "__init__"})
+    assert [name for name, times in helpers.items() if times > 1 or name in sys.stdlib_module_names] == []
+
+
+def test_nothing_outside_the_checkout_is_needed() -> None:
+    """Each file finds its way from where it is, and none leaves the checkout."""
+    up = re.compile(r"__file__\)(?:\.resolve\(\))?\.parents\[(\d+)\]")
+    for path in tracked():
+        if path.suffix == ".py" and path.exists():
+            depth = len(path.relative_to(ROOT).parents)
+            for match in up.finditer(path.read_text(encoding="utf-8")):
+                assert int(match[1]) < depth, f"{path.relative_to(ROOT)} reaches above the checkout: {match[0]}"

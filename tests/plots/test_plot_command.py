@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import write_samples
+from plot_samples import write_samples
 
 
 def test_plots_are_written_and_named(torc: Any, work: Path) -> None:

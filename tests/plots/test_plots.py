@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from samples import NASTY, write_samples
+from plot_samples import NASTY, write_samples
 
 from torc_framework.errors import UserError
 from torc_framework.plots import PlotRequest, write_plots
