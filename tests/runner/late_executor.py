@@ -1,4 +1,4 @@
-"""A launcher whose attempts free their places at once and whose ends are told late: when all three have begun."""
+"""A launcher whose attempts soon free their places and whose ends are told late: when all three have begun."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -19,6 +19,8 @@ from torc_framework.api import (
 )
 
 ALL = 3
+SOON_S = 1.0
+"""By then there is nothing left to report of the start."""
 PATIENCE_S = 20.0
 
 
@@ -34,16 +36,21 @@ class LateLauncher(Launcher):
         super().__init__(options, context)
         self._open: list[AttemptKey] = []
         self._news: list[News] = []
+        self._at_work: list[tuple[float, AttemptKey]] = []
         self._begun, self._patient_until = 0, time.monotonic() + PATIENCE_S
 
     def start(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
             self._begun += 1
             self._open.append(attempt.key)
-            self._news += [AttemptStarted(attempt.key, time.time()), AttemptVacated(attempt.key)]
+            self._at_work.append((time.monotonic() + SOON_S, attempt.key))
+            self._news.append(AttemptStarted(attempt.key, time.time()))
 
     def poll(self) -> list[News]:
-        is_late = time.monotonic() > self._patient_until
+        now = time.monotonic()
+        self._news += [AttemptVacated(key) for due, key in self._at_work if due <= now]
+        self._at_work = [each for each in self._at_work if each[0] > now]
+        is_late = now > self._patient_until
         if self._begun >= ALL or is_late:
             seen = ExitObservation("late", exit_code=int(is_late), ended_at=time.time())
             self._news += [AttemptEnded(key, seen) for key in self._open]
