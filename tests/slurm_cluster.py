@@ -160,7 +160,7 @@ class ServedTorc:
         """Give all allocations of all workflows back."""
         for workflow in self.json("workflows", "list"):
             for node in self.allocations(str(workflow["id"])):
-                self.cluster.slurm("scancel", str(node["scheduler_id"]), check=False)
+                self.cluster.slurm("scancel", "--me", str(node["scheduler_id"]), check=False)
 
 
 def eventually(condition: Callable[[], object], patience_s: float = 240) -> None:

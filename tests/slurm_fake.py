@@ -79,13 +79,14 @@ class FakeSlurm:
             fault = pending.pop(0) if pending else {}
             if not fault or fault.get("accepts"):
                 printed = getattr(self, f"_{program}")(state, list(arguments), stdin)
+            code = state.pop("code", 0)
         time.sleep(fault.get("hangs_s", 0))
         if fault:
             print(f"{program}: error: {fault.get('stderr', '')}", file=sys.stderr)
             return int(fault.get("code", 1))
         if printed:
             print(printed)
-        return 0
+        return int(code)
 
     def _sbatch(self, state: dict[str, Any], _arguments: list[str], stdin: str) -> str:
         options = dict(
@@ -130,8 +131,15 @@ class FakeSlurm:
 
     def _scancel(self, state: dict[str, Any], arguments: list[str], _stdin: str) -> str:
         for job in self._chosen(state["jobs"], [word for word in arguments if not word.startswith("-")]):
+            if job["task"] and job["id"] in arguments and "--me" not in arguments:
+                continue  # it does not know the own id of a task
             if job["state"] in ("PENDING", "RUNNING"):
                 job.update(state="CANCELLED", booked="CANCELLED by 1001", queued=False)
+        mine = {job["id"] for job in state["jobs"].values() if not job.get("user")}
+        unknown = [word for word in arguments if word.isdecimal() and word not in mine] if "--me" in arguments else []
+        for word in unknown:
+            print(f"scancel: error: Kill job error on job id {word}: Invalid job id specified", file=sys.stderr)
+        state["code"] = int(bool(unknown))
         return ""
 
     def _squeue(self, state: dict[str, Any], arguments: list[str], _stdin: str) -> str:

@@ -25,7 +25,7 @@ try:
         for id_, state in said.items():
             print(f"{{id_}}|{{id_}}|N/A|{{states[state]}}|None||name")
     elif program == "scancel":
-        batch.call("cancel", words)
+        batch.call("cancel", [word for word in words if word.isdecimal()])
 except OSError as error:
     sys.exit(f"{{program}}: error: {{error}}")
 """

@@ -26,7 +26,7 @@ PID_FILE = Path(os.environ.get("SLURM_DEV_DIR", "/var/tmp/slurm-dev"), "run", "s
 def write(cluster: Cluster, **words: object) -> None:
     """Write the spec with words of the test's own."""
     text = SPEC
-    for word, value in {"SECONDS": 0, "COUNT": 6, "NODES": 1, "MORE": "extra: ''", **words}.items():
+    for word, value in {"SECONDS": 0, "COUNT": 6, "NODES": 1, "MORE": "qos: normal", **words}.items():
         text = text.replace(word, str(value))
     cluster.write("w.yaml", text)
 
@@ -48,7 +48,7 @@ def test_many_equal_allocations_are_one_submission(cluster: Cluster, served_torc
         ("sbatch", "scontrol", "squeue", "scancel"), 1
     )
     first = sorted(ids)[0]
-    cluster.slurm("scancel", first)
+    cluster.slurm("scancel", "--me", first)
     eventually(lambda: first not in served_torc.queue())
     assert served_torc.queue() >= ids - {first}
     eventually(lambda: served_torc.json("workflows", "sync-status", "1")["allocation_ids"])

@@ -165,12 +165,25 @@ def test_late_accounting_is_waited_for(slurm: FakeSlurm, tmp_path: Path) -> None
 def test_many_are_asked_about_and_given_back_at_once(slurm: FakeSlurm, tmp_path: Path) -> None:
     """One call for all of them."""
     asked = allocator(tmp_path)
-    found = [*asked.allocate(request(6)), Allocation("424242", "slurm")]
+    found = asked.allocate(request(6))
     before = len(slurm.calls("squeue")), len(slurm.calls("scancel"))
-    assert sum(asked.alive(found).values()) == 6
+    assert sum(asked.alive([*found, Allocation("424242", "slurm")]).values()) == 6
     asked.release(found)
     assert (len(slurm.calls("squeue")), len(slurm.calls("scancel"))) == (before[0] + 1, before[1] + 1)
     assert not any(asked.alive(found).values())
+
+
+def test_what_is_not_in_the_queue_may_be_somebody_elses(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """It is given back if Slurm allows it, and if not, that is said; what nobody knows is ignored."""
+    asked = allocator(tmp_path)
+    mine, other = asked.allocate(request(2))
+    slurm.set(other.id, user="somebody")
+    asked.release([mine, other, Allocation("424242", "slurm")])
+    assert [call for call in slurm.calls("scancel") if "--me" not in call] == [[other.id, "424242"]]
+    assert not any(asked.alive([mine, other]).values())
+    slurm.fault("scancel", {"stderr": "Kill job error on job id 7: Access/permission denied", "code": 210})
+    with pytest.raises(AllocationError, match="permission denied"):
+        asked.release([mine])
 
 
 def test_scripts_are_kept_if_wanted(slurm: FakeSlurm, tmp_path: Path) -> None:

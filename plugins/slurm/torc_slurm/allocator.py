@@ -1,6 +1,7 @@
 """Allocations: asked for with ``sbatch``, looked at with ``squeue`` and ``sacct``, given back with ``scancel``."""
 
 import getpass
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
@@ -9,7 +10,7 @@ from attrs import Factory, define
 
 from torc_framework.api import Allocation, AllocationError, AllocationRequest, Allocator, Fate, HpcProfile
 from torc_slurm.bad_nodes import BadNodes
-from torc_slurm.door import Door
+from torc_slurm.door import Door, SlurmRefusedError
 from torc_slurm.options import SlurmOptions
 from torc_slurm.queue import BatchJob, booked, ends_of, queued
 from torc_slurm.requests import Requester
@@ -18,6 +19,7 @@ BOOKS_PATIENCE_S: Final = 4.0
 """How long accounting may take to know of an end, seconds."""
 RELEASE_PATIENCE_S: Final = 60.0
 """How long an ill Slurm is waited for by whoever gives allocations back: a person, as a rule."""
+_UNKNOWN_JOB: Final = re.compile(r"Kill job error on job id (\d+): Invalid job id specified")
 
 NODE_FAILURES: Final = ("NODE_FAIL", "BOOT_FAIL")
 """States of allocations whose nodes are kept away from for a while."""
@@ -85,10 +87,24 @@ class SbatchAllocator(Allocator):
         return [node for node in nodes if states.get(node, "").startswith(("down", "drain", "fail"))]
 
     def release(self, allocations: Sequence[Allocation]) -> None:
-        """Give allocations back, in one call; unknown or ended ones are ignored."""
-        if allocations:
-            patience_s = min(RELEASE_PATIENCE_S, self.options.patience_s)
-            self._desk.door.insist("scancel", *(each.id for each in allocations), patience_s=patience_s)
+        """Give allocations back, in one call; unknown or ended ones are ignored.
+
+        With ``--me`` scancel looks the ids up in this user's queue; without, it does not know the own id of an
+        array's task. Those that are not in the queue are canceled without: they may be somebody else's.
+        """
+        ids = [each.id for each in allocations]
+        if not ids:
+            return
+        try:
+            self._cancel("--me", *ids)
+        except SlurmRefusedError as refused:
+            unknown = set(_UNKNOWN_JOB.findall(refused.words))
+            if not unknown or _UNKNOWN_JOB.sub("", refused.words).strip("; "):
+                raise
+            self._cancel(*(id_ for id_ in ids if id_ in unknown))
+
+    def _cancel(self, *arguments: str) -> None:
+        self._desk.door.insist("scancel", *arguments, patience_s=min(RELEASE_PATIENCE_S, self.options.patience_s))
 
     def nodes_are_here(self) -> bool:
         """Say whether all nodes have this machine's own address, as those of a cluster for trials do."""

@@ -96,7 +96,8 @@ class ArraySubmitter:
     While a task of an array waits, it has no id but the array's; accounting, ``scancel`` and the environment of
     what runs there take that id for the whole array. So the array gets one task more than wanted; touching the
     others gives each of them an id of its own (``scontrol update``), and the one that is left over, which keeps
-    the array's id, is canceled.
+    the array's id, is canceled. ``sacct``, ``scontrol``, ``squeue`` and steps know these ids; ``scancel`` does, too,
+    if it looks them up in the queue first (``--me``), and otherwise wants ``ARRAY_TASK``.
     """
 
     submitter: Submitter
