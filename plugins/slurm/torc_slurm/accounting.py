@@ -137,7 +137,7 @@ class Accountant:
         self._not_before, self._planned = 0.0, False
         self._asked_at: deque[float] = deque()
         self._closed: str | None = None
-        self._is_ill, self._refusals = False, 0
+        self._trouble, self._refusals = "", 0
 
     def want(self, step_id: str, tell: Callable[[Row | None, str], None], patience_s: float | None = None) -> None:
         """Let ``tell`` be called with the row of a step, or with None and the reason why there is none."""
@@ -164,7 +164,7 @@ class Accountant:
         self._planned = False
         now = time.monotonic()
         if now < self._not_before or self._question is not None:
-            self._give_up(now, "accounting had no row in time")
+            self._give_up(now)
             self._plan(0.0)
             return
         ripe = [step for step, each in self._wanted.items() if now - each.since >= FIRST_AFTER_S * 0.9][:MOST_STEPS]
@@ -193,12 +193,12 @@ class Accountant:
             self._failed(error, time.monotonic())
             return
         now = time.monotonic()
-        self._is_ill, self._refusals = False, 0
+        self._trouble, self._refusals = "", 0
         self._not_before = now + max(self._interval_now_s(now), REST * took_s)
         for step_id, row in rows_of(printed).items():
             if row.is_final and (wanted := self._wanted.pop(step_id, None)):
                 wanted.tell(row, "")
-        self._give_up(now, f"accounting had no row within {self._patience_s:g} s")
+        self._give_up(now)
         self._plan(FIRST_AFTER_S)
 
     def _interval_now_s(self, now: float) -> float:
@@ -218,15 +218,16 @@ class Accountant:
             for each in wanted.values():
                 each.tell(None, self._closed)
             return
-        if not self._is_ill:
+        if not self._trouble:
             _LOG.warning("event=accounting_ill reason=%r", str(error))
-        self._is_ill = True
+            self._trouble = str(error)
         self._not_before = now + max(self._interval_s, self._door.breaker.wait_s(now))
-        self._give_up(now, str(error))
+        self._give_up(now)
         self._plan(self._interval_s)
 
-    def _give_up(self, now: float, reason: str) -> None:
+    def _give_up(self, now: float) -> None:
         """Do without the rows that have been missing for too long."""
+        reason = self._trouble or "accounting had no row in time"
         for step_id in [step for step, each in self._wanted.items() if each.is_overdue(now)]:
             self._wanted.pop(step_id).tell(None, reason)
 
