@@ -83,7 +83,7 @@ def test_a_site_without_arrays_gets_one_by_one(slurm: FakeSlurm, tmp_path: Path)
 
 def test_tasks_that_cannot_be_told_apart_are_replaced(slurm: FakeSlurm, tmp_path: Path) -> None:
     """A site may not let its users touch jobs: the array is given up, and no id stands for two allocations."""
-    slurm.fault("scontrol", {"stderr": "slurm_update error: Access/permission denied"})
+    slurm.fault("scontrol", *[{"stderr": "slurm_update error: Access/permission denied"}] * 9)
     found = allocator(tmp_path).allocate(request(5))
     alive = [job["id"] for job in slurm.jobs.values() if job["state"] == "PENDING"]
     assert len(found) == 5
@@ -204,4 +204,7 @@ def test_what_an_allocation_said_is_not_told_the_next(
     monkeypatch.setenv("SBATCH_PARTITION", "elsewhere")
     monkeypatch.setenv("SLURM_CONF", "/etc/slurm.conf")
     assert {"SLURM_MEM_PER_NODE", "SBATCH_PARTITION"} <= {*sbatch.clean_environment()}
-    assert "SLURM_CONF" not in sbatch.clean_environment()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert not {"SLURM_CONF", "CUDA_VISIBLE_DEVICES"} & {*sbatch.clean_environment()}
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert "CUDA_VISIBLE_DEVICES" in sbatch.clean_environment()

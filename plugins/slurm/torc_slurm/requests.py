@@ -69,12 +69,16 @@ class Requester:
         if wish == "on":
             least = 2
         while wish != "off" and (left := self.request.count - len(found)) >= least:
+            count = min(left, ARRAY_MOST)
             try:
-                found += self._send(min(left, ARRAY_MOST))
+                ids = self._send(count)
             except SlurmRefusedError as refused:
                 if wish == "on":
                     raise
                 LOG.info("no array, but one by one: %s", refused.words)
+                return
+            found += ids
+            if len(ids) < count:  # another would fare no better
                 return
 
     def _send(self, tasks: int = 0) -> Sequence[str]:

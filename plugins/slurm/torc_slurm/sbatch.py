@@ -19,6 +19,7 @@ SETTLE_S: Final = 3.0
 looked for before it is sent again."""
 _ID: Final = re.compile(r"(\d+)(?:;.*)?")
 _OF_JOBS: Final = re.compile(r"SLURMD?_\w+")
+_OF_GPUS: Final = frozenset({"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"})
 _OF_USERS: Final = frozenset({"SLURM_CONF", "SLURM_CLUSTERS"})
 _OVERRIDES: Final = re.compile(
     r"SBATCH_(ACCOUNT|ARRAY_INX|JOB_NAME|PARTITION|QOS|TIMELIMIT|OUTPUT|ERROR|REQUEUE|NO_REQUEUE|SIGNAL|GRES|MEM_PER_NODE)"
@@ -86,7 +87,10 @@ def clean_environment() -> Mapping[str, str | None]:
     would go before what the script says.
     """
     names = (name for name in os.environ if name not in _OF_USERS)
-    return {name: None for name in names if _OF_JOBS.fullmatch(name) or _OVERRIDES.fullmatch(name)}
+    gone = {name for name in names if _OF_JOBS.fullmatch(name) or _OVERRIDES.fullmatch(name)}
+    if "SLURM_JOB_ID" in os.environ:
+        gone |= _OF_GPUS & os.environ.keys()
+    return dict.fromkeys(gone)
 
 
 @define
