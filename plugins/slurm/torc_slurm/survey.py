@@ -5,9 +5,12 @@ get into by chance is marked so that it has to be named: one that is not up, tha
 others may preempt, or whose jobs preempt or overtake those of others.
 """
 
+import getpass
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
+
+from attrs import evolve
 
 from torc_framework.api import AllocationError, HpcProfile, Partition, parse_time_limit
 from torc_slurm.door import Door
@@ -23,7 +26,9 @@ Facts = Mapping[str, str]
 
 
 def survey(door: Door | None = None) -> HpcProfile:
-    """Return the profile of the cluster that this machine belongs to, in three questions.
+    """Return the profile of the cluster that this machine belongs to, in four questions.
+
+    The account that is charged by default is this user's own, where accounting knows one.
 
     Raises:
         AllocationError: Slurm is not here, does not answer, or answers what nobody can read.
@@ -33,9 +38,18 @@ def survey(door: Door | None = None) -> HpcProfile:
     partitions = door.ask("scontrol", "-o", "show", "partition")
     nodes = door.ask("scontrol", "-o", "show", "node")
     try:
-        return describe(config, partitions, nodes)
+        return evolve(describe(config, partitions, nodes), default_account=_own_account(door))
     except (KeyError, ValueError) as error:
         raise AllocationError(f"what scontrol says of this cluster cannot be read: {error}") from error
+
+
+def _own_account(door: Door) -> str | None:
+    """Return the account that Slurm charges if this user names none; None where nobody keeps such accounts."""
+    try:
+        told = door.ask("sacctmgr", "-nP", "show", "user", getpass.getuser(), "format=DefaultAccount")
+    except AllocationError:
+        return None
+    return next((line.strip() for line in told.splitlines() if line.strip()), None)
 
 
 def describe(config: str, partitions: str, nodes: str) -> HpcProfile:
