@@ -227,7 +227,8 @@ def test_disabled_canceled_archived(call: Explain, create: Callable[..., int]) -
 
 
 def test_a_verdict_is_waited_for(call: Explain, create: Callable[..., int]) -> None:
-    wid = create("name: a, command: 'exit 5'", CHAIN[1], more="use_pending_failed: true")
+    waiting = "use_pending_failed: true\ncompute_node_wait_for_new_jobs_seconds: 0"
+    wid = create("name: a, command: 'exit 5'", CHAIN[1], more=waiting)
     call("run", wid, code=1)
     found = call("explain", wid, "--job", "b")
     assert found["root"]["reason"] == "pending_failed"
