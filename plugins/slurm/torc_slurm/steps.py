@@ -7,16 +7,20 @@ would take all of the allocation's, and one without ``--exact`` all of its CPUs:
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 from typing import Final
 
 from torc_framework.api import Attempt, AttemptKey, RunnerContext
+from torc_slurm import patient
 from torc_slurm.premises import Place
 
 _MIB: Final = 1024**2
 SHELL: Final = "/bin/sh"
-_IN_FOLDER: Final = 'cd -- "$1" || exit 126; shift; exec /bin/sh "$@"'
+_IN_FOLDER: Final = 'cd -- "$1" || exit 126; shift; exec "$@"'
 """Slurm runs a task in /tmp whose folder is not there on its node; a job must not be run in another folder."""
+PATIENTLY: Final = (sys.executable, "-IS", patient.__file__)
+"""In front of a command that is asked to end gently; see `torc_slurm.patient`."""
 MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 4096
 """Longest command that is given as an argument: what Linux takes (MAX_ARG_STRLEN), with some room."""
 _IDENTITY: Final = re.compile(
@@ -88,6 +92,8 @@ def step_command(srun: str, attempt: Attempt, place: Place, name: str, shell: li
         _IN_FOLDER,
         "torc",
         attempt.working_dir,
+        *(PATIENTLY if attempt.supports_termination else ()),
+        SHELL,
     ]
     return words + shell
 
