@@ -1,6 +1,8 @@
 """Jobs as steps of real allocations: how they end, what they get, how they are stopped."""
 
 import json
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ import pytest
 from slurm_cluster import Cluster, script
 
 PATIENCE_S = 240.0
+PID_FILE = Path(os.environ.get("SLURM_DEV_DIR", "/var/tmp/slurm-dev"), "run", "slurmctld.pid")
 SMALL = {"name": "small", "num_cpus": 1, "memory": "100m", "runtime": "PT2M"}
 
 
@@ -360,3 +363,22 @@ def test_a_lost_node_is_not_the_jobs_failure(quiet_site: Site) -> None:
         script("revive", victim)
     classes = sorted(result["exit_class"] for result in site.results(workflow).values())
     assert classes == ["node_failure", "success"], site.results(workflow)
+
+
+@pytest.mark.crash
+def test_a_controller_that_is_down_fails_no_job(quiet_site: Site) -> None:
+    """Steps that run end and are reported; those that could not be begun are begun when it is back."""
+    site = quiet_site
+    workflow = site.create(*({"name": f"j{n}", "command": "echo x >> ran; sleep 1"} for n in range(40)))
+    job = site.submit(workflow, *NODE)
+    ran = site.cluster.folder / "ran"
+    site.until(lambda: ran.exists() and len(ran.read_text()) > 6, "some jobs to run")
+    os.kill(int(PID_FILE.read_text()), signal.SIGTERM)
+    try:
+        time.sleep(25)
+    finally:
+        script("up")
+    site.wait(job)
+    results = site.results(workflow)
+    assert [result["status"] for result in results.values()] == ["completed"] * 40, results
+    assert len(ran.read_text().split()) == 40

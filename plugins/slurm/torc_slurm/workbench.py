@@ -56,7 +56,7 @@ class Live:
         name: Name of its step; empty where there are no steps.
         is_told: Its start was told.
         is_stopping: It was asked to end.
-        is_forced: It was asked to end at once.
+        tries: How often it was begun in vain.
     """
 
     attempt: Attempt
@@ -65,7 +65,7 @@ class Live:
     words: Words = field(factory=Words)
     is_told: bool = False
     is_stopping: bool = False
-    is_forced: bool = False
+    tries: int = 0
 
 
 class Workbench:
@@ -261,14 +261,14 @@ class Workbench:
     def _never_began(self, live: Live, child: Child) -> None:
         """An srun has ended without a step: it was called off, Slurm is ill, the allocation is over, or it refuses."""
         words = "; ".join(live.words.complaints) or " ".join(live.words.last)
-        if live.is_stopping or any(part in words for part in ALLOCATION_OVER):
+        is_over = any(part in words for part in ALLOCATION_OVER) and not is_ill(words)
+        if live.is_stopping or (is_over and live.tries >= MOST_TRIES):
             self._drop(live)
             self._news.append(AttemptReturned(live.attempt.key))
-            return
-        if is_ill(words):
+        elif is_over or is_ill(words):
             self._again(live, words)
-            return
-        self._fail(live, words or f"srun ended with wait status {child.status} and without a word")
+        else:
+            self._fail(live, words or f"srun ended with wait status {child.status} and without a word")
 
     def _again(self, live: Live, words: str) -> None:
         """Begin an attempt again when Slurm has had time to get well."""
@@ -277,7 +277,7 @@ class Workbench:
         now = time.monotonic()
         if not self._launches.wait_s(now):
             self._launches.failed(now)
-        live.child, live.words = None, Words()
+        live.child, live.words, live.tries = None, Words(), live.tries + 1
         self._reactor.after(self._launches.wait_s(now), lambda: self._retry(live))
 
     def _retry(self, live: Live) -> None:
@@ -301,7 +301,7 @@ class Workbench:
         """Ask these attempts to end: SIGTERM, or SIGKILL with ``force``."""
         steps: list[str] = []
         for live in [self._live[key] for key in keys if key in self._live]:
-            live.is_stopping, live.is_forced = True, live.is_forced or force
+            live.is_stopping = True
             if live.child is None:
                 self._drop(live)
                 self._news.append(AttemptReturned(live.attempt.key))
@@ -384,7 +384,9 @@ ALLOCATION_OVER: Final = (
     "Job has already finished",
     "has expired",
 )
-"""What srun says when there is no allocation any more (slurm_errno.c)."""
+"""What srun says when there is no allocation any more (slurm_errno.c): the runner is about to be ended, too."""
+MOST_TRIES: Final = 4
+"""A runner that is still there after so many tries, ever further apart, gives its jobs back."""
 
 
 def _reason(error: Exception, attempt: Attempt) -> str:
