@@ -7,6 +7,7 @@ Any Python 3.11 or newer will do to start it; nothing outside the checkout is ch
 root on Debian), this installs the services first.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -38,7 +39,12 @@ SERVICES: dict[str, tuple[str, ...]] = {
     "systemd": ("systemd-analyze",),
     "zsh": ("zsh",),
 }
-"""Debian packages of what tests run, and where the program is by which they are known to be there: a name or a path."""
+"""Debian packages of what tests run, and where the program is by which they are known to be there: a name or a path.
+
+Those of Slurm are no part of it: tests/slurm/cluster.sh installs them for the cluster that it makes.
+"""
+APT_LOCK = Path("/tmp/apt.lock")
+"""Held by whoever runs apt-get here; also by tests/slurm/cluster.sh."""
 
 
 def is_there(program: str) -> bool:
@@ -54,10 +60,13 @@ def install_services() -> None:
     if not missing or os.environ.get("CI") != "true" or os.geteuid() != 0 or not is_there("apt-get"):
         return
     install = ["install", "--yes", "--quiet", "--no-install-recommends", *missing]
-    for arguments in (["update", "--quiet"], install):
-        print("+ apt-get", *arguments, flush=True)
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", *arguments], env=environment, stdout=subprocess.DEVNULL, check=False)
+    with APT_LOCK.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for arguments in (["update", "--quiet"], install):
+            print("+ apt-get", *arguments, flush=True)
+            environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+            command = ["apt-get", "-o", "DPkg::Lock::Timeout=300", *arguments]
+            subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
 
 
 def step(arguments: list[str]) -> int:

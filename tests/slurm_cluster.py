@@ -218,6 +218,13 @@ def bridge() -> Path:
     """
     site_packages = sysconfig.get_path("purelib")
     folder = Path(f"/var/tmp/torc-slurm-python-{zlib.crc32(site_packages.encode())}")
+    with folder.with_suffix(".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _build_bridge(folder, site_packages)
+    return folder / "bin"
+
+
+def _build_bridge(folder: Path, site_packages: str) -> None:
     if not (folder / "bin" / "torc-server").exists():
         subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", "--clear", folder], check=True)
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -228,7 +235,6 @@ def bridge() -> Path:
             text = (BIN / program).read_text(encoding="utf-8").partition("\n")[2]
             path.write_text(f"#!{folder}/bin/python\n{text}", encoding="utf-8")
             path.chmod(0o755)
-    return folder / "bin"
 
 
 def chosen_user() -> tuple[str, Path]:

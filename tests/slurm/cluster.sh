@@ -8,6 +8,8 @@
 #   cluster.sh kill NODE    kill -9 one node's slurmd and everything its jobs run (a node failure: noticed in 15-35 s)
 #   cluster.sh revive NODE  start that slurmd again and make the node usable
 #                      (wait for the node to be `down` first: until then its lost jobs look RUNNING)
+#   cluster.sh stop-controller    stop slurmctld; everything else goes on
+#   cluster.sh start-controller   start it again and wait until it answers
 #
 # Times on 2 cores: up 6-12 s with the packages installed, 45 s with their installation; down 9 s; reset 20 s.
 #
@@ -105,9 +107,9 @@ install_packages() {
             policy=/usr/sbin/policy-rc.d; printf '#!/bin/sh\nexit 101\n' >$policy; chmod 755 $policy
         fi
         export DEBIAN_FRONTEND=noninteractive
-        apt-get -y install --no-install-recommends "${need[@]}" >"$DIR/log/apt.log" 2>&1 ||
-            { apt-get update >>"$DIR/log/apt.log" 2>&1 &&
-              apt-get -y install --no-install-recommends "${need[@]}" >>"$DIR/log/apt.log" 2>&1; }
+        install=(apt-get -o DPkg::Lock::Timeout=300 -y install --no-install-recommends "${need[@]}")
+        "${install[@]}" >"$DIR/log/apt.log" 2>&1 ||
+            { apt-get update >>"$DIR/log/apt.log" 2>&1 && "${install[@]}" >>"$DIR/log/apt.log" 2>&1; }
         rc=$?
         [ -n "$policy" ] && rm -f "$policy"
         exit $rc
@@ -417,5 +419,7 @@ case "${1:-}" in
     revive)
         n=${2:?node}; start_slurmd "$n"
         case "$(sinfo -hn "$n" -o %t | head -1)" in down*|drain*) scontrol update nodename="$n" state=resume ;; esac ;;
+    stop-controller) stop "$DIR/run/slurmctld.pid" slurmctld 15 ;;
+    start-controller) start_slurmctld ;;
     *) sed -n '2,/^set -u/p' "$0" | sed '/^set -u/d; s/^# \{0,1\}//'; exit 2 ;;
 esac
