@@ -146,6 +146,7 @@ class Accountant:
             return
         patience = self._patience_s if patience_s is None else min(patience_s, self._patience_s)
         self._wanted[step_id] = _Wanted(time.monotonic(), patience, tell)
+        self._reactor.after(patience, lambda: self._give_up(time.monotonic()))  # also while a question is under way
         self._plan(FIRST_AFTER_S)
 
     def _plan(self, seconds: float) -> None:
@@ -153,20 +154,11 @@ class Accountant:
         if self._planned or self._question is not None or not self._wanted:
             return
         self._planned = True
-        wait = max(seconds, self._not_before - time.monotonic())
-        self._reactor.after(min(wait, self._first_overdue_s()), self._ask)
-
-    def _first_overdue_s(self) -> float:
-        now = time.monotonic()
-        return max(0.0, min(each.since + each.patience_s - now for each in self._wanted.values()))
+        self._reactor.after(max(seconds, self._not_before - time.monotonic()), self._ask)
 
     def _ask(self) -> None:
         self._planned = False
         now = time.monotonic()
-        if now < self._not_before or self._question is not None:
-            self._give_up(now)
-            self._plan(0.0)
-            return
         ripe = [step for step, each in self._wanted.items() if now - each.since >= FIRST_AFTER_S * 0.9][:MOST_STEPS]
         if not ripe:
             self._plan(FIRST_AFTER_S)

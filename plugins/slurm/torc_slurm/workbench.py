@@ -40,7 +40,7 @@ from torc_slurm.traces import write_environment, write_kernel_messages
 
 SCRIPTS_DIR: Final = ".torc_runner"
 """Folder for commands that are too long for an argument, within the output directory."""
-STOPPED_PATIENCE_S: Final = 2.0
+STOPPED_PATIENCE_S: Final = 1.0
 """How long accounting may take over a step that was stopped: why is known, and the allocation may be ending."""
 TOGETHER_S: Final = 0.02
 """What an srun says within so long is taken in together: it says a lot, line by line."""
