@@ -1,13 +1,14 @@
 """``torc pending``: real runs leave jobs that wait for a verdict; a person or a plugin gives it."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import Torc
+from programs import BIN, Torc
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_server")]
 
 SPEC = """
 name: waits
@@ -149,3 +150,22 @@ def test_plugins_decide_what_they_are_sure_of(torc: Torc, work: Path, waiting: d
     assert (statuses(torc)["flaky"], statuses(torc)["broken"]) == ("ready", "pending_failed")
     torc("pending", "classify", 1, "broken", "--min-confidence", "0.4")
     assert statuses(torc)["broken"] == "failed"
+
+
+def test_watching_goes_on_until_there_is_a_verdict(torc: Torc, torc_env: dict[str, str], work: Path) -> None:
+    """The workflow is not over; what a person decides ends the watch, and an unknown judge is refused at once."""
+    (work / "waits.yaml").write_text(SPEC)
+    torc("run", "waits.yaml")
+    for command in (("recover", 1, "--ai-recovery"), ("watch", 1, "--ai-recovery"), ("pending", "classify", 1)):
+        refused = torc(*command, "--ai-agent", "nobody")
+        assert (refused.returncode, "there is no agent 'nobody'" in refused.stderr) == (2, True), refused
+    with subprocess.Popen(
+        [BIN / "torc", "watch", "1", "--poll-interval", "1"], cwd=work, env=torc_env, stdout=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        while "Watching goes on" not in (line := watching.stdout.readline()):
+            assert line
+        assert torc("pending", "fail", 1).returncode == 0
+        said, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 1
+    assert "Workflow completed with failures" in said

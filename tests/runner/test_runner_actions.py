@@ -230,3 +230,20 @@ def test_schedule_nodes(bench: Bench, installed: bool) -> None:
     else:
         assert nodes == []
         assert "paper" in next((bench.folder / "output").glob("job_runner_*.log")).read_text()
+
+
+def test_allocations_whose_names_are_no_numbers(bench: Bench) -> None:
+    """Records hold numbers: what cannot be recorded is given back, and the action says whose fault that is."""
+    (bench.folder / "torc_plugins").mkdir()
+    text = "from pathlib import Path" + ALLOCATOR.replace("str(100 + n)", 'f"pod-{n}"').replace(
+        "pass", 'Path("released").write_text(str(allocations))'
+    )
+    (bench.folder / "torc_plugins" / "paper.py").write_text(text)
+    planned = [PlannedAction("on_workflow_start", "schedule_nodes", {"scheduler_type": "paper"}, scheduler=0)]
+    scheduler = SlurmSchedulerRecord(workflow_id=0, name="s", account="acc", nodes=1, walltime="01:00:00")
+    workflow_id = bench.create(job("a", "true"), actions=planned, slurm_schedulers=[scheduler])
+    assert run(bench.settings(workflow_id), PluginManager.load(bench.folder)).is_complete
+    assert bench.client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id) == []
+    error = actions(bench, workflow_id)["on_workflow_start"].error or ""
+    assert "executor 'paper' calls an allocation 'pod-0'" in error
+    assert "pod-0" in (bench.folder / "released").read_text()

@@ -46,6 +46,8 @@ VERDICTS: Final[list[Column]] = [
 ]
 LEFT: Final[list[Column]] = [("Job ID", "job_id"), ("Name", "job_name"), ("Why", "reason")]
 
+AGENTS: Final = ("claude", "copilot", "custom")
+"""Agents that can be asked."""
 _UNSAID: Final = "a person decided so"
 _Jobs = Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Ids or names (default: all that wait).")]
 _Workflow = Annotated[int, typer.Argument(metavar="WORKFLOW_ID", help="The workflow.")]
@@ -149,7 +151,7 @@ def classify(
         session.plugins(),
         workflow_id,
         output_dir=folder,
-        ai_agent=ai_agent,
+        ai_agent=None if ai_agent is None else known_agent(ai_agent),
         min_confidence=ai.min_confidence if min_confidence is None else min_confidence,
         settings=ai_settings(session),
         ceiling_of=Ceilings.of_workflow(session.client, workflow_id, session.plugins().hpc_profiles()).of,
@@ -157,6 +159,17 @@ def classify(
         dry_run=dry_run,
     )
     show_classified(session, done)
+
+
+def known_agent(name: str) -> str:
+    """Return the name of an agent.
+
+    Raises:
+        UserError: there is no agent of that name.
+    """
+    if name not in AGENTS:
+        raise UserError(f"there is no agent {name!r}; --ai-agent and client.ai.agent take {', '.join(AGENTS)}")
+    return name
 
 
 def ai_settings(session: Session) -> dict[str, Any]:

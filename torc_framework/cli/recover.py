@@ -129,17 +129,18 @@ def judge_of(
     """Return what gives verdicts on jobs that wait for one, if that is wanted.
 
     Raises:
-        UserError: an agent is named, but none is to be asked.
+        UserError: an agent is named, but none is to be asked, or there is none of that name.
     """
     if not ai_recovery:
         if ai_agent is not None:
             raise UserError("--ai-agent names an agent; add --ai-recovery to have it asked")
         return None
-    from torc_framework.cli.pending import ai_settings
+    from torc_framework.cli.pending import ai_settings, known_agent
     from torc_framework.pending import classify_pending
     from torc_framework.recovery.ceilings import Ceilings
 
     ai = session.config.client.ai
+    agent = known_agent(ai_agent or ai.agent)
 
     def judge(dry_run: bool) -> "Classified":
         return classify_pending(
@@ -147,7 +148,7 @@ def judge_of(
             session.plugins(),
             workflow_id,
             output_dir=folder.absolute(),
-            ai_agent=ai_agent or ai.agent,
+            ai_agent=agent,
             min_confidence=ai.min_confidence,
             settings=ai_settings(session),
             ceiling_of=Ceilings.of_workflow(session.client, workflow_id, session.plugins().hpc_profiles()).of,

@@ -127,6 +127,7 @@ class Watcher:
         self._shown = ""
         self._in_vain = 0
         self._gone: set[int] = set()
+        self._waiting = 0
         self._sync_due = float("-inf")
         self._sync_interval_s = options.poll_interval_s
         self._counts_when_synced: Mapping[str, int] | None = None
@@ -258,7 +259,10 @@ class Watcher:
         self._in_vain = self._in_vain + 1 if look.counts == self._counts_when_asked else 0
         self._counts_when_asked = look.counts
         if self._in_vain >= MOST_IN_VAIN:
-            self._tell(f"Nodes ended {self._in_vain} times in a row before any job got further; look at their logs:")
+            self._tell(f"Nodes ended {self._in_vain} times in a row before any job got further: no more are asked for.")
+            self._tell(
+                f"Their logs in {self._submitter.output_dir} say why, and 'torc explain {self._workflow_id}' may;"
+            )
             self._tell(f"'torc scheduled-compute-nodes list {self._workflow_id}' lists them.")
             return False
         self._tell("No nodes are left, and jobs wait: asking for nodes")
@@ -297,6 +301,8 @@ class Watcher:
         total = sum(look.counts.values())
         waiting = look.counts.get(JobStatus.PENDING_FAILED.label, 0)
         if waiting and not look.is_canceled:
+            if not options.recover:
+                return self._await_verdicts(waiting, alarm)
             self._tell(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
         else:
             self._tell(f"Workflow {id_} is {'canceled' if look.is_canceled else 'complete'}")
@@ -325,6 +331,17 @@ class Watcher:
             return False
         alarm.wait(options.cooldown_s)
         return self._recover(f"Attempting automatic recovery (attempt {done + 1}/{options.max_retries})")
+
+    def _await_verdicts(self, waiting: int, alarm: Alarm) -> bool:
+        """Go on watching a workflow that is not over before these jobs have got their verdicts (Torc, "torc watch")."""
+        if waiting != self._waiting:
+            id_ = self._workflow_id
+            self._tell(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
+            self._tell(f"'torc pending list {id_}' shows them; 'torc pending retry {id_}' or 'fail' gives a verdict")
+            self._tell("Watching goes on until they have theirs; Ctrl-C ends it.")
+        self._waiting = waiting
+        alarm.wait(self._options.poll_interval_s)
+        return True
 
     def _recover(self, heading: str) -> bool:
         self._tell(heading)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import Factory, asdict, frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.errors import TorcError
+from torc_framework.errors import AllocationError, TorcError
 from torc_framework.executors import Allocation, AllocationRequest, Allocator, Fate, RunnerContext
 from torc_framework.models.records import (
     ComputeNodeRecord,
@@ -106,7 +106,7 @@ def obtain_nodes(
     """Ask for allocations, each of which starts a runner of the workflow; return their records.
 
     Raises:
-        AllocationError: nothing was submitted.
+        AllocationError: nothing was submitted, or was given back, as it cannot be recorded.
         ApiError: there is no such workflow or scheduler.
     """
     workflow = client.get(WorkflowRecord, workflow_id)
@@ -120,6 +120,13 @@ def obtain_nodes(
         environment=_environment(client),
         output_dir=str(wishes.output_dir.absolute()),
     )
+    allocations = allocator.allocate(request)
+    if strange := next((each.id for each in allocations if not _is_number(each.id)), None):
+        allocator.release(allocations)
+        raise AllocationError(
+            f"executor {allocator.name!r} calls an allocation {strange!r}, and allocations are recorded by number: "
+            "they were given back; its allocator must name them by whole numbers"
+        )
     return [
         client.create(
             ScheduledComputeNodeRecord(
@@ -130,8 +137,13 @@ def obtain_nodes(
                 status="pending",
             )
         )
-        for allocation in allocator.allocate(request)
+        for allocation in allocations
     ]
+
+
+def _is_number(id_: str) -> bool:
+    """Say whether an allocation's id is one that its record can hold."""
+    return id_.isascii() and id_.isdecimal()
 
 
 def _environment(client: TorcClient) -> dict[str, str]:
@@ -206,7 +218,7 @@ class Tenancy:
             self._set_status(record, "complete")
 
     def _record(self) -> ScheduledComputeNodeRecord | None:
-        if self.allocation_id is None:
+        if self.allocation_id is None or not _is_number(self.allocation_id):
             return None
         found = self.client.find(
             ScheduledComputeNodeRecord, workflow_id=self.workflow_id, scheduler_id=int(self.allocation_id)
