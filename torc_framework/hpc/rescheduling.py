@@ -204,8 +204,12 @@ class Rescheduler:
         return {**found, "extra": extra} if extra else found
 
     def _partitions(self, plan: Plan, bound: Mapping[int, int | None]) -> dict[int, str]:
-        """Return the partition of the jobs so far by their requirements, where they agree on one."""
+        """Return the partition of the jobs so far by their requirements, where they agree on one.
+
+        A job that is bound to no scheduler runs on the nodes of any.
+        """
         by_id = {each.id: each.partition for each in self.schedulers}
+        by_id[None] = _common(each.partition for each in self.schedulers)
         found: dict[int, set[str | None]] = {}
         for job, scheduler_id in bound.items():
             requirements = plan.jobs[job].resource_requirements
