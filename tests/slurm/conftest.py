@@ -19,6 +19,9 @@ def made_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip(MISSING)
     if is_up():
         return
+    with held(alone=False):  # a test that has it alone may have stopped the controller for a while
+        if is_up():
+            return
     with held(alone=True):
         if not is_up():
             (_common(tmp_path_factory.getbasetemp()) / _STARTED).touch()
