@@ -30,6 +30,16 @@ def torc_env(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
+def own_server(tmp_path: Path, torc_env: dict[str, str]) -> Iterator[str]:
+    """Base URL of a real server of this test's own, which the user's commands use instead of starting one each."""
+    folder = tmp_path / "own_server"
+    folder.mkdir()
+    with running_server(folder) as url:
+        torc_env["TORC_API_URL"] = url
+        yield url
+
+
+@pytest.fixture
 def work(tmp_path: Path) -> Path:
     """Folder that the user works in."""
     folder = tmp_path / "work"

@@ -13,7 +13,7 @@ from torc_framework.models.exchange import EndedReport, ExchangeRequest
 from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import WorkflowRecord
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_server")]
 
 BROKEN = """
 import sys

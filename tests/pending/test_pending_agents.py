@@ -42,6 +42,7 @@ jobs:
 
 
 @pytest.mark.e2e
+@pytest.mark.usefixtures("own_server")
 def test_an_agent_resolves_what_is_left_through_its_tools(torc: Torc, work: Path) -> None:
     """A real run, the installed plugin, a scripted agent that speaks real MCP to the real server."""
     (work / "mixed.yaml").write_text(SPEC)
@@ -66,6 +67,7 @@ def test_an_agent_resolves_what_is_left_through_its_tools(torc: Torc, work: Path
 
 
 @pytest.mark.e2e
+@pytest.mark.usefixtures("own_server")
 def test_recover_asks_first(torc: Torc, work: Path) -> None:
     """With --ai-recovery, verdicts come before policies; a dry run changes nothing; 'torc run' goes on."""
     (work / "mixed.yaml").write_text(SPEC.replace("exit 1", "[ -e again ] || { touch again; exit 1; }", 1))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from programs import Torc
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_server")]
 
 SPEC = """
 name: odd
