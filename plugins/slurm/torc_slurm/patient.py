@@ -1,8 +1,8 @@
 """Runs a command as the task of a job step that is asked to end gently: a program of its own, in Python alone.
 
-A step is over when its task is, and whatever else still runs in it is killed. SIGTERM reaches all processes of a
-step, and a shell dies of it at once: the program that it waits for would be killed while it writes its checkpoint.
-So the task waits for all of them, and then ends as the shell did.
+Slurm sends SIGTERM to the task of a step and to none of its children (only SIGKILL reaches all of them), and the step
+is over when the task is: what still runs is killed. A shell dies of SIGTERM at once, and takes the program that it
+waits for with it. So this task passes signals on to all that it began, and after SIGTERM waits for all of it to end.
 """
 
 import ctypes
@@ -10,28 +10,33 @@ import os
 import resource
 import signal
 import sys
-import time
 from contextlib import suppress
 
 _PR_SET_CHILD_SUBREAPER = 36
-_TOGETHER_S = 0.5
-"""A signal to all processes of a step reaches them one after the other within so long."""
+_PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def main(command: list[str]) -> None:
     """Run a command; once SIGTERM came, wait for all that it left behind; end as it did."""
     told = False
 
-    def tell(_number: int, _frame: object) -> None:
+    def pass_on(number: int, _frame: object) -> None:
         nonlocal told
-        told = True
+        told = told or number == signal.SIGTERM
+        with suppress(ProcessLookupError):
+            os.killpg(leader, number)
 
-    signal.signal(signal.SIGTERM, tell)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what loses its parent comes to us
-    ignored = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, and a program that is begun inherits that
-    _, status = os.waitpid(os.posix_spawn(command[0], command, os.environ, setsigdef=ignored), 0)
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGTERM and not told:
-        time.sleep(_TOGETHER_S)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+    leader = os.posix_spawn(
+        command[0], command, os.environ, setpgroup=0, setsigmask=before, setsigdef=_IGNORED_BY_PYTHON
+    )
+    for number in _PASSED_ON:
+        signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    _, status = os.waitpid(leader, 0)
     with suppress(ChildProcessError):
         while told:
             os.waitpid(-1, 0)
