@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from torc_local import groups
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_server")]
 
 REQUIRED = {"TORC_EXECUTOR__LOCAL__MEMORY_CGROUP": "require"}
 
