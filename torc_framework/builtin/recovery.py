@@ -20,7 +20,7 @@ def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
     """Retry what was interrupted; no opinion on other failures."""
     verdict = job.failure.verdict
     reason = _INTERRUPTED.get(verdict.exit_class)
-    if job.failure.observation.stop_reason is StopReason.SHUTDOWN:
+    if reason is None and job.failure.observation.stop_reason is StopReason.SHUTDOWN:
         reason = "its runner had to end"
     if reason is None:
         return None

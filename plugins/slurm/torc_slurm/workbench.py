@@ -31,6 +31,7 @@ from torc_slurm.children import Child, leash
 from torc_slurm.door import Breaker, Door, SlurmRefusedError, is_ill
 from torc_slurm.endings import StepEnd, observe
 from torc_slurm.options import SlurmOptions
+from torc_slurm.own_fate import OwnFate
 from torc_slurm.premises import Place, find_place
 from torc_slurm.reactor import Reactor
 from torc_slurm.signals import Signaller
@@ -44,6 +45,8 @@ STOPPED_PATIENCE_S: Final = 1.0
 """How long accounting may take over a step that was stopped: why is known, and the allocation may be ending."""
 TOGETHER_S: Final = 0.02
 """What an srun says within so long is taken in together: it says a lot, line by line."""
+_OF_AN_END: Final = (signal.SIGTERM, signal.SIGKILL)
+"""Signals by which Slurm ends steps when it ends their allocation."""
 _LOG: Final = logging.getLogger("torc_framework.slurm")
 
 
@@ -84,6 +87,7 @@ class Workbench:
             self._door, self._reactor, options.accounting_interval_s, options.accounting_patience_s
         )
         self._signaller = Signaller(self._door, self._reactor, self._kill_through_srun)
+        self._fate = OwnFate(self._door, STOPPED_PATIENCE_S)
         self._launches = Breaker()
         self._place: Place | None = None
         self._live: dict[AttemptKey, Live] = {}
@@ -256,7 +260,11 @@ class Workbench:
         """Accounting has said what it knows of a step."""
         if row is None:
             _LOG.info("event=no_accounting_row step=%s reason=%r", end.words.step_id, why)
-        self._end(live, observe(self.name, end, row, why))
+        seen = observe(self.name, end, row, why)
+        if (live.is_stopping or seen.signal in _OF_AN_END) and seen.exit_code != 0 and self._place is not None:
+            state = self._fate.state(self._place.job_id)
+            seen = seen if state is None else evolve(seen, scheduler_state=state)
+        self._end(live, seen)
 
     def _never_began(self, live: Live, child: Child) -> None:
         """An srun has ended without a step: it was called off, Slurm is ill, the allocation is over, or it refuses."""
