@@ -1,5 +1,6 @@
 """A plugin written by somebody else, installed as somebody else would: by pip, into a fresh environment."""
 
+import fcntl
 import json
 import os
 import re
@@ -40,19 +41,29 @@ def plugins_of_the_core() -> list[str]:
     return [str(ROOT / "plugins" / name.replace("-", "_")) for name in names]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the programs of a fresh environment with framework, executor and sample."""
-    folder = tmp_path_factory.mktemp("fresh")
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
-    programs = folder / "venv" / "bin"
+    """Folder of the programs of a fresh environment with framework, executor and sample; one for all processes."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "fresh_environment"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            install(folder)
+            (folder / "done").touch()
+    return folder / "venv" / "bin"
+
+
+def install(folder: Path) -> None:
+    """Make the environment, or skip the test where it cannot be made."""
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder / "venv")], check=True)
     packages = [str(ROOT), *plugins_of_the_core(), str(SAMPLE)]
-    call = [str(programs / "pip"), "install", "--quiet", "--disable-pip-version-check", *packages]
+    call = [str(folder / "venv" / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", *packages]
     done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0 and os.environ.get("CI") != "true" and "No matching distribution" in done.stderr:
         pytest.skip(f"the package registry cannot be reached: {done.stderr.strip().splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
-    return programs
 
 
 @pytest.fixture
@@ -104,17 +115,14 @@ def test_a_workflow_runs_by_it(call, tmp_path: Path) -> None:  # type: ignore[no
     assert (jobs["plain"]["exit_class"], jobs["plain"]["return_code"]) == ("user_error", 7)
 
 
-def test_the_suites_say_what_they_need(installed: Path) -> None:
-    """The framework alone brings neither pytest nor hypothesis."""
+def test_it_keeps_the_contracts(installed: Path, tmp_path: Path) -> None:
+    """The suites of ``torc-framework[testing]``, run as its author would run them; without the extra they say so."""
     command = [str(installed / "python"), "-c", "import torc_framework.testing"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stderr.strip().splitlines()[-1].endswith("pip install 'torc-framework[testing]'")
-
-
-def test_it_keeps_the_contracts(installed: Path, tmp_path: Path) -> None:
-    """The suites of ``torc-framework[testing]``, run as its author would run them."""
-    install = [str(installed / "pip"), "install", "--quiet", "--disable-pip-version-check", f"{ROOT}[testing]"]
-    done = subprocess.run(install, capture_output=True, text=True, check=False, cwd=tmp_path)
+    # By name: what is installed stays as it is for other processes, and what the extra needs comes along.
+    more = [str(installed / "pip"), "install", "--quiet", "--disable-pip-version-check", "torc-framework[testing]"]
+    done = subprocess.run(more, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     tests = shutil.copytree(SAMPLE / "tests", tmp_path / "tests")
     command = [str(installed / "python"), "-m", "pytest", "-q", "-W", "error", str(tests)]
