@@ -55,8 +55,10 @@ def test_calls_are_counted(door: Door, tmp_path: Path) -> None:
     door.ask("true")
     with pytest.raises(SlurmRefusedError):
         door.ask("false")
+    with pytest.raises(SlurmIllError):
+        door.ask("sh", "-c", "echo 'Unable to contact slurm controller' >&2; exit 1")
     counted = [(call.program, call.code) for call in Ledger(tmp_path / "calls").calls(60)]
-    assert counted == [("true", 0), ("false", 1)]
+    assert counted == [("true", 0), ("false", 1), ("sh", None)]
 
 
 def test_an_older_kernel_tells_of_ends_as_well() -> None:

@@ -159,12 +159,13 @@ class Question:
             printed, complained = map(_text, self._files)
         finally:
             self.close()
-        self._door.note(self.command, self._began, code)
+        words = _words(program, complained or printed) if code else ""
+        is_unanswered = is_ill(words)
+        self._door.note(self.command, self._began, None if is_unanswered else code)
         if code == 0:
             self._door.breaker.succeeded()
             return printed
-        words = _words(program, complained or printed)
-        if is_ill(words):
+        if is_unanswered:
             self._door.breaker.failed(time.monotonic())
             raise SlurmIllError(f"Slurm does not answer {program}: {words}")
         self._door.breaker.succeeded()
