@@ -197,6 +197,16 @@ def test_lost_attempts_run_again(all_plugins: PluginManager) -> None:
     assert report.exit_class == ExitClass.ORPHANED
 
 
+@pytest.mark.parametrize(("rules", "limit"), [([], 3), ([TEN], 3), ([ALL], 2)])
+def test_interruptions_run_again(rules: list[dict[str, Any]], limit: int, all_plugins: PluginManager) -> None:
+    """What is not the job's doing waits for no verdict; a rule that covers it says how often, else three times."""
+    lost_node = evolve(seen(), scheduler_state="NODE_FAIL")
+    report = examine(item(rules), lost_node, all_plugins, pend=True).report
+    assert (report.exit_class, report.status) == (ExitClass.NODE_FAILURE, "failed")
+    assert report.retry is not None
+    assert report.retry.max_attempts == limit
+
+
 def test_limits_are_observed_where_asked_for(all_plugins: PluginManager) -> None:
     """Defaults that nobody asked for are no limits."""
     held = item()

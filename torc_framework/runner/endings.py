@@ -11,12 +11,12 @@ from torc_framework.exits.endings import exit_return_code, status_of
 from torc_framework.exits.handlers import HANDLED, attempts_allowed, retry_delay_s, rules_in_order
 from torc_framework.models.exchange import EndedReport, RetryRequest
 from torc_framework.models.exits import ExitObservation, ExitVerdict, StopReason
-from torc_framework.models.failures import Failure, FailureRule, RuleAction
+from torc_framework.models.failures import NOT_THE_JOBS_DOING, Failure, FailureRule, RuleAction
 from torc_framework.models.statuses import JobStatus
 from torc_framework.runner.hand import AttemptMaker, JobInHand
 
 LOST_ATTEMPTS: Final = 3
-"""Attempts in all that a job gets when nobody sees their ends."""
+"""Attempts in all that a job gets when nobody sees their ends, or when these are not its doing."""
 
 _ENDED_BY_RUNNER: Final = frozenset({StopReason.CANCELED, StopReason.SHUTDOWN})
 """Not the job's failure: no rule is asked."""
@@ -98,6 +98,9 @@ class Coroner:
         if report.status not in HANDLED or item.stop_reason in _ENDED_BY_RUNNER:
             return None
         rule, action = self._matching_rule(item, seen, verdict, report.return_code)
+        if action is None and verdict.exit_class in NOT_THE_JOBS_DOING:
+            report.retry = RetryRequest(LOST_ATTEMPTS, reason=verdict.reason)
+            return None
         if action is None and self._use_pending_failed:
             report.status = JobStatus.PENDING_FAILED.label
         if action is RuleAction.COMPLETE:
