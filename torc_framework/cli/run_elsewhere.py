@@ -17,6 +17,7 @@ from torc_framework.executors import Allocator, Launcher
 
 if TYPE_CHECKING:
     from torc_framework.runner import RunOutcome
+    from torc_framework.runner.submission import Submission
     from torc_framework.spec import LoadOptions
     from torc_framework.spec.model import WorkflowSpec
 
@@ -50,8 +51,8 @@ def run_elsewhere(
         typer.echo(f"Warning: {flags}: not for runners on other machines; see the schedulers and actions", err=True)
     folder: Path = given.get("output_dir") or session.config.client.run.output_dir
     workflow_id = source if isinstance(source, int) else _create(session, executor, source, **checks)
-    troubles = _submit(session, workflow_id, executor, folder)
-    _stay(session, workflow_id, executor, troubles)
+    submitted = _submit(session, workflow_id, executor, folder)
+    _stay(session, workflow_id, executor, submitted)
 
 
 def _create(session: Session, executor: str, path: Path, *, skip_checks: bool = False) -> int:
@@ -97,8 +98,8 @@ def _with_schedulers(session: Session, executor: str, spec: "WorkflowSpec", opti
     return with_schedulers(spec, planned)
 
 
-def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> list[str]:
-    """Ask for nodes unless there are some; return what was refused.
+def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> "Submission | None":
+    """Ask for nodes; None if there are some already.
 
     Raises:
         UserError: everything was refused, or there is nothing to ask for.
@@ -106,24 +107,24 @@ def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> 
     from torc_framework.runner.allocations import open_allocations
 
     if open_allocations(session.client, workflow_id):
-        return []
+        return None
     done = submit_workflow(session, workflow_id, output_dir=folder, executor=executor)
     if not done.allocations:
         raise UserError("; ".join(done.troubles) or "no nodes were asked for")
-    if not session.wants_json:
-        ids = ", ".join(str(each.scheduler_id) for each in done.allocations)
-        print(f"Submitted workflow {workflow_id}: {ids}. Ctrl-C stops watching; the workflow goes on.", flush=True)
-    return done.troubles
+    return done
 
 
-def _stay(session: Session, workflow_id: int, executor: str, troubles: list[str]) -> None:
-    """Show the progress of a workflow until it is over, then its results."""
+def _stay(session: Session, workflow_id: int, executor: str, submitted: "Submission | None") -> None:
+    """Say what was submitted and show the progress of the workflow until it is over, then its results."""
     from torc_framework.cli.progress import ProgressLine
     from torc_framework.cli.run_report import exit_status, report
 
     progress, outcome = ProgressLine(enabled=not session.wants_json), None
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        if submitted and not session.wants_json:  # from here on Ctrl-C stops nothing else, as this says
+            ids = ", ".join(str(each.scheduler_id) for each in submitted.allocations)
+            print(f"Submitted workflow {workflow_id}: {ids}. Ctrl-C stops watching; the workflow goes on.", flush=True)
         outcome = _watch(session, workflow_id, executor, progress)
     except KeyboardInterrupt:
         progress.finish()
@@ -136,7 +137,7 @@ def _stay(session: Session, workflow_id: int, executor: str, troubles: list[str]
     finally:
         signal.signal(signal.SIGTERM, before)
     progress.finish(outcome.counts)
-    outcome.troubles = troubles
+    outcome.troubles = submitted.troubles if submitted else []
     report(session, workflow_id, outcome)
     if (status := exit_status(outcome)) is not ExitStatus.OK:
         raise typer.Exit(int(status))
