@@ -110,5 +110,6 @@ def test_a_controller_that_does_not_answer_loses_nothing(quiet_torc: ServedTorc)
     assert torc.queue() - before <= {str(asked["scheduler_id"])}
     for workflow in ("1", "2"):
         eventually(lambda workflow=workflow: torc.counts(workflow)["completed"] == 2)  # type: ignore[misc]
-    names = torc.cluster.slurm("sacct", "-nPX", "-S", "now-10minutes", "--format=JobName").split()
-    assert sum("_wf2_" in name for name in names) == 1
+    lines = torc.cluster.slurm("sacct", "-nPX", "-S", "now-10minutes", "--format=JobName,WorkDir").splitlines()
+    mine = [line for line in lines if line.endswith(f"|{torc.cluster.folder}")]
+    assert sum("_wf2_" in line for line in mine) == 1
