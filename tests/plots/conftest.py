@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).parent))  # pytest's import mode "importlib" does not
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     """A headless Chromium; where there is none the test is skipped, except in CI."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

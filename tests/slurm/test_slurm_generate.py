@@ -44,8 +44,9 @@ def facts(cluster: Cluster, job: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options) or "defaults")
-def test_the_cluster_takes_every_scheduler(cluster: Cluster, options: list[str]) -> None:
-    """As it says of itself: no profile is configured."""
+def test_the_cluster_takes_every_scheduler(quiet_cluster: Cluster, options: list[str]) -> None:
+    """As it says of itself: no profile is configured. Some ask for all nodes."""
+    cluster = quiet_cluster
     cluster.write("workflow.yaml", SPEC)
     done = cluster.torc("slurm", "generate", "workflow.yaml", "--account", "research", *options, "-f", "json")
     assert done.returncode == 0, done.stderr

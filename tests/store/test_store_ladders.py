@@ -49,7 +49,7 @@ KEYS = st.fixed_dictionaries(
 
 
 def limit_of(rules: list[dict[str, Any]], exit_class: str, code: int) -> int | None:
-    """Return the attempts that the rules allow for an ending, read from the guide for users; None if no rule does."""
+    """Return the attempts that an ending allows, read from the guide for users; None if it is the last one."""
     if exit_class == "orphaned":
         return LOST_ATTEMPTS
     late: list[dict[str, Any]] = []
@@ -65,7 +65,7 @@ def limit_of(rules: list[dict[str, Any]], exit_class: str, code: int) -> int | N
             fits.append(exit_class in rule["exit_classes"])
         if fits and all(fits):
             return int(rule["max_retries"])
-    return None
+    return LOST_ATTEMPTS if exit_class in NOT_THE_JOBS_DOING else None
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
