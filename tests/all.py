@@ -30,6 +30,9 @@ CHECKS = [
     ["docs/generate.py", "--check"],
 ]
 PYTEST = ["-m", "pytest", "-n", "auto", "--dist", "worksteal"]
+ON_CLUSTER = "tests/slurm"
+TESTS_FAILED = 1
+"""Exit code of pytest when it ran, and tests failed (pytest, "Exit codes")."""
 
 SERVICES: dict[str, tuple[str, ...]] = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
@@ -84,6 +87,21 @@ def make_environment() -> None:
         subprocess.run([sys.executable, "-m", "pip", "--python", str(PYTHON), "install", "--quiet", "pip"], check=True)
 
 
+def run_tests(arguments: list[str]) -> list[int]:
+    """Run what pytest is asked for, by default everything: the tests on the Slurm cluster after all others.
+
+    Slurm has time limits of its own, which a busy machine overruns: a test on the cluster that failed beside others
+    is tried once more by itself, and what is wrong is wrong again.
+    """
+    if arguments:
+        return [step([*PYTEST, *arguments])]
+    others = step([*PYTEST, f"--ignore={ON_CLUSTER}"])
+    on_cluster = step([*PYTEST, ON_CLUSTER])
+    if on_cluster == TESTS_FAILED:
+        on_cluster = step(["-m", "pytest", "--last-failed", ON_CLUSTER])
+    return [others, on_cluster]
+
+
 def main() -> int:
     """Return 0 when every step passed, else the status of the first that did not."""
     if not PYTHON.exists():
@@ -92,7 +110,7 @@ def main() -> int:
         return status
     install_services()
     # All steps run, so that one look at the output shows everything that is wrong.
-    statuses = [step(arguments) for arguments in [*CHECKS, [*PYTEST, *sys.argv[1:]]]]
+    statuses = [*map(step, CHECKS), *run_tests(sys.argv[1:])]
     return next((status for status in statuses if status), 0)
 
 
