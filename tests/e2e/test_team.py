@@ -88,6 +88,22 @@ def test_an_owner_runs_and_jobs_call_back_as_the_owner(
     assert as_("bob", "--username", "bob", "--password", password_of("bob"), "jobs", "list", 1, TORC_PASSWORD="no")
 
 
+def test_a_password_file_reaches_jobs_as_a_path(as_: Callable[..., Any], work: Path) -> None:
+    """The runner and a job log in with the file; the password itself stands in no environment."""
+    (work / "password").write_text(password_of("bob") + "\n")
+    (work / "password").chmod(0o600)
+    (work / "flow.yaml").write_text(SPEC.format(name="flow", command="torc jobs list 1 > seen; env > environment"))
+    variables = {"TORC_PASSWORD": "", "TORC_PASSWORD_FILE": "password"}
+    assert as_("bob", "run", "flow.yaml", **variables)["workflow_id"] == 1
+    assert (work / "seen").read_text()
+    environment = (work / "environment").read_text().splitlines()
+    assert f"TORC_PASSWORD_FILE={work / 'password'}" in environment
+    assert not [line for line in environment if password_of("bob") in line]
+    (work / "password").chmod(0o644)
+    refused = as_("bob", "workflows", "list", code=2, **variables)
+    assert "is open to other users (mode 0644)" in refused["error"]["message"]
+
+
 def test_without_the_right_password_nothing_is_told(as_: Callable[..., Any], torc: Any, server: ServerChild) -> None:
     """The message says who was refused."""
     refused = as_("bob", "workflows", "list", code=1, TORC_PASSWORD="wrong")

@@ -98,7 +98,10 @@ def global_options(*, hidden: bool) -> tuple[Any, ...]:
             str | None, option("--username", metavar="NAME", help="User name for basic authentication.")
         ] = None,
         password: Annotated[
-            str | None, option("--password", metavar="TEXT", help="Password (else TORC_PASSWORD, else asked for).")
+            str | None,
+            option(
+                "--password", metavar="TEXT", help="Password (else TORC_PASSWORD, TORC_PASSWORD_FILE, else asked for)."
+            ),
         ] = None,
         prompt_password: Annotated[
             bool, option("--prompt-password", help="Ask for the password, whatever the environment says.")

@@ -143,23 +143,31 @@ class Session:
             if self._server is not None:
                 self._client = TorcClient(self._server.url)
             else:
-                username, password = self._credentials()
-                tls_ca = self.config.client.tls_ca
-                self._client = TorcClient(self.url or "", username=username, password=password, tls_ca=tls_ca)
+                username, password, password_file = self._credentials()
+                self._client = TorcClient(
+                    self.url or "",
+                    username=username,
+                    password=password,
+                    password_file=password_file,
+                    tls_ca=self.config.client.tls_ca,
+                )
         return self._client
 
-    def _credentials(self) -> tuple[str | None, str | None]:
-        """Return who the person is and the password, which is asked for if need be and possible."""
+    def _credentials(self) -> tuple[str | None, str | None, str | None]:
+        """Return name, password and password file of the person; the password is asked for if need be and possible."""
         username = self._username
-        password = self._options.get("password") or os.environ.get("TORC_PASSWORD")
-        if self._options.get("prompt_password") or (username and password is None and sys.stdin.isatty()):
+        password = self._options.get("password") or os.environ.get("TORC_PASSWORD") or None
+        file = None if password else os.environ.get("TORC_PASSWORD_FILE") or None
+        is_known = password is not None or file is not None
+        if self._options.get("prompt_password") or (username and not is_known and sys.stdin.isatty()):
             import getpass
 
             username = username or current_user()
             password = getpass.getpass(f"Password for '{username}': ")
-        if password is not None and username is None:
+            is_known = True
+        if is_known and username is None:
             username = current_user()
-        return username, password
+        return username, password, file
 
     @property
     def _username(self) -> str | None:

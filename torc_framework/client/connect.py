@@ -29,26 +29,31 @@ def make_api(
         url: Base URL, with or without the path ``/torc-service/v1``; else that of ``TORC_API_URL``.
         username: Who you are, on a server with passwords; else that of ``TORC_USERNAME``, else your login name if
             there is a password.
-        password: Your password; else that of ``TORC_PASSWORD``.
+        password: Your password; else that of ``TORC_PASSWORD``, else the only line of the file that
+            ``TORC_PASSWORD_FILE`` names, to which only its owner may have access (mode 0600).
         timeout: Seconds a request may wait for the server.
         patience: Seconds in which a request that failed is sent again where that can do no harm; 0 is never.
         tls_ca: File or folder with certificates to trust besides the system's; else that of ``TORC_TLS_CA``.
         verify_tls: Refuse https servers whose certificate is not trusted or names another host.
 
     Raises:
-        ConfigError: no URL is known, it is none, or the certificates cannot be read.
+        ConfigError: no URL is known, it is none, or the certificates or the password file cannot be used.
     """
     url = url or os.environ.get("TORC_API_URL")
     if not url:
         raise ConfigError("which server? give its URL, or set TORC_API_URL")
-    password = password if password is not None else os.environ.get("TORC_PASSWORD")
+    password_file = None
+    if password is None:
+        password = os.environ.get("TORC_PASSWORD") or None
+        password_file = os.environ.get("TORC_PASSWORD_FILE") or None
     username = username if username is not None else os.environ.get("TORC_USERNAME")
-    if password is not None and username is None and "@" not in url:
+    if (password is not None or password_file is not None) and username is None and "@" not in url:
         username = os.environ.get("USER") or os.environ.get("USERNAME") or getpass.getuser()
     return TorcClient(
         url,
         username=username,
         password=password,
+        password_file=password_file,
         timeout=timeout,
         patience=patience,
         tls_ca=tls_ca or os.environ.get("TORC_TLS_CA") or None,

@@ -20,6 +20,7 @@ class TorcClient(WorkflowCalls, JobCalls, RecoveryCalls, AccessCalls):
 
     Args:
         url: Base URL, with or without the path ``/torc-service/v1``, perhaps with ``user:password@``.
+        password_file: File that holds the password, unless ``password`` gives it; only its owner may have access.
         timeout: Seconds a request may wait for the server, unless its method says otherwise.
         patience: Seconds in which a request that failed is sent again where that can do no harm. Reading,
             changing and deleting are repeated; what would be done twice is repeated only if it did not
@@ -37,6 +38,7 @@ class TorcClient(WorkflowCalls, JobCalls, RecoveryCalls, AccessCalls):
         timeout: float = DEFAULT_TIMEOUT_S,
         username: str | None = None,
         password: str | None = None,
+        password_file: str | Path | None = None,
         patience: float = 0.0,
         tls_ca: str | Path | None = None,
         verify_tls: bool = True,
@@ -47,6 +49,7 @@ class TorcClient(WorkflowCalls, JobCalls, RecoveryCalls, AccessCalls):
                 timeout=timeout,
                 username=username,
                 password=password,
+                password_file=password_file,
                 patience=patience,
                 tls_ca=tls_ca,
                 verify_tls=verify_tls,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.client.address import Address, query_text
 from torc_framework.client.connection import Answer, Connection
+from torc_framework.client.password_file import read_password
 from torc_framework.client.retries import REFUSALS, Chance, Failure, Patience, seconds
 from torc_framework.errors import ApiError, ServerUnreachableError
 
@@ -39,6 +40,7 @@ class Transport:
     Args:
         timeout: Seconds to wait for any part of an answer.
         patience: Seconds in which a request that failed is sent again, where that is safe; 0 is never.
+        password_file: File with the password, unless ``password`` gives it; see `password_file.read_password`.
         tls_ca: File or folder with certificates to trust besides the system's.
         verify_tls: Refuse https servers that are not to be trusted.
     """
@@ -50,6 +52,7 @@ class Transport:
         timeout: float,
         username: str | None = None,
         password: str | None = None,
+        password_file: str | Path | None = None,
         patience: float = 0.0,
         tls_ca: "str | Path | None" = None,
         verify_tls: bool = True,
@@ -67,12 +70,19 @@ class Transport:
         self._headers = "Accept: application/json\r\nUser-Agent: torc-framework\r\nContent-Type: application/json\r\n"
         username = username if username is not None else self._address.username
         self.environment = {"TORC_API_URL": self._address.base}
-        """Variables by which another process reaches the same server as the same user."""
+        """Variables by which another process reaches the same server as the same user.
+
+        They name the password file instead of the password if there is one.
+        """
         if username is not None:
+            variable = {}
+            if password is None and password_file is not None:
+                password = read_password(password_file)
+                variable = {"TORC_PASSWORD_FILE": str(Path(password_file).expanduser().absolute())}
             secret = password if password is not None else self._address.password or ""
             token = base64.b64encode(f"{username}:{secret}".encode()).decode()
             self._headers += f"Authorization: Basic {token}\r\n"
-            self.environment |= {"TORC_USERNAME": username, "TORC_PASSWORD": secret}
+            self.environment |= {"TORC_USERNAME": username, **(variable or {"TORC_PASSWORD": secret})}
         if tls_ca is not None:
             self.environment["TORC_TLS_CA"] = str(Path(tls_ca).absolute())
 
