@@ -121,17 +121,67 @@ def test_a_child_left_behind_keeps_the_log(bench: Bench) -> None:
     assert {bench.text(f"{i}.o") for i in range(2, 9)} == {""}
 
 
-def test_a_repeated_attempt_writes_to_its_own_log(make_bench: Callable[..., Bench]) -> None:
-    """Also where an earlier one was silent and its log is a further name of an empty file."""
-    first = make_bench()
+def test_a_process_that_left_its_group_keeps_the_log(bench: Bench) -> None:
+    """A daemon in a session of its own writes to the log of the attempt that began it, and to no other."""
+    wait = f"while ! [ -e {bench.folder}/go ]; do sleep 0.01; done"
+    bench.run(bench.attempt(f"setsid sh -c '{wait}; echo FROM_A; echo ERR_A >&2' & sleep 0.05"))
+    for i in range(2, 9):
+        bench.run(bench.attempt("true", job_id=i))
+    (bench.folder / "go").touch()
+    bench.until(lambda: bench.text("1.o") == "FROM_A\n" and bench.text("1.e") == "ERR_A\n")
+    assert {bench.text(f"{i}.{kind}") for i in range(2, 9) for kind in "oe"} == {""}
+
+
+def test_every_log_is_a_file_of_its_own(bench: Bench) -> None:
+    """What is appended to the empty log of an ended attempt shows in that log alone."""
     for i in range(1, 9):
-        first.run(first.attempt("true", job_id=i))
-    linked = [i for i in range(1, 9) if (first.folder / f"{i}.o").stat().st_nlink > 1]
-    assert linked, "silent logs share a file"
-    second = make_bench()
-    second.run(second.attempt("echo again", job_id=linked[0]))
-    assert second.text(f"{linked[0]}.o") == "again\n"
-    assert {second.text(f"{i}.o") for i in range(1, 9) if i != linked[0]} == {""}
+        bench.run(bench.attempt("true", job_id=i))
+    paths = [bench.folder / f"{i}.{kind}" for i in range(1, 9) for kind in "oe"]
+    assert len({path.stat().st_ino for path in paths}) == len(paths)
+    assert {path.stat().st_nlink for path in paths} == {1}
+
+
+def test_a_repeated_attempt_gets_new_logs(make_bench: Callable[..., Bench]) -> None:
+    """A process that the earlier attempt of the same numbers left behind does not write to them."""
+    first, second = make_bench(), make_bench()
+    wait = f"while ! [ -e {first.folder}/go ]; do sleep 0.01; done"
+    first.run(first.attempt(f"echo first; setsid sh -c '{wait}; echo late; echo x >{first.folder}/over' & true"))
+    second.run(second.attempt("echo again"))
+    (first.folder / "go").touch()
+    first.wait_for_file("over")
+    assert second.text("1.o") == "again\n"
+
+
+def test_only_one_of_the_two_logs_may_be_there(bench: Bench) -> None:
+    """A file that has the name of the other one is replaced as well."""
+    (bench.folder / "1.e").write_text("of another database\n")
+    (seen,) = bench.run(bench.attempt("echo out; echo err >&2"))
+    assert seen.exit_code == 0
+    assert (bench.text("1.o"), bench.text("1.e")) == ("out\n", "err\n")
+
+
+def test_a_removed_folder_of_logs_is_made_again(bench: Bench) -> None:
+    """An attempt that removes it costs those that come after nothing."""
+    logs = bench.folder / "deep" / "logs"
+    logs.mkdir(parents=True)
+    paths = [{"stdout_path": str(logs / f"{i}.o"), "stderr_path": str(logs / f"{i}.e")} for i in range(3)]
+    bench.run(bench.attempt(f"rm -rf {bench.folder}/deep", **paths[1]))
+    (seen,) = bench.run(bench.attempt("echo here", job_id=2, **paths[2]))
+    assert seen.exit_code == 0
+    assert (logs / "2.o").read_text() == "here\n"
+
+
+def test_a_log_that_cannot_be_made_is_named(bench: Bench) -> None:
+    """The launch error names what is in the way: a file where the folder was, or a folder where the log goes."""
+    (bench.folder / "file").write_text("")
+    (bench.folder / "2.e").mkdir()
+    first, second = bench.run(
+        bench.attempt("true", stdout_path=str(bench.folder / "file" / "1.o")), bench.attempt("true", job_id=2)
+    )
+    assert first.launch_error is not None
+    assert str(bench.folder / "file") in first.launch_error
+    assert second.launch_error is not None
+    assert str(bench.folder / "2.e") in second.launch_error
 
 
 def test_logs_may_be_deleted_meanwhile(bench: Bench) -> None:
@@ -204,7 +254,7 @@ def test_missing_working_directory_is_a_launch_error(bench: Bench) -> None:
 
 def test_unwritable_log_is_a_launch_error(bench: Bench) -> None:
     """The attempt is not run without its log."""
-    (seen,) = bench.run(bench.attempt(f"touch {bench.folder}/ran", stdout_path="/no/such/folder/1.o"))
+    (seen,) = bench.run(bench.attempt(f"touch {bench.folder}/ran", stdout_path="/proc/no/such/1.o"))
     assert seen.launch_error is not None
     assert not (bench.folder / "ran").exists()
 

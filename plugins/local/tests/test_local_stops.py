@@ -123,7 +123,7 @@ def test_a_failed_launch_lets_the_next_one_begin(bench: Bench) -> None:
     """A queue does not end with an attempt that cannot be started."""
     bench.launcher.start([bench.attempt("true", job_id=1)])
     bench.launcher.queue(
-        [bench.attempt("true", job_id=i, stdout_path="/no/such/folder/x") for i in range(2, 5)]
+        [bench.attempt("true", job_id=i, stdout_path="/proc/no/such/x") for i in range(2, 5)]
         + [bench.attempt("exit 6", job_id=5)]
     )
     bench.until(lambda: len(bench.ended) == 5)

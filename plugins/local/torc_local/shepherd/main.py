@@ -4,10 +4,6 @@ It outlives its runner: when the runner is gone it starts nothing more, stays un
 jobs have ended, writes their ends down and leaves. It is one thread, woken by its control socket
 and by SIGCHLD, and imports as little as it can: the kernel counts in a process's peak what it shared
 with its parent before its exec, so that a job's own peak below that of this process cannot be seen.
-
-Log files. Creating a file costs as much as half a process on some file systems, renaming one next to
-nothing. So the empty log of a job that has ended, with nobody left in its process group, becomes the
-log of the next job, and the ended job gets another name of an empty file.
 """
 
 import os
@@ -30,6 +26,7 @@ from torc_local.shepherd import (
     signal_group,
     unframe,
 )
+from torc_local.shepherd.processes import ignored_signals, spawn
 
 LINGER_S = 0.01
 """How long news waits for more while attempts are queued; an end is told at once when none is."""
@@ -39,19 +36,6 @@ CELL_PATIENCE_S = 2.0
 """How long a control group is tried to be removed."""
 KILLED_STATUSES = (signal.SIGKILL, (128 + signal.SIGKILL) << 8)
 """Wait statuses of attempts of which somebody was killed: the first process, or perhaps one that a shell waited for."""
-SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
-"""Given back their default action in every job."""
-LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-REUSE_FLAGS = os.O_WRONLY | os.O_APPEND
-"""For a log that is known to be there and empty: cutting it off all the same would cost a change on disk."""
-
-
-def is_empty(path: str) -> bool:
-    """Say whether a file is there and holds nothing."""
-    try:
-        return os.stat(path).st_size == 0  # noqa: PTH116
-    except OSError:
-        return False
 
 
 def own_peak_kib() -> int:
@@ -66,10 +50,10 @@ def own_peak_kib() -> int:
 class Job:
     """One begun attempt. ``stopping`` is the strongest signal sent to it, 0 if none; ``cell`` its control group."""
 
-    __slots__ = ("cell", "key", "lane", "leader", "logs", "mark", "news", "started_at", "stopping")
+    __slots__ = ("cell", "key", "lane", "leader", "mark", "news", "started_at", "stopping")
 
-    def __init__(self, key: Key, lane: int, leader: int, started_at: float, logs: tuple[str, str]) -> None:
-        self.key, self.lane, self.leader, self.started_at, self.logs = key, lane, leader, started_at, logs
+    def __init__(self, key: Key, lane: int, leader: int, started_at: float) -> None:
+        self.key, self.lane, self.leader, self.started_at = key, lane, leader, started_at
         self.stopping = 0
         self.cell: cells.Group | None = None
         self.mark: cells.Mark = (0, 0)
@@ -86,6 +70,7 @@ class Shepherd:
         self.cells: dict[cells.Group, tuple[bool, float]] = {}
         """Control groups to be removed: whether to kill who is in them, and until when to try."""
         self.environment = dict(os.environb)
+        self.ignored = ignored_signals()
         self.live: dict[int, Job] = {}
         self.leaders: dict[Key, int] = {}
         self.leaving: dict[Key, Job] = {}
@@ -97,12 +82,6 @@ class Shepherd:
         self.orphaned = False
         self.own_peak_kib = 0
         self.unwritten = b""
-        self.departed: list[Job] = []
-        """Ended, and their logs not looked at."""
-        self.spare_logs: list[str] = []
-        """Empty logs that nobody writes to any more."""
-        self.empty_log = ""
-        """The log that the empty logs of other jobs are further names of."""
         self.started: dict[Key, float] = {}
         self.news: list[tuple] = []  # type: ignore[type-arg]
         self.news_since = 0.0
@@ -135,7 +114,6 @@ class Shepherd:
             if self.cells:
                 self.remove_cells()
             self.tell()
-            self.collect_spare_logs()
 
     def patience_ms(self) -> float | None:
         """Return how long the next wait may take."""
@@ -244,27 +222,12 @@ class Shepherd:
     def begin(self, order: Order) -> str:
         """Begin one attempt; return the journal's line on how that went."""
         job, attempt, lane, arguments, extra, out, err, plan = order
-        moved = self.reuse_logs(out, err)
         boottime, at = clock_gettime(CLOCK_BOOTTIME), time()
-        out_flags, err_flags = [REUSE_FLAGS if path in moved else LOG_FLAGS for path in (out, err)]
-        actions: list[tuple] = [(os.POSIX_SPAWN_OPEN, 1, out or os.devnull, out_flags, 0o666)]  # type: ignore[type-arg]
-        if err:
-            actions.append((os.POSIX_SPAWN_OPEN, 2, err, err_flags, 0o666))
-        else:
-            actions.append((os.POSIX_SPAWN_DUP2, 1, 2))
         cell = None
         try:
             if plan and (cell := self.make_cell(plan)):
                 arguments = cells.entering(cell, arguments)
-            pid = os.posix_spawn(
-                arguments[0],
-                arguments,
-                self.environment | extra,
-                file_actions=actions,
-                setsid=True,
-                setsigmask=(),
-                setsigdef=SIGNALS,
-            )
+            pid = spawn(arguments, self.environment | extra, out, err, self.ignored)
         except (OSError, ValueError) as error:
             if cell:
                 cells.remove(cell, None, kill=False)
@@ -272,11 +235,8 @@ class Shepherd:
             self.say(("L", job, attempt, at, reason))
             self.advance(lane)
             return f"L {job} {attempt} {at:.6f} {reason}\n"
-        finally:
-            for path in moved.values():  # while the job is already running
-                self.give_empty(path)
         key = (job, attempt)
-        self.live[pid] = started = Job(key, lane, pid, at, (out, err))
+        self.live[pid] = started = Job(key, lane, pid, at)
         started.cell, started.mark = cell, self.mark
         self.leaders[key] = pid
         if not self.news and not self.started:
@@ -300,40 +260,6 @@ class Shepherd:
         for cell, (kill, until) in list(self.cells.items()):
             if cells.remove(cell, self.home, kill=kill) or monotonic() > until:
                 del self.cells[cell]
-
-    def reuse_logs(self, *paths: str) -> dict[str, str]:
-        """Move spare logs to where these are wanted; return where each of them was."""
-        moved = {}
-        for path in filter(None, paths):
-            try:
-                if self.spare_logs:
-                    spare = self.spare_logs.pop()
-                    os.rename(spare, path)  # noqa: PTH104
-                    moved[path] = spare
-                elif os.stat(path).st_nlink > 1:  # noqa: PTH116 - left by the same attempt before a reset
-                    os.unlink(path)  # noqa: PTH108 - writing to it would show in the logs of others
-            except OSError:
-                continue  # not there, or the folder is gone: the job makes its own
-        return moved
-
-    def give_empty(self, path: str) -> None:
-        """Make an empty file that nobody writes to: another name of the last one, if it can have more."""
-        try:
-            os.link(self.empty_log, path)
-        except OSError:
-            try:
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-            except OSError:
-                return
-            self.empty_log = path
-
-    def collect_spare_logs(self) -> None:
-        """Keep logs that ended jobs left empty for others, unless somebody of their group can still write to them."""
-        for job in self.departed:
-            empty = [path for path in job.logs if path and is_empty(path)]
-            if empty and not signal_group(job.leader, 0):
-                self.spare_logs += empty
-        self.departed.clear()
 
     def advance(self, lane: int) -> None:
         """Let the next attempt of a lane begin."""
@@ -389,7 +315,6 @@ class Shepherd:
         del self.leaders[job.key]
         if job.cell:
             self.cells[job.cell] = bool(job.stopping), monotonic() + CELL_PATIENCE_S
-        self.departed.append(job)
         self.say(job.news)
         self.advance(job.lane)
 

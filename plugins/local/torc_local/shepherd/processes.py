@@ -1,0 +1,77 @@
+"""Begins the first process of an attempt, with its log files.
+
+The child opens the files, and they are always new ones: a process that another attempt left behind
+keeps the file that it has open, and writes to the log of no attempt but its own.
+"""
+
+import errno
+import os
+import signal
+
+LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""Errors that say that there are too many processes or open files at the moment."""
+
+
+def ignored_signals() -> list[int]:
+    """Return the signals that this process ignores: an exec gives back all others their default action."""
+    return [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
+
+
+def spawn(arguments: list[str], environment: dict[bytes, bytes], out: str, err: str, ignored: list[int]) -> int:
+    """Begin a process in a session of its own; return its pid.
+
+    Args:
+        out: Path of the file for standard output; "" is none.
+        err: Path of the file for standard error; "" is that of standard output.
+        ignored: Signals that get their default action back.
+
+    Raises:
+        OSError: the process cannot be begun; the error names the file or the folder that is the reason.
+    """
+    logs = [path for path in (out, err) if path]
+    actions: list[tuple] = [  # type: ignore[type-arg]
+        (os.POSIX_SPAWN_OPEN, 1, out, LOG_FLAGS, 0o666)
+        if out
+        else (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 2, err, LOG_FLAGS, 0o666) if err else (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+
+    def begin() -> int:
+        return os.posix_spawn(
+            arguments[0],
+            arguments,
+            environment,
+            file_actions=actions,
+            setsid=True,
+            setsigmask=(),
+            setsigdef=ignored,
+        )
+
+    try:
+        return begin()
+    except OSError as error:
+        if error.errno in SHORTAGES:
+            raise
+        for path in logs:
+            make_way(path)
+    try:
+        return begin()
+    except OSError as error:
+        if error.errno not in SHORTAGES:
+            for path in logs:
+                make_way(path)
+                os.close(os.open(path, LOG_FLAGS | os.O_CLOEXEC, 0o666))  # its error names the log, not the shell
+        raise
+
+
+def make_way(path: str) -> None:
+    """Make the folder of a log if there is none, and remove a file that has the log's name.
+
+    Such a file belongs to an attempt with the same numbers: one before a reset, or one of another database.
+    """
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is not loaded here
+    try:
+        os.unlink(path)  # noqa: PTH108
+    except FileNotFoundError:
+        return
