@@ -1,17 +1,19 @@
 """What accounting knows of steps that have ended: asked for many at once, not too often, and not for ever."""
 
 import logging
+import random
 import re
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from attrs import define, frozen
 
 from torc_framework.api import AllocationError, parse_memory
-from torc_slurm.door import Door, Question, SlurmIllError, SlurmMissingError
+from torc_slurm.door import Door, SlurmIllError, SlurmMissingError
+from torc_slurm.pending_answer import PendingAnswer, ask_later
 from torc_slurm.reactor import Reactor
+from torc_slurm.shared_accounting import TOUCH_S, SharedAccounting, SharedAnswer
 
 FIELDS: Final = (
     "JobIDRaw",
@@ -34,8 +36,12 @@ FIRST_AFTER_S: Final = 0.25
 REST: Final = 4
 """A call that took so long is followed by a rest of this many times as long."""
 USUAL_PER_MINUTE: Final = 10
-"""So many calls in the last minute make the next interval twice as long, twice as many thrice: about 20 calls a
-minute are made under load, and after a rest the first ones at once."""
+"""So many calls in the last minute, of all runners that share their answers, make the next interval twice as long,
+twice as many thrice: about 20 calls a minute are made under load, and after a rest the first ones at once."""
+LOOK_S: Final = 0.5
+"""While another runner asks, its answer is looked for so often, seconds."""
+ALONE: Final = 5
+"""A runner that cannot share answers with others leaves intervals this many times as long, one and a half at random."""
 MOST_REFUSALS: Final = 3
 """After so many refusals in a row accounting is taken not to be there."""
 MOST_STEPS: Final = 500
@@ -120,22 +126,25 @@ class _Wanted:
 
 
 class Accountant:
-    """Asks accounting for the rows of steps that have ended.
+    """Asks accounting for the rows of steps that have ended, together with the other runners of the workflow.
 
     Args:
         door: The way to Slurm.
         reactor: What it waits with.
         interval_s: Seconds between two questions, at least; more after many of them.
         patience_s: How long a row may be missing.
+        shared: Where runners share questions and answers; None is nowhere.
     """
 
-    def __init__(self, door: Door, reactor: Reactor, interval_s: float, patience_s: float) -> None:
-        self._door, self._reactor = door, reactor
+    def __init__(
+        self, door: Door, reactor: Reactor, interval_s: float, patience_s: float, shared: SharedAccounting | None = None
+    ) -> None:
+        self._door, self._reactor, self._shared = door, reactor, shared
         self._interval_s, self._patience_s = interval_s, patience_s
         self._wanted: dict[str, _Wanted] = {}
-        self._question: Question | None = None
+        self._pending: PendingAnswer | None = None
         self._not_before, self._planned = 0.0, False
-        self._asked_at: deque[float] = deque()
+        self._asked_at: Sequence[float] = ()
         self._closed: str | None = None
         self._trouble, self._refusals = "", 0
 
@@ -150,82 +159,156 @@ class Accountant:
         self._plan(FIRST_AFTER_S)
 
     def _plan(self, seconds: float) -> None:
-        """Ask in so many seconds, or as soon afterwards as may be."""
-        if self._planned or self._question is not None or not self._wanted:
-            return
-        self._planned = True
-        self._reactor.after(max(seconds, self._not_before - time.monotonic()), self._ask)
+        """Look for an answer, or ask, in so many seconds."""
+        if not self._planned and self._pending is None and self._wanted:
+            self._planned = True
+            self._reactor.after(seconds, self._look)
 
-    def _ask(self) -> None:
+    def _look(self) -> None:
+        """Take what another runner was answered, and ask for the rest if it is time to and no other runner does."""
         self._planned = False
         now = time.monotonic()
-        ripe = [step for step, each in self._wanted.items() if now - each.since >= FIRST_AFTER_S * 0.9][:MOST_STEPS]
+        ripe = [step for step, each in self._wanted.items() if now - each.since >= FIRST_AFTER_S * 0.9]
         if not ripe:
             self._plan(FIRST_AFTER_S)
             return
-        try:
-            question = self._door.begin("sacct", "-nP", f"--format={','.join(FIELDS)}", "-j", ",".join(ripe))
-            self._reactor.watch(question.fileno(), self._hear)
-        except (AllocationError, OSError) as error:
-            self._failed(error, now)
-            return
-        self._question = question
-        self._reactor.after(question.left_s + 0.1, lambda: self._hear() if self._question is question else None)
+        if self._shared is not None:
+            try:
+                shared = self._ask_together(self._shared, now)
+            except OSError as error:
+                self._go_alone(error)
+            else:
+                if shared is not None:
+                    self._ask(shared)
+                return
+        if now >= self._not_before:
+            self._ask(ripe)
+        else:
+            self._plan(self._not_before - now)
 
-    def _hear(self) -> None:
-        """Take the answer to the question that is under way."""
-        question, self._question = self._question, None
-        if question is None:
-            return
-        took_s = question.took_s
-        self._reactor.unwatch(question.fileno())
+    def _ask_together(self, shared: SharedAccounting, now: float) -> list[str] | None:
+        """Return the steps to ask for in this runner's turn; None if it is not to ask now.
+
+        Raises:
+            OSError: the folder cannot be used.
+        """
+        if (answer := shared.new_answer()) is not None:
+            self._trouble = answer.trouble
+            rest_s = answer.pause_s - (time.time() - max(answer.asked_at, default=0.0))
+            self._not_before = now + min(max(0.0, rest_s), answer.pause_s)
+            self._tell(answer.printed)
+        if self._wanted and now >= self._not_before and shared.take_turn():
+            self._asked_at = shared.last_answer().asked_at
+            return shared.wants_of(self._wanted)
+        shared.want(self._wanted)
+        self._plan(self._not_before - now if now < self._not_before else LOOK_S)
+        return None
+
+    def _ask(self, steps: Sequence[str]) -> None:
+        """Begin the question for these steps."""
+        command = ("sacct", "-nP", f"--format={','.join(FIELDS)}", "-j", ",".join(steps[:MOST_STEPS]))
         try:
-            printed = question.answer()
-        except AllocationError as error:
+            self._pending = ask_later(self._door, self._reactor, *command, deliver=self._answered)
+        except (AllocationError, OSError) as error:
             self._failed(error, time.monotonic())
             return
-        now = time.monotonic()
+        self._keep_turn(self._pending)
+
+    def _keep_turn(self, pending: PendingAnswer) -> None:
+        """Show other runners, while a question is under way, that this one lives."""
+        if self._pending is pending and self._shared is not None:
+            try:
+                self._shared.touch_turn()
+            except OSError as error:
+                self._go_alone(error)
+                return
+            self._reactor.after(TOUCH_S, lambda: self._keep_turn(pending))
+
+    def _answered(self, printed: str | None, error: Exception | None) -> None:
+        """Take the answer to the question that was under way."""
+        now, pending = time.monotonic(), self._pending
+        self._pending = None
+        if printed is None or pending is None:
+            self._failed(error or AllocationError("accounting was not asked"), now)
+            return
         self._trouble, self._refusals = "", 0
-        self._not_before = now + max(self._interval_now_s(now), REST * took_s)
-        for step_id, row in rows_of(printed).items():
-            if row.is_final and (wanted := self._wanted.pop(step_id, None)):
-                wanted.tell(row, "")
+        pause_s = max(self._interval_now_s(), REST * pending.question.took_s)
+        self._not_before = now + pause_s
+        self._tell(printed)
+        self._share(SharedAnswer(asked_at=self._asked_at, pause_s=pause_s, printed=printed))
         self._give_up(now)
         self._plan(FIRST_AFTER_S)
 
-    def _interval_now_s(self, now: float) -> float:
+    def _tell(self, printed: str) -> None:
+        """Tell of the rows that have come."""
+        for step_id, row in rows_of(printed).items():
+            if row.is_final and (wanted := self._wanted.pop(step_id, None)):
+                wanted.tell(row, "")
+
+    def _interval_now_s(self) -> float:
         """Return how long to wait after a call, which is noted: the longer, the more calls there were lately."""
-        self._asked_at.append(now)
-        while now - self._asked_at[0] > MINUTE_S:
-            self._asked_at.popleft()
-        return self._interval_s * (1 + (len(self._asked_at) - 1) / USUAL_PER_MINUTE)
+        now = time.time()
+        lately = [at for at in self._asked_at if 0 <= now - at <= MINUTE_S]
+        self._asked_at = [*lately, now]
+        alone = 1.0 if self._shared is not None else ALONE * (1 + random.random() / 2)
+        return self._interval_s * alone * (1 + len(lately) / USUAL_PER_MINUTE)
+
+    def _share(self, answer: SharedAnswer | None) -> None:
+        """End this runner's turn, if it has one, with an answer for all."""
+        if self._shared is not None:
+            try:
+                self._shared.end_turn(answer)
+                self._shared.want(self._wanted)
+            except OSError as error:
+                self._go_alone(error)
+
+    def _go_alone(self, error: OSError) -> None:
+        """Ask for this runner only, and less often."""
+        if self._shared is not None:
+            _LOG.warning("event=accounting_not_shared folder=%r reason=%r", str(self._shared.folder), str(error))
+            self._shared.close()
+            self._shared = None
 
     def _failed(self, error: Exception, now: float) -> None:
         """Wait for an accounting that is ill, and never ask again one that is not there."""
-        self._refusals += not isinstance(error, SlurmIllError)
+        self._refusals += not isinstance(error, (SlurmIllError, OSError))
         if isinstance(error, SlurmMissingError) or self._refusals >= MOST_REFUSALS:
             _LOG.warning("event=no_accounting reason=%r", str(error))
             self._closed = f"there is no accounting: {error}"
             wanted, self._wanted = self._wanted, {}
+            self._share(None)
             for each in wanted.values():
                 each.tell(None, self._closed)
             return
         if not self._trouble:
             _LOG.warning("event=accounting_ill reason=%r", str(error))
             self._trouble = str(error)
-        self._not_before = now + max(self._interval_s, self._door.breaker.wait_s(now))
+        pause_s = max(self._interval_now_s(), self._door.breaker.wait_s(now))
+        self._not_before = now + pause_s
+        self._share(SharedAnswer(asked_at=self._asked_at, pause_s=pause_s, trouble=self._trouble))
         self._give_up(now)
-        self._plan(self._interval_s)
+        self._plan(FIRST_AFTER_S)
 
     def _give_up(self, now: float) -> None:
         """Do without the rows that have been missing for too long."""
         reason = self._trouble or "accounting had no row in time"
-        for step_id in [step for step, each in self._wanted.items() if each.is_overdue(now)]:
-            self._wanted.pop(step_id).tell(None, reason)
+        overdue = {step: each for step, each in self._wanted.items() if each.is_overdue(now)}
+        if not overdue:
+            return
+        for step_id in overdue:
+            del self._wanted[step_id]
+        if self._shared is not None:
+            try:
+                self._shared.want(self._wanted)
+            except OSError as error:
+                self._go_alone(error)
+        for each in overdue.values():
+            each.tell(None, reason)
 
     def close(self) -> None:
         """Ask no more."""
-        if self._question is not None:
-            self._reactor.unwatch(self._question.fileno())
-            self._question.drop()
-            self._question = None
+        if self._pending is not None:
+            self._pending.drop()
+            self._pending = None
+        if self._shared is not None:
+            self._shared.close()

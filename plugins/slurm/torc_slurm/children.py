@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -84,11 +85,22 @@ class Child:
             start_new_session=True,
         )
         words_fd = -1
-        if process.stderr is not None:
-            words_fd = os.dup(process.stderr.fileno())
-            process.stderr.close()
-            os.set_blocking(words_fd, False)
-        return cls(process, end_descriptor(process.pid), words_fd)
+        try:
+            if process.stderr is not None:
+                words_fd = os.dup(process.stderr.fileno())
+                process.stderr.close()
+                os.set_blocking(words_fd, False)
+            return cls(process, end_descriptor(process.pid), words_fd)
+        except BaseException:  # it would run on unseen
+            _end(process)
+            if words_fd >= 0:
+                os.close(words_fd)
+            raise
+
+    def drop(self) -> None:
+        """End it, with its process group, and let go of it."""
+        _end(self._process)
+        self.close()
 
     @property
     def pid(self) -> int:
@@ -121,3 +133,12 @@ class Child:
         for descriptor in (self.end_fd, self.words_fd):
             if descriptor >= 0:
                 os.close(descriptor)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a process that leads a group, with its group."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stderr is not None:
+        process.stderr.close()

@@ -5,16 +5,24 @@ a person stopped. The allocation's own row says it as soon as Slurm begins to en
 """
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from attrs import define, field
 
 from torc_framework.api import AllocationError
 from torc_slurm.door import Door
+from torc_slurm.pending_answer import PendingAnswer, ask_later
 from torc_slurm.queue import OVER
+from torc_slurm.reactor import Reactor
 
 AGAIN_S: Final = 1.0
-"""An allocation that goes on is not asked about again for so long."""
+"""An allocation that goes on is not asked about again for so long, seconds."""
+AGAIN_MOST_S: Final = 16.0
+"""Where nothing but a signal speaks for its end, that time doubles with each answer, up to so many seconds."""
+
+Tell = Callable[[str | None], None]
+"""Called once with the state in which the allocation ends, in Slurm's words; None if it goes on or is not known."""
 
 
 @define
@@ -22,25 +30,53 @@ class OwnFate:
     """Asks accounting about one allocation, when there is reason to.
 
     Attributes:
-        patience_s: How long the answer may take: the allocation may be ending.
+        patience_s: How long an answer may take, seconds: the allocation may be ending.
     """
 
     door: Door
+    reactor: Reactor
     patience_s: float
     _state: str | None = field(default=None, init=False)
     _asked_at: float = field(default=float("-inf"), init=False)
+    _again_s: float = field(default=AGAIN_S, init=False)
+    _pending: PendingAnswer | None = field(default=None, init=False)
+    _waiting: list[Tell] = field(factory=list, init=False)
 
-    def state(self, job_id: int) -> str | None:
-        """Return the state in which the allocation ends, in Slurm's words; None if it goes on or nobody says."""
-        if self._state is None and time.monotonic() >= self._asked_at + AGAIN_S:
-            self._state = self._ask(job_id)
-            self._asked_at = time.monotonic()
-        return self._state
+    def want(self, job_id: int, tell: Tell, *, is_likely: bool) -> None:
+        """Let ``tell`` be called with the allocation's state: at once if it is known, else when it is answered.
 
-    def _ask(self, job_id: int) -> str | None:
+        Args:
+            is_likely: There is more that speaks for the allocation's end than a signal that ended a step.
+        """
+        again_s = AGAIN_S if is_likely else self._again_s
+        if self._state is not None or time.monotonic() < self._asked_at + again_s:
+            tell(self._state)
+            return
+        self._waiting.append(tell)
+        if self._pending is None:
+            self._ask(job_id)
+
+    def _ask(self, job_id: int) -> None:
         command = ("sacct", "-nPX", f"--jobs={job_id}", "--format=State")
         try:
-            words = self.door.ask(*command, timeout_s=self.patience_s).strip()
-        except AllocationError:
-            return None
-        return words if words.partition(" ")[0] in OVER else None
+            self._pending = ask_later(
+                self.door, self.reactor, *command, deliver=self._answered, timeout_s=self.patience_s
+            )
+        except (AllocationError, OSError):
+            self._answered(None, None)
+
+    def _answered(self, printed: str | None, _error: Exception | None) -> None:
+        words = (printed or "").strip()
+        self._pending = None
+        self._state = words if words.partition(" ")[0] in OVER else None
+        self._asked_at = time.monotonic()
+        self._again_s = min(AGAIN_MOST_S, 2 * self._again_s)
+        waiting, self._waiting = self._waiting, []
+        for tell in waiting:
+            tell(self._state)
+
+    def close(self) -> None:
+        """Ask no more; those that wait are told that it is not known."""
+        if self._pending is not None:
+            self._pending.drop()
+            self._answered(None, None)

@@ -45,8 +45,8 @@ class Reactor:
 
     def watch(self, descriptor: int, handler: Callable[[], None]) -> None:
         """Call ``handler`` when ``descriptor`` can be read."""
-        self._handlers[descriptor] = handler
         self._epoll.register(descriptor, select.EPOLLIN)
+        self._handlers[descriptor] = handler
 
     def pause(self, descriptor: int, seconds: float) -> None:
         """Do not look at a descriptor for so long, so that what comes in pieces is taken in together."""

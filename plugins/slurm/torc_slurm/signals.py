@@ -7,6 +7,7 @@ from typing import Final
 
 from torc_framework.api import AllocationError
 from torc_slurm.door import Door, Question, SlurmIllError
+from torc_slurm.pending_answer import PendingAnswer, ask_later
 from torc_slurm.reactor import Reactor
 
 RETRY_S: Final = 1.0
@@ -25,7 +26,7 @@ class Signaller:
     def __init__(self, door: Door, reactor: Reactor, in_vain: Callable[[Iterable[str]], None]) -> None:
         self._door, self._reactor, self._in_vain = door, reactor, in_vain
         self._wanted: dict[bool, dict[str, None]] = {False: {}, True: {}}
-        self._questions: dict[bool, tuple[Question, list[str]]] = {}
+        self._pending: dict[bool, PendingAnswer] = {}
 
     def send(self, steps: Iterable[str], *, force: bool) -> None:
         """Let these steps (``JOB.STEP``) get SIGTERM, or SIGKILL with ``force``."""
@@ -40,30 +41,21 @@ class Signaller:
     def _ask(self, force: bool) -> None:
         """Begin a call, unless one of this kind is under way already."""
         steps = list(self._wanted[force])
-        if not steps or force in self._questions:
+        if not steps or force in self._pending:
             return
         self._wanted[force].clear()
+
+        def deliver(_printed: str | None, error: Exception | None) -> None:
+            del self._pending[force]
+            if error is not None:
+                self._failed(steps, error, force)
+            self._ask(force)
+
+        signal = () if force else ("--signal=TERM",)
         try:
-            question = self._door.begin("scancel", *([] if force else ["--signal=TERM"]), *steps)
-            self._reactor.watch(question.fileno(), lambda: self._hear(force))
+            self._pending[force] = ask_later(self._door, self._reactor, "scancel", *signal, *steps, deliver=deliver)
         except (AllocationError, OSError) as error:
             self._failed(steps, error, force)
-            return
-        self._questions[force] = question, steps
-        self._reactor.after(question.left_s + 0.1, lambda: self._expire(force, question))
-
-    def _expire(self, force: bool, question: Question) -> None:
-        if force in self._questions and self._questions[force][0] is question:
-            self._hear(force)
-
-    def _hear(self, force: bool) -> None:
-        question, steps = self._questions.pop(force)
-        self._reactor.unwatch(question.fileno())
-        try:
-            question.answer()
-        except AllocationError as error:
-            self._failed(steps, error, force)
-        self._ask(force)
 
     def _failed(self, steps: list[str], error: Exception, force: bool) -> None:
         """Try again if Slurm was not reached; it says no of steps that have just ended, too."""
@@ -78,10 +70,9 @@ class Signaller:
 
     def close(self) -> None:
         """Let calls that are under way end by themselves."""
-        while self._questions:
-            question, _ = self._questions.popitem()[1]
-            self._reactor.unwatch(question.fileno())
-            with_patience(question)
+        while self._pending:
+            if (question := self._pending.popitem()[1].release()) is not None:
+                with_patience(question)
 
 
 def with_patience(question: Question) -> None:

@@ -33,6 +33,7 @@ class Words:
         statuses: Wait statuses of tasks, in the order in which they ended, and of how many tasks each.
         node_failure: The sentence by which it told that a node was lost.
         out_of_memory: It told that memory ran out.
+        aborted: It told that Slurm ends the step, as it does when it ends the allocation.
         complaints: Its errors.
         last: Its last lines that say anything.
     """
@@ -43,6 +44,7 @@ class Words:
     statuses: list[tuple[int, int]] = Factory(list)
     node_failure: str | None = None
     out_of_memory: bool = False
+    aborted: bool = False
     complaints: list[str] = Factory(list)
     last: list[str] = Factory(list)
     _rest: bytes = b""
@@ -115,6 +117,10 @@ def _memory_gone(words: Words, _match: re.Match[str]) -> None:
     words.out_of_memory = True
 
 
+def _ended_by_slurm(words: Words, _match: re.Match[str]) -> None:
+    words.aborted = True
+
+
 _TABLE: Final[tuple[tuple[re.Pattern[str], Callable[[Words, re.Match[str]], None]], ...]] = (
     (re.compile(r"^srun: .*\b(?:launching|for) (?:.* )?(?:StepId=|step )?(?P<step>\d+\.\d+)\b"), _numbered),
     (re.compile(r"^srun: .*\bNode \S+, \d+ tasks? started"), _begun),
@@ -125,6 +131,7 @@ _TABLE: Final[tuple[tuple[re.Pattern[str], Callable[[Words, re.Match[str]], None
         _ended,
     ),
     (re.compile(r"^srun: .*step creation (?:temporarily|still) disabled"), _held_up),
+    (re.compile(r"^srun: Job step aborted"), _ended_by_slurm),
     (re.compile(r"Node failure on \S+"), _node_lost),
     (re.compile(r"^srun: error: .*: task[s]? .*: Out Of Memory$"), _memory_gone),
 )

@@ -34,6 +34,7 @@ from torc_slurm.options import SlurmOptions
 from torc_slurm.own_fate import OwnFate
 from torc_slurm.premises import Place, find_place
 from torc_slurm.reactor import Reactor
+from torc_slurm.shared_accounting import SharedAccounting
 from torc_slurm.signals import Signaller
 from torc_slurm.srun_words import Words
 from torc_slurm.steps import MAX_ARGUMENT_BYTES, SHELL, step_command, step_environment, step_name
@@ -84,10 +85,18 @@ class Workbench:
         self._door = Door("runner")
         self._reactor = Reactor()
         self._accountant = Accountant(
-            self._door, self._reactor, options.accounting_interval_s, options.accounting_patience_s
+            self._door,
+            self._reactor,
+            options.accounting_interval_s,
+            options.accounting_patience_s,
+            SharedAccounting(
+                Path(context.output_dir, SCRIPTS_DIR, f"accounting_wf{context.workflow_id}"),
+                f"{context.hostname}_p{os.getpid()}",
+                options.accounting_patience_s,
+            ),
         )
         self._signaller = Signaller(self._door, self._reactor, self._kill_through_srun)
-        self._fate = OwnFate(self._door, STOPPED_PATIENCE_S)
+        self._fate = OwnFate(self._door, self._reactor, STOPPED_PATIENCE_S)
         self._launches = Breaker()
         self._place: Place | None = None
         self._live: dict[AttemptKey, Live] = {}
@@ -140,16 +149,29 @@ class Workbench:
         """Start an attempt's process, or report why that cannot be."""
         try:
             place = self._settle_in()
-            live.child = self._start_step(live, place) if self.options.steps else self._start_plainly(live.attempt)
+            child = self._start_step(live, place) if self.options.steps else self._start_plainly(live.attempt)
+            self._watch(live, child)
         except (OSError, ValueError, LaunchError) as error:
             self._fail(live, _reason(error, live.attempt))
             return
-        child = live.child
-        self._reactor.watch(child.end_fd, lambda: self._over(live, child))
-        if child.words_fd >= 0:
-            self._reactor.watch(child.words_fd, lambda: self._hear(live, child))
-        else:
+        live.child = child
+        if child.words_fd < 0:
             self._tell_start(live, child.started_at)
+
+    def _watch(self, live: Live, child: Child) -> None:
+        """Listen to a process; one that cannot be watched is ended.
+
+        Raises:
+            OSError: it cannot be watched.
+        """
+        try:
+            self._reactor.watch(child.end_fd, lambda: self._over(live, child))
+            if child.words_fd >= 0:
+                self._reactor.watch(child.words_fd, lambda: self._hear(live, child))
+        except OSError:
+            self._reactor.unwatch(child.end_fd)
+            child.drop()
+            raise
 
     def _start_step(self, live: Live, place: Place) -> Child:
         attempt = live.attempt
@@ -261,10 +283,15 @@ class Workbench:
         if row is None:
             _LOG.info("event=no_accounting_row step=%s reason=%r", end.words.step_id, why)
         seen = observe(self.name, end, row, why)
-        if (live.is_stopping or seen.signal in _OF_AN_END) and seen.exit_code != 0 and self._place is not None:
-            state = self._fate.state(self._place.job_id)
-            seen = seen if state is None else evolve(seen, scheduler_state=state)
-        self._end(live, seen)
+        may_be_slurms = live.is_stopping or seen.signal in _OF_AN_END
+        if may_be_slurms and seen.exit_code != 0 and self._place is not None:
+            self._fate.want(
+                self._place.job_id,
+                lambda state: self._end(live, seen if state is None else evolve(seen, scheduler_state=state)),
+                is_likely=live.is_stopping or end.words.aborted,
+            )
+        else:
+            self._end(live, seen)
 
     def _never_began(self, live: Live, child: Child) -> None:
         """An srun has ended without a step: it was called off, Slurm is ill, the allocation is over, or it refuses."""
@@ -375,6 +402,7 @@ class Workbench:
     def abandon(self) -> None:
         """Let go of everything; steps that still run are ended by their sruns, which are ended by the kernel."""
         self._accountant.close()
+        self._fate.close()
         self._signaller.close()
         self._reactor.close()
 
