@@ -1,14 +1,18 @@
 """Submission scripts: what sbatch reads in them, and what the shell does with them."""
 
+import os
 import shlex
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from torc_slurm.environment_file import write_variables
 from torc_slurm.requests import seconds_of
 from torc_slurm.script import Place, directives, job_name, script_text
 
@@ -118,13 +122,43 @@ def test_any_value_arrives_as_one_word(value: str) -> None:
     assert given_options(made)["--account"] == value
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",))), max_size=4), PRINTABLE)
+WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
+
+
+@given(st.lists(WORDS, max_size=4), WORDS)
 def test_the_command_arrives_unchanged(arguments: list[str], secret: str) -> None:
-    """And so does its environment."""
+    """And so do its variables, of which the script does not tell the values."""
     command = ["sh", "-c", 'printf "%s\\0" "$SECRET" "$@"', "sh", *arguments]
-    script = script_text(request(command, environment={"SECRET": secret}), PLACE)
-    done = subprocess.run(["sh", "-s"], input=script.encode(), capture_output=True, check=True)
-    assert done.stdout.decode().split("\0")[:-1] == [secret, *arguments]
+    with TemporaryDirectory(prefix="my runs ") as folder:
+        file = write_variables(folder, 7, {"SECRET": f"tell {secret}"})
+        script = script_text(request(command, environment={"SECRET": secret}), evolve(PLACE, variables_file=file))
+        done = subprocess.run(["sh", "-s"], input=script.encode(), capture_output=True, check=True)
+        assert Path(file).stat().st_mode & 0o777 == 0o600
+        assert len([*Path(file).parent.iterdir()]) == 1
+    assert "SECRET=" not in script
+    assert done.stdout.decode().split("\0")[:-1] == [f"tell {secret}", *arguments]
+
+
+@pytest.mark.parametrize("owner", [None, 12345])
+def test_variables_of_another_user_are_not_taken(tmp_path: Path, owner: int | None) -> None:
+    """Nor those that are not there: the file is a script itself."""
+    file = write_variables(str(tmp_path), 7, {"SECRET": "s"})
+    if owner is None:
+        Path(file).unlink()
+    elif os.geteuid() == 0:
+        os.chown(file, owner, owner)
+    else:
+        pytest.skip("only root makes files of other users")
+    script = script_text(request(["echo", "begun"]), evolve(PLACE, variables_file=file))
+    done = subprocess.run(["sh", "-s"], input=script, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{file} is not here, or belongs to another user" in done.stderr
+
+
+def test_variables_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+    (tmp_path / ".torc_runner").touch()
+    with pytest.raises(AllocationError, match="--output-dir"):
+        write_variables(str(tmp_path), 7, {"SECRET": "s"})
 
 
 def test_the_spare_task_of_an_array_does_nothing() -> None:

@@ -33,6 +33,6 @@ class SlurmOptions:
     patience_s: float = option(900.0, "Wait so long for a Slurm that does not answer.", metavar="S")
     keep_submission_scripts: bool = option(
         False,
-        "Keep the scripts that were submitted in the output directory; they hold secrets.",
+        "Keep the scripts that were submitted in the output directory.",
         setting="client.slurm.keep_submission_scripts",
     )

@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 from torc_framework.api import AllocationError, AllocationRequest, RunnerContext
 from torc_slurm.bad_nodes import BadNodes
 from torc_slurm.door import Door, SlurmRefusedError
+from torc_slurm.environment_file import write_variables
 from torc_slurm.options import SlurmOptions
 from torc_slurm.sbatch import LOG, ArraySubmitter, Submitter
 from torc_slurm.script import USUAL_QOS, Place, job_name, script_text
@@ -51,6 +52,10 @@ class Requester:
             AllocationError: none was accepted.
         """
         found: list[str] = []
+        variables = self.request.environment
+        if variables:
+            path = write_variables(self._place.output_dir, self.context.workflow_id, variables)
+            self._place = evolve(self._place, variables_file=path)
         try:
             self._submit_arrays(found)
             while len(found) < self.request.count:
@@ -112,7 +117,7 @@ class Requester:
         return self._place is not place
 
     def _keep(self, name: str, script: str) -> None:
-        """Keep a script where the runner's logs are; it holds secrets."""
+        """Keep a script where the runner's logs are."""
         path = Path(self._place.output_dir, f"slurm_submit_{name}.sh")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

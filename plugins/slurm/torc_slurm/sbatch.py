@@ -17,6 +17,7 @@ LOG: Final = logging.getLogger("torc_framework.slurm")
 SETTLE_S: Final = 3.0
 """After an illness Slurm may still have a submission before it that nobody waits for any more: so long it is
 looked for before it is sent again."""
+PASSWORD: Final = "TORC_PASSWORD"
 _ID: Final = re.compile(r"(\d+)(?:;.*)?")
 _OF_JOBS: Final = re.compile(r"SLURMD?_\w+")
 _OF_GPUS: Final = frozenset({"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"})
@@ -84,13 +85,13 @@ def clean_environment() -> Mapping[str, str | None]:
     """Return what is to be taken out of the environment in which sbatch runs.
 
     What an allocation told this process is not true of the next one, and a user's defaults (``SBATCH_PARTITION``)
-    would go before what the script says.
+    would go before what the script says. The password would be kept by Slurm, with a job's other variables.
     """
     names = (name for name in os.environ if name not in _OF_USERS)
     gone = {name for name in names if _OF_JOBS.fullmatch(name) or _OVERRIDES.fullmatch(name)}
     if "SLURM_JOB_ID" in os.environ:
         gone |= _OF_GPUS & os.environ.keys()
-    return dict.fromkeys(gone)
+    return dict.fromkeys(gone | {PASSWORD})
 
 
 @define

@@ -1,4 +1,4 @@
-"""The script that ``sbatch`` is given: directives, the environment of the runner, and the runner's command.
+"""The script that ``sbatch`` is given: directives, where the runner's variables are, and the runner's command.
 
 Directives stand in an order in which later ones win: what every allocation has, the workflow's defaults, the
 scheduler's record, and what its owner added in Slurm's own words.
@@ -12,6 +12,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from torc_framework.api import AllocationError, AllocationRequest
+from torc_slurm.environment_file import reading_lines
 
 MANAGED: Final = frozenset({"partition", "nodes", "walltime", "time", "mem", "gres", "name", "job-name"})
 """Options that a workflow's defaults cannot set: each scheduler's record does (Torc, ``slurm_defaults``)."""
@@ -46,6 +47,7 @@ class Place:
         warning_s: SIGTERM comes so many seconds before the time limit; 0 is never.
         knows_usual_qos: The site has the quality of service `USUAL_QOS`.
         exclude: Names of nodes to keep away from.
+        variables_file: Absolute path of the file with the runner's variables; "" is none.
         tasks: More than none makes an array of so many, and one more that does nothing.
     """
 
@@ -58,6 +60,7 @@ class Place:
     knows_usual_qos: bool = True
     tasks: int = 0
     exclude: tuple[str, ...] = ()
+    variables_file: str = ""
 
 
 def job_name(prefix: str, workflow_id: int, token: str) -> str:
@@ -73,7 +76,7 @@ def script_text(request: AllocationRequest, place: Place) -> str:
     """
     per_node = request.start_one_worker_per_node and _nodes(request.scheduler) > 1
     lines = ["#!/bin/sh", *(f"#SBATCH {each}" for each in directives(request, place)), ""]
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(request.environment.items())]
+    lines += reading_lines(place.variables_file) if place.variables_file else ()
     if place.tasks:  # see `torc_slurm.sbatch.ArraySubmitter`
         lines.append(f'[ "${{SLURM_ARRAY_TASK_ID:-1}}" -le {place.tasks} ] || exit 0')
     command = shlex.join(request.runner_command)

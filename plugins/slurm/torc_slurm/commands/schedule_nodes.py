@@ -43,7 +43,7 @@ def schedule_nodes(
         str, typer.Option("--job-prefix", "-j", help="What the names of the batch jobs begin with.")
     ] = "worker",
     keep_submission_scripts: Annotated[
-        bool, typer.Option("--keep-submission-scripts", help="Keep the scripts that are submitted; they hold secrets.")
+        bool, typer.Option("--keep-submission-scripts", help="Keep the scripts that are submitted.")
     ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "--output-dir", "-o", help="Folder for logs (default: output).")
