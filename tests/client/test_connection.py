@@ -41,3 +41,14 @@ def test_a_connection_closed_too_early_is_an_error(text: bytes) -> None:
 def test_what_is_no_http_is_an_error() -> None:
     with pytest.raises(BrokenAnswerError, match="no HTTP"):
         Answer().feed(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+
+def test_a_second_answer_to_one_request_is_an_error() -> None:
+    """It must not be taken for the answer to the next request."""
+    with pytest.raises(BrokenAnswerError, match="no HTTP"):
+        Answer().feed(FRAMINGS["length"] * 2)
+
+
+def test_a_change_of_protocol_is_an_error() -> None:
+    with pytest.raises(BrokenAnswerError, match="no HTTP"):
+        Answer().feed(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")

@@ -129,20 +129,20 @@ def test_threads_do_not_share_a_connection() -> None:
     with scripted(slow) as (url, seen), transport(url) as client:
         waiting = threading.Thread(target=client.request, args=("GET", "/slow"))
         waiting.start()
-        connections: list[object] = []
-        reader = threading.Thread(target=lambda: connections.append(client._local.__dict__.get("kept")))
-        reader.start()
-        reader.join(20)
+        while not seen:
+            waiting.join(0.01)
+        idle = list(client._idle)
         release.set()
         waiting.join(20)
-    assert (connections, len(seen)) == ([None], 1)
+        assert len(client._idle) == 1
+    assert (idle, len(seen)) == ([], 1)
 
 
 def _wait_until_closed(client: Transport) -> None:
     """Wait for the server's end of file to arrive on the kept connection."""
     import select
 
-    readable, _, _ = select.select([client._local.kept.connection.sock], [], [], 20)
+    readable, _, _ = select.select([client._idle[-1].sock], [], [], 20)
     assert readable
 
 

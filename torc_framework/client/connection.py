@@ -5,9 +5,11 @@ take as a whole, and takes three times as long to import. The parsing is left to
 """
 
 import socket
+from collections.abc import Callable
 from typing import Final
 
 import httptools
+from attrs import frozen
 
 CHUNK: Final = 1 << 18
 """Bytes taken from the socket at once."""
@@ -35,7 +37,7 @@ class Connection:
             self.sock = None
 
     def ask(self, method: str, target: str, headers: str, body: bytes | None) -> "Answer":
-        """Send a request; return the whole answer.
+        """Send a request; return the whole answer. Any exception, also one that a signal raises, closes the connection.
 
         Args:
             target: Path and query, quoted.
@@ -45,9 +47,13 @@ class Connection:
             OSError: the connection failed on the way.
             BrokenAnswerError: the answer is not whole, or no HTTP.
         """
-        answer = self.begin(method, target, headers, body)
-        while not answer.is_whole:
-            self.read_more(answer)
+        try:
+            answer = self.begin(method, target, headers, body)
+            while not answer.is_whole:
+                self.read_more(answer)
+        except BaseException:
+            self.close()  # what is left of the answer must not be read as the answer to another request
+            raise
         return answer
 
     def begin(self, method: str, target: str, headers: str, body: bytes | None) -> "Answer":
@@ -80,22 +86,38 @@ class Answer:
     """An answer as it arrives.
 
     Attributes:
-        status: HTTP status.
-        reason: The words that came with it.
-        retry_after: When the server wants to be asked again, as it said it.
+        status: HTTP status; 0 until the headers are whole.
         is_whole: Nothing more will come.
         keeps_alive: The connection may be used again.
     """
 
     def __init__(self) -> None:
         self.status = 0
-        self.reason = ""
-        self.retry_after = ""
         self.is_whole = False
         self.keeps_alive = False
+        self._reason: list[bytes] = []
+        self._headers: dict[bytes, bytes] = {}
         self._chunks: list[bytes] = []
-        self._ends_with_connection = True
-        self._parser = httptools.HttpResponseParser(self)
+        self._headers_to_come = [True]
+        self._messages_to_come = [True]
+        callbacks = _Callbacks(
+            on_status=self._reason.append,
+            on_header=self._headers.setdefault,
+            on_headers_complete=self._headers_to_come.clear,
+            on_body=self._chunks.append,
+            on_message_complete=self._messages_to_come.pop,
+        )
+        self._parser = httptools.HttpResponseParser(callbacks)
+
+    @property
+    def reason(self) -> str:
+        """The words that came with the status."""
+        return b"".join(self._reason).decode("latin-1")
+
+    @property
+    def retry_after(self) -> str:
+        """When the server wants to be asked again, as the server wrote it."""
+        return self._header(b"retry-after").decode("latin-1")
 
     @property
     def content(self) -> bytes:
@@ -112,39 +134,44 @@ class Answer:
         """Take in what has arrived; nothing means that the connection is closed.
 
         Raises:
-            BrokenAnswerError: it is no HTTP, or ended too early.
+            BrokenAnswerError: it is no HTTP, ended too early, or more than one answer came.
         """
         if not chunk:
-            if not self.status or not self._ends_with_connection:
+            if not self.status or self._has_length():
                 raise BrokenAnswerError("the server closed the connection without an answer")
             self.is_whole = True
             return
         try:
             self._parser.feed_data(chunk)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             raise BrokenAnswerError(f"the answer is no HTTP: {error}") from error
+        if not self.status and not self._headers_to_come:
+            self.status = self._parser.get_status_code()
+        if not self._messages_to_come:
+            # llhttp forgets "Connection: close" when a message is complete, so its own answer is of no use here.
+            closes = b"close" in self._header(b"connection").lower()
+            self.keeps_alive = self._parser.get_http_version() == "1.1" and not closes
+            self.is_whole = True
 
-    def on_status(self, reason: bytes) -> None:
-        """Called by the parser."""
-        self.reason += reason.decode("latin-1")
+    def _has_length(self) -> bool:
+        """Tell whether the headers say where the body ends (RFC 9112, section 6.3)."""
+        return bool(self._header(b"content-length") or self._header(b"transfer-encoding"))
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by the parser."""
-        lower = name.lower()
-        if lower in (b"content-length", b"transfer-encoding"):
-            self._ends_with_connection = False
-        elif lower == b"retry-after":
-            self.retry_after = value.decode("latin-1")
+    def _header(self, name: bytes) -> bytes:
+        """Return the value of the first header of this lower-case name; empty if there is none."""
+        return next((value for key, value in self._headers.items() if key.lower() == name), b"")
 
-    def on_headers_complete(self) -> None:
-        """Called by the parser."""
-        self.status = self._parser.get_status_code()
 
-    def on_body(self, chunk: bytes) -> None:
-        """Called by the parser."""
-        self._chunks.append(chunk)
+@frozen
+class _Callbacks:
+    """What the parser calls, builtin methods only.
 
-    def on_message_complete(self) -> None:
-        """Called by the parser."""
-        self.keeps_alive = self._parser.should_keep_alive()
-        self.is_whole = True
+    The interpreter runs signal handlers between instructions of Python code. With no such code inside the parser, a
+    KeyboardInterrupt is never raised there, where httptools would turn it into a parser's error.
+    """
+
+    on_status: Callable[[bytes], None]
+    on_header: Callable[[bytes, bytes], bytes]
+    on_headers_complete: Callable[[], None]
+    on_body: Callable[[bytes], None]
+    on_message_complete: Callable[[], object]

@@ -4,7 +4,8 @@ import contextlib
 import re
 import socket
 import threading
-from collections.abc import Generator, Iterator
+from collections import deque
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -85,7 +86,12 @@ class EventStream:
         self.last_event_id = last_event_id
         """Everything up to this event has been seen; None until the server has said where it begins."""
         self._connection, self._answer = self._connect()
-        self._events = self._follow()
+        self._frames = _Frames()
+        self._arrived: deque[tuple[int, bytes | None]] = deque()
+        """Id and content of events that came and were not returned yet."""
+        self._reader: int | None = None
+        """The thread that waits for the next event; no other thread closes the connection under it."""
+        self._take_in()
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +105,18 @@ class EventStream:
         return self
 
     def __next__(self) -> StreamedEvent:
-        return next(self._events)
+        """Wait for the next event.
+
+        After an exception, also KeyboardInterrupt, the next call goes on after the last event that was returned.
+        """
+        try:
+            self._reader = threading.get_ident()
+            return self._next()
+        except BaseException:
+            self._disconnect()
+            raise
+        finally:
+            self._reader = None
 
     def close(self) -> None:
         """End the iteration; harmless when repeated."""
@@ -107,42 +124,53 @@ class EventStream:
         sock = self._connection.sock
         if sock is not None:
             with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-        try:
-            self._events.close()
-        except ValueError:
-            return  # another thread is in the iteration, finds the connection closed and leaves
+                sock.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits in the iteration
+        if self._reader in (None, threading.get_ident()):
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        """Forget what has arrived and was not returned: the next connection begins after the last returned event."""
         self._connection.close()
+        self._arrived.clear()
+        self._frames = _Frames()
 
     def _connect(self) -> tuple[Connection, Answer]:
         since = "" if self.last_event_id is None else f"Last-Event-ID: {self.last_event_id}\r\n"
         headers = f"Accept: text/event-stream\r\n{since}"
         return self._transport.begin(self._path, query={"level": self._level}, headers=headers, timeout=SILENCE_S)
 
-    def _follow(self) -> Generator[StreamedEvent, None, None]:
-        """Yield events until the stream is closed or the workflow is gone."""
-        try:
-            while not self._closed.is_set():
-                yield from self._read()
-                if not self._reconnected():
-                    return
-        finally:
-            self._connection.close()
+    def _next(self) -> StreamedEvent:
+        """Return the next event.
 
-    def _read(self) -> Iterator[StreamedEvent]:
-        """Yield the events of one connection until it ends."""
-        frames = _Frames()
-        while True:
-            for id_, content in frames.feed(self._answer.take()):
+        Raises:
+            StopIteration: the stream is closed, or the workflow is gone.
+        """
+        while not self._closed.is_set():
+            while self._arrived:
+                id_, content = self._arrived.popleft()
+                event = None if content is None else self._event(id_, content)
                 self.last_event_id = id_
-                if content is not None:
-                    yield self._event(id_, content)
-            if self._answer.is_whole or self._closed.is_set():
-                return
-            try:
-                self._connection.read_more(self._answer)
-            except OSError:
-                return
+                if event is not None:
+                    return event
+            if self._connection.sock is None:
+                self._reconnect()
+            else:
+                self._read_more()
+        raise StopIteration
+
+    def _read_more(self) -> None:
+        """Wait until the connection brings more, or ends."""
+        try:
+            self._connection.read_more(self._answer)
+        except OSError:
+            self._connection.close()
+        self._take_in()
+
+    def _take_in(self) -> None:
+        """Read the events in what has arrived; close a connection whose answer is whole."""
+        self._arrived.extend(self._frames.feed(self._answer.take()))
+        if self._answer.is_whole:
+            self._connection.close()
 
     def _event(self, id_: int, content: bytes) -> StreamedEvent:
         try:
@@ -151,9 +179,9 @@ class EventStream:
             raise ApiError(200, f"{self._transport.url} sent an event that is none: {error}", content[:500]) from error
         return StreamedEvent(id_, event.workflow_id, event.timestamp, event.event_type, event.severity, event.data)
 
-    def _reconnected(self) -> bool:
-        """Open another connection; False if there is nothing to follow any more."""
-        self._connection.close()
+    def _reconnect(self) -> None:
+        """Open another connection; close the stream if there is nothing to follow any more."""
+        self._disconnect()
         patience = Patience(self._patience_s)
         self._closed.wait(FIRST_PAUSE_S)
         while not self._closed.is_set():
@@ -163,15 +191,16 @@ class EventStream:
                 failure = Failure(error, Chance.ALWAYS)
             except ApiError as error:
                 if error.status == 404:
-                    return False
+                    self._closed.set()
+                    return
                 failure = Failure(error, Chance.ALWAYS if error.status == 429 or error.status >= 500 else Chance.NEVER)
             else:
-                return True
+                self._take_in()
+                return
             pause = patience.pause_before_next(failure, harmless=True)
             if pause is None:
                 raise failure.error
             self._closed.wait(pause)
-        return False
 
 
 class _Frames:

@@ -1,12 +1,11 @@
-"""Requests to one server: one kept-alive connection per thread, sent again where it is safe."""
+"""Requests to one server over kept-alive connections, sent again where it is safe."""
 
 import base64
 import json
+import os
 import select
 import socket
-import threading
 import time
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,20 +21,12 @@ if TYPE_CHECKING:
 _IDEMPOTENT: Final = frozenset({"GET", "PUT", "DELETE"})
 
 
-class _Kept:
-    """The connection of one thread; it is closed when the thread ends."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-
-    def __del__(self) -> None:
-        self.connection.close()
-
-
 class Transport:
     """Sends requests to one server and returns the bodies of its answers.
 
-    May be used from any number of threads at once; each has its own connection.
+    May be used from any number of threads at once. A request has its connection for itself; the connection is
+    kept for the next request only after the whole answer was read. A request that ends in any other way, also by
+    KeyboardInterrupt or by an exception of the caller's signal handler, closes its connection.
 
     Args:
         timeout: Seconds to wait for any part of an answer.
@@ -60,8 +51,9 @@ class Transport:
         self._address = Address.parse(url)
         self._timeout = timeout
         self._patience = patience
-        self._local = threading.local()
-        self._all: weakref.WeakSet[_Kept] = weakref.WeakSet()
+        self._idle: list[Connection] = []
+        """Open connections without a request under way, the last used one at the end."""
+        self._pid = os.getpid()
         self._tls: ssl.SSLContext | None = None
         if self._address.secure:
             from torc_framework.client.tls import tls_context
@@ -152,6 +144,9 @@ class Transport:
         except OSError as error:
             connection.close()
             raise self._no_answer("GET", error, harmless=True) from error
+        except BaseException:
+            connection.close()
+            raise
         if not 200 <= answer.status < 300:
             connection.close()
             raise _api_error(answer)
@@ -159,9 +154,8 @@ class Transport:
 
     def close(self) -> None:
         """Close every connection; the next request opens another. No other thread may be in a request."""
-        for kept in list(self._all):
-            kept.connection.close()
-        self._local.kept = None
+        while self._idle:
+            self._idle.pop().close()
 
     # --- one attempt ------------------------------------------------------------------------------
 
@@ -172,37 +166,36 @@ class Transport:
         """
         for is_last in (False, True):
             try:
-                connection, fresh = self._connection(timeout)
+                connection, fresh = self._take(timeout)
             except (OSError, UnicodeError) as error:
                 return self._not_connected(error)
             try:
                 answer = connection.ask(method, target, self._headers, body)
             except OSError as error:
-                self._drop()
                 late = isinstance(error, TimeoutError)
                 if is_last or fresh or late or not harmless:
                     chance = Chance.NEVER if late else Chance.IF_HARMLESS
                     return Failure(self._no_answer(method, error, harmless), chance, error)
             else:
+                if connection.sock is not None:
+                    self._idle.append(connection)
                 return answer.content if 200 <= answer.status < 300 else _refusal(answer)
         raise AssertionError("unreachable")  # the second round always returns
 
-    def _drop(self) -> None:
-        """Close the calling thread's connection."""
-        self._local.kept = None
-
-    def _connection(self, timeout: float) -> tuple[Connection, bool]:
-        """Return the thread's connection, and whether nothing was sent on it yet."""
-        kept: _Kept | None = getattr(self._local, "kept", None)
-        sock = kept.connection.sock if kept else None
-        if kept is not None and sock is not None and not _is_stale(sock):
-            sock.settimeout(timeout)
-            return kept.connection, False
-        self._drop()
-        kept = _Kept(self._open(timeout))
-        self._local.kept = kept
-        self._all.add(kept)
-        return kept.connection, True
+    def _take(self, timeout: float) -> tuple[Connection, bool]:
+        """Return a connection for one request, and whether it is new."""
+        if self._pid != os.getpid():  # forked: the parent process goes on using the connections
+            self._idle, self._pid = [], os.getpid()
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread took the last one
+                break
+            if connection.sock is not None and not _is_stale(connection.sock):
+                connection.sock.settimeout(timeout)
+                return connection, False
+            connection.close()
+        return self._open(timeout), True
 
     def _open(self, timeout: float) -> Connection:
         address = self._address
