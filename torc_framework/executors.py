@@ -109,12 +109,14 @@ class Attempt:
     Attributes:
         key: Which job and attempt.
         job_name: Name of the job.
-        command: Text for ``/bin/sh -c``, the invocation script already put in front.
+        command: Text for the shell, the invocation script already put in front.
         environment: The ``TORC_*`` variables and what the runner adds, on top of the executor's own environment.
         stdout_path: Absolute path of the file for standard output; its folder exists.
         stderr_path: Absolute path of the file for standard error.
         working_dir: Absolute path of the folder to run in.
         resources: What the job asks for.
+        shell: Shell that runs the command, as job, workflow or option name it; empty is the default. `shell_command`
+            returns its words, behind which stand ``-c`` and the command.
         supports_termination: It wants SIGTERM first.
         lane: Attempts of one lane occupy the same resources, so that one may take another's place.
         memory_limit_bytes: It must not use more memory than this, if the executor can see to it; None is no limit.
@@ -128,6 +130,7 @@ class Attempt:
     stderr_path: str
     working_dir: str
     resources: Resources = Factory(Resources)
+    shell: str = ""
     supports_termination: bool = False
     lane: int = 0
     memory_limit_bytes: int | None = None
@@ -204,6 +207,8 @@ class RunnerContext:
         enforces_limits: Attempts must not use more memory than their jobs asked for.
         packs_resources: Attempts that run at once fit beside each other by what their jobs asked for; False if they are
             only counted (queue depth).
+        shell: Shell that the workflow names for its commands; empty if it names none. A launcher that runs commands on
+            this machine refuses to begin where it is missing.
     """
 
     workflow_id: int
@@ -215,6 +220,7 @@ class RunnerContext:
     server_environment: Mapping[str, str] = field(factory=dict, repr=False)
     enforces_limits: bool = False
     packs_resources: bool = True
+    shell: str = ""
 
 
 class Executor(abc.ABC):

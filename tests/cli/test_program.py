@@ -77,7 +77,9 @@ def test_an_executors_options_are_flags_of_run(capsys: Captured) -> None:
     """They are made from the executor's own declaration, with default and help."""
     assert main(["run", "--executor", "local", "--help"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "--shell PATH Shell that runs the commands, asked with -c. (executor local) [default: /bin/sh]" in out
+    assert (
+        "--shell SHELL Shell of jobs and workflows that name none, such as sh or 'bash -e'; bash unless given." in out
+    )
 
 
 def test_a_plugin_file_of_the_project_is_listed_with_its_error(tmp_path: Path, capsys: Captured) -> None:

@@ -232,7 +232,7 @@ def test_the_document_names_every_endpoint(api: Any) -> None:
         paths
     )
     schemas = document["components"]["schemas"]
-    assert schemas["JobRecord"]["properties"]["command"]["description"] == "Command line for /bin/sh."
+    assert schemas["JobRecord"]["properties"]["command"]["description"] == "Command line for the shell."
     listing = document["paths"]["/torc-service/v1/files"]["get"]
     assert {"workflow_id", "is_output", "sort_by"} <= {parameter["name"] for parameter in listing["parameters"]}
     references = str(document).split("#/components/schemas/")[1:]

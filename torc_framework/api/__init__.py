@@ -65,6 +65,7 @@ from torc_framework.models.resources import (
 )
 from torc_framework.models.sites import ActionContext, ActionType, HpcProfile, LogPattern, Partition, Severity
 from torc_framework.models.statuses import JobStatus
+from torc_framework.shells import shell_command
 
 if TYPE_CHECKING:
     from torc_framework.client import NodeResources, Page, TorcClient, make_api, map_function_to_jobs
@@ -207,5 +208,6 @@ __all__ = [
     "render_exit",
     "render_return_code",
     "secret_values",
+    "shell_command",
     "signal_name",
 ]

@@ -13,6 +13,7 @@ from torc_framework.api import (
     Allocator,
     TorcError,
     hookimpl,
+    shell_command,
     signal_name,
 )
 
@@ -21,7 +22,7 @@ LOOK_S: Final = 0.2
 
 
 def run_commands(config: Mapping[str, Any], context: ActionContext) -> None:
-    """Run the commands one after the other in the output directory, each by ``bash -c``.
+    """Run the commands one after the other in the output directory, each by the shell.
 
     Raises:
         TorcError: a command failed; those after it were not run.
@@ -39,7 +40,7 @@ def _run(command: str, environment: Mapping[str, str], context: ActionContext, l
     """Run one command; return its exit code, or minus the signal that ended it."""
     try:
         process = subprocess.Popen(
-            ["bash", "-c", command],
+            [*shell_command(context.shell), "-c", command],
             cwd=context.output_dir,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -23,6 +23,7 @@ _EXECUTION = (
     option("scheduler_id"),
     option("failure_handler_id"),
     option("executor"),
+    option("shell"),
 )
 JOBS = Records(
     record=JobRecord,

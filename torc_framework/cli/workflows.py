@@ -154,6 +154,7 @@ _UPDATES: Final = (
     option("project"),
     option("metadata", metavar="JSON"),
     option("jobs_sort_method"),
+    option("shell"),
     option("use_pending_failed", kind=str, read=read_truth, metavar="true|false"),
     option("resource_monitor_config", metavar="JSON"),
     option("slurm_defaults", metavar="JSON"),

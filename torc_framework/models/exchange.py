@@ -127,6 +127,7 @@ class ClaimedJob:
     Attributes:
         resources: What the job asks for; ``runtime_s`` is None unless the job names its own requirements.
         failure_rules: JSON text of its failure handler's rules.
+        shell: Shell that runs its command; None is the workflow's.
         is_early: It is handed out for its recovery script alone, to be given back: its wait is not over.
     """
 
@@ -137,6 +138,7 @@ class ClaimedJob:
     resources: Resources
     invocation_script: str | None = None
     executor: str | None = None
+    shell: str | None = None
     supports_termination: bool = False
     failure_rules: str | None = None
     output_files: list[OutputFile] | None = None

@@ -37,6 +37,7 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
         failure_handler: Position in the plan's failure handlers.
         scheduler: Position in the plan's Slurm schedulers.
         executor: Executor that must run it.
+        shell: Shell that runs its command; None is the workflow's.
         input_files: Positions in the plan's files; likewise the other three.
     """
 
@@ -47,6 +48,7 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
     failure_handler: int | None = None
     scheduler: int | None = None
     executor: str | None = None
+    shell: str | None = None
     cancel_on_blocking_job_failure: bool = True
     supports_termination: bool = False
     input_files: list[int] | None = None

@@ -69,6 +69,7 @@ class WorkflowRecord:
     slurm_defaults: str | None = _field(None, "JSON text of sbatch options for every Slurm scheduler.")
     use_pending_failed: bool = _field(False, "Unmatched failures wait for a verdict instead of failing.")
     project: str | None = _field(None, "Project the workflow belongs to.")
+    shell: str | None = _field(None, "Program and options that run its commands; None is bash.", ours=True)
     metadata: str | None = _field(None, "JSON text of the owner's.")
     status_id: int | None = _field(None, "Id of the status record; equal to the workflow's.", Access.SERVER)
 
@@ -91,7 +92,7 @@ class JobRecord:
     id: int | None = _id()
     workflow_id: int = _workflow_id()
     name: str = _required("Name; unique within a spec.")
-    command: str = _required("Command line for /bin/sh.")
+    command: str = _required("Command line for the shell.")
     invocation_script: str | None = _field(None, "Program that the command is handed to.")
     status: str | None = _field(None, "Name of the job's status.")
     cancel_on_blocking_job_failure: bool = _field(True, "Cancel it when a dependency fails.")
@@ -106,6 +107,7 @@ class JobRecord:
     failure_handler_id: int | None = _field(None, "Rules for its failures.")
     attempt_id: int = _field(1, "Number of its present attempt.", Access.SERVER)
     executor: str | None = _field(None, "Executor that must run it; None is the runner's own.", ours=True)
+    shell: str | None = _field(None, "Program and options that run its command; None is the workflow's.", ours=True)
     not_before: str | None = _field(None, "When its next attempt may begin, UTC.", Access.SERVER, ours=True)
 
 

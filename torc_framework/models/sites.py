@@ -75,6 +75,8 @@ class ActionContext:
         api_url: Base URL of the server, for the action's own calls.
         output_dir: The runner's output directory; commands run there.
         environment: Environment for the action's processes.
+        shell: Shell for commands, as the workflow or the executor's option names it; empty is the default.
+            `shell_command` returns its words.
         compute_node_id: The runner that claimed the action, if any.
         log_path: File for what its processes print.
         client: The runner's `TorcClient`, which may be used from any thread.
@@ -94,6 +96,7 @@ class ActionContext:
     allocator: Callable[[str], Any] | None = None
     obtain_nodes: Callable[[Any, Mapping[str, Any]], object] | None = None
     is_stopping: Callable[[], bool] = _never
+    shell: str = ""
 
 
 @frozen

@@ -7,6 +7,7 @@ from attrs import fields
 
 from torc_framework.errors import ConfigError, UserError, suggestion
 from torc_framework.executors import Allocator, Executor, Launcher, News, RunnerContext
+from torc_framework.shells import NO_BASH, lacks_default_shell
 
 
 class Crew:
@@ -45,6 +46,15 @@ class Crew:
                 raise
         return self.launchers[name]
 
+    def shell(self, name: str) -> str:
+        """Return the shell of what names none itself: that of the workflow, else what a launcher's option says."""
+        return self._context.shell or getattr(self.get(name).options, "shell", "")
+
+    def cautions(self) -> list[str]:
+        """Return what a person should know of the shell under which jobs of these launchers run."""
+        takes_default = any(not self.shell(name) for name in self.launchers)
+        return [NO_BASH] if takes_default and lacks_default_shell() else []
+
     def allocator(self, name: str) -> Allocator:
         """Return a new allocator of that name.
 
@@ -70,6 +80,11 @@ class Crew:
             if option not in known:
                 raise ConfigError(f"executor {name!r} has no option {option!r}{suggestion(option, known)}")
         return executor.Options(**values)
+
+    def survives(self, name: str) -> bool:
+        """Say whether what runs on this executor outlives the runner."""
+        launcher = self.launchers.get(name)
+        return launcher is not None and launcher.capabilities.survives_runner
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Return what a later runner needs to take over, by executor name."""

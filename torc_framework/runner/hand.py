@@ -1,6 +1,6 @@
 """The jobs in a runner's hand, and the attempts it makes of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from pathlib import Path
 
@@ -58,10 +58,15 @@ class JobInHand:
 
 
 class AttemptMaker:
-    """Turns jobs into attempts: paths, environment, command."""
+    """Turns jobs into attempts: paths, environment, command, shell.
 
-    def __init__(self, context: RunnerContext) -> None:
-        self._context = context
+    Args:
+        context: The runner.
+        usual_shell: Returns the shell of jobs that name none themselves, by the name of their executor.
+    """
+
+    def __init__(self, context: RunnerContext, usual_shell: Callable[[str], str] = lambda _executor: "") -> None:
+        self._context, self._usual_shell = context, usual_shell
         self._stem = f"{context.output_dir}/{STDIO_DIR}/job_wf{context.workflow_id}_j"
         self._run = f"_r{context.run_id}_a"
         self._shared = {
@@ -92,6 +97,10 @@ class AttemptMaker:
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(item.gpus)
         return variables
 
+    def shell(self, item: JobInHand) -> str:
+        """Return the shell of a job's command and of its recovery script; empty is the default."""
+        return item.job.shell or self._usual_shell(item.executor)
+
     def make(self, item: JobInHand) -> Attempt:
         """Return the attempt for a launcher."""
         job = item.job
@@ -105,6 +114,7 @@ class AttemptMaker:
             stderr_path=self.log_path(item.key, ".e"),
             working_dir=self._context.working_dir,
             resources=job.resources,
+            shell=self.shell(item),
             supports_termination=job.supports_termination,
             lane=item.lane or 0,
             memory_limit_bytes=job.resources.memory_bytes if is_limited else None,

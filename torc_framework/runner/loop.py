@@ -36,7 +36,7 @@ from torc_framework.runner.news import EventSender
 from torc_framework.runner.patience import LAST_PATIENCE_S, insist, stay_until
 from torc_framework.runner.pool import Pool
 from torc_framework.runner.registration import Registration
-from torc_framework.runner.scripts import RecoveryScripts, ScriptOrder
+from torc_framework.runner.scripts import RecoveryScripts
 from torc_framework.runner.settings import ProgressListener, RunnerSettings, RunOutcome
 from torc_framework.runner.settle import Settler
 from torc_framework.runner.spool import Spool
@@ -104,7 +104,10 @@ class Runner:
         now = time.monotonic()
         self._walltime, self._last_busy = Walltime(now, limit_s, workflow), now
         self._asked_in_vain = self._has_vacancy = False
-        self._pool, self._maker = Pool(offer, gpu_names, settings.max_parallel_jobs), AttemptMaker(context)
+        self._pool, self._maker = (
+            Pool(offer, gpu_names, settings.max_parallel_jobs),
+            AttemptMaker(context, self._crew.shell),
+        )
         self._workload = Workload(self._pool, self._crew, self._maker)
         self._succession = Succession(self._workload, lambda: self._walltime.left_s(time.monotonic()))
         self._pace = Pace(now)
@@ -112,7 +115,7 @@ class Runner:
             plugins, self._maker, context.workflow_id, use_pending_failed=workflow.use_pending_failed
         )
         self._stops = Stops(self._workload.stop, settings.term_lead_s)
-        self._scripts = RecoveryScripts(context.working_dir, self._log, self._watch, self._unwatch)
+        self._scripts = RecoveryScripts(context.working_dir, self._maker, self._log, self._watch, self._unwatch)
         self._spool = Spool(registration.identity.spool_path)
         self._settler = Settler(self._client, self._crew, self._log, self._report_lost)
         where = self._registration.action_context(self._maker, self._crew, lambda: self._halting)
@@ -121,9 +124,10 @@ class Runner:
         self._stopping: StopReason | None = None
         self._halting, self._obeyed, self._newest_reply = False, 0, 0
         self._fatal: TorcError | None = None
-        ids = {"workflow_id": context.workflow_id, "run_id": registration.run_id}
-        self._log.about(**ids, compute_node_id=registration.node_id)
+        self._log.about(workflow_id=context.workflow_id, run_id=context.run_id, compute_node_id=registration.node_id)
         self._log.info("runner_started", executor=settings.executor)
+        for caution in self._crew.cautions():
+            self._log.warning("caution", reason=caution)
 
     def _watch(self, fd: int) -> None:
         self._selector.register(fd, selectors.EVENT_READ)
@@ -246,7 +250,7 @@ class Runner:
     def _leave(self) -> None:
         """Say goodbye: everything that was observed is on the server."""
         outcome, context = self._outcome, self._registration.context
-        outcome.troubles = [*self._desk.troubles.values()]
+        outcome.troubles = [*self._crew.cautions(), *self._desk.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
         self._settler.dismiss_settled()
         outcome.counts = insist(lambda: self._client.job_counts(context.workflow_id)).counts
@@ -330,26 +334,20 @@ class Runner:
         measured.complete(report)
         follower = None if self._stopping else self._succession.after(item, report)
         report.next_job_id = None if follower is None else follower.id
-        if not self._survives(item.executor):
+        if not self._crew.survives(item.executor):
             self._spool.add(report)
         self._workload.drop(item)
         self._last_busy = now
         self._outcome.attempts += 1
         self._outcome.failed_attempts += report.status not in WELL
         if ending.script is not None:
-            environment = {**self._maker.environment(item), "TORC_RETURN_CODE": str(report.return_code)}
-            log_path = self._maker.log_path(item.key, "_recovery.log")
-            self._scripts.order(item.key.job_id, ScriptOrder(ending.script, environment, log_path))
+            self._scripts.order(item, ending.script, report.return_code)
         self._courier.report_ended(report, now)
         self._log.ended(report, is_start_told=item.started_at is not None)
         if follower is not None:
             self._accept(follower, now, item.following[1:])
         else:
             self._disown([job.id for job in item.following])
-
-    def _survives(self, executor: str) -> bool:
-        launcher = self._crew.launchers.get(executor)
-        return launcher is not None and launcher.capabilities.survives_runner
 
     def _report_lost(self, job: ClaimedJob, executor: str) -> EndedReport:
         item = JobInHand(job, executor, AttemptKey(job.id, job.attempt_id))
@@ -380,7 +378,7 @@ class Runner:
 
     def _can_be_left(self, item: JobInHand) -> bool:
         """Say whether a job may stay behind when the runner gives up: it goes on, and can be reported later."""
-        return isinstance(self._fatal, ServerUnreachableError) and self._survives(item.executor)
+        return isinstance(self._fatal, ServerUnreachableError) and self._crew.survives(item.executor)
 
     def _acknowledged(self, answer: Answer) -> None:
         """The server has these reports: nothing of them needs to be kept."""

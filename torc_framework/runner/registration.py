@@ -47,6 +47,7 @@ class Registration:
             server_environment=client.environment,
             enforces_limits=settings.enforce_limits,
             packs_resources=settings.max_parallel_jobs is None,
+            shell=self.workflow.shell or "",
         )
         self.identity = Identity(output_dir)
         self.node_id = 0
@@ -127,6 +128,7 @@ class Registration:
             allocator=crew.allocator,
             obtain_nodes=obtain,
             is_stopping=is_stopping,
+            shell=crew.shell(self._settings.executor),
         )
 
     def leave(self) -> None:

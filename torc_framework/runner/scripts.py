@@ -9,8 +9,10 @@ from pathlib import Path
 
 from attrs import define, frozen
 
-from torc_framework.runner.hand import JobInHand
+from torc_framework.errors import LaunchError
+from torc_framework.runner.hand import AttemptMaker, JobInHand
 from torc_framework.runner.log import RunnerLog
+from torc_framework.shells import shell_command
 
 
 @frozen
@@ -18,12 +20,14 @@ class ScriptOrder:
     """A recovery script that is due if the retry is granted.
 
     Attributes:
-        script: Text for ``bash -c``.
+        script: Text for the shell.
+        shell: Shell of the job; empty is the default.
         environment: That of the failed attempt, with ``TORC_RETURN_CODE``.
         log_path: Gets what it prints.
     """
 
     script: str
+    shell: str
     environment: dict[str, str]
     log_path: str
 
@@ -40,21 +44,35 @@ class RecoveryScripts:
 
     Args:
         working_dir: Where they run.
+        maker: Knows the attempts' shells, environments and logs.
         log: The runner's log.
         watch: Called with a descriptor that becomes readable when one has ended.
         unwatch: Called with it afterwards.
     """
 
     def __init__(
-        self, working_dir: str, log: RunnerLog, watch: Callable[[int], None], unwatch: Callable[[int], None]
+        self,
+        working_dir: str,
+        maker: AttemptMaker,
+        log: RunnerLog,
+        watch: Callable[[int], None],
+        unwatch: Callable[[int], None],
     ) -> None:
-        self._working_dir, self._log, self._watch, self._unwatch = working_dir, log, watch, unwatch
+        self._working_dir, self._maker, self._log, self._watch, self._unwatch = working_dir, maker, log, watch, unwatch
         self._orders: dict[int, ScriptOrder] = {}
         self._running: list[_Running] = []
 
-    def order(self, job_id: int, order: ScriptOrder) -> None:
-        """Have a script run before the next attempt of a job, if there is one."""
-        self._orders[job_id] = order
+    def order(self, item: JobInHand, script: str, return_code: int) -> None:
+        """Have a script run before the next attempt of a job, if there is one.
+
+        Args:
+            item: The job, with the attempt that failed.
+            script: Text for the shell.
+            return_code: That of the attempt.
+        """
+        environment = {**self._maker.environment(item), "TORC_RETURN_CODE": str(return_code)}
+        log_path = self._maker.log_path(item.key, "_recovery.log")
+        self._orders[item.key.job_id] = ScriptOrder(script, self._maker.shell(item), environment, log_path)
 
     def call_off(self, job_ids: Iterable[int]) -> None:
         """There is no next attempt of these jobs, or its script has begun."""
@@ -68,7 +86,7 @@ class RecoveryScripts:
             return False
         try:
             process = self._start(order)
-        except OSError as error:
+        except (OSError, LaunchError) as error:
             self._log.warning("recovery_script_not_started", job_id=item.key.job_id, reason=str(error))
             return False
         self._running.append(_Running(item, process, self._open(process.pid)))
@@ -77,7 +95,7 @@ class RecoveryScripts:
     def _start(self, order: ScriptOrder) -> "subprocess.Popen[bytes]":
         with Path(order.log_path).open("wb") as log:
             return subprocess.Popen(
-                ["bash", "-c", order.script],
+                [*shell_command(order.shell), "-c", order.script],
                 cwd=self._working_dir,
                 env={**os.environ, **order.environment},
                 stdin=subprocess.DEVNULL,

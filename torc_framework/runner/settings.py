@@ -91,7 +91,8 @@ class RunOutcome:
         interrupted: SIGINT or SIGTERM ended the runner.
         out_of_time: Its walltime was over.
         unfit: Why the jobs that are left can never run here, with the amount that is lacking; None if they can.
-        troubles: Actions that failed or were left to other runners, and why.
+        troubles: What a person should know: that commands ran under a substitute for bash, actions that failed or were
+            left to other runners, and why.
         attempts: Attempts that ended under this runner.
         failed_attempts: Those among them that ended neither completed nor canceled.
         duration_s: How long it worked, in seconds.

@@ -44,13 +44,14 @@ class JobSpec(ParameterizedSpec):
     """One unit of work, or a template of many."""
 
     name: Annotated[Text, Meta(description="Name; unique among jobs.")]
-    command: Annotated[Text, Meta(description="Command line for /bin/sh.")]
+    command: Annotated[Text, Meta(description="Command line for the shell.")]
     invocation_script: Annotated[Text | None, Meta(description="Program that the command is handed to.")] = None
     resource_requirements: Annotated[Text | None, Meta(description="What it asks for, by name.")] = None
     failure_handler: Annotated[Text | None, Meta(description="Rules for its failures, by name.")] = None
     scheduler: Annotated[Text | None, Meta(description="Scheduler it is bound to, by name.")] = None
     slurm_scheduler: Annotated[Text | None, Meta(description="Another spelling of scheduler.")] = None
     executor: Annotated[Text | None, Meta(description="Executor that must run it.")] = None
+    shell: Annotated[Text | None, Meta(description="Program and options that run its command.")] = None
     cancel_on_blocking_job_failure: Annotated[bool, Meta(description="Cancel it when a dependency fails.")] = True
     supports_termination: Annotated[bool, Meta(description="It wants SIGTERM and time before SIGKILL.")] = False
     depends_on: Annotated[Names, Meta(description="Jobs that it waits for.")] = None
@@ -161,6 +162,9 @@ class WorkflowSpec:
     user: Annotated[Text | None, Meta(description="Owner; the present user unless given.")] = None
     description: Annotated[str | None, Meta(description="Free text.")] = None
     project: Annotated[Text | None, Meta(description="Project that the workflow belongs to.")] = None
+    shell: Annotated[
+        Text | None, Meta(description="Program and options that run all commands, such as bash -e; bash unless given.")
+    ] = None
     metadata: Annotated[Any, Meta(description="Any JSON value of the owner's.")] = None
     parameters: Annotated[dict[str, Text] | None, Meta(description="Parameters to share by use_parameters.")] = None
     files: Annotated[list[FileSpec] | None, Meta(description="The files.")] = None

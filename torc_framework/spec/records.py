@@ -15,6 +15,7 @@ from torc_framework.models.records import (
     WorkflowRecord,
 )
 from torc_framework.models.resources import parse_duration, parse_memory
+from torc_framework.models.shells import shell_words
 from torc_framework.spec.errors import Finding, Problems
 from torc_framework.spec.model import (
     FailureHandlerSpec,
@@ -101,6 +102,12 @@ def _parse_runtime(text: str) -> int:
     if seconds < 1:
         raise ValueError(f"{text!r} is less than a second")
     return seconds
+
+
+def check_shell(shell: str | None, path: tuple[str | int, ...], problems: Problems) -> None:
+    """Refuse what names no shell."""
+    if shell is not None:
+        _try(shell_words, shell, path, problems)
 
 
 def _try(parse: Callable[[str], Any], text: str, path: tuple[str | int, ...], problems: Problems) -> None:

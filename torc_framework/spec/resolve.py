@@ -22,6 +22,8 @@ from torc_framework.spec.schema import rule_schema
 
 _INPUTS: Final[tuple[tuple[Literal[0, 2], Literal[1, 3], str], ...]] = ((0, 1, "file"), (2, 3, "user data"))
 """Positions of a job's inputs and outputs among its relations, and what they are of."""
+_BOUND: Final = ("resource_requirements", "failure_handler", "scheduler", "slurm_scheduler", "executor", "shell")
+"""What a job may name besides jobs, files and user data."""
 
 
 def resolve(
@@ -86,6 +88,7 @@ class _Resolver:
         )
         plan.dependencies, plan.barriers = self._dependencies()
         self._check_cycles(plan)
+        records.check_shell(spec.shell, ("shell",), problems)
         planner = ActionPlanner(self.jobs, self.schedulers, problems)
         plan.actions = [planner.plan(action, ("actions", n)) for n, action in enumerate(spec.actions or [])]
         if not self.options.skip_checks:
@@ -109,7 +112,7 @@ class _Resolver:
                 planned.invocation_script = found.invocation_script
                 lists = [list(positions) or None for positions in found.lists]
                 planned.input_files, planned.output_files, planned.input_user_data, planned.output_user_data = lists
-            if job.resource_requirements or job.failure_handler or job.scheduler or job.slurm_scheduler or job.executor:
+            if any(getattr(job, name) for name in _BOUND):
                 self._bind(planned, job, origin)
             yield planned
 
@@ -135,7 +138,8 @@ class _Resolver:
             text = f"unknown executor {job.executor!r} in job {of!r}"
             hint = suggestion(job.executor, sorted(known)).removeprefix("; ")
             self.problems.add(Finding(text, hint=hint, path=(*at, "executor")), "unknown")
-        planned.executor = job.executor
+        planned.executor, planned.shell = job.executor, job.shell
+        records.check_shell(job.shell, (*at, "shell"), self.problems)
 
     def _dependencies(self) -> tuple[list[tuple[int, int]], list[Barrier]]:
         builder = DependencyBuilder()

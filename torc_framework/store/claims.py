@@ -80,6 +80,7 @@ _DETAILS = Statement(
         JOB.c.supports_termination,
         JOB.c.resource_requirements_id,
         JOB.c.failure_handler_id,
+        JOB.c.shell,
     ).where(JOB.c.id.in_(ids_param()))
 )
 _RULES = Statement(
@@ -272,6 +273,7 @@ def describe(tx: Tx, job_ids: Sequence[int]) -> list[ClaimedJob]:
             resources=requirements[row[7]].promised,
             invocation_script=row[4],
             executor=row[5],
+            shell=row[9],
             supports_termination=bool(row[6]),
             failure_rules=rules.get(row[8]),
             output_files=outputs.get(row[0]),

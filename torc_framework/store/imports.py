@@ -19,7 +19,7 @@ from torc_framework.models.records import JobRecord, ResourceRequirementsRecord,
 from torc_framework.store import tables as t
 from torc_framework.store.actions import check_action
 from torc_framework.store.errors import RuleError
-from torc_framework.store.plan_checks import check_names, check_order
+from torc_framework.store.plan_checks import check_names, check_order, check_shells
 from torc_framework.store.plans import Placed, required_triggers, store_plan
 from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, check_sort_method, parsed_requirements
 from torc_framework.store.resources import checked_rules, status_number
@@ -168,6 +168,7 @@ def _plan(document: WorkflowDocument, positions: _Positions, owner: str) -> Plan
         slurm_schedulers=document.slurm_schedulers,
         local_schedulers=document.local_schedulers,
     )
+    check_shells(plan)
     check_order(plan)
     return plan
 
@@ -183,6 +184,7 @@ def _planned(job: JobRecord, positions: _Positions, place: str) -> PlannedJob:
         else positions.at("resource_requirements", requirements, f"{place}: resource_requirements_id"),
         failure_handler=positions.at("failure_handlers", job.failure_handler_id, f"{place}: failure_handler_id"),
         executor=job.executor,
+        shell=job.shell,
         cancel_on_blocking_job_failure=job.cancel_on_blocking_job_failure,
         supports_termination=job.supports_termination,
     )

@@ -1,6 +1,6 @@
 """Which jobs have other inputs than at the last initialize.
 
-The inputs of a job are its command, what it waits for, its files, and the values of the user data
+The inputs of a job are its command and its own shell, what it waits for, its files, and the values of the user data
 that it reads; hashes stand for them, one for each, so that what changed can be told. Nothing is
 computed while nothing changes: a job without hashes has the inputs of the last initialize. Whoever is
 about to change the inputs of jobs calls `remember` first, and the hashes of what they were are kept
@@ -40,7 +40,7 @@ _REMEMBERED = Statement(
     .order_by(t.JOB.c.id),
     "workflow",
 )
-_TEXTS = Statement(sa.select(t.JOB.c.id, t.JOB.c.command, t.JOB.c.invocation_script).where(_IN))
+_TEXTS = Statement(sa.select(t.JOB.c.id, t.JOB.c.command, t.JOB.c.invocation_script, t.JOB.c.shell).where(_IN))
 _MEMBERS = Statement(
     sa.select(t.GROUP_MEMBER.c.group_id, t.GROUP_MEMBER.c.job_id).where(t.GROUP_MEMBER.c.group_id.in_(ids_param()))
 )
@@ -82,6 +82,7 @@ _READS_VALUE: Final = "user_data:"
 _CAUSES: Final = {
     "command": ("command", "command changed"),
     "invocation_script": ("invocation_script", "invocation script changed"),
+    "shell": ("shell", "shell changed"),
     "depends_on": ("dependencies", "the jobs that it waits for changed"),
     "groups": ("dependencies", "the jobs that it waits for changed"),
     "input_files": ("input_files", "the list of its input files changed"),
@@ -166,8 +167,8 @@ def _hashes(tx: Tx, job_ids: Sequence[int]) -> dict[int, _Hashes]:
     if not job_ids:
         return {}
     parts: dict[int, dict[str, Any]] = {
-        job_id: {"command": command, "invocation_script": script}
-        for job_id, command, script in tx.rows_for(_TEXTS, job_ids)
+        job_id: {"command": command, "invocation_script": script, **({} if shell is None else {"shell": shell})}
+        for job_id, command, script, shell in tx.rows_for(_TEXTS, job_ids)
     }
     for name, statement in _RELATIONS.items():
         for job_id, other in tx.rows_for(statement, job_ids):

@@ -26,7 +26,7 @@ from torc_framework.store.records import (
     present,
     require_workflow,
 )
-from torc_framework.store.requirements import default_requirements
+from torc_framework.store.requirements import check_shell, default_requirements
 from torc_framework.store.sql import Statement, Tx, ids_param, insertion
 from torc_framework.store.triggers import count_triggers
 
@@ -87,6 +87,7 @@ COLUMNS: Final = (
     "scheduler_id",
     "failure_handler_id",
     "executor",
+    "shell",
 )
 """What of a job is said when it is made, and stands in its own row."""
 _DEFAULTS: Final = {"cancel_on_blocking_job_failure": True, "supports_termination": False}
@@ -113,6 +114,8 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
     (workflow_id,) = workflows
     require_workflow(tx, workflow_id)
     require_references(tx, workflow_id, sent)
+    for shell in {job.get("shell") for job in sent}:
+        check_shell(shell)
     default = default_requirements(tx, workflow_id)
     jobs = [{**_DEFAULTS, **present(job), "id": job_id} for job_id, job in enumerate(sent, next_id(tx, t.JOB))]
     for job in jobs:
@@ -159,10 +162,11 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
         raise RuleError(
             f"Job {job_id} is {status.label}: cannot change {', '.join(changed)}. Once initialized, a job takes "
             "changes of scheduler_id, resource_requirements_id, failure_handler_id, invocation_script, executor, "
-            "cancel_on_blocking_job_failure and supports_termination, and once it is over of command; status can be "
-            "set to disabled before."
+            "shell, cancel_on_blocking_job_failure and supports_termination, and once it is over of command; status "
+            "can be set to disabled before."
         )
     require_references(tx, before["workflow_id"], [given])
+    check_shell(given.get("shell"))
     remember(tx, [job_id])
     if "depends_on_job_ids" in changed:
         _set_dependencies(tx, job_id, given["depends_on_job_ids"])

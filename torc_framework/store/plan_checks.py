@@ -10,7 +10,7 @@ from operator import attrgetter, gt
 
 from torc_framework.models.plan import Plan
 from torc_framework.store.errors import RuleError
-from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, check_sort_method
+from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, check_shell, check_sort_method
 
 
 def check_plan(plan: Plan) -> None:
@@ -18,6 +18,7 @@ def check_plan(plan: Plan) -> None:
     if not plan.workflow.name:
         raise RuleError("the workflow has no name")
     check_sort_method(plan.workflow.jobs_sort_method)
+    check_shells(plan)
     check_names("job", map(attrgetter("name"), plan.jobs), len(plan.jobs))
     for kind, records in (
         ("file", plan.files),
@@ -30,6 +31,12 @@ def check_plan(plan: Plan) -> None:
         raise RuleError("resource requirements must not be named 'default': every workflow has its own")
     _check_positions(plan)
     check_order(plan)
+
+
+def check_shells(plan: Plan) -> None:
+    """Raise `RuleError` unless every shell is a program and its options."""
+    for shell in {plan.workflow.shell, *map(attrgetter("shell"), plan.jobs)}:
+        check_shell(shell)
 
 
 def check_names(kind: str, names: Iterable[str], count: int) -> None:

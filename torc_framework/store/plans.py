@@ -95,6 +95,7 @@ _INSERT_JOBS: Final = insertion(
     "scheduler_id",
     "failure_handler_id",
     "executor",
+    "shell",
     "blockers",
     "dependencies_resolved",
 )
@@ -235,6 +236,7 @@ def _job_rows(
             None if job.scheduler is None else schedulers + job.scheduler,
             None if job.failure_handler is None else handlers + job.failure_handler,
             job.executor,
+            job.shell,
             waits_for,
             1,
         )

@@ -1,4 +1,4 @@
-"""What jobs ask for, as the database has it: parsed amounts, the default record, the order of claims."""
+"""What jobs ask for, as the database has it: parsed amounts, the default record, the order of claims, the shell."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.resources import Resources, parse_duration, parse_memory
+from torc_framework.models.shells import shell_words
 from torc_framework.store.errors import RuleError
 from torc_framework.store.sql import Tx
 from torc_framework.store.tables import RESOURCE_REQUIREMENTS
@@ -26,6 +27,19 @@ def check_sort_method(method: str | None) -> None:
     """Raise `RuleError` unless the sort method is known; None is the server's choice."""
     if method is not None and method not in SORT_KEYS:
         raise RuleError(f"unknown sort method {method!r}; known: {', '.join(SORT_KEYS)}")
+
+
+def check_shell(shell: str | None, of: str = "") -> None:
+    """Raise `RuleError` unless a shell is a program and its options; None is the default.
+
+    Args:
+        of: What stands in front of the message.
+    """
+    if shell is not None:
+        try:
+            shell_words(shell)
+        except ValueError as error:
+            raise RuleError(f"{of}{error}") from None
 
 
 def parsed_requirements(record: ResourceRequirementsRecord) -> dict[str, int]:

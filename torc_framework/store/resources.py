@@ -17,6 +17,7 @@ from torc_framework.store.plans import create_workflow
 from torc_framework.store.records import Filter, Resource, Values, get, present
 from torc_framework.store.requirements import (
     DEFAULT_REQUIREMENTS,
+    check_shell,
     check_sort_method,
     default_requirements,
     parsed_requirements,
@@ -51,6 +52,7 @@ _ARCHIVED: Final = sa.select(t.WORKFLOW_STATUS.c.id).where(t.WORKFLOW_STATUS.c.i
 
 def _workflow_changes(_tx: Tx, _workflow: Values, changes: Values) -> Values:
     check_sort_method(changes.get("jobs_sort_method"))
+    check_shell(changes.get("shell"))
     return present(changes)
 
 
@@ -80,6 +82,7 @@ WORKFLOWS: Final = Resource(
 def new_workflow(tx: Tx, sent: Mapping[str, Any]) -> Values:
     """Store a new workflow with its status and default requirements; return it."""
     check_sort_method(sent.get("jobs_sort_method"))
+    check_shell(sent.get("shell"))
     settable = WORKFLOWS.names_with(r.Access.WRITE)
     record = r.WorkflowRecord(**{name: value for name, value in present(sent).items() if name in settable})
     return get(tx, WORKFLOWS, create_workflow(tx, record))

@@ -107,6 +107,7 @@ class Workflow(Base, table=True):
     slurm_defaults: str | None = None
     use_pending_failed: bool = False
     project: str | None = None
+    shell: str | None = None
     metadata_: str | None = Field(default=None, sa_column=sa.Column("metadata", sa.String))
     status_id: int | None = None
 
@@ -218,6 +219,7 @@ class Job(Base, table=True):
     failure_handler_id: int | None = None
     attempt_id: int = _own(1)
     executor: str | None = None
+    shell: str | None = None
     not_before: str | None = None
     blockers: int = _own(0)
     """Dependencies and groups that are not over."""

@@ -185,7 +185,7 @@ class ExecutorContract:
         """Quotes, pipes and several lines reach it as they are."""
         bench.run(bench.attempt("set -- 'a  b' \"c\"\nprintf '%s\\n' \"$@\" | sort -r\n# end"))
         said = (bench.folder / "1.o").read_text()
-        require(said == "c\na  b\n", "the command is text for /bin/sh -c, unchanged", said)
+        require(said == "c\na  b\n", "the command is text for the shell, unchanged", said)
 
     # --- what cannot be started ----------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ import logging
 import os
 import secrets
 import select
-import shlex
 import signal
 import socket
 import sys
@@ -32,12 +31,16 @@ from torc_framework.api import (
     News,
     RunnerContext,
     option,
+    shell_command,
 )
 from torc_local import groups, shepherd
 from torc_local.journal import End, Entry, Journal, Key
 from torc_local.orphans import Orphans
 from torc_local.shepherd import cells
 
+SHELL_HELP: Final = "Shell of jobs and workflows that name none, such as sh or 'bash -e'; bash unless given."
+IN_FOLDER: Final = 'cd -- "$1" || exit 126; shift; exec "$@"'
+"""Begins the words behind it in the folder that stands before them."""
 STATE_DIR: Final = ".torc_runner"
 """Folder for journals, within the output directory."""
 MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 4096
@@ -55,7 +58,7 @@ _LOG: Final = logging.getLogger("torc_framework.local")
 class LocalOptions:
     """Options of the local executor."""
 
-    shell: str = option("/bin/sh", "Shell that runs the commands, asked with -c.", metavar="PATH")
+    shell: str = option("", SHELL_HELP, metavar="SHELL")
     stdio: str = option(
         "files", "Where output goes: two files, combined (both into the .o file) or none.", metavar="MODE"
     )
@@ -71,8 +74,10 @@ class LocalOptions:
         for name, modes in (("stdio", STDIO), ("memory_cgroup", MEMORY_CGROUP)):
             if (value := getattr(self, name)) not in modes:
                 raise ConfigError(f"{name} of executor local is {value!r}; it must be one of {', '.join(modes)}")
-        if not os.access(self.shell, os.X_OK):
-            raise ConfigError(f"shell of executor local: {self.shell!r} is not an executable file")
+        try:
+            shell_command(self.shell)
+        except LaunchError as error:
+            raise ConfigError(f"shell of executor local: {error}") from None
 
 
 class LocalLauncher(Launcher):
@@ -89,6 +94,7 @@ class LocalLauncher(Launcher):
 
     def __init__(self, options: LocalOptions, context: RunnerContext) -> None:
         super().__init__(options, context)
+        shell_command(context.shell)  # one that is missing is told before any job begins
         self._directory = str(Path.cwd())
         self._home = groups.home()
         self._place = self._find_place() if context.enforces_limits and options.memory_cgroup == "require" else None
@@ -187,10 +193,10 @@ class LocalLauncher(Launcher):
     def _prepare(self, attempt: Attempt) -> shepherd.Order | None:
         """Return the order for an attempt, or report why it cannot be given."""
         try:
-            arguments = [self.options.shell, *self._command(attempt)]
+            arguments = self._arguments(attempt)
             environment = {os.fsencode(k): os.fsencode(v) for k, v in attempt.environment.items()}
             out, err = self._stdio(attempt)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, LaunchError) as error:
             self._fail(attempt.key, str(error))
             return None
         plan = self._plan(attempt)
@@ -213,18 +219,18 @@ class LocalLauncher(Launcher):
             return attempt.stdout_path, attempt.stderr_path
         return (attempt.stdout_path if self.options.stdio == "combined" else ""), ""
 
-    def _command(self, attempt: Attempt) -> list[str]:
-        """Return the shell's arguments: the command itself, or a file with it when it is too long for one."""
-        command = attempt.command
+    def _arguments(self, attempt: Attempt) -> list[str]:
+        """Return the words that are begun: the shell, and the command, or a file with it if that is too long."""
+        words, command = shell_command(attempt.shell), attempt.command
         if attempt.working_dir != self._directory:
             if not os.access(attempt.working_dir, os.X_OK):
                 raise NotADirectoryError(f"cannot run in {attempt.working_dir!r}: no such folder, or no access to it")
-            command = f"cd -- {shlex.quote(attempt.working_dir)} || exit 126\n{command}"
+            words = ["/bin/sh", "-c", IN_FOLDER, "torc", attempt.working_dir, *words]
         if len(command) < MAX_ARGUMENT_BYTES // 4 or len(os.fsencode(command)) < MAX_ARGUMENT_BYTES:
-            return ["-c", command]
+            return [*words, "-c", command]
         path = self._script_path(_key(attempt))
         path.write_bytes(os.fsencode(command))
-        return [str(path)]
+        return [*words, str(path)]
 
     def _script_path(self, key: Key) -> Path:
         return self._journal.path.with_suffix(f".j{key[0]}_a{key[1]}.sh")
@@ -306,7 +312,7 @@ class LocalLauncher(Launcher):
         """Forget an order that needs nothing more."""
         self._pids.pop(key, None)
         _, order = self._orders.pop(key, ("", None))
-        if order is not None and order[3][1] != "-c":
+        if order is not None and order[3][-2] != "-c":
             self._script_path(key).unlink(missing_ok=True)
 
     def _fail(self, key: AttemptKey, reason: str, at: float | None = None) -> None:

@@ -12,6 +12,9 @@ class SlurmOptions:
     steps: bool = option(
         True, "Run each job as a job step with srun; otherwise as a plain process inside the allocation."
     )
+    shell: str = option(
+        "", "Shell of jobs and workflows that name none, such as sh or 'bash -e'; bash unless given.", metavar="SHELL"
+    )
     exclude_failed_nodes_s: float = option(
         3600.0,
         "Keep new allocations away from nodes that failed under a job for so long; 0 is not at all.",

@@ -16,7 +16,6 @@ from torc_slurm import patient
 from torc_slurm.premises import Place
 
 _MIB: Final = 1024**2
-SHELL: Final = "/bin/sh"
 _IN_FOLDER: Final = 'cd -- "$1" || exit 126; shift; exec "$@"'
 """Slurm runs a task in /tmp whose folder is not there on its node; a job must not be run in another folder."""
 PATIENTLY: Final = (sys.executable, "-IS", patient.__file__)
@@ -64,7 +63,7 @@ def step_command(srun: str, attempt: Attempt, place: Place, name: str, shell: li
     Args:
         srun: Path of the program.
         name: Name of the step.
-        shell: Arguments of the shell: ``-c`` and the command, or a file.
+        shell: The shell with its arguments: ``-c`` and the command, or a file.
         packs: Attempts fit beside each other; otherwise they are only counted, and share all that there is.
     """
     wanted = attempt.resources
@@ -87,13 +86,12 @@ def step_command(srun: str, attempt: Attempt, place: Place, name: str, shell: li
         f"--chdir={attempt.working_dir}",
         "--kill-on-bad-exit=1",
         "--verbose",
-        SHELL,
+        "/bin/sh",
         "-c",
         _IN_FOLDER,
         "torc",
         attempt.working_dir,
         *(PATIENTLY if attempt.supports_termination else ()),
-        SHELL,
     ]
     return words + shell
 

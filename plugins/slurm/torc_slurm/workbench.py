@@ -25,6 +25,7 @@ from torc_framework.api import (
     News,
     Premises,
     RunnerContext,
+    shell_command,
 )
 from torc_slurm.accounting import Accountant, Row
 from torc_slurm.children import Child, leash
@@ -37,7 +38,7 @@ from torc_slurm.reactor import Reactor
 from torc_slurm.shared_accounting import SharedAccounting
 from torc_slurm.signals import Signaller
 from torc_slurm.srun_words import Words
-from torc_slurm.steps import MAX_ARGUMENT_BYTES, SHELL, step_command, step_environment, step_name
+from torc_slurm.steps import MAX_ARGUMENT_BYTES, step_command, step_environment, step_name
 from torc_slurm.traces import write_environment, write_kernel_messages
 
 SCRIPTS_DIR: Final = ".torc_runner"
@@ -110,8 +111,9 @@ class Workbench:
         """Return what the allocation offers.
 
         Raises:
-            LaunchError: this is no allocation.
+            LaunchError: this is no allocation, or it lacks the shell.
         """
+        shell_command(self.context.shell or self.options.shell)
         place = self._settle_in()
         if self.options.steps:
             return place.premises(self.context, os.getpid())
@@ -191,7 +193,7 @@ class Workbench:
         err = -1
         try:
             err = os.open(attempt.stderr_path, flags, 0o666)
-            command = [*leash("KILL"), SHELL, *self._shell(attempt)]
+            command = [*leash("KILL"), *self._shell(attempt)]
             return Child.start(command, {**os.environ, **attempt.environment}, attempt.working_dir, (out, err))
         finally:
             for descriptor in (out, err):
@@ -199,13 +201,14 @@ class Workbench:
                     os.close(descriptor)
 
     def _shell(self, attempt: Attempt) -> list[str]:
-        """Return the shell's arguments: the command itself, or a file with it when it is too long for one."""
+        """Return the shell with its arguments: the command itself, or a file with it when it is too long for one."""
+        words = shell_command(attempt.shell)
         if len(os.fsencode(attempt.command)) < MAX_ARGUMENT_BYTES:
-            return ["-c", attempt.command]
+            return [*words, "-c", attempt.command]
         path = self._script(attempt.key)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(os.fsencode(attempt.command))
-        return [str(path)]
+        return [*words, str(path)]
 
     def _script(self, key: AttemptKey) -> Path:
         name = f"slurm_{self._label}_j{key.job_id}_a{key.attempt_id}.sh"

@@ -18,9 +18,11 @@ from torc_framework.api import (
     Capabilities,
     ExitObservation,
     Launcher,
+    LaunchError,
     News,
     RunnerContext,
     option,
+    shell_command,
 )
 
 
@@ -50,7 +52,7 @@ class SampleLauncher(Launcher):
             now = time.time()
             try:
                 process = self._spawn(attempt)
-            except OSError as error:
+            except (OSError, LaunchError) as error:
                 observation = ExitObservation(self.name, ended_at=now, launch_error=str(error))
                 self._news.append(AttemptEnded(attempt.key, observation))
                 continue
@@ -60,7 +62,7 @@ class SampleLauncher(Launcher):
     def _spawn(self, attempt: Attempt) -> "subprocess.Popen[bytes]":
         with Path(attempt.stdout_path).open("wb") as out, Path(attempt.stderr_path).open("wb") as err:
             return subprocess.Popen(
-                ["/bin/sh", "-c", attempt.command],
+                [*shell_command(attempt.shell), "-c", attempt.command],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
