@@ -8,7 +8,7 @@ LEVELS = 100
 
 
 def _write(path: Path, name: str, jobs: list[dict[str, Any]]) -> Path:
-    path.write_text(json.dumps({"name": name, "jobs": jobs}), encoding="utf-8")
+    path.write_text(json.dumps({"name": name, "shell": "sh", "jobs": jobs}), encoding="utf-8")
     return path
 
 

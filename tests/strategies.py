@@ -93,6 +93,7 @@ _JOBS = st.builds(
     scheduler=_optional(NAMES),
     slurm_scheduler=_optional(NAMES),
     executor=_optional(NAMES),
+    shell=_optional(st.sampled_from(["sh", "bash -e -o pipefail"])),
     cancel_on_blocking_job_failure=st.booleans(),
     supports_termination=st.booleans(),
     depends_on=_many(TEXTS),

@@ -70,6 +70,18 @@ def _facts(attribute: "Attribute[Any]") -> OptionFacts:
     return OptionFacts(attribute.name, flag, attribute.type, attribute.default, help_text, metavar, setting)
 
 
+def environment_of_options(executor: str, options: Any) -> dict[str, str]:
+    """Return the environment variables that say what options of an executor say, beyond their defaults."""
+    values = {facts.name: getattr(options, facts.name) for facts in options_of(type(options))}
+    defaults = {facts.name: facts.default for facts in options_of(type(options))}
+    prefix = f"TORC_EXECUTOR__{executor.replace('-', '_')}__"
+    return {
+        f"{prefix}{name}".upper(): str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+        if value is not None and value != defaults[name]
+    }
+
+
 @define
 class NoOptions:
     """The options of an executor that has none."""

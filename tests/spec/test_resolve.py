@@ -176,7 +176,7 @@ def test_what_jobs_name_becomes_positions(tmp_path: Path) -> None:
         """
         jobs:
         - {name: a, command: c, resource_requirements: big, failure_handler: h, scheduler: s2, executor: local,
-           cancel_on_blocking_job_failure: false, supports_termination: true}
+           cancel_on_blocking_job_failure: false, supports_termination: true, shell: bash -e}
         - {name: b, command: c, slurm_scheduler: s1}
         resource_requirements:
         - {name: small, num_cpus: 1, memory: 1m}
@@ -187,6 +187,7 @@ def test_what_jobs_name_becomes_positions(tmp_path: Path) -> None:
     )
     first, second = plan.jobs
     assert (first.resource_requirements, first.failure_handler, first.scheduler, first.executor) == (1, 0, 1, "local")
+    assert (first.shell, second.shell) == ("bash -e", None)
     assert (first.cancel_on_blocking_job_failure, first.supports_termination) == (False, True)
     assert (second.scheduler, second.resource_requirements, second.cancel_on_blocking_job_failure) == (0, None, True)
     assert plan.resource_requirements[0].runtime == "PT1H"

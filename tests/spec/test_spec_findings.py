@@ -51,6 +51,13 @@ BAD: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "unknown key, nothing near": (jobs("{name: a, command: c, zzz: 1}"), ["unknown key 'zzz'; known: name, command"]),
+    "no shells": (
+        "shell: bash -c\n" + jobs("{name: a, command: c, shell: 'bash \"x'}", "{name: b, command: c}"),
+        [
+            "shell: shell 'bash -c' has '-c', which is added to it; write a program and its options",
+            "jobs[0].shell: shell 'bash \"x': no closing quotation; write a program",
+        ],
+    ),
     "truth as text": (
         jobs("{name: a, command: c, supports_termination: 'true'}"),
         ["supports_termination: 'true'; expected true or false"],

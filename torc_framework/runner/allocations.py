@@ -14,7 +14,14 @@ from attrs import Factory, asdict, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import AllocationError, TorcError
-from torc_framework.executors import Allocation, AllocationRequest, Allocator, Fate, RunnerContext
+from torc_framework.executors import (
+    Allocation,
+    AllocationRequest,
+    Allocator,
+    Fate,
+    RunnerContext,
+    environment_of_options,
+)
 from torc_framework.models.records import (
     ComputeNodeRecord,
     ScheduledComputeNodeRecord,
@@ -117,7 +124,7 @@ def obtain_nodes(
         start_one_worker_per_node=wishes.start_one_worker_per_node,
         defaults=_defaults(workflow),
         job_prefix=wishes.job_prefix,
-        environment=_environment(client),
+        environment=_environment(client, allocator),
         output_dir=str(wishes.output_dir.absolute()),
     )
     allocations = allocator.allocate(request)
@@ -146,10 +153,13 @@ def _is_number(id_: str) -> bool:
     return id_.isascii() and id_.isdecimal()
 
 
-def _environment(client: TorcClient) -> dict[str, str]:
-    """Return the variables by which a runner finds its server, and settings that were made by variables here."""
+def _environment(client: TorcClient, allocator: Allocator) -> dict[str, str]:
+    """Return the variables by which a runner finds its server, and has the settings that were made here.
+
+    Options of the executor may have been given on the command line, which the node does not see.
+    """
     settings = {name: value for name, value in os.environ.items() if name.startswith("TORC_") and "__" in name}
-    return {**settings, **client.environment}
+    return {**settings, **environment_of_options(allocator.name, allocator.options), **client.environment}
 
 
 def _runner_command(allocator: Allocator, workflow_id: int, wishes: NodeWishes) -> list[str]:

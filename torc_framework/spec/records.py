@@ -105,16 +105,18 @@ def _parse_runtime(text: str) -> int:
 
 
 def check_shell(shell: str | None, path: tuple[str | int, ...], problems: Problems) -> None:
-    """Refuse what names no shell."""
+    """Refuse what names no shell; of a job that stands for many, once."""
     if shell is not None:
-        _try(shell_words, shell, path, problems)
+        _try(shell_words, shell, path, problems, "shell")
 
 
-def _try(parse: Callable[[str], Any], text: str, path: tuple[str | int, ...], problems: Problems) -> None:
+def _try(
+    parse: Callable[[str], Any], text: str, path: tuple[str | int, ...], problems: Problems, kind: str = ""
+) -> None:
     try:
         parse(text)
     except ValueError as error:
-        problems.add(Finding(str(error), path=path))
+        problems.add(Finding(str(error), path=path), kind)
 
 
 def _monitor(spec: ResourceMonitorSpec | None) -> str | None:

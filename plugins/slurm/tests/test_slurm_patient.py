@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from torc_slurm.steps import PATIENTLY, SHELL
+from torc_slurm.steps import PATIENTLY
 
 SAVES = """
 trap 'sleep 0.5; echo saved > saved; exit 7' TERM
@@ -17,7 +17,7 @@ while :; do sleep 0.1; done
 
 
 def begin(folder: Path, command: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([*PATIENTLY, SHELL, "-c", command], cwd=folder)
+    return subprocess.Popen([*PATIENTLY, "/bin/sh", "-c", command], cwd=folder)
 
 
 @pytest.mark.parametrize(
