@@ -9,6 +9,14 @@ from postgres_server import PostgresServer, running_postgres
 from programs import BIN, Torc, isolated_environment, running_server
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what tests trust apart from what the person who runs them trusts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Base URL of a real server on a fresh database, one for each test module."""

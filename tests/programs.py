@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from torc_framework.project_plugins import PROJECT_FOLDER, read_folder
+from torc_framework.trust import trust
+
 BIN = Path(sys.executable).parent
 Torc = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -19,6 +22,15 @@ def isolated_environment(home: Path) -> dict[str, str]:
     home.mkdir(parents=True, exist_ok=True)
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     return {**kept, "HOME": str(home), "USER": "tester", "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+
+
+def project_plugin(project: Path, name: str, source: str) -> None:
+    """Write a plugin file of a project, whose folder this process then trusts; a command has a list of its own."""
+    (project / PROJECT_FOLDER).mkdir(exist_ok=True)
+    (project / PROJECT_FOLDER / f"{name}.py").write_text(source)
+    folder = read_folder(project)
+    assert folder is not None
+    trust(folder.project, folder.digest, folder.names)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 A plugin is a module (or any object) with functions of these names, each marked with `hookimpl`;
 an implementation may take fewer arguments than its specification names. It is found through the
 entry-point group ``torc_framework`` of an installed distribution, or as ``torc_plugins/*.py``
-beside the spec.
+beside the spec, in a folder that the user has trusted (``torc plugins trust``).
 
 Order: plugins are asked in the order of their names, built-ins last. In hooks where the first
 answer wins, None means "no opinion, ask the next". What happens to a plugin that raises is said

@@ -9,7 +9,6 @@ every call and answer to standard error.
 """
 
 import importlib
-import importlib.util
 import inspect
 import logging
 import os
@@ -19,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final, TypeVar
 
 import pluggy
@@ -32,9 +30,7 @@ from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import CORE_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 from torc_framework.models.sites import ActionType, HpcProfile, LogPattern
-
-PROJECT_FOLDER: Final = "torc_plugins"
-"""Folder beside a spec whose ``*.py`` files are plugins."""
+from torc_framework.project_plugins import ProjectFolder, find_folders, import_plugin
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -67,6 +63,7 @@ class PluginInfo:
         hooks: Names of the hooks that it implements.
         error: Why it cannot be used; None if it can.
         enabled: It is not switched off.
+        refused: It is a project's file that is not trusted, and was not imported.
     """
 
     name: str
@@ -77,6 +74,7 @@ class PluginInfo:
     hooks: list[str] = Factory(list)
     error: str | None = None
     enabled: bool = True
+    refused: bool = False
 
 
 @define(eq=False)
@@ -101,7 +99,10 @@ class _Failed:
 class PluginManager:
     """Asks plugins, in the order of their names, built-ins last."""
 
-    def __init__(self, candidates: Sequence[_Candidate], *, trace: bool = False) -> None:
+    def __init__(
+        self, candidates: Sequence[_Candidate], *, trace: bool = False, folders: Sequence[ProjectFolder] = ()
+    ) -> None:
+        self._folders = folders
         self._candidates = sorted(candidates, key=lambda candidate: candidate.info.name)
         self._trace = trace
         self._complained: set[tuple[str, str]] = set()
@@ -114,7 +115,7 @@ class PluginManager:
 
     @classmethod
     def load(cls, project_dir: Path | None = None, *, disabled: Iterable[str] = ()) -> "PluginManager":
-        """Find and import every plugin that is not switched off.
+        """Find and import every plugin that is not switched off; of projects' files those that are trusted.
 
         Args:
             project_dir: Folder of the spec; its ``torc_plugins`` and that of the present folder are looked at.
@@ -122,13 +123,24 @@ class PluginManager:
         """
         off = {name.strip() for name in os.environ.get("TORC_DISABLE_PLUGINS", "").split(",") if name.strip()}
         off.update(disabled)
-        candidates = [*_entry_points(), *_built_ins(), *_project_files(project_dir)]
+        folders = find_folders(project_dir)
+        candidates = [*_entry_points(), *_built_ins(), *_project_files(folders)]
         for candidate in candidates:
             candidate.info.enabled = candidate.info.name not in off
         known = [candidate.info.name for candidate in candidates]
         for name in sorted(off.difference(known)):
             _log.warning("there is no plugin %r to switch off%s", name, suggestion(name, known))
-        return cls(candidates, trace=os.environ.get("TORC_TRACE_PLUGINS", "") not in ("", "0"))
+        return cls(candidates, trace=os.environ.get("TORC_TRACE_PLUGINS", "") not in ("", "0"), folders=folders)
+
+    @property
+    def refused_folders(self) -> list[ProjectFolder]:
+        """The projects' folders that hold a plugin which is switched on and was not imported for lack of trust."""
+        wanted = {each.info.source for each in self._candidates if each.info.enabled and each.info.refused}
+        return [
+            folder
+            for folder in self._folders
+            if folder.refusal is not None and any(str(folder.path / f"{name}.py") in wanted for name in folder.plugins)
+        ]
 
     def infos(self) -> list[PluginInfo]:
         """Return all plugins by name, also those that are switched off or cannot be used."""
@@ -378,34 +390,14 @@ def _built_ins() -> Iterator[_Candidate]:
         yield _Candidate(info, partial(importlib.import_module, module))
 
 
-def _project_files(project_dir: Path | None) -> Iterator[_Candidate]:
-    """Yield the plugin files beside the spec and in the present folder, each once."""
-    seen = set()
-    for folder in (project_dir, Path.cwd()):
-        if folder is None:
-            continue
-        for path in sorted((folder / PROJECT_FOLDER).glob("*.py")):
-            resolved = path.resolve()
-            if path.name.startswith("_") or resolved in seen:
-                continue
-            seen.add(resolved)
-            info = PluginInfo(path.stem, Kind.PROJECT, str(path))
-            yield _Candidate(info, partial(_import_file, resolved))
-
-
-def _import_file(path: Path) -> ModuleType:
-    name = f"{PROJECT_FOLDER}.{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise PluginError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # classes of the module look their module up there
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+def _project_files(folders: Sequence[ProjectFolder]) -> Iterator[_Candidate]:
+    """Yield the plugin files of projects; those that may not be imported with the reason."""
+    for folder in folders:
+        for name in folder.plugins:
+            info = PluginInfo(name, Kind.PROJECT, str(folder.path / f"{name}.py"))
+            if folder.refusal is not None:
+                info.error, info.refused = f"not imported: {folder.refusal}", True
+            yield _Candidate(info, partial(import_plugin, folder, name))
 
 
 def _registration_order(candidates: Sequence[_Candidate]) -> list[_Candidate]:
@@ -422,6 +414,8 @@ def _mark_name_clashes(candidates: Sequence[_Candidate]) -> None:
     """Set aside all plugins that share a name: none of them can be chosen over the other."""
     by_name: dict[str, list[_Candidate]] = {}
     for candidate in candidates:
+        if candidate.info.refused:  # a stranger's file cannot switch off a plugin by its name
+            continue
         by_name.setdefault(candidate.info.name, []).append(candidate)
     for name, same in by_name.items():
         if len(same) > 1:

@@ -21,7 +21,11 @@ ROOMS: dict[str, set[str]] = {
     "hookspecs": {"executors", "models"},
     "api": {"cli", "client", "errors", "executors", "exits", "graph", "hookspecs", "hpc", "logs", "models"}
     | {"redaction", "reports", "runner", "shells", "spec"},
-    "plugins": {"errors", "executors", "hookspecs", "models", "builtin"},
+    "ownership": set(),
+    "private_files": set(),
+    "trust": {"errors", "ownership", "private_files"},
+    "project_plugins": {"errors", "ownership", "trust"},
+    "plugins": {"errors", "executors", "hookspecs", "models", "builtin", "project_plugins"},
     "builtin": {"api"},
     "graph": {"models"},
     "spec": {"errors", "models", "graph"},
@@ -35,7 +39,8 @@ ROOMS: dict[str, set[str]] = {
     "explain": {"client", "errors", "models"},
     "reports": {"client", "errors", "models"},
     "hpc": {"client", "config", "errors", "executors", "graph", "models", "plugins"},
-    "runner": {"client", "errors", "executors", "exits", "metrics", "models", "plugins", "shells"},
+    "runner": {"client", "errors", "executors", "exits", "metrics", "models", "plugins", "project_plugins", "shells"}
+    | {"trust"},
     "recovery": {"client", "errors", "executors", "hpc", "models", "pending", "plugins", "runner"},
     "pending": {"client", "models", "plugins"},
     "mcp": {"client", "errors", "logs", "models", "pending", "plugins", "recovery", "redaction", "reports", "spec"},
@@ -62,10 +67,12 @@ ROOMS: dict[str, set[str]] = {
         "recovery",
         "plots",
         "plugins",
+        "project_plugins",
         "reports",
         "runner",
         "server",
         "spec",
+        "trust",
     },
 }
 

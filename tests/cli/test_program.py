@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from programs import project_plugin
 
 from torc_framework import __version__
 from torc_framework.cli.main import main
@@ -84,8 +85,7 @@ def test_an_executors_options_are_flags_of_run(capsys: Captured) -> None:
 
 def test_a_plugin_file_of_the_project_is_listed_with_its_error(tmp_path: Path, capsys: Captured) -> None:
     """The list is complete and the program well, whatever the plugin does."""
-    (tmp_path / "torc_plugins").mkdir()
-    (tmp_path / "torc_plugins" / "mine.py").write_text("import no_such_module\n")
+    project_plugin(tmp_path, "mine", "import no_such_module\n")
     assert main(["plugins", "list", "-f", "json"]) == 0
     plugins = {plugin["name"]: plugin for plugin in json.loads(capsys.readouterr().out)["plugins"]}
     assert plugins["mine"]["kind"] == "project"

@@ -1,12 +1,12 @@
 """Ends seen by an executor that keeps no journal of its own are kept by the runner."""
 
 import os
-import shutil
 import signal
 from pathlib import Path
 
 import pytest
 from crash_bench import Bench, wait_for
+from programs import project_plugin
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import JobRecord, ResultRecord
@@ -18,8 +18,7 @@ PLUGIN = Path(__file__).parent.parent / "runner" / "simple_executor.py"
 
 def test_ends_survive_without_server_and_runner(bench: Bench) -> None:
     """Seen while the server was gone, by a runner that is killed before it comes back."""
-    (bench.folder / "torc_plugins").mkdir()
-    shutil.copy(PLUGIN, bench.folder / "torc_plugins" / "simple.py")
+    project_plugin(bench.folder, "simple", PLUGIN.read_text())
     codes = [0, 3, -9, 77]
     bench.create(codes, 0.5)
     options = ["--executor", "simple"]
@@ -35,8 +34,7 @@ def test_ends_survive_without_server_and_runner(bench: Bench) -> None:
 
 def test_unseen_ends_run_again(bench: Bench) -> None:
     """Of an executor that knows nothing of its past, what was running runs again."""
-    (bench.folder / "torc_plugins").mkdir()
-    shutil.copy(PLUGIN, bench.folder / "torc_plugins" / "simple.py")
+    project_plugin(bench.folder, "simple", PLUGIN.read_text())
     bench.create([5, 0], 0.3)
     bench.start_runner(2, "--executor", "simple")
     bench.wait_until_begun(2)

@@ -206,9 +206,10 @@ def torc_executors():
 
 
 @pytest.fixture
-def peak(work: Path) -> None:
+def peak(torc: Torc, work: Path) -> None:
     (work / "torc_plugins").mkdir()
     (work / "torc_plugins" / "peak.py").write_text(PLUGIN.format(name="peak"))
+    assert torc("plugins", "trust").returncode == 0
 
 
 @pytest.mark.usefixtures("peak")
@@ -232,6 +233,7 @@ def test_a_generated_profile_can_be_put_into_the_configuration(torc: Torc, work:
 def test_who_describes_the_cluster(torc: Torc, work: Path) -> None:
     """It has to be clear."""
     (work / "torc_plugins" / "tor.py").write_text(PLUGIN.format(name="tor"))
+    assert torc("plugins", "trust").returncode == 0
     several = torc("hpc", "generate")
     assert several.returncode == 2
     assert "several executors can describe a cluster; those that can: --executor peak, " in several.stderr

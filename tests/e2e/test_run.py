@@ -230,6 +230,7 @@ def test_a_plugin_beside_the_spec_is_used(torc: Any, work: Path) -> None:
     (folder / "broken.py").write_text(f"{head}raise RuntimeError('boom')\n")
     (folder / "mine.py").write_text(f"{head}return ExitVerdict(ExitClass.PREEMPTED, 'mine')\n")
     (work / "project" / "x.yaml").write_text(FAILING)
+    assert torc("plugins", "trust", "project").returncode == 0
     done = torc("run", "project/x.yaml", "-f", "json")
     assert {(job["exit_class"], job["reason"]) for job in json.loads(done.stdout)["jobs"]} == {("preempted", "mine")}
     assert done.stderr.splitlines() == ["WARNING: plugin broken raised in torc_classify_exit: RuntimeError: boom"]

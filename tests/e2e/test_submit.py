@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,10 @@ class Desk(Allocator):
     def allocate(self, request):
         if Path("closed").exists():
             raise AllocationError("the desk is closed")
-        environment = {**os.environ, **request.environment}
-        with open(os.devnull, "w") as nowhere:
+        environment = {**os.environ, **request.environment, "XDG_STATE_HOME": os.path.abspath("state-of-the-node")}
+        if Path("meddle").exists():
+            Path(__file__).write_text(Path(__file__).read_text() + "#")
+        with open("runners.err", "w") as nowhere:
             several = [
                 subprocess.Popen(request.runner_command, env=environment, stdout=nowhere, stderr=nowhere)
                 for _ in range(request.count)
@@ -75,6 +77,7 @@ def call(torc: Any, url: str, work: Path) -> Any:
     """Run torc against the server, in a folder with a plugin and a spec."""
     (work / "torc_plugins").mkdir()
     (work / "torc_plugins" / "desk.py").write_text(PLUGIN)
+    assert torc("plugins", "trust").returncode == 0
     (work / "w.yaml").write_text(SPEC.replace("WAIT", ""))
 
     def run(*arguments: object, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
@@ -101,6 +104,28 @@ def test_a_spec_is_submitted(call: Any, url: str, work: Path) -> None:
     assert (work / "log").read_text() == "first\nsecond\n"
     again = call("submit", workflow_id)
     assert (again.returncode, "asked for before" in again.stderr) == (2, True)
+
+
+def test_a_runner_trusts_what_its_submitter_did(call: Any, url: str, work: Path) -> None:
+    """The node's own list of trust is empty; a plugin that changes after the submission is not run there."""
+    done = call("-f", "json", "submit", "w.yaml")
+    with TorcClient(url) as client:
+        wait_for(lambda: client.is_complete(json.loads(done.stdout)["workflow_id"]).is_complete)
+    assert not list(work.glob("state-of-the-node/*"))
+    (work / "meddle").touch()
+    done = call("-f", "json", "submit", "w.yaml")
+    pids = [each["scheduler_id"] for each in json.loads(done.stdout)["allocations"]]
+    wait_for(lambda: not any(Path("/proc", str(pid)).exists() for pid in pids))
+    assert "TORC_TRUST does not name its digest" in (work / "runners.err").read_text()
+    with TorcClient(url) as client:
+        assert client.job_counts(json.loads(done.stdout)["workflow_id"]).counts.get("completed", 0) == 0
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_a_workflow_is_submitted_once_it_is_there(call: Any, url: str, work: Path) -> None:

@@ -133,6 +133,7 @@ def test_allocations_are_asked_of_their_executor(call: Any, server: str, work: P
     """One that has ended takes its runner and the runner's job along; of an executor that is not here it is said so."""
     (work / "torc_plugins").mkdir()
     (work / "torc_plugins" / "shelf.py").write_text(ALLOCATOR)
+    call("plugins", "trust")
     (work / "11").touch()
     with TorcClient(server) as client:
         wid, idle = started(client, call, work)

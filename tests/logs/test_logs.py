@@ -287,6 +287,7 @@ def test_a_run_is_bundled_and_analyzed(torc: Any, server: str, work: Path) -> No
         "import re\nfrom torc_framework.api import LogPattern, hookimpl\n"
         "@hookimpl\ndef torc_log_patterns():\n    return [LogPattern('Frob', re.compile('FROB'), hint='Frob less.')]\n"
     )
+    assert torc("plugins", "trust").returncode == 0
     done = torc("logs", "bundle", wid, "-o", "b.tar.gz", "-f", "json", env=env)
     assert json.loads(done.stdout)["files"] == 3, done.stderr
     found = json.loads(torc("logs", "analyze", "b.tar.gz", "-f", "json").stdout)

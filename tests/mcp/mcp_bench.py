@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -94,6 +95,7 @@ Talk = Callable[[Client], Awaitable[Any]]
 def environment(scene: Scene) -> dict[str, str]:
     return {
         **isolated_environment(scene.output.parent / "home"),
+        "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
         "TORC_API_URL": scene.url,
         "TORC_OUTPUT_DIR": str(scene.output),
     }

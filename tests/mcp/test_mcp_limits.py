@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp_bench import Scene, over_http, over_stdio, use
+from programs import project_plugin
 
 from torc_framework.models.records import JobRecord, ScheduledComputeNodeRecord, SlurmSchedulerRecord
 
@@ -97,8 +98,7 @@ def test_nodes_are_asked_for_again(scene: Scene) -> None:
     """By the schedulers that were used before, for as many jobs as are ready; a dry run asks for none."""
     client, wf = scene.client, scene.workflow_id
     folder = scene.output.parent
-    (folder / "torc_plugins").mkdir()
-    (folder / "torc_plugins" / "lender.py").write_text(LENDER)
+    project_plugin(folder, "lender", LENDER)
 
     async def talk(assistant: Client) -> None:
         refused = await use(assistant, "resubmit_workflow", workflow_id=wf, dry_run=True)

@@ -137,6 +137,7 @@ def test_plugins_decide_what_they_are_sure_of(torc: Torc, work: Path, waiting: d
     """The rest is left to a person, with what the plugin thought."""
     (work / "torc_plugins").mkdir()
     (work / "torc_plugins" / "a_site.py").write_text(PLUGIN)
+    assert torc("plugins", "trust").returncode == 0
     planned = listed(torc, "pending", "classify", 1, "--dry-run")
     assert [(v["job_name"], v["action"]) for v in planned["verdicts"]] == [("flaky", "retry")]
     assert statuses(torc)["flaky"] == "pending_failed"

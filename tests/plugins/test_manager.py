@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from programs import project_plugin
 
 from torc_framework import hookspecs
 from torc_framework.api import ExitClass, ExitObservation, ExitVerdict, Failure, FailureRule, PendingContext, hookimpl
@@ -34,7 +35,7 @@ def write(project: Path) -> Write:
     """Write a plugin file of the project."""
 
     def write(name: str, source: str) -> None:
-        (project / "torc_plugins" / f"{name}.py").write_text(HEAD + textwrap.dedent(source))
+        project_plugin(project, name, HEAD + textwrap.dedent(source))
 
     return write
 
@@ -344,9 +345,8 @@ def test_plugins_beside_the_spec_and_here_are_found_once(project: Path, write: W
     """The same folder seen twice is one folder; files that begin with an underscore are not plugins."""
     write("here", classifier(verdict("OOM")))
     write("_helper", "raise RuntimeError\n")
-    other = project / "other" / "torc_plugins"
-    other.mkdir(parents=True)
-    (other / "there.py").write_text(HEAD + classifier("return None"))
+    (project / "other").mkdir()
+    project_plugin(project / "other", "there", HEAD + classifier("return None"))
     names = [info.name for info in PluginManager.load(project / "other").infos() if info.kind is Kind.PROJECT]
     assert names == ["here", "there"]
     assert [i.name for i in PluginManager.load(project).infos() if i.kind is Kind.PROJECT] == ["here"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from programs import project_plugin
 from runner_bench import Bench, job
 from sample_records import register
 
@@ -197,8 +198,7 @@ def test_a_canceled_workflow_ends_its_actions(bench: Bench) -> None:
 def test_schedule_nodes(bench: Bench, installed: bool) -> None:
     """The executor that is named is asked; without it the action stays due and the log says why."""
     if installed:
-        (bench.folder / "torc_plugins").mkdir()
-        (bench.folder / "torc_plugins" / "paper.py").write_text(ALLOCATOR)
+        project_plugin(bench.folder, "paper", ALLOCATOR)
     config = {"scheduler_type": "paper", "num_allocations": 2, "max_parallel_jobs": 3}
     planned = [PlannedAction("on_jobs_ready", "schedule_nodes", config, [1], scheduler=0)]
     scheduler = SlurmSchedulerRecord(workflow_id=0, name="s", account="acc", nodes=1, walltime="01:00:00")
@@ -234,11 +234,10 @@ def test_schedule_nodes(bench: Bench, installed: bool) -> None:
 
 def test_allocations_whose_names_are_no_numbers(bench: Bench) -> None:
     """Records hold numbers: what cannot be recorded is given back, and the action says whose fault that is."""
-    (bench.folder / "torc_plugins").mkdir()
     text = "from pathlib import Path" + ALLOCATOR.replace("str(100 + n)", 'f"pod-{n}"').replace(
         "pass", 'Path("released").write_text(str(allocations))'
     )
-    (bench.folder / "torc_plugins" / "paper.py").write_text(text)
+    project_plugin(bench.folder, "paper", text)
     planned = [PlannedAction("on_workflow_start", "schedule_nodes", {"scheduler_type": "paper"}, scheduler=0)]
     scheduler = SlurmSchedulerRecord(workflow_id=0, name="s", account="acc", nodes=1, walltime="01:00:00")
     workflow_id = bench.create(job("a", "true"), actions=planned, slurm_schedulers=[scheduler])

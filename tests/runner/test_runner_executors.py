@@ -1,6 +1,5 @@
 """Executors of others, mixed in one workflow; events for plugins; what a run that was overtaken leaves."""
 
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from programs import project_plugin
 from runner_bench import Bench, counted, job, most_at_once, requirements
 
 from torc_framework.client import TorcClient
@@ -21,9 +21,7 @@ PLUGIN = Path(__file__).with_name("simple_executor.py")
 @pytest.fixture
 def simple(bench: Bench) -> Bench:
     """Return a bench whose project brings the executor ``simple``."""
-    folder = bench.folder / "torc_plugins"
-    folder.mkdir()
-    shutil.copy(PLUGIN, folder / "simple.py")
+    project_plugin(bench.folder, "simple", PLUGIN.read_text())
     return evolve(bench, plugins=PluginManager.load(bench.folder))
 
 
@@ -54,9 +52,7 @@ def test_another_executors_jobs_are_sampled(simple: Bench) -> None:
 
 def test_a_place_that_is_free_is_taken_although_the_end_is_not_known(bench: Bench) -> None:
     """Each of these ends only when the last has begun, and there is room for one."""
-    folder = bench.folder / "torc_plugins"
-    folder.mkdir()
-    shutil.copy(PLUGIN.with_name("late_executor.py"), folder / "late.py")
+    project_plugin(bench.folder, "late", PLUGIN.with_name("late_executor.py").read_text())
     late = evolve(bench, plugins=PluginManager.load(bench.folder))
     workflow_id = late.create(*(job(name, "true") for name in "abc"))
     late.run(workflow_id, executor="late", num_cpus=1)
@@ -103,8 +99,7 @@ def torc_executors(): return [Cloud]
 
 def test_an_executor_must_be_able_to_launch(bench: Bench) -> None:
     """One that only obtains nodes is refused in so many words."""
-    (bench.folder / "torc_plugins").mkdir()
-    (bench.folder / "torc_plugins" / "cloud.py").write_text(ALLOCATOR)
+    project_plugin(bench.folder, "cloud", ALLOCATOR)
     other = evolve(bench, plugins=PluginManager.load(bench.folder))
     with pytest.raises(UserError, match="'cloud' obtains nodes but does not run jobs"):
         other.run(other.create(job("a", "true")), executor="cloud")
@@ -124,8 +119,7 @@ def test_plugins_hear_of_events(bench: Bench) -> None:
     """After the server has them, with the names of its own events."""
     import json
 
-    (bench.folder / "torc_plugins").mkdir()
-    (bench.folder / "torc_plugins" / "ears.py").write_text(LISTENER)
+    project_plugin(bench.folder, "ears", LISTENER)
     other = evolve(bench, plugins=PluginManager.load(bench.folder))
     workflow_id = other.create(job("a", "true"), job("b", "exit 2"))
     other.run(workflow_id)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from programs import project_plugin
 from runner_bench import Bench, job
 from sample_records import register
 
@@ -66,8 +67,7 @@ def lost_job(bench: Bench, workflow_id: int, number: int = 77) -> None:
 @pytest.mark.parametrize("rerun", [False, True])
 def test_fates(bench: Bench, state: str, exit_class: str, runs_again: bool, rerun: bool) -> None:
     """An interruption is named; its job runs again where that is wanted, and fails otherwise."""
-    (bench.folder / "torc_plugins").mkdir()
-    (bench.folder / "torc_plugins" / "paper.py").write_text(ALLOCATOR)
+    project_plugin(bench.folder, "paper", ALLOCATOR)
     (bench.folder / "state").write_text(state)
     plugins = PluginManager.load(bench.folder)
     workflow_id = bench.create(job("a", "true"))
@@ -84,8 +84,7 @@ def test_fates(bench: Bench, state: str, exit_class: str, runs_again: bool, reru
 
 def test_interruptions_have_an_end(bench: Bench) -> None:
     """A job whose node fails again and again is left to a person."""
-    (bench.folder / "torc_plugins").mkdir()
-    (bench.folder / "torc_plugins" / "paper.py").write_text(ALLOCATOR)
+    project_plugin(bench.folder, "paper", ALLOCATOR)
     (bench.folder / "state").write_text("NODE_FAIL")
     plugins = PluginManager.load(bench.folder)
     workflow_id = bench.create(job("a", "true"))

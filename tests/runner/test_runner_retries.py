@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from programs import project_plugin
 from runner_bench import Bench, handler, job
 
 from torc_framework.models.records import JobRecord, ResultRecord
@@ -52,8 +53,7 @@ def torc_match_failure(rule, failure):
 
 def test_a_plugin_of_the_project_says_what_a_rule_wants(bench: Bench, tmp_path: Path) -> None:
     """Completed or failed for good, without another attempt, and dependents follow that."""
-    (tmp_path / "torc_plugins").mkdir()
-    (tmp_path / "torc_plugins" / "wishes.py").write_text(ACTIONS)
+    project_plugin(tmp_path, "wishes", ACTIONS)
     bench.plugins = PluginManager.load(tmp_path)
     again = {"match_all_exit_codes": True}
     wishes = ("complete", "fail")

@@ -151,6 +151,12 @@ class Command(_Light, TyperCommand):
         settings["epilog"] = settings.get("epilog") or _EPILOG
         super().__init__(name, params=_with_global_options(params), **settings)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; one with ``--dry-run`` only looks."""
+        if ctx.params.get("dry_run"):
+            ctx.find_root().obj.skips_untrusted = True
+        return super().invoke(ctx)
+
 
 class Group(_Light, TyperGroup):
     """A group of commands that also takes the options of the program."""

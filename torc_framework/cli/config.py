@@ -13,6 +13,7 @@ from torc_framework.cli.output import print_json, print_table
 from torc_framework.errors import ExitStatus, UserError
 
 if TYPE_CHECKING:
+    from torc_framework.cli.session import Session
     from torc_framework.config import Config, Finding
     from torc_framework.models.settings import Leaf
 
@@ -161,7 +162,7 @@ def validate(ctx: typer.Context) -> None:
     config, findings = Config.examine()
     notes = []
     for section, what in DECLARED_BY_PLUGINS.items():
-        declared = _declared(section) if config.owners(section) else {}
+        declared = _declared(session, section) if config.owners(section) else {}
         for name in config.owners(section):
             if name in declared:
                 findings += _check_options(config, section, *declared[name])
@@ -179,11 +180,9 @@ def validate(ctx: typer.Context) -> None:
         raise typer.Exit(int(ExitStatus.USAGE))
 
 
-def _declared(section: str) -> dict[str, tuple[str, type[Any]]]:
+def _declared(session: "Session", section: str) -> dict[str, tuple[str, type[Any]]]:
     """Return name and options class of what plugins offer in a section, by the name's spelling there."""
-    from torc_framework.plugins import PluginManager
-
-    plugins = PluginManager.load()
+    plugins = session.plugins(skip_untrusted=True)
     if section == "executor":
         offered = {name: executor.Options for name, executor in plugins.executors().items()}
     else:

@@ -33,7 +33,8 @@ class ExecutorCommand(Command):
         session: Session = ctx.find_root().obj
         if self._needs_executor(args):
             name = _named(args) or session.config.client.run.executor
-            executor = session.plugins(_folder_of_spec(args)).executor(name)
+            only_looks = not {"--help", "--dry-run"}.isdisjoint(args)
+            executor = session.plugins(_folder_of_spec(args), skip_untrusted=only_looks).executor(name)
             self.params = [*self.params, *self._flags(executor)]
         return super().parse_args(ctx, args)
 

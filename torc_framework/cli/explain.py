@@ -63,7 +63,9 @@ def _facts(session: "Session", workflow_id: int) -> "Facts":
     from torc_framework.explain import gather
     from torc_framework.runner.identity import is_dead
 
-    return gather(session.client, workflow_id, is_dead=is_dead, executors=session.plugins().executors())
+    return gather(
+        session.client, workflow_id, is_dead=is_dead, executors=session.plugins(skip_untrusted=True).executors()
+    )
 
 
 def _job(client: Any, workflow_id: int | None, name: str) -> JobRecord:

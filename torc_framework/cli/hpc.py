@@ -44,7 +44,7 @@ _NameOrHere = Annotated[
 
 
 def _profiles(session: Session) -> dict[str, HpcProfile]:
-    return known_profiles(session.config.client.hpc, session.plugins())
+    return known_profiles(session.config.client.hpc, session.plugins(skip_untrusted=True))
 
 
 # --- profiles -------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def generate(
     from torc_framework.hpc.writing import profile_toml
 
     session = session_of(ctx)
-    plugins = session.plugins()
+    plugins = session.plugins(skip_untrusted=True)
     found = survey(plugins, executor_options(session, plugins, executor or ""), executor)
     if skip_stdby:
         kept = tuple(each for each in found.partitions if not each.name.lower().endswith(_STANDBY))

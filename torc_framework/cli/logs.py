@@ -90,7 +90,7 @@ def analyze(
     from torc_framework.logs import analyze as look
 
     session = session_of(ctx)
-    patterns = session.plugins(Path.cwd()).log_patterns()
+    patterns = session.plugins(skip_untrusted=True).log_patterns()
     found = look(place, patterns, workflow_id=workflow_id, job_id=job_id, max_bytes=int(max_size * GIB))
     if session.wants_json:
         print_json(found.as_dict())

@@ -64,6 +64,7 @@ def _complete(session: "Session") -> int:
     from torc_framework.cli.app import root_command
 
     completion_init()
+    session.is_completing = session.skips_untrusted = True
     with contextlib.suppress(Exception):  # whoever is typing is not disturbed by an error
         root_command().main([], prog_name="torc", standalone_mode=False, obj=session)  # ends the process
     return ExitStatus.FAILED

@@ -13,6 +13,7 @@ from torc_framework.errors import ExitStatus, TorcError, UserError
 
 if TYPE_CHECKING:
     from torc_framework.mcp.desk import Desk
+    from torc_framework.plugins import PluginManager
 
 TOKEN_VARIABLE = "TORC_MCP_TOKEN"
 """Environment variable with the token that clients of the HTTP server must send."""
@@ -55,7 +56,6 @@ def _desk(arguments: argparse.Namespace) -> "Desk":
     from torc_framework.client import make_api
     from torc_framework.config import Config
     from torc_framework.mcp.desk import Desk
-    from torc_framework.plugins import PluginManager
 
     if not 0 <= arguments.min_confidence <= 1:
         raise UserError(f"--min-confidence is {arguments.min_confidence:g}; expected 0 to 1")
@@ -67,7 +67,7 @@ def _desk(arguments: argparse.Namespace) -> "Desk":
     folder = arguments.output_dir or os.environ.get("TORC_OUTPUT_DIR") or config.run.output_dir
     return Desk(
         make_api(url, config.username, tls_ca=config.tls_ca),
-        lambda: PluginManager.load(Path.cwd()),
+        _plugins,
         output_dir=Path(folder),
         user=config.username or current_user(),
         workflow_id=arguments.workflow_id,
@@ -75,6 +75,20 @@ def _desk(arguments: argparse.Namespace) -> "Desk":
         executor_options=lambda plugins: configured_executors(whole, plugins),
         policy_options=lambda plugins: configured_policies(whole, plugins, {}),
     )
+
+
+def _plugins() -> "PluginManager":
+    """Return the plugins.
+
+    Raises:
+        UserError: a folder with plugins is not trusted; an assistant is not asked.
+    """
+    from torc_framework.plugins import PluginManager
+
+    plugins = PluginManager.load()
+    for folder in plugins.refused_folders:
+        raise UserError(folder.explanation)
+    return plugins
 
 
 def _serve(arguments: argparse.Namespace) -> None:

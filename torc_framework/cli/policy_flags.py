@@ -28,7 +28,8 @@ class PolicyCommand(Command):
         if self._asks_for_more(args, own):
             session: Session = ctx.find_root().obj
             offered: dict[str, OptionFacts] = {}
-            for options in session.plugins().recovery_options().values():
+            only_looks = not {"--help", "--dry-run"}.isdisjoint(args)
+            for options in session.plugins(skip_untrusted=only_looks).recovery_options().values():
                 for facts in options_of(options):
                     if facts.flag not in own:
                         offered.setdefault(facts.name, facts)

@@ -130,7 +130,7 @@ def unit_text(manager: Manager, settings: Values, run_as: str | None) -> str:
 def program() -> list[str]:
     """Return how the service calls this program: the one beside the interpreter that runs now."""
     beside = Path(sys.executable).with_name("torc-server")
-    return [str(beside)] if beside.exists() else [sys.executable, "-m", "torc_framework.cli.server_main"]
+    return [str(beside)] if beside.exists() else [sys.executable, "-P", "-m", "torc_framework.cli.server_main"]
 
 
 def flags(settings: Values) -> list[str]:

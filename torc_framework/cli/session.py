@@ -43,6 +43,10 @@ class Session:
         """Values of the chosen executor's own flags, by option name."""
         self.policy_options: dict[str, Any] = {}
         """Values of the flags of recovery policies, by option name."""
+        self.skips_untrusted = False
+        """The command only looks: plugins of folders that are not trusted are left out."""
+        self.is_completing = False
+        """A shell asks what may come next: nothing is said but the answer."""
 
     def __enter__(self) -> "Session":
         return self
@@ -183,14 +187,40 @@ class Session:
 
     # --- plugins ----------------------------------------------------------------------------------
 
-    def plugins(self, project_dir: Path | None = None) -> "PluginManager":
-        """Return the plugins, imported at the first call."""
-        if self._plugins is None:
-            from torc_framework.plugins import PluginManager
+    def plugins(self, project_dir: Path | None = None, *, skip_untrusted: bool = False) -> "PluginManager":
+        """Return the plugins, imported at the first call.
 
+        Args:
+            project_dir: Folder of the spec, if there is one.
+            skip_untrusted: Go on without the plugins of folders that are not trusted, and say so: for commands that
+                only look.
+
+        Raises:
+            UserError: a folder is not trusted, and nobody is there to ask.
+        """
+        if self._plugins is None:
             self._show_log()
-            self._plugins = PluginManager.load(project_dir, disabled=self._options.get("disable_plugin", ()))
+            self._plugins = self._load_plugins(project_dir)
+            if self._plugins.refused_folders and (skip_untrusted or self.skips_untrusted):
+                self._warn_of_missing_plugins()
+        if self._plugins.refused_folders and not (skip_untrusted or self.skips_untrusted):
+            from torc_framework.cli.untrusted import insist_on_trust
+
+            insist_on_trust(self._plugins.refused_folders)
+            self._plugins = self._load_plugins(project_dir)
+            insist_on_trust(self._plugins.refused_folders)  # the files changed while the person looked at them
         return self._plugins
+
+    def _load_plugins(self, project_dir: Path | None) -> "PluginManager":
+        from torc_framework.plugins import PluginManager
+
+        return PluginManager.load(project_dir, disabled=self._options.get("disable_plugin", ()))
+
+    def _warn_of_missing_plugins(self) -> None:
+        if self._plugins is not None and not self.is_completing:
+            from torc_framework.cli.untrusted import warn_of_missing_plugins
+
+            warn_of_missing_plugins(self._plugins.refused_folders)
 
     def _show_log(self) -> None:
         """Send the log's important lines to standard error."""

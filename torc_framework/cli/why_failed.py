@@ -79,11 +79,11 @@ def _explain(session: Session, id_: int, output_dir: Path | None, *, is_job: boo
     from torc_framework.forensics import explain_job, explain_workflow
 
     if is_job:
-        report = explain_job(session.client, session.plugins(), id_, output_dir=output_dir)
+        report = explain_job(session.client, session.plugins(skip_untrusted=True), id_, output_dir=output_dir)
         if not session.wants_json:
             _print_job(report)
         return report
-    of_workflow = explain_workflow(session.client, session.plugins(), id_, output_dir=output_dir)
+    of_workflow = explain_workflow(session.client, session.plugins(skip_untrusted=True), id_, output_dir=output_dir)
     if not session.wants_json:
         _print_workflow(of_workflow)
     return of_workflow

@@ -49,18 +49,18 @@ def _release(session: "Session", workflow_id: int) -> tuple[list[int], list[str]
     nodes = allocations.open_allocations(client, workflow_id)
     if not nodes:
         return [], []
-    plugins, options = _executors(session)
+    plugins, options = _executors(session, skip_untrusted=True)
     answers = allocations.release(nodes, plugins, options, allocations.context_of(client, workflow_id))
     for node in answers.yes:
         client.update(type(node), node.id or 0, {"status": "complete"})
     return [node.scheduler_id for node in answers.yes], answers.unasked
 
 
-def _executors(session: "Session") -> tuple[Any, Any]:
+def _executors(session: "Session", *, skip_untrusted: bool = False) -> tuple[Any, Any]:
     """Return the plugins, and the options of their executors."""
     from torc_framework.cli.executor_flags import executor_options
 
-    plugins = session.plugins()
+    plugins = session.plugins(skip_untrusted=skip_untrusted)
     return plugins, executor_options(session, plugins, "")
 
 

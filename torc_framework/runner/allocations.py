@@ -28,7 +28,9 @@ from torc_framework.models.records import (
     SlurmSchedulerRecord,
     WorkflowRecord,
 )
+from torc_framework.project_plugins import imported_digests
 from torc_framework.runner.crew import Crew
+from torc_framework.trust import TRUST_VARIABLE
 
 if TYPE_CHECKING:
     from torc_framework.plugins import PluginManager
@@ -154,12 +156,13 @@ def _is_number(id_: str) -> bool:
 
 
 def _environment(client: TorcClient, allocator: Allocator) -> dict[str, str]:
-    """Return the variables by which a runner finds its server, and has the settings that were made here.
+    """Return the variables by which a runner finds its server, what it trusts, and the settings that were made here.
 
     Options of the executor may have been given on the command line, which the node does not see.
     """
     settings = {name: value for name, value in os.environ.items() if name.startswith("TORC_") and "__" in name}
-    return {**settings, **environment_of_options(allocator.name, allocator.options), **client.environment}
+    options = environment_of_options(allocator.name, allocator.options)
+    return {**settings, **options, TRUST_VARIABLE: imported_digests(), **client.environment}
 
 
 def _runner_command(allocator: Allocator, workflow_id: int, wishes: NodeWishes) -> list[str]:

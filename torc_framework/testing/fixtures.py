@@ -87,17 +87,25 @@ class Runs:
     _url: str = field(alias="url", repr=False)
 
     def plugin(self, name: str, source: str) -> None:
-        """Write a plugin file of the project."""
+        """Write a plugin file of the project, whose folder ``torc`` then trusts."""
         folder = self.folder / "torc_plugins"
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.py").write_text(source)
+        trusted = self.torc("plugins", "trust")
+        assert trusted.returncode == 0, trusted.stderr
 
     def torc(self, *arguments: str | int | Path, env: Mapping[str, str] | None = None) -> Any:
         """Call the installed ``torc``; return the process that has ended, with its output as text."""
         return subprocess.run(
-            [sys.executable, "-m", "torc_framework.cli.main", *(str(argument) for argument in arguments)],
+            [sys.executable, "-P", "-m", "torc_framework.cli.main", *(str(argument) for argument in arguments)],
             cwd=self.folder,
-            env={**os.environ, "HOME": str(self.folder), "TORC_API_URL": self._url, **(env or {})},
+            env={
+                **os.environ,
+                "HOME": str(self.folder),
+                "XDG_STATE_HOME": str(self.folder / "state"),
+                "TORC_API_URL": self._url,
+                **(env or {}),
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

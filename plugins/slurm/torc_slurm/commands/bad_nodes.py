@@ -36,7 +36,7 @@ def bad_nodes(
         unknown = [node for node in forget or () if node not in gone]
         if unknown:
             raise UserError(f"not among the nodes that failed: {', '.join(unknown)}")
-    options = SlurmOptions(**executor_options(session, session.plugins(), "slurm").get("slurm", {}))
+    options = SlurmOptions(**executor_options(session, session.plugins(skip_untrusted=True), "slurm").get("slurm", {}))
     rows = [
         {"node": node, "failed_at": f"{datetime.fromtimestamp(facts['at'], UTC):%Y-%m-%dT%H:%M:%SZ}", **facts}
         for node, facts in memory.since(options.exclude_failed_nodes_s).items()

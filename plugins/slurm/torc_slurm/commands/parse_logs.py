@@ -44,7 +44,7 @@ def parse_logs(
     """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
-    patterns = session.plugins().log_patterns()
+    patterns = session.plugins(skip_untrusted=True).log_patterns()
     folder = output_dir or session.config.client.run.output_dir
     found = analyze_logs(folder, patterns, workflow_id=chosen, kinds=KINDS)
     hits = [each for each in found.findings if not errors_only or each.hit.pattern.severity in ERRORS]
