@@ -30,7 +30,7 @@ from torc_framework.store.database import Database
 from torc_framework.store.exchange import exchange
 from torc_framework.store.plans import create_plan
 from torc_framework.store.resources import COMPUTE_NODES, EVENTS, RESULTS
-from torc_framework.store.schema import METADATA
+from torc_framework.store.schema import METADATA, begin_counting
 
 Pair = tuple[int, int]
 
@@ -209,6 +209,7 @@ def emptied(database: Database) -> Database:
             tx.connection.execute(sa.delete(table))
         numbered = [table.name for table in tables if table.autoincrement_column is not None]
         tx.connection.exec_driver_sql("; ".join(f"ALTER SEQUENCE {name}_id_seq RESTART" for name in numbered))
+        begin_counting(tx.connection)
     return database
 
 

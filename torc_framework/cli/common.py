@@ -21,6 +21,7 @@ WorkflowId = Annotated[
     ),
 ]
 RecordId = Annotated[int, typer.Argument(metavar="ID", help="Its id.")]
+Force = Annotated[bool, typer.Option("--force", help="Also pending and running jobs: their runners stop them.")]
 Limit = Annotated[int, typer.Option("--limit", "-l", min=0, help="Most records to return.")]
 Offset = Annotated[int, typer.Option("--offset", min=0, help="Records to skip.")]
 SortBy = Annotated[str | None, typer.Option("--sort-by", metavar="FIELD", help="Field to sort by.")]

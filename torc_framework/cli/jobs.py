@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from torc_framework.cli.app import App
-from torc_framework.cli.common import WorkflowId, pick_workflow, session_of, show_many
+from torc_framework.cli.common import Force, WorkflowId, pick_workflow, session_of, show_many
 from torc_framework.cli.mapped_jobs import run_function, run_postprocess
 from torc_framework.cli.output import Column, print_json
 from torc_framework.cli.record_options import option, read_status
@@ -63,6 +63,7 @@ JOBS = Records(
         option("active_compute_node_id", kind=int, help="Only jobs that this compute node holds."),
         option("include_relationships", kind=bool, is_flag=True, help="Also ids of dependencies, files, user data."),
     ),
+    may_be_held=True,
     notes={
         "create": "Lists of ids are given as 1,2,3 or by repeating the option.",
         "update": "Once it is initialized, name, command and what it waits for are fixed.",
@@ -161,13 +162,18 @@ JOBS.add(app, "list", "get", "update")
 
 
 @app.command("delete")
-def delete(ctx: typer.Context, ids: Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs.")]) -> None:
+def delete(
+    ctx: typer.Context,
+    ids: Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs.")],
+    force: Force = False,
+) -> None:
     """Delete jobs; nothing is deleted if one of them is not there, and those of a workflow go in one step."""
     session = session_of(ctx)
     of_workflows: dict[int, list[int]] = {}
     for job_id in ids:
         of_workflows.setdefault(session.client.get(JobRecord, job_id).workflow_id, []).append(job_id)
-    gone = [job for workflow_id, its in of_workflows.items() for job in session.client.delete_jobs(workflow_id, its)]
+    delete = session.client.delete_jobs
+    gone = [job for workflow_id, its in of_workflows.items() for job in delete(workflow_id, its, force=force)]
     if session.wants_json:
         print_json({"jobs": gone})
         return

@@ -13,6 +13,7 @@ from attrs import Factory, fields_dict, frozen
 
 from torc_framework.cli.app import App
 from torc_framework.cli.common import (
+    Force,
     Limit,
     RecordId,
     WorkflowId,
@@ -64,6 +65,7 @@ class Records:
         notes: Sentences that follow that of a command in its help.
         titled: Title of a list, with the workflow's id in braces.
         is_data: ``get`` prints JSON in either format: programs read it.
+        may_be_held: ``delete-all`` leaves what runners have in hand alone unless it is forced.
         store: Stores a new record.
         find: Finds the records of a list.
         complete: Completes changes before they are sent.
@@ -80,6 +82,7 @@ class Records:
     notes: Mapping[str, str] = Factory(dict)
     titled: str = ""
     is_data: bool = False
+    may_be_held: bool = False
     store: Callable[..., Any] = _create
     find: Callable[["TorcClient", type[Any], dict[str, Any]], list[Any]] = _find
     complete: Callable[["TorcClient", int, dict[str, Any]], dict[str, Any]] = _as_given
@@ -184,19 +187,20 @@ class Records:
         return self._made(name, work, f"Delete {self.one}.", _ID)
 
     def _delete_all(self, name: str) -> Callable[..., None]:
-        def work(ctx: typer.Context, workflow_id: int | None, *, no_prompts: bool) -> None:
+        def work(ctx: typer.Context, workflow_id: int | None, *, no_prompts: bool, force: bool = True) -> None:
             session = session_of(ctx)
             chosen = pick_workflow(session, workflow_id)
             confirm(f"Delete all {self.several} of workflow {chosen}?", assume_yes=no_prompts or session.wants_json)
-            count = session.client.delete_all(self.record, chosen)
+            count = session.client.delete_all(self.record, chosen, force=force)
             if session.wants_json:
                 print_json({"workflow_id": chosen, "deleted_count": count})
             else:
                 print(f"Deleted {count} {self.several} of workflow {chosen}")
 
         asks = parameter("no_prompts", Annotated[bool, typer.Option("--no-prompts", help="Do not ask.")], default=False)
+        forced = [parameter("force", Force, default=False)] if self.may_be_held else []
         sentence = f"Delete all {self.several} of a workflow."
-        return self._made(name, work, sentence, _WORKFLOW, asks)
+        return self._made(name, work, sentence, _WORKFLOW, asks, *forced)
 
 
 _WORKFLOW: Final = parameter("workflow_id", WorkflowId, None)

@@ -219,7 +219,10 @@ def delete(
         list[int] | None, typer.Argument(metavar="[ID]...", help="Workflows; asked for if left out.")
     ] = None,
     no_prompts: workflows_runs.NoPrompts = False,
-    force: Annotated[bool, typer.Option("--force", help="Also workflows of other people.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also workflows of other people, and those whose jobs run: they are stopped."),
+    ] = False,
 ) -> None:
     """Delete workflows with everything that belongs to them; none if one of them is not there."""
     session = session_of(ctx)
@@ -230,7 +233,7 @@ def delete(
             raise UserError(f"workflow {workflow.id} belongs to {workflow.user}; --force deletes it all the same")
     names = ", ".join(f"{workflow.id} ({workflow.name})" for workflow in wanted)
     confirm(f"Delete workflow {names} with all jobs and results?", assume_yes=no_prompts or session.wants_json)
-    gone = [session.client.delete(WorkflowRecord, workflow.id or 0) for workflow in wanted]
+    gone = [session.client.delete(WorkflowRecord, workflow.id or 0, force=force) for workflow in wanted]
     if session.wants_json:
         print_json(gone[0] if len(gone) == 1 else gone)
         return

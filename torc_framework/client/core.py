@@ -107,13 +107,20 @@ class ClientCore:
         id_: int | None = getattr(record, "id", None)
         return self._call(type(record), "PUT", f"/{PATHS[type(record)]}/{id_}", body=present(record))
 
-    def delete(self, kind: type[_R], id_: int) -> _R:
-        """Delete a record with everything that belongs to it; return what was deleted."""
-        return self._call(kind, "DELETE", f"/{PATHS[kind]}/{id_}", timeout=PLAN_TIMEOUT_S)
+    def delete(self, kind: type[_R], id_: int, *, force: bool = True) -> _R:
+        """Delete a record with everything that belongs to it; return what was deleted.
 
-    def delete_all(self, kind: type[_R], workflow_id: int) -> int:
-        """Delete all records of one kind in a workflow; return how many."""
-        query = {"workflow_id": workflow_id}
+        Args:
+            force: For jobs and workflows: also when jobs are pending or running; their runners stop them.
+
+        Raises:
+            ApiError: with status 409: without ``force``, jobs are pending or running.
+        """
+        return self._call(kind, "DELETE", f"/{PATHS[kind]}/{id_}", query=without_force(force), timeout=PLAN_TIMEOUT_S)
+
+    def delete_all(self, kind: type[_R], workflow_id: int, *, force: bool = True) -> int:
+        """Delete all records of one kind in a workflow; return how many. ``force`` is that of `delete`."""
+        query = {"workflow_id": workflow_id, **without_force(force)}
         answer = self._call(JsonObject, "DELETE", f"/{PATHS[kind]}", query=query, timeout=PLAN_TIMEOUT_S)
         count: int = answer["deleted_count"] if "deleted_count" in answer else answer["count"]
         return count
@@ -206,3 +213,8 @@ def present(record: Any) -> JsonObject:
         for attribute in fields(type(record))
         if (value := getattr(record, attribute.name)) is not None
     }
+
+
+def without_force(force: bool) -> dict[str, Any]:
+    """Return the query of a delete: the server's own default is to force it."""
+    return {} if force else {"force": False}

@@ -6,7 +6,7 @@ from itertools import islice
 import msgspec
 
 from torc_framework.client.answers import PAGE_SIZE, Page
-from torc_framework.client.core import PLAN_TIMEOUT_S, ClientCore, present
+from torc_framework.client.core import PLAN_TIMEOUT_S, ClientCore, present, without_force
 from torc_framework.models.answers import ClaimedJobs, CreatedJobs, DeletedJobs
 from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord
 from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
@@ -45,10 +45,10 @@ class JobCalls(ClientCore):
             created += self._call(CreatedJobs, "POST", "/bulk_jobs", body={"jobs": batch}).jobs
         return created
 
-    def delete_jobs(self, workflow_id: int, job_ids: Sequence[int]) -> list[JobRecord]:
-        """Delete some jobs of a workflow, all or none; return them as they were."""
+    def delete_jobs(self, workflow_id: int, job_ids: Sequence[int], *, force: bool = True) -> list[JobRecord]:
+        """Delete some jobs of a workflow, all or none; return them as they were. ``force`` is that of `delete`."""
         path, body = f"/workflows/{workflow_id}/delete_jobs", {"job_ids": list(job_ids)}
-        return self._call(DeletedJobs, "POST", path, body=body).jobs
+        return self._call(DeletedJobs, "POST", path, query=without_force(force), body=body).jobs
 
     def create_user_data(
         self, record: UserDataRecord, *, consumer_job_id: int | None = None, producer_job_id: int | None = None

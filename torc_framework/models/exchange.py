@@ -155,7 +155,7 @@ class ExchangeReply:
         following: Jobs that each wait for the success of the one before and for nothing else, by the id of
             a job in the runner's hand that the first of them waits for. They are not claimed: the runner may
             go on with one the moment its predecessor completes, and says so by ``next_job_id``.
-        refused: Ids named by a ``next_job_id`` that the runner may not have: it stops them and forgets them.
+        refused: Jobs that the runner stops and forgets: named by a ``next_job_id`` that it may not have, or deleted.
         is_complete: No job of the workflow is unfinished.
         is_canceled: The workflow was canceled: stop everything.
         actions_due: Actions that are due, besides those at the start and end of each worker.

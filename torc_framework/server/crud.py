@@ -10,7 +10,7 @@ from torc_framework.models import answers as a
 from torc_framework.models.records import JobRecord
 from torc_framework.server.answers import RequestError
 from torc_framework.server.bodies import Composite, parse_body
-from torc_framework.server.endpoints import MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
+from torc_framework.server.endpoints import FORCE, MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
 from torc_framework.server.scopes import (
     BODY,
     BODY_JOBS,
@@ -24,6 +24,7 @@ from torc_framework.server.scopes import (
 )
 from torc_framework.store import records
 from torc_framework.store.access import visible
+from torc_framework.store.held_jobs import before_workflow_goes
 from torc_framework.store.jobs import JOBS, create_jobs, delete_job, delete_jobs
 from torc_framework.store.lookups import job_ids
 from torc_framework.store.records import Page, Resource, Values
@@ -111,6 +112,7 @@ def _endpoints(resource: Resource) -> Iterator[Endpoint]:
         more = {"answers": kind, "scope": mine, **more}
         return Endpoint(method, path, work, method != "GET", tags=tags, summary=summary, **more)
 
+    force = FORCE if resource in (JOBS, WORKFLOWS) else {}
     links = _LINKS if resource is USER_DATA else {}
     yield endpoint("POST", every, _create(resource), f"Create {a_record}.", body=kind, query=links, scope=new)
     yield endpoint(
@@ -124,7 +126,7 @@ def _endpoints(resource: Resource) -> Iterator[Endpoint]:
     )
     yield endpoint("GET", one, lambda tx, call: records.get(tx, resource, call.id), f"Get {a_record}.")
     yield endpoint("PUT", one, _update(resource), f"Change {a_record}.", body=kind, partial=True, scope=changed)
-    yield endpoint("DELETE", one, _delete(resource), f"Delete {a_record}; answers {as_it_was}.")
+    yield endpoint("DELETE", one, _delete(resource), f"Delete {a_record}; answers {as_it_was}.", query=force)
     if in_workflow:
         counted = _COUNTED.get(resource.path, a.DeletedCount)
         yield endpoint(
@@ -132,7 +134,7 @@ def _endpoints(resource: Resource) -> Iterator[Endpoint]:
             every,
             _delete_all(resource),
             f"Delete all {several} of a workflow.",
-            query=in_workflow,
+            query=in_workflow | force,
             answers=counted,
             scope=QUERY,
         )
@@ -188,8 +190,15 @@ def _update(resource: Resource) -> Work:
 
 def _delete(resource: Resource) -> Work:
     if resource is JOBS:
-        return lambda tx, call: delete_job(tx, call.id)
+        return lambda tx, call: delete_job(tx, call.id, force=call.query["force"])
+    if resource is WORKFLOWS:
+        return _delete_workflow
     return lambda tx, call: records.delete(tx, resource, call.id)
+
+
+def _delete_workflow(tx: Tx, call: Call) -> Values:
+    before_workflow_goes(tx, call.id, force=call.query["force"])
+    return records.delete(tx, WORKFLOWS, call.id)
 
 
 def _delete_all(resource: Resource) -> Work:
@@ -197,7 +206,7 @@ def _delete_all(resource: Resource) -> Work:
         workflow_id = call.query["workflow_id"]
         if resource is JOBS:
             records.require_workflow(tx, workflow_id)
-            count = delete_jobs(tx, workflow_id, job_ids(tx, workflow_id))
+            count = delete_jobs(tx, workflow_id, job_ids(tx, workflow_id), force=call.query["force"])
         else:
             count = records.delete_all(tx, resource, workflow_id)
         if resource is USER_DATA:

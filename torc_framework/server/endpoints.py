@@ -61,6 +61,8 @@ class Parameter:
         return text
 
 
+FORCE: Final = {"force": Parameter(bool, default=True)}
+"""Whether pending and running jobs are deleted, too. Torc's clients cannot say it, and expect that they are."""
 PAGE_PARAMETERS: Final = {
     "offset": Parameter(int, 0, least=0),
     "limit": Parameter(int, MAX_LIMIT, least=0),

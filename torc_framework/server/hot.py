@@ -80,7 +80,7 @@ class Hot:
             while not _tells(reply) and await self._woken(waiter, deadline, reply.due_in_s):
                 if await request.is_disconnected():
                     break  # nobody would hear of the jobs
-                if await self._is_worth_asking(workflow_id, wanted.run_id):
+                if await self._is_worth_asking(workflow_id, wanted):
                     reply = await self._exchange(caller, workflow_id, _poll(wanted))
         _note(request, wanted, reply)
         return answer(reply)
@@ -96,14 +96,14 @@ class Hot:
         waiter.wake.clear()
         return not waiter.is_over
 
-    async def _is_worth_asking(self, workflow_id: int, run_id: int) -> bool:
+    async def _is_worth_asking(self, workflow_id: int, wanted: ExchangeRequest) -> bool:
         if self._database.is_local:
-            return self._ask(workflow_id, run_id)
-        return await run_in_threadpool(self._ask, workflow_id, run_id)
+            return self._ask(workflow_id, wanted)
+        return await run_in_threadpool(self._ask, workflow_id, wanted)
 
-    def _ask(self, workflow_id: int, run_id: int) -> bool:
+    def _ask(self, workflow_id: int, wanted: ExchangeRequest) -> bool:
         with self._database.read() as tx:
-            return worth_asking(tx, workflow_id, run_id)
+            return worth_asking(tx, workflow_id, wanted.compute_node_id, wanted.run_id)
 
     async def _exchange(self, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
         if self._database.is_local:
@@ -172,4 +172,4 @@ def _poll(wanted: ExchangeRequest) -> ExchangeRequest:
 
 def _tells(reply: ExchangeReply) -> bool:
     """Say whether an answer is worth giving at once."""
-    return bool(reply.jobs) or reply.is_complete or reply.is_canceled
+    return bool(reply.jobs or reply.refused) or reply.is_complete or reply.is_canceled

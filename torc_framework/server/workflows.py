@@ -8,7 +8,7 @@ from attrs import Factory, define
 from torc_framework.models import answers as a
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.server.answers import RequestError
-from torc_framework.server.endpoints import MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
+from torc_framework.server.endpoints import FORCE, MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
 from torc_framework.server.scopes import WORKFLOW
 from torc_framework.store import actions, handouts, inputs, lookups, remote_workers, runs
 from torc_framework.store.jobs import delete_some
@@ -148,7 +148,7 @@ def _job_ids(tx: Tx, call: Call) -> a.JobIds:
 
 
 def _delete_jobs(tx: Tx, call: Call) -> a.DeletedJobs:
-    return a.DeletedJobs(delete_some(tx, call.id, call.body.job_ids))  # type: ignore[arg-type]
+    return a.DeletedJobs(delete_some(tx, call.id, call.body.job_ids, force=call.query["force"]))  # type: ignore[arg-type]
 
 
 def _is_uninitialized(tx: Tx, call: Call) -> a.IsUninitialized:
@@ -289,6 +289,7 @@ WORKFLOW_ENDPOINTS: Final = (
         "Delete some jobs, all or none; what waits for them may go on.",
         a.DeletedJobs,
         body=SomeJobs,
+        query=FORCE,
     ),
     _about("GET", "job_ids", _known(_job_ids), "List the ids of all jobs.", a.JobIds),
     _about(

@@ -13,7 +13,6 @@ from torc_framework.store import tables as t
 from torc_framework.store.blockers import Waiting, recount_waiting
 from torc_framework.store.errors import ConflictError, RuleError
 from torc_framework.store.jobs import MAX_BATCH, create_jobs, require_references
-from torc_framework.store.plans import next_id
 from torc_framework.store.records import Values, require_workflow
 from torc_framework.store.sql import Tx, insertion
 
@@ -51,7 +50,7 @@ def _add_user_data(tx: Tx, workflow_id: int, addition: Addition) -> list[int]:
     there = sa.select(t.USER_DATA.c.name).where(t.USER_DATA.c.workflow_id == workflow_id)
     if taken := names.intersection(tx.connection.execute(there).scalars()):
         raise ConflictError(f"User data {min(taken)!r} exists already in workflow {workflow_id}")
-    first = next_id(tx, t.USER_DATA)
+    first = tx.new_ids(t.USER_DATA, len(records))
     rows = [
         (number, workflow_id, record.name, record.is_ephemeral, None if record.data is None else _json(record.data))
         for number, record in enumerate(records, first)
@@ -77,7 +76,7 @@ def _at(ids: Sequence[int], position: int, name: str) -> int:
 
 def _make_wait(tx: Tx, workflow_id: int, job_ids: Sequence[int], awaited: Sequence[int]) -> None:
     """Make jobs wait for others: as one group, which costs a row for each of both."""
-    group = next_id(tx, t.DEPENDENCY_GROUP)
+    group = tx.new_ids(t.DEPENDENCY_GROUP, 1)
     tx.insert(_INSERT_GROUP, [(group, workflow_id, len(awaited))])
     tx.insert(_INSERT_MEMBERS, [(group, job_id) for job_id in awaited])
     tx.insert(_INSERT_WAITERS, [(group, job_id) for job_id in job_ids])

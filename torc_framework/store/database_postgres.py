@@ -30,10 +30,6 @@ _SETTINGS: Final = (
     f"SET lock_timeout = {BUSY_TIMEOUT_MS}; SET idle_in_transaction_session_timeout = {IDLE_LIMIT_MS}; "
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
-_RENUMBER: Final = (
-    "SELECT setval('{0}_id_seq', last) FROM (SELECT max(id) AS last FROM {0}) AS used "
-    "WHERE last >= (SELECT last_value FROM {0}_id_seq)"
-)
 _MEANINGS: Final[tuple[tuple[Any, type[Exception] | None, str], ...]] = (
     (OverflowError, RuleError, "a number is too large: {1}"),
     (sa.exc.TimeoutError, DatabaseBusyError, "database {0} is busy: all connections are in use"),
@@ -160,12 +156,8 @@ class PostgresDatabase(Database):
         return PostgresTx(connection)
 
     def _finish(self, tx: Tx) -> None:
-        assert isinstance(tx, PostgresTx)
-        last = [_RENUMBER.format(table) for table in sorted(tx.numbered)]
         if tx.touched or tx.told:
-            last.append(f"NOTIFY {_CHANNEL}")
-        if last:
-            self._raw.execute("; ".join(last), prepare=False)
+            self._raw.execute(f"NOTIFY {_CHANNEL}", prepare=False)
 
     def _meaning(self, error: Exception) -> Exception | None:
         original = original_of(error)

@@ -12,6 +12,8 @@ from torc_framework.store import claims, succession, transitions
 from torc_framework.store.consequences import follow, is_finished
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.events import EventLog
+from torc_framework.store.held_jobs import to_stop
+from torc_framework.store.own_tables import JOB_TO_STOP
 from torc_framework.store.reports import Conversation, look_up, take_ended, take_released, take_started
 from torc_framework.store.requirements import check_sort_method
 from torc_framework.store.runs import job_counts
@@ -28,9 +30,11 @@ _STATE = Statement(
         sa.exists()
         .where(COMPUTE_NODE.c.id == param("node"), COMPUTE_NODE.c.workflow_id == WORKFLOW.c.id)
         .correlate(WORKFLOW),
+        sa.exists().where(JOB_TO_STOP.c.compute_node_id == param("node")),
     )
     .select_from(WORKFLOW.join(WORKFLOW_STATUS, WORKFLOW_STATUS.c.id == WORKFLOW.c.id))
     .where(WORKFLOW.c.id == param("workflow")),
+    "node",
     "node",
     "workflow",
 )
@@ -60,10 +64,10 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
         NotFoundError: there is no such workflow or compute node.
         RuleError: the runner serves another run than the present one, or a report makes no sense.
     """
-    state = tx.row(_STATE, request.compute_node_id, workflow_id)
+    state = tx.row(_STATE, request.compute_node_id, request.compute_node_id, workflow_id)
     if state is None:
         raise NotFoundError("Workflow", workflow_id)
-    run_id, is_canceled, sort_method, has_actions, has_node = state
+    run_id, is_canceled, sort_method, has_actions, has_node, has_jobs_to_stop = state
     if request.run_id != run_id:
         raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {run_id}")
     if not has_node:
@@ -85,6 +89,8 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
         take_released(now, request.released)
         _follow(now, has_actions=has_actions)
     reply = _answer(now, request, sort_method)
+    if has_jobs_to_stop or request.holding:
+        refused += to_stop(tx, request.compute_node_id, request.holding)
     reply.refused = refused
     reply.actions_due = count_due(tx, workflow_id) if has_actions else 0
     events.write(tx)
@@ -98,10 +104,10 @@ def _follow(now: Conversation, *, has_actions: bool) -> None:
         now.endings, now.ready = {}, []
 
 
-def worth_asking(tx: Tx, workflow_id: int, run_id: int) -> bool:
-    """Say whether a waiting runner has anything to hear: a ready job, completion, cancellation, another run."""
-    state = tx.row(_STATE, None, workflow_id)
-    if state is None or state[0] != run_id or state[1]:
+def worth_asking(tx: Tx, workflow_id: int, node_id: int, run_id: int) -> bool:
+    """Say whether a waiting runner has anything to hear: a job to run or to stop, the end, another run."""
+    state = tx.row(_STATE, node_id, node_id, workflow_id)
+    if state is None or state[0] != run_id or state[1] or not state[4] or state[5]:
         return True
     return bool(tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
 

@@ -47,8 +47,7 @@ def create_group(tx: Tx, name: str, description: str | None) -> Values:
     if tx.connection.execute(sa.select(ACCESS_GROUP.c.id).where(ACCESS_GROUP.c.name == name)).first() is not None:
         raise ConflictError(f"Group {name!r} exists already")
     values = {"name": name, "description": description, "is_system": False, "created_at": utc_text()}
-    made = tx.connection.execute(sa.insert(ACCESS_GROUP).values(values))
-    return get(tx, GROUPS, int((made.inserted_primary_key or (0,))[0]))
+    return get(tx, GROUPS, tx.add(ACCESS_GROUP, **values))
 
 
 def find_groups(tx: Tx, wanted: Page) -> tuple[list[Values], int]:
@@ -109,8 +108,7 @@ def add_member(tx: Tx, group_id: int, user_name: str, role: str) -> Values:
 
 def _insert_member(tx: Tx, group_id: int, user_name: str, role: str) -> Values:
     values = {"user_name": user_name, "group_id": group_id, "role": role, "created_at": utc_text()}
-    made = tx.connection.execute(sa.insert(USER_GROUP_MEMBERSHIP).values(values))
-    return get(tx, MEMBERS, int((made.inserted_primary_key or (0,))[0]))
+    return get(tx, MEMBERS, tx.add(USER_GROUP_MEMBERSHIP, **values))
 
 
 def _membership(tx: Tx, group_id: int, user_name: str) -> Values | None:

@@ -271,13 +271,14 @@ def _insert_actions(tx: Tx, document: WorkflowDocument, ids: Mapping[str, Ids], 
     if not document.workflow_actions:
         return
     rows, watched = [], []
+    first = tx.new_ids(t.WORKFLOW_ACTION, len(document.workflow_actions))
     for n, action in enumerate(document.workflow_actions):
         place = f"workflow_actions[{n}]"
         try:
             check_action(action.trigger_type, action.action_type, action.action_config)
         except RuleError as error:
             raise RuleError(f"{place}: {error}") from error
-        action_id = tx.next_id(t.WORKFLOW_ACTION) + n
+        action_id = first + n
         jobs = [_new_id(ids["jobs"], job, f"{place}: job_ids", "jobs") for job in dict.fromkeys(action.job_ids or ())]
         rows.append(
             {
@@ -323,9 +324,9 @@ def _insert_nodes(tx: Tx, document: WorkflowDocument, workflow_id: int) -> Ids:
     for node in document.compute_nodes or ():
         values = {name: getattr(node, name) for name in field_names(type(node)) if name not in ("id", "workflow_id")}
         values |= {"workflow_id": workflow_id, "is_active": False, "scheduler_config_id": None}
-        made = tx.connection.execute(sa.insert(t.COMPUTE_NODE).values(values))
+        new_id = tx.add(t.COMPUTE_NODE, **values)
         if node.id is not None:
-            found[node.id] = int((made.inserted_primary_key or (0,))[0])
+            found[node.id] = new_id
     return found
 
 
@@ -351,7 +352,7 @@ def _insert_results(tx: Tx, document: WorkflowDocument, ids: Mapping[str, Ids], 
     if not document.results:
         return
     names = [name for name in field_names(type(document.results[0])) if name not in ("id", "workflow_id")]
-    rows, attempts, first = [], _Attempts(set()), tx.next_id(t.RESULT)
+    rows, attempts, first = [], _Attempts(set()), tx.new_ids(t.RESULT, len(document.results))
     for n, result in enumerate(document.results):
         place = f"results[{n}]"
         row = {name: getattr(result, name) for name in names} | {"id": first + n, "workflow_id": workflow_id}

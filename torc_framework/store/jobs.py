@@ -14,8 +14,8 @@ from torc_framework.store.blockers import recount_jobs, waiting_for
 from torc_framework.store.consequences import forget_deleted, is_finished
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.events import EventLog
+from torc_framework.store.held_jobs import before_jobs_go
 from torc_framework.store.inputs import remember
-from torc_framework.store.plans import next_id
 from torc_framework.store.records import (
     Filter,
     Relation,
@@ -117,7 +117,8 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
     for shell in {job.get("shell") for job in sent}:
         check_shell(shell)
     default = default_requirements(tx, workflow_id)
-    jobs = [{**_DEFAULTS, **present(job), "id": job_id} for job_id, job in enumerate(sent, next_id(tx, t.JOB))]
+    first = tx.new_ids(t.JOB, len(sent))
+    jobs = [{**_DEFAULTS, **present(job), "id": job_id} for job_id, job in enumerate(sent, first)]
     for job in jobs:
         job.setdefault("resource_requirements_id", default)
     tx.run_each(_INSERT, [tuple(job.get(name) for name in COLUMNS) for job in jobs])
@@ -206,8 +207,16 @@ def _set_dependencies(tx: Tx, job_id: int, others: Sequence[int]) -> None:
     recount_jobs(tx, [job_id])
 
 
-def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> int:
-    """Delete jobs; those that waited for them alone may go on."""
+def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool = True) -> int:
+    """Delete jobs; those that waited for them alone may go on.
+
+    Args:
+        force: Also pending and running ones, which their runners stop.
+
+    Raises:
+        ConflictError: without ``force``, some are pending or running.
+    """
+    before_jobs_go(tx, workflow_id, job_ids, force=force)
     waiting = waiting_for(tx, job_ids)
     remember(tx, waiting.job_ids)
     delete = Statement(sa.delete(t.JOB).where(t.JOB.c.id.in_(ids_param())))
@@ -221,17 +230,18 @@ def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> int:
     return count
 
 
-def delete_job(tx: Tx, job_id: int) -> Values:
+def delete_job(tx: Tx, job_id: int, *, force: bool = True) -> Values:
     """Delete one job; return it as it was."""
     job = get(tx, JOBS, job_id)
-    delete_jobs(tx, job["workflow_id"], [job_id])
+    delete_jobs(tx, job["workflow_id"], [job_id], force=force)
     return job
 
 
-def delete_some(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> list[Values]:
+def delete_some(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool = True) -> list[Values]:
     """Delete these jobs of a workflow, all or none; return them as they were.
 
     Raises:
+        ConflictError: without ``force``, one of them is pending or running.
         NotFoundError: one of them is not there, or is another workflow's.
     """
     wanted = list(dict.fromkeys(job_ids))
@@ -239,7 +249,7 @@ def delete_some(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> list[Values
     for job in jobs:
         if job["workflow_id"] != workflow_id:
             raise NotFoundError(JOBS.kind, job["id"])
-    delete_jobs(tx, workflow_id, wanted)
+    delete_jobs(tx, workflow_id, wanted, force=force)
     return jobs
 
 

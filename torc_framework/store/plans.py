@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 import sqlalchemy as sa
@@ -137,16 +137,10 @@ _COUNTS: Final = {
 _encode: Final = msgspec.json.encode
 
 
-def next_id(tx: Tx, table: sa.Table) -> int:
-    """Return the id after the largest in use; it stays free until the transaction ends."""
-    return tx.next_id(table)
-
-
 def create_workflow(tx: Tx, record: WorkflowRecord) -> int:
     """Store a workflow with its status and its default requirements; return its id."""
     values = {name: getattr(record, name) for name in _WORKFLOW_COLUMNS}
-    made = tx.connection.execute(sa.insert(t.WORKFLOW).values(**values, timestamp=utc_text()))
-    workflow_id: int = cast("Any", made.inserted_primary_key)[0]
+    workflow_id = tx.add(t.WORKFLOW, **values, timestamp=utc_text())
     tx.connection.execute(sa.update(t.WORKFLOW).where(t.WORKFLOW.c.id == workflow_id).values(status_id=workflow_id))
     tx.connection.execute(sa.insert(t.WORKFLOW_STATUS).values(id=workflow_id, run_id=0, is_canceled=False))
     default = ResourceRequirementsRecord(workflow_id=workflow_id, name=DEFAULT_REQUIREMENTS)
@@ -173,7 +167,7 @@ def store_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> Placed:
     """Store a plan of which is known that it does not contradict itself."""
     workflow_id = create_workflow(tx, plan.workflow)
     first = {part: insert_records(tx, part, getattr(plan, part), workflow_id) for part in _RECORD_TABLES}
-    first["jobs"] = first_job = next_id(tx, t.JOB)
+    first["jobs"] = first_job = tx.new_ids(t.JOB, len(plan.jobs))
     first["default"] = default_requirements(tx, workflow_id)
     status = _status_of_new_jobs(initialized=initialized)
     tx.insert(_INSERT_JOBS, _job_rows(plan, workflow_id, first_job, first, status))
@@ -188,7 +182,7 @@ def store_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> Placed:
 
 def insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) -> int:
     """Insert records of one kind, the name of a plan's list; return the id of the first."""
-    start = next_id(tx, _RECORD_TABLES[part])
+    start = tx.new_ids(_RECORD_TABLES[part], len(records))
     if records:
         statement, values = _RECORD_INSERTIONS[part]
         rows = ((record_id, workflow_id, *values(record)) for record_id, record in enumerate(records, start))
@@ -272,7 +266,7 @@ def _relation_rows(plan: Plan, relation: str, first_job: int, first: int) -> Ite
 def _insert_barriers(tx: Tx, plan: Plan, workflow_id: int, first_job: int) -> None:
     if not plan.barriers:
         return
-    groups = list(enumerate(plan.barriers, next_id(tx, t.DEPENDENCY_GROUP)))
+    groups = list(enumerate(plan.barriers, tx.new_ids(t.DEPENDENCY_GROUP, len(plan.barriers))))
     tx.insert(_INSERT_GROUPS, [(group, workflow_id, len(barrier.upstream)) for group, barrier in groups])
     tx.insert(_INSERT_MEMBERS, [(group, first_job + job) for group, b in groups for job in b.upstream])
     tx.insert(_INSERT_WAITERS, [(group, first_job + job) for group, b in groups for job in b.downstream])
@@ -290,7 +284,7 @@ def insert_actions(
     """Insert planned actions, whose jobs and schedulers are counted from these ids; return their own ids."""
     if not actions:
         return []
-    numbered = list(enumerate(actions, next_id(tx, t.WORKFLOW_ACTION)))
+    numbered = list(enumerate(actions, tx.new_ids(t.WORKFLOW_ACTION, len(actions))))
     rows = []
     for action_id, action in numbered:
         config = dict(action.config)

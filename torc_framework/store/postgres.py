@@ -105,23 +105,10 @@ def adapt(connection: "psycopg.Connection[Any]") -> None:
 
 
 class PostgresTx(Tx):
-    """One transaction.
-
-    Attributes:
-        numbered: Tables whose rows got ids that their sequence does not know of.
-    """
+    """One transaction."""
 
     COPIED: Final = 20
     """So many rows and more are copied: that costs two answers of the server, and little a row."""
-
-    def __init__(self, connection: sa.Connection) -> None:
-        super().__init__(connection)
-        self.numbered: set[str] = set()
-
-    def next_id(self, table: sa.Table) -> int:
-        """Return the id after the largest in use; it stays free until the transaction ends."""
-        self.numbered.add(table.name)
-        return super().next_id(table)
 
     def run_each(self, statement: Statement, rows: Sequence[Row]) -> int:
         """Run a change once per row of values; return the number of rows touched."""

@@ -257,8 +257,7 @@ def create(tx: Tx, resource: Resource, sent: Mapping[str, Any]) -> Values:
     values = resource.before_create(tx, {name: value for name, value in sent.items() if name in allowed})
     own = {name: value for name, value in values.items() if name not in resource.relations}
     with translated(resource, values):
-        made = tx.connection.execute(sa.insert(resource.table).values(own))
-    record_id = int((made.inserted_primary_key or (0,))[0])
+        record_id = tx.add(resource.table, **own)
     for name, relation in resource.relations.items():
         if others := values.get(name):
             rows = [{relation.owner: record_id, relation.other: other} for other in others]

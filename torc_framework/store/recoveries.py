@@ -272,8 +272,7 @@ def _store(tx: Tx, between: _Runs, now: _Requirements, wanted: _Amounts, jobs: S
     old = execute(sa.select(table).where(table.c.id == now.id)).mappings().one()
     name = _free_name(tx, between.workflow_id, f"{_SUFFIX.sub('', old['name'])}_recovered_r{between.new}")
     own = {key: value for key, value in old.items() if key != "id"} | values | {"name": name}
-    made = execute(sa.insert(table).values(**own))
-    new_id = int((made.inserted_primary_key or (0,))[0])
+    new_id = tx.add(table, **own)
     tx.run_each(_SET, [(new_id, job.repair.job_id) for job in jobs])
     return evolve(now, id=new_id)
 
@@ -302,7 +301,7 @@ def _record(
 ) -> list[RecoveryEntry]:
     """Keep what was done, and tell everybody."""
     events, at = EventLog(between.workflow_id), utc_text()
-    first = tx.next_id(RECOVERY)
+    first = tx.new_ids(RECOVERY, len(asked))
     entries = []
     for number, each in enumerate(asked, first):
         repair, now = each.repair, granted[each.repair.job_id]

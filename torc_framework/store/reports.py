@@ -162,9 +162,10 @@ def take_started(now: Conversation, reports: Sequence[StartedReport]) -> None:
 def take_ended(now: Conversation, reports: Sequence[EndedReport]) -> None:
     """Record attempts that ended, and what becomes of their jobs."""
     recorded = set(now.tx.rows_for(_RECORDED, [report.job_id for report in reports], now.run_id))
-    next_result = now.tx.next_id(RESULT)
+    next_result = now.tx.new_ids(RESULT, len(reports))
     results: list[Row] = []
     stale: list[Row] = []
+    mtimes: list[Row] = []
     outcomes = _Outcomes()
     for report in map(_as_recorded, reports):
         job, key = now.jobs.get(report.job_id), (report.job_id, report.attempt_id)
@@ -173,6 +174,7 @@ def take_ended(now: Conversation, reports: Sequence[EndedReport]) -> None:
         if key in recorded:
             stale.append((job.id, now.run_id, report.attempt_id))
         recorded.add(key)
+        mtimes += [(mtime, file_id, now.workflow_id) for file_id, mtime in (report.file_mtimes or {}).items()]
         result_id = next_result + len(results)
         results.append(_result_row(result_id, report, now))
         if job.status is not JobStatus.CANCELED:
@@ -183,7 +185,6 @@ def take_ended(now: Conversation, reports: Sequence[EndedReport]) -> None:
     transitions.attempt_retried(now.tx, outcomes.retried)
     transitions.attempt_lost(now.tx, outcomes.lost)
     delay(now.tx, now.delayed)
-    mtimes = [(m, f, now.workflow_id) for r in reports if r.file_mtimes for f, m in r.file_mtimes.items()]
     now.tx.run_each(_MTIME, mtimes)
 
 

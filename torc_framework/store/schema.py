@@ -13,8 +13,8 @@ from typing import Final
 import sqlalchemy as sa
 
 from torc_framework.store.errors import DatabaseError
+from torc_framework.store.own_tables import COUNTED, ID_COUNTER, METADATA
 from torc_framework.store.probe import VERSION_TABLE
-from torc_framework.store.recovery_tables import METADATA
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 HEAD: Final = max(path.name for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))[:4]
@@ -50,11 +50,18 @@ def _version(connection: sa.Connection) -> str | None:
 
 def _create(connection: sa.Connection) -> None:
     METADATA.create_all(connection, checkfirst=False)
+    begin_counting(connection)
     connection.exec_driver_sql(
         "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
         "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
     )
     connection.execute(sa.insert(_VERSION).values(version_num=HEAD))
+
+
+def begin_counting(connection: sa.Connection) -> None:
+    """Say that no ids of an empty database have been used."""
+    counters = [{"table_name": table.name, "last_id": 0} for table in COUNTED]
+    connection.execute(sa.insert(ID_COUNTER), counters)
 
 
 def migrate(connection: sa.Connection, version: str, name: str, alone: Alone) -> None:

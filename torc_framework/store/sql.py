@@ -6,7 +6,6 @@ statuses are numbers, booleans 0 or 1, JSON is text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import chain, islice
 from typing import Any, Final, cast
 
@@ -14,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql import visitors
 
 from torc_framework.models.statuses import JobStatus
+from torc_framework.store.own_tables import COUNTED, ID_COUNTER
 
 Row = tuple[Any, ...]
 
@@ -115,9 +115,14 @@ def _with_ids(clause: sa.Executable, count: int) -> Any:
     return visitors.cloned_traverse(cast("Any", clause), {}, {"bindparam": set_length})
 
 
-@cache
-def _largest_id(table: sa.Table) -> Statement:
-    return Statement(sa.select(sa.func.coalesce(sa.func.max(table.c.id), number(0))))
+_TAKE_IDS: Final = Statement(
+    sa.update(ID_COUNTER)
+    .where(ID_COUNTER.c.table_name == param("table"))
+    .values(last_id=ID_COUNTER.c.last_id + param("count"))
+    .returning(ID_COUNTER.c.last_id),
+    "count",
+    "table",
+)
 
 
 def padded(ids: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -177,9 +182,17 @@ class Tx:
             found += self._cursor.fetchall()
         return found
 
-    def next_id(self, table: sa.Table) -> int:
-        """Return the id after the largest in use; it stays free until the transaction ends."""
-        return int(self.value(_largest_id(table))) + 1
+    def new_ids(self, table: sa.Table, count: int) -> int:
+        """Take ``count`` ids that follow each other and that no row of the table has ever had; return the first."""
+        last: int = self.value(_TAKE_IDS, count, table.name)
+        return last - count + 1
+
+    def add(self, table: sa.Table, **values: Any) -> int:
+        """Insert one row; return its new id."""
+        if table in COUNTED:
+            values["id"] = self.new_ids(table, 1)
+        made = self.connection.execute(sa.insert(table).values(**values))
+        return int(made.inserted_primary_key[0])  # type: ignore[index]
 
     def run(self, statement: Statement, *values: Any) -> int:
         """Run a change; return the number of rows it touched."""

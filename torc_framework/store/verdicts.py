@@ -218,8 +218,7 @@ def _keep(tx: Tx, verdict: Verdict, job: _Job, **facts: Any) -> VerdictRecord:
     given = {**asdict(verdict), "attempt_id": job.attempt_id, "job_name": job.name}
     record = VerdictRecord(id=None, workflow_id=job.workflow_id, judged_at=utc_text(), **given, **facts)
     values = {name: value for name, value in asdict(record).items() if name not in ("id", "job_name")}
-    made = tx.connection.execute(sa.insert(VERDICT).values(values))
-    return evolve(record, id=int((made.inserted_primary_key or (0,))[0]))
+    return evolve(record, id=tx.add(VERDICT, **values))
 
 
 def _give_requests(tx: Tx, verdicts: Sequence[Verdict], jobs: Mapping[int, _Job]) -> None:

@@ -1,0 +1,91 @@
+"""Jobs and workflows that are deleted while a runner has them in hand."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runner_bench import Bench, job
+
+from torc_framework.errors import ApiError, TorcError
+from torc_framework.models.records import JobRecord, WorkflowRecord
+
+
+def until(met: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_alive(pid_file: Path) -> bool:
+    return Path(f"/proc/{pid_file.read_text().strip()}").exists()
+
+
+class Running:
+    """A runner in a thread."""
+
+    def __init__(self, bench: Bench, workflow_id: int, **settings: Any) -> None:
+        self.outcome: Any = None
+        self.error: TorcError | None = None
+        self._thread = threading.Thread(target=self._run, args=(bench, workflow_id, settings), daemon=True)
+        self._thread.start()
+
+    def _run(self, bench: Bench, workflow_id: int, settings: dict[str, Any]) -> None:
+        try:
+            self.outcome = bench.run(workflow_id, **settings)
+        except TorcError as error:
+            self.error = error
+
+    def join(self) -> None:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+
+@pytest.mark.parametrize("way", ["one", "some", "all"])
+def test_a_deleted_job_is_stopped_and_leaves_no_trace(bench: Bench, way: str) -> None:
+    """Its process ends at once, its place is free, and a job that is made afterwards is another."""
+    pid = bench.folder / "pid"
+    workflow_id = bench.create(job("long", f"echo $$ > {pid}; exec sleep 60"), job("after", "true"))
+    client, old = bench.client, bench.jobs(workflow_id)
+    running = Running(bench, workflow_id, max_parallel_jobs=1, wait_for_new_jobs_s=0.0)
+    until(lambda: pid.exists() and bool(pid.read_text().strip()))
+    until(lambda: bench.statuses(workflow_id)["long"] == "running")
+    id_ = old["long"].id or 0
+    with pytest.raises(ApiError, match=r"is running.*nothing was deleted") as refused:
+        client.delete(JobRecord, id_, force=False)
+    assert refused.value.status == 409
+    assert is_alive(pid)
+    match way:
+        case "one":
+            client.delete(JobRecord, id_)
+        case "some":
+            client.delete_jobs(workflow_id, [id_])
+        case "all":
+            client.delete_all(JobRecord, workflow_id)
+    new = client.create(JobRecord(workflow_id=workflow_id, name="new", command="true"))
+    until(lambda: not is_alive(pid), 10)
+    running.join()
+    assert running.error is None
+    assert (new.id or 0) > max(each.id or 0 for each in old.values())
+    left = {"new": "uninitialized"} | ({} if way == "all" else {"after": "completed"})
+    assert bench.statuses(workflow_id) == left
+    assert set(bench.results(workflow_id)) == set(left) - {"new"}
+
+
+def test_the_jobs_of_a_deleted_workflow_are_stopped(bench: Bench) -> None:
+    """Its runner hears that the workflow is gone, stops everything and says why it left."""
+    pid = bench.folder / "pid"
+    workflow_id = bench.create(job("long", f"echo $$ > {pid}; exec sleep 60"))
+    running = Running(bench, workflow_id)
+    until(lambda: pid.exists() and bool(pid.read_text().strip()))
+    until(lambda: bench.statuses(workflow_id)["long"] == "running")
+    with pytest.raises(ApiError, match="nothing was deleted"):
+        bench.client.delete(WorkflowRecord, workflow_id, force=False)
+    bench.client.delete(WorkflowRecord, workflow_id)
+    until(lambda: not is_alive(pid), 10)
+    running.join()
+    assert isinstance(running.error, ApiError)
+    assert "Workflow not found" in str(running.error)

@@ -1,0 +1,227 @@
+"""No id is ever used twice, on both kinds of database."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sample_records import ACTION, RECORDS
+
+from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
+from torc_framework.models.records import WorkflowRecord
+from torc_framework.store import actions, groups, jobs, records, schema
+from torc_framework.store import tables as t
+from torc_framework.store.database import Database
+from torc_framework.store.database_sqlite import alone
+from torc_framework.store.own_tables import COUNTED, ID_COUNTER
+from torc_framework.store.plans import create_plan
+from torc_framework.store.resources import IN_WORKFLOWS, WORKFLOWS
+from torc_framework.store.sql import Tx
+
+TABLES = sorted([*COUNTED, t.EVENT], key=lambda table: table.name)
+
+
+def fill(tx: Tx) -> int:
+    """Make a workflow that has records of every kind; return its id."""
+    plan = Plan(
+        workflow=WorkflowRecord(name="w", user="u"),
+        jobs=[PlannedJob(name=name, command="true") for name in "abcd"],
+        barriers=[Barrier([0, 1], [2, 3])],
+        actions=[PlannedAction("on_workflow_start", "run_commands", {"commands": ["true"]})],
+    )
+    workflow_id = create_plan(tx, plan).id
+    job_id = jobs.create_jobs(tx, [{"workflow_id": workflow_id, "name": "e", "command": "true"}])[0]["id"]
+    node_id = 0
+    for resource in IN_WORKFLOWS:
+        values = {**RECORDS[resource.path], "workflow_id": workflow_id}
+        if resource.path == "results":
+            values |= {"job_id": job_id, "compute_node_id": node_id}
+        if resource.path == "jobs":
+            continue
+        made = records.create(tx, resource, values)
+        node_id = made["id"] if resource.path == "compute_nodes" else node_id
+    records.create(tx, actions.ACTIONS, {**ACTION, "workflow_id": workflow_id})
+    return workflow_id
+
+
+def largest(tx: Tx) -> dict[str, int]:
+    """Return the greatest id of each table."""
+    return {table.name: tx.connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0 for table in TABLES}
+
+
+def counters(tx: Tx) -> dict[str, int]:
+    """Return what the store believes to be the greatest id of each table."""
+    return {row[0]: row[1] for row in tx.connection.execute(sa.select(ID_COUNTER))}
+
+
+def smallest(tx: Tx, workflow_id: int) -> dict[str, int]:
+    """Return the smallest id that each table has in a workflow."""
+    found = {}
+    for table in TABLES:
+        owner = table.c.id if table is t.WORKFLOW else table.c.get("workflow_id")
+        if owner is not None:
+            mine = sa.select(sa.func.min(table.c.id)).where(owner == workflow_id)
+            found[table.name] = tx.connection.execute(mine).scalar()
+    return {name: first for name, first in found.items() if first is not None}
+
+
+def test_a_deleted_workflow_takes_its_ids_along(database: Database) -> None:
+    """What is made after the newest of everything was deleted has greater ids, in every table."""
+    with database.write() as tx:
+        records.delete(tx, WORKFLOWS, fill(tx))
+        before = counters(tx)
+    with database.write() as tx:
+        again = fill(tx)
+        after = smallest(tx, again)
+    assert len(after) >= 13
+    assert {name: first for name, first in after.items() if first <= before.get(name, 0)} == {}
+    assert before["job"] == 5
+    assert after["job"] == 6
+
+
+@pytest.mark.parametrize("resource", IN_WORKFLOWS, ids=lambda resource: resource.path)
+def test_a_deleted_record_takes_its_id_along(database: Database, resource: records.Resource) -> None:
+    """The newest record of each kind is deleted, alone and with all of its kind; the next has a greater id."""
+    with database.write() as tx:
+        workflow_id = fill(tx)
+    ids = []
+    for _ in range(3):
+        with database.write() as tx:
+            values = {**RECORDS[resource.path], "workflow_id": workflow_id}
+            if "name" in values:
+                values["name"] = "other"
+            if resource.path == "jobs":
+                ids.append(jobs.create_jobs(tx, [values])[0]["id"])
+                jobs.delete_jobs(tx, workflow_id, ids[-1:])
+                continue
+            if resource.path == "results":
+                one = {"workflow_id": workflow_id, "name": "x", "command": "true"}
+                values |= {"job_id": jobs.create_jobs(tx, [one])[0]["id"]}
+                values |= {"compute_node_id": largest(tx)["compute_node"]}
+            ids.append(records.create(tx, resource, values)["id"])
+            if len(ids) % 2:
+                records.delete(tx, resource, ids[-1])
+            else:
+                records.delete_all(tx, resource, workflow_id)
+    assert ids == sorted(set(ids))
+
+
+def test_groups_take_their_ids_along(database: Database) -> None:
+    """Access groups and memberships; the group of administrators keeps its number."""
+    ids = []
+    with database.write() as tx:
+        groups.set_admins(tx, ["root"])
+        for _ in range(2):
+            group = groups.create_group(tx, "g", None)
+            ids.append((group["id"], groups.add_member(tx, group["id"], "p", "member")["id"]))
+            groups.delete_group(tx, group["id"])
+    assert ids[0][0] > groups.ADMINS_ID
+    assert ids[1][0] > ids[0][0]
+    assert ids[1][1] > ids[0][1]
+
+
+def test_several_servers_count_together(database: Database) -> None:
+    """Two programs on one database, each of which deletes what it made, never give out one id."""
+    other = Database.open(database.source)
+    given: list[int] = []
+    try:
+        with database.write() as tx:
+            workflow_id = fill(tx)
+        for each in (database, other, database, other):
+            with each.write() as tx:
+                values = {"workflow_id": workflow_id, "name": "x", "command": "true"}
+                given += [job["id"] for job in jobs.create_jobs(tx, [values, values])]
+                jobs.delete_jobs(tx, workflow_id, given[-2:])
+    finally:
+        other.close()
+    assert given == sorted(set(given))
+
+
+def test_ids_outlive_the_server(sqlite: Database, tmp_path: Path) -> None:
+    """A database that is opened again goes on where it was."""
+    with sqlite.write() as tx:
+        workflow_id = fill(tx)
+        last = largest(tx)["job"]
+        jobs.delete_jobs(tx, workflow_id, [last])
+    sqlite.close()
+    again = Database.open(str(tmp_path / "torc.db"))
+    try:
+        with again.write() as tx:
+            made = jobs.create_jobs(tx, [{"workflow_id": workflow_id, "name": "x", "command": "true"}])
+    finally:
+        again.close()
+    assert made[0]["id"] == last + 1
+
+
+def test_a_change_that_is_taken_back_takes_its_ids_back(database: Database) -> None:
+    """Ids are given out in the change that uses them: what was never stored was never an id."""
+
+    def fail() -> None:
+        with database.write() as tx:
+            fill(tx)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with database.write() as tx:
+        assert tx.new_ids(t.JOB, 3) == 1
+        assert tx.new_ids(t.JOB, 1) == 4
+
+
+def test_an_older_database_goes_on_after_all_that_it_remembers(tmp_path: Path) -> None:
+    """Migrating counts from the greatest id that rows, sequences and events of the program know of."""
+    path = tmp_path / "old.db"
+    engine = sa.create_engine(f"sqlite:///{path}")
+    config = Config()
+    config.set_main_option("script_location", str(schema.MIGRATIONS))
+    with engine.connect() as connection, alone(connection, migrating=True):
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0010")
+    engine.dispose()
+    with closing(sqlite3.connect(path)) as old, old:
+        _old_rows(old)
+    database = Database.open(str(path))
+    try:
+        with database.read() as tx:
+            found = counters(tx)
+    finally:
+        database.close()
+    assert found == {**dict.fromkeys((table.name for table in COUNTED), 0)} | {
+        "workflow": 9,
+        "job": 7,
+        "resource_requirements": 8,
+        "file": 3,
+        "compute_node": 0,
+    }
+
+
+def _old_rows(old: sqlite3.Connection) -> None:
+    """Make rows of an older version, some of which were deleted since."""
+    for workflow_id in (5, 9):
+        row: dict[str, Any] = {
+            "id": workflow_id,
+            "name": "w",
+            "user": "u",
+            "compute_node_expiration_buffer_seconds": 1,
+            "compute_node_wait_for_new_jobs_seconds": 1,
+            "compute_node_ignore_workflow_completion": 0,
+            "compute_node_wait_for_healthy_database_minutes": 1,
+            "compute_node_min_time_for_new_jobs_seconds": 1,
+            "use_pending_failed": 0,
+        }
+        _insert(old, "workflow", row)
+    old.execute("DELETE FROM workflow WHERE id = 9")
+    _insert(old, "file", {"id": 3, "workflow_id": 5, "name": "f", "path": "p"})
+    values = {"id": 8, "workflow_id": 5, "name": "r", "num_cpus": 1, "num_gpus": 0, "num_nodes": 1, "memory": "1m"}
+    _insert(old, "resource_requirements", values | {"runtime": "PT1M", "memory_bytes": 1, "runtime_s": 1})
+    for data in ('{"event_type": "job_started", "job_id": 7}', '{"job_id": 9223372036854775807}', '{"job_id": "x"}'):
+        _insert(old, "event", {"workflow_id": 5, "timestamp": 1, "data": data})
+
+
+def _insert(old: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
+    places = ", ".join("?" * len(row))
+    old.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", [*row.values()])
