@@ -476,6 +476,16 @@ class Allocator(Executor):
         """
         return False
 
+    def idle_nodes(self) -> Mapping[str, Collection[str]]:
+        """Return the names of the nodes that are idle now, by partition, so that small jobs are planned for them.
+
+        The default knows of none.
+
+        Raises:
+            AllocationError: the batch system does not answer.
+        """
+        return {}
+
     def survey(self) -> HpcProfile:
         """Describe the cluster that this allocator asks: its partitions, and how to recognise it.
 

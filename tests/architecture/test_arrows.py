@@ -28,7 +28,7 @@ ROOMS: dict[str, set[str]] = {
     "plugins": {"errors", "executors", "hookspecs", "models", "builtin", "project_plugins"},
     "builtin": {"api"},
     "graph": {"models"},
-    "spec": {"errors", "models", "graph"},
+    "spec": {"errors", "exits", "models", "graph"},
     "config": {"errors", "models", "server"},
     "client": {"errors", "models"},
     "store": {"errors", "models"},

@@ -9,11 +9,12 @@ from strategies import graphs
 
 from torc_framework.errors import UserError
 from torc_framework.graph import Graph
-from torc_framework.hpc.planning import MANY_ALLOCATIONS, MOST_ALLOCATIONS, SLACK_S, PlanOptions, plan_schedulers
+from torc_framework.hpc.planning import MANY_ALLOCATIONS, MOST_ALLOCATIONS, PlanOptions, plan_schedulers
 from torc_framework.hpc.walltimes import parse_walltime
 from torc_framework.models.fit import requested
 from torc_framework.models.plan import Plan, PlannedJob, SchedulerPlan
 from torc_framework.models.records import ResourceRequirementsRecord, WorkflowRecord
+from torc_framework.models.reserve import SLACK_S
 from torc_framework.models.resources import format_duration, parse_memory
 from torc_framework.models.sites import HpcProfile, Partition
 from torc_framework.runner.walltime import Walltime
@@ -352,3 +353,78 @@ def _assert_every_action_fires(count: int, pairs: list[tuple[int, int]], planned
         runs = {job for job in ready - done if planned.bound[job] in served}
         assert runs, "somebody waits for nodes that nobody will ask for"
         done |= runs
+
+
+# --- idle nodes -----------------------------------------------------------------------------------
+
+SMALL = HpcProfile(
+    "small",
+    partitions=(
+        Partition("debug", 4, 4000, HOUR),
+        Partition("short", 4, 4000, 4 * HOUR, shared=True),
+        Partition("standard", 4, 4000, 48 * HOUR, shared=True),
+        Partition("gpu", 4, 4000, 48 * HOUR, gpus_per_node=2, shared=True),
+        Partition("tiny", 2, 400, HOUR, shared=True),
+        Partition("urgent", 4, 4000, HOUR, requires_explicit_request=True),
+    ),
+)
+LITTLE = asking(memory="100m", runtime="PT20M")
+NODES = ["n1", "n2", "n3"]
+ALL_IDLE = {"debug": NODES, "short": NODES, "standard": NODES, "gpu": ["g1"], "tiny": ["t1"], "urgent": NODES}
+
+
+def places(plan: Plan, idle: dict[str, list[str]], **options: object) -> dict[str, tuple[int, int]]:
+    """Return jobs and allocations by partition."""
+    planned = plan_schedulers(plan, SMALL, PlanOptions("science", "batch", idle=idle, **options))  # type: ignore[arg-type]
+    assert None not in planned.bound
+    assert len({each.name for each in planned.schedulers}) == len(planned.schedulers)
+    return {
+        str(scheduler.partition): (planned.bound.count(n), counts)
+        for n, scheduler in enumerate(planned.schedulers)
+        for counts in [sum(each.config["num_allocations"] for each in planned.actions if each.scheduler == n)]
+    }
+
+
+@pytest.mark.parametrize(
+    ("jobs", "idle", "expected"),
+    [
+        (40, {}, {"tiny": (40, 20)}),  # nothing is known
+        (40, {"tiny": [], "short": []}, {"tiny": (40, 20)}),  # nothing is idle
+        (2, ALL_IDLE, {"tiny": (2, 1)}),
+        (6, ALL_IDLE, {"tiny": (2, 1), "short": (4, 1)}),
+        (14, ALL_IDLE, {"tiny": (2, 1), "short": (12, 3)}),  # standard has the same nodes
+        (40, ALL_IDLE, {"tiny": (28, 14), "short": (12, 3)}),
+        (6, {"standard": ["n3"], "gpu": ["g1"], "debug": ["n1"]}, {"tiny": (2, 1), "standard": (4, 1)}),
+        (4, {"standard": ["n3"]}, {"standard": (4, 1)}),
+        (4, {"gpu": ["g1"], "debug": NODES, "urgent": NODES, "elsewhere": NODES}, {"tiny": (4, 2)}),
+    ],
+)
+def test_small_jobs_go_where_nodes_are_idle(
+    jobs: int, idle: dict[str, list[str]], expected: dict[str, tuple[int, int]]
+) -> None:
+    """In the usual order, each node once; nodes with GPUs and those for debugging are left to others."""
+    assert places(plan_of([LITTLE], [0] * jobs), idle) == expected
+    reordered = {name: nodes[::-1] for name, nodes in reversed(idle.items())}
+    assert places(plan_of([LITTLE], [0] * jobs), reordered) == expected
+
+
+def test_requests_do_not_count_on_the_same_idle_nodes() -> None:
+    """The second finds what the first has left."""
+    other = asking("other", memory="100m", runtime="PT20M")
+    planned = plan_schedulers(
+        plan_of([LITTLE, other], [0] * 10 + [1] * 6), SMALL, PlanOptions("science", "batch", idle={"short": NODES})
+    )
+    counts = [(each.name, planned.bound.count(n)) for n, each in enumerate(planned.schedulers)]
+    assert counts == [("work_short_scheduler", 10), ("other_scheduler", 6)]
+
+
+@pytest.mark.parametrize("settled", [{"partition": "tiny"}, {"group_by": "partition"}, {"single_allocation": True}])
+def test_a_choice_goes_before_idle_nodes(settled: dict[str, object]) -> None:
+    assert set(places(plan_of([LITTLE], [0] * 40), ALL_IDLE, **settled)) == {"tiny"}
+
+
+def test_jobs_that_wait_are_not_spread() -> None:
+    """What is idle when they can start is not known."""
+    plan = plan_of([LITTLE], [0] * 20, [(n, 0) for n in range(1, 20)])
+    assert set(places(plan, {"short": NODES})) == {"short", "tiny"}
+    assert places(plan, {"short": NODES})["short"] == (1, 1)

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from torc_framework.builtin.profiles import KESTREL
 from torc_framework.config.sections import HpcSection, ProfileOverride
 from torc_framework.errors import UnknownNameError, UserError
+from torc_framework.executors import Allocator, Capabilities
 from torc_framework.hpc.matching import best_partition
-from torc_framework.hpc.profiles import choose, detect, known_profiles, pattern_of, recognised_by
+from torc_framework.hpc.profiles import detect, known_profiles, pattern_of, recognised_by
+from torc_framework.hpc.survey import cluster_here
 from torc_framework.models.resources import Resources
 from torc_framework.models.sites import HpcProfile
 from torc_framework.plugins import PluginManager
@@ -71,16 +73,48 @@ def test_a_plugin_with_a_wrong_expression_hurts_nobody(caplog: pytest.LogCapture
     assert "HPC profile p: detect_hostname '*' is no regular expression" in caplog.text
 
 
-def test_choosing(monkeypatch: pytest.MonkeyPatch) -> None:
+class Surveyor(Allocator):
+    """Describes a cluster, and nothing else."""
+
+    name = "surveyor"
+    capabilities = Capabilities(can_allocate=True)
+
+    def survey(self) -> HpcProfile:
+        return HpcProfile("asked")
+
+
+class Plugins:
+    """Offers executors and profiles."""
+
+    def __init__(self, *executors: type[Allocator]) -> None:
+        self._executors = {each.name: each for each in executors}
+
+    def executors(self) -> dict[str, type[Allocator]]:
+        return self._executors
+
+    def hpc_profiles(self) -> dict[str, HpcProfile]:
+        return {"kestrel": KESTREL}
+
+
+def test_the_cluster_is_the_named_one_or_the_one_here_or_what_its_batch_system_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In this order, for all commands that need one."""
     monkeypatch.delenv("NREL_CLUSTER", raising=False)
-    known = {"kestrel": KESTREL}
-    assert choose(known, "kestrel") is KESTREL
+    monkeypatch.setattr(Surveyor, "__abstractmethods__", frozenset())
+    able, unable = Plugins(Surveyor), Plugins()
+
+    def found(plugins: Plugins, name: str | None = None) -> str:
+        return cluster_here(HpcSection(), plugins, {}, name).name  # type: ignore[arg-type]
+
+    assert found(able, "kestrel") == "kestrel"
     with pytest.raises(UnknownNameError, match="unknown HPC profile 'kestral'; did you mean 'kestrel'"):
-        choose(known, "kestral")
-    with pytest.raises(UserError, match=r"this machine is on no known cluster: name a profile \(kestrel\)"):
-        choose(known, None)
+        found(able, "kestral")
+    assert found(able) == "asked"
+    with pytest.raises(UserError, match=r"on no known cluster, and .* name a profile \(kestrel\)"):
+        found(unable)
     monkeypatch.setenv("NREL_CLUSTER", "kestrel")
-    assert choose(known, None) is KESTREL
+    assert found(able) == "kestrel"
 
 
 @pytest.mark.parametrize(

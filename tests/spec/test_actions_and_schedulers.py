@@ -1,11 +1,13 @@
 """Actions and schedulers: what they need, what they mean together."""
 
+import re
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from torc_framework.models.plan import PlannedAction
+from torc_framework.models.resources import parse_duration
 from torc_framework.spec import LoadOptions, SpecError, dry_run, inspect, load_plan
 
 PLAIN = LoadOptions()
@@ -137,7 +139,7 @@ NODES = """\
 name: w
 jobs: [{{name: a, command: c, scheduler: s, resource_requirements: {requirements}}}]
 resource_requirements: [{{name: one, num_cpus: 1, memory: 1m}}, {{name: four, num_cpus: 1, memory: 1m, num_nodes: 4}}]
-slurm_schedulers: [{{name: s, account: x, nodes: 4}}]
+slurm_schedulers: [{{name: s, account: x, nodes: 4, walltime: '02:00:00'}}]
 actions: [{{trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: s, scheduler_type: slurm{more}}}]
 """
 
@@ -153,6 +155,49 @@ def test_allocations_of_several_nodes_need_someone_to_use_them(tmp_path: Path) -
     assert load_plan(path).plan.actions
     path.write_text(NODES.format(requirements="one", more=", start_one_worker_per_node: true"))
     assert load_plan(path).plan.actions
+
+
+WALLTIMES = """\
+name: w
+{workflow}
+jobs: [{{name: "a{{i}}", command: c, {bound}resource_requirements: r, parameters: {{i: "1:3"}}}}]
+resource_requirements: [{{name: r, num_cpus: 1, memory: 1m, runtime: {runtime}}}]
+slurm_schedulers: [{{name: s, account: x, walltime: '{walltime}'}}, {{name: t, account: x, walltime: '00:04:00'}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("walltime", "runtime", "more", "is_refused"),
+    [
+        ("00:05:00", "PT5M", {}, True),
+        ("00:05:00", "PT4M", {}, True),  # less than a second is left to begin
+        ("00:05:00", "PT3M59S", {}, False),
+        ("00:05:00", "PT4M", {"workflow": "compute_node_expiration_buffer_seconds: 30"}, False),
+        ("00:02:00", "PT1M", {}, True),
+        ("00:02:00", "PT1M", {"workflow": "compute_node_expiration_buffer_seconds: 30"}, False),
+        ("00:02:00", "PT59S", {}, False),
+        ("2-00:00:00", "P2D", {}, True),
+        ("00:05:00", "PT5M", {"bound": ""}, True),
+        ("00:10:00", "PT5M", {"bound": ""}, False),
+    ],
+)
+def test_a_walltime_without_room_for_its_jobs_is_refused(
+    tmp_path: Path, walltime: str, runtime: str, more: dict[str, str], is_refused: bool
+) -> None:
+    """Nodes would be obtained in vain. The finding names the walltime that would do; one is enough for many jobs."""
+    path = tmp_path / "w.yaml"
+    values = {"workflow": "description: d", "bound": "scheduler: s, ", **more}
+    path.write_text(WALLTIMES.format(walltime=walltime, runtime=runtime, **values))
+    findings = inspect(path).findings
+    assert len(findings) == is_refused, findings
+    if is_refused:
+        assert "slurm_schedulers[0].walltime" in str(findings[0])
+        assert "job 'a1' asks for" in str(findings[0])
+        enough = re.search(r"ask for (P\S+) or more", str(findings[0]))
+        assert enough is not None
+        path.write_text(WALLTIMES.format(walltime=f"{parse_duration(enough[1]) // 60}", runtime=runtime, **values))
+        assert not [each for each in inspect(path).findings if "would never start" in str(each)]
+    assert load_plan(path, options=LoadOptions(skip_checks=True)).plan.jobs
 
 
 MIXED = """\

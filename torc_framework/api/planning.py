@@ -6,10 +6,8 @@ Imported by the command that is called, not by the module that declares it: it c
 from torc_framework.cli.creation import CreatedWorkflow, create_workflow, show_dry_run
 from torc_framework.cli.specs import load_options
 from torc_framework.hpc.planning import GroupBy, PlanOptions, WalltimeStrategy, plan_schedulers
-from torc_framework.hpc.profiles import choose as choose_profile
-from torc_framework.hpc.profiles import detect as detect_profile
-from torc_framework.hpc.profiles import known_profiles
 from torc_framework.hpc.rescheduling import Rescheduler, Rescheduling
+from torc_framework.hpc.survey import cluster_here, idle_here
 from torc_framework.models.plan import SchedulerPlan
 from torc_framework.spec import LoadOptions, dump_spec, load_plan, load_spec
 from torc_framework.spec.model import WorkflowSpec
@@ -26,12 +24,11 @@ __all__ = [
     "SchedulerPlan",
     "WalltimeStrategy",
     "WorkflowSpec",
-    "choose_profile",
+    "cluster_here",
     "create_workflow",
-    "detect_profile",
     "dump_spec",
     "has_schedulers",
-    "known_profiles",
+    "idle_here",
     "load_options",
     "load_plan",
     "load_spec",

@@ -47,6 +47,15 @@ def _profiles(session: Session) -> dict[str, HpcProfile]:
     return known_profiles(session.config.client.hpc, session.plugins(skip_untrusted=True))
 
 
+def _cluster(session: Session, name: str | None) -> HpcProfile:
+    """Return the named profile, else that of the cluster that we are on: known, or asked of its batch system."""
+    from torc_framework.cli.executor_flags import executor_options
+    from torc_framework.hpc.survey import cluster_here
+
+    plugins = session.plugins()
+    return cluster_here(session.config.client.hpc, plugins, executor_options(session, plugins, ""), name)
+
+
 # --- profiles -------------------------------------------------------------------------------------
 
 
@@ -141,7 +150,7 @@ def partitions(
     session = session_of(ctx)
     if gpu and cpu:
         raise UserError("--gpu and --cpu leave nothing; give one of them")
-    profile = choose(_profiles(session), name)
+    profile = _cluster(session, name)
     found = [
         partition
         for partition in profile.partitions
@@ -181,12 +190,13 @@ def match(
 ) -> None:
     """Say which partitions fit what a job asks for, the best first, and why the others do not.
 
-    Exit code 1 if none fits.
+    The cluster is the named one, else the one that we are on; if that is not known, its batch system is asked, as
+    'torc submit-slurm' does. Exit code 1 if no partition fits.
     """
     session = session_of(ctx)
     if name is not None and profile_name is not None:
         raise UserError("the profile is given twice; leave PROFILE or --profile out")
-    profile = choose(_profiles(session), name or profile_name)
+    profile = _cluster(session, name or profile_name)
     wanted = Resources(cpus, _memory_bytes(memory), gpus, nodes, _walltime_s(walltime))
     if partition is None:
         found = matching_partitions(profile, wanted)

@@ -118,7 +118,11 @@ def cluster_of(session: Session) -> "Cluster":
 
     @cache
     def cluster(executor: str) -> "HpcProfile | None":
-        return cluster_here(session.config.client.hpc, session.plugins(), options_of_executors(session), executor)
+        options = options_of_executors(session)
+        try:
+            return cluster_here(session.config.client.hpc, session.plugins(), options, executor=executor)
+        except UserError:
+            return None
 
     return cluster
 

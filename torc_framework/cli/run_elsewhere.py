@@ -78,6 +78,7 @@ def _with_schedulers(session: Session, executor: str, spec: "WorkflowSpec", opti
     """
     from torc_framework.cli.recover import cluster_of
     from torc_framework.hpc.planning import PlanOptions, plan_schedulers
+    from torc_framework.hpc.survey import idle_here
     from torc_framework.spec import load_plan
     from torc_framework.spec.scheduling import with_schedulers
 
@@ -92,7 +93,10 @@ def _with_schedulers(session: Session, executor: str, spec: "WorkflowSpec", opti
             "no account to charge: give account under slurm_defaults in the spec, or default_account "
             "under [client.hpc] in the configuration"
         )
-    planned = plan_schedulers(load_plan(spec, options=options).plan, profile, PlanOptions(str(account), executor))
+    plugins = session.plugins()
+    idle = idle_here(plugins, executor_options(session, plugins, executor), executor)
+    wanted = PlanOptions(str(account), executor, idle=idle)
+    planned = plan_schedulers(load_plan(spec, options=options).plan, profile, wanted)
     for warning in planned.warnings:
         typer.echo(f"Warning: {warning}", err=True)
     return with_schedulers(spec, planned)

@@ -62,6 +62,16 @@ def matching_partitions(profile: HpcProfile, wanted: Resources) -> list[Partitio
     return sorted(fitting, key=lambda partition: _rank(partition, wanted, fitting))
 
 
+def alternatives(profile: HpcProfile, wanted: Resources) -> list[Partition]:
+    """Return the partitions that may take what does not find an idle node in the best one, the best first.
+
+    They waste no GPUs and are not meant for debugging, unless the best is such a one itself. Larger nodes are among
+    them: an idle one is of more use than a short queue.
+    """
+    found = matching_partitions(profile, wanted)
+    return [each for each in found if _tier(each, wanted) == _tier(found[0], wanted)]
+
+
 def why_not(partition: Partition, wanted: Resources, *, named: bool = False) -> str | None:
     """Say why a partition does not fit; None if it does.
 

@@ -3,6 +3,9 @@
 Jobs that ask for the same share a request: its partition, its walltime, what a node must have. How long and how often
 it is made follows from how many of the jobs a node takes at once, and from how many of them follow one another before
 the walltime is over. A runner keeps some of the walltime for a clean start and end; jobs are counted by what is left.
+
+Where it is known which nodes are idle, jobs that can start at once and would not all find one in their best partition
+are spread over the others that fit, as far as there are idle nodes.
 """
 
 import math
@@ -14,16 +17,15 @@ from attrs import Factory, define, evolve, field, frozen
 
 from torc_framework.errors import UserError
 from torc_framework.graph import SchedulerGroup, scheduler_groups
-from torc_framework.hpc.matching import best_partition
+from torc_framework.hpc.matching import alternatives, best_partition
 from torc_framework.hpc.walltimes import clock_text, walltime_text
 from torc_framework.models.fit import requested
 from torc_framework.models.plan import Plan, PlannedAction, SchedulerPlan
-from torc_framework.models.records import SlurmSchedulerRecord, WorkflowRecord
+from torc_framework.models.records import SlurmSchedulerRecord
+from torc_framework.models.reserve import Reserve, whole_minutes
 from torc_framework.models.resources import Resources, format_memory
 from torc_framework.models.sites import HpcProfile, Partition
 
-SLACK_S: Final = 120
-"""Part of the walltime that no job is planned for, seconds: runners begin late; batch systems may end them early."""
 RUNNER_BYTES: Final = 256 * 1024**2
 """Memory that is asked for beside that of the jobs, for the runner itself, where nodes are shared."""
 MANY_ALLOCATIONS: Final = 100
@@ -63,6 +65,7 @@ class PlanOptions:
         suffix: End of every scheduler's name.
         partition: The partition to use; None chooses the best.
         extras: Further fields of every scheduler, such as ``qos``; ``extra`` stands before what is put there.
+        idle: Names of the nodes that are idle now, by partition; a node may be in several. Empty if that is not known.
     """
 
     account: str
@@ -75,6 +78,7 @@ class PlanOptions:
     suffix: str = ""
     partition: str | None = None
     extras: Mapping[str, Any] = field(factory=dict)
+    idle: Mapping[str, Collection[str]] = field(factory=dict)
 
 
 def plan_schedulers(
@@ -113,50 +117,6 @@ def _refuse_unsaid(plan: Plan, groups: Iterable[SchedulerGroup]) -> None:
         )
 
 
-# --- time -----------------------------------------------------------------------------------------
-
-
-@frozen
-class Reserve:
-    """The walltime that a runner keeps from its jobs; see `torc_framework.runner.walltime`. Seconds.
-
-    Attributes:
-        end_s: Kept for a clean end; half of a runner's time at most.
-        least_s: With less than this left no job begins; a quarter of a runner's time at most.
-    """
-
-    end_s: int
-    least_s: int
-
-    @classmethod
-    def of(cls, workflow: WorkflowRecord) -> "Reserve":
-        """Return that of a workflow's runners."""
-        return cls(workflow.compute_node_expiration_buffer_seconds, workflow.compute_node_min_time_for_new_jobs_seconds)
-
-    def rounds(self, walltime_s: float, runtime_s: float) -> int:
-        """Return how many jobs that take their whole run time follow one another within a walltime."""
-        limit = walltime_s - SLACK_S
-        left = limit - min(self.end_s, limit / 2)
-        last = max(runtime_s, min(self.least_s, limit / 4))
-        return 0 if left < last else math.floor((left - last) / runtime_s) + 1
-
-    def most_runtime_s(self, walltime_s: int) -> int:
-        """Return the longest run time of a job for which a walltime leaves room."""
-        limit = max(0, walltime_s - SLACK_S)
-        return limit - min(self.end_s, limit // 2)
-
-    def least_walltime_s(self, runtime_s: float, rounds: int = 1) -> int:
-        """Return a walltime, in whole minutes, in which so many jobs follow one another; the shortest for one."""
-        if rounds == 1:
-            return _whole_minutes(SLACK_S + runtime_s + min(self.end_s, runtime_s))
-        last = max(runtime_s, self.least_s)
-        return _whole_minutes(SLACK_S + self.end_s + (rounds - 1) * runtime_s + last)
-
-
-def _whole_minutes(seconds: float) -> int:
-    return math.ceil(seconds / 60) * 60
-
-
 # --- requests -------------------------------------------------------------------------------------
 
 
@@ -165,14 +125,22 @@ class _Request:
     """Jobs that share a request.
 
     Attributes:
+        kind: What they have in common; no other request has it.
         asked: The largest of what they ask for.
+        is_settled: No other partition is to have any of them.
         waves: The jobs by level; those above the first wait for others.
     """
 
-    name: str
+    kind: str
     partition: Partition
     asked: Resources
+    is_settled: bool = False
     waves: dict[int, list[int]] = Factory(dict)
+
+    @property
+    def name(self) -> str:
+        """Name of its scheduler."""
+        return f"{self.kind}_scheduler"
 
     @property
     def largest_wave(self) -> int:
@@ -208,6 +176,8 @@ class _Planner:
     def __init__(self, plan: Plan, profile: HpcProfile, options: PlanOptions, preferred: Mapping[int, str]) -> None:
         self._plan, self._profile, self._options = plan, profile, options
         self._preferred = preferred
+        self._idle = {name: sorted(nodes) for name, nodes in options.idle.items()}
+        self._planned_on: set[str] = set()
         self._reserve = Reserve.of(plan.workflow)
         self._asked: dict[int, tuple[Resources, Partition]] = {}
         self._made = SchedulerPlan([], [None] * len(plan.jobs))
@@ -215,12 +185,16 @@ class _Planner:
 
     def planned(self, groups: Iterable[SchedulerGroup]) -> SchedulerPlan:
         for request in self._requests(groups):
-            self._add(request)
+            for part in self._spread(request):
+                self._add(part)
         return self._made
 
     def _requests(self, groups: Iterable[SchedulerGroup]) -> Iterable[_Request]:
         """Return the requests: one for each group, or one for each partition and number of nodes."""
         found: dict[tuple[Any, ...], _Request] = {}
+        options = self._options
+        may_spread = not options.single_allocation and options.partition is None
+        may_spread = may_spread and options.group_by is GroupBy.RESOURCE_REQUIREMENTS
         for group in groups:
             assert group.requirements is not None
             asked, partition = self._placed(group.requirements)
@@ -231,11 +205,36 @@ class _Planner:
                 name += f"_{asked.num_nodes}_nodes" if asked.num_nodes > 1 else ""
             elif group.is_deferred:
                 name += "_deferred"
-            request = found.setdefault(key, _Request(f"{name}_scheduler", partition, asked))
+            settled = not may_spread or group.requirements in self._preferred
+            request = found.setdefault(key, _Request(name, partition, asked, settled))
             request.asked = _larger(request.asked, asked)
             for level, jobs in group.waves.items():
                 request.waves[level] = sorted([*request.waves.get(level, ()), *jobs])
         return found.values()
+
+    def _spread(self, request: _Request) -> Iterable[_Request]:
+        """Return a request, or in its place several for parts of its jobs: where idle nodes are, and the rest.
+
+        Only jobs that can start at once are spread: which nodes are idle later is not known. The best partition gets
+        what finds no idle node anywhere.
+        """
+        if request.is_settled or set(request.waves) != {0}:
+            return [request]
+        left, nodes, shares = request.waves[0], request.asked.num_nodes, dict[Partition, list[int]]()
+        others = alternatives(self._profile, self._wanted(request.asked))
+        for partition in [request.partition, *(each for each in others if each != request.partition)]:
+            size = self._usual_size(request.asked, partition)
+            idle = [node for node in self._idle.get(partition.name, ()) if node not in self._planned_on]
+            room = len(idle) // nodes * size.at_once * size.rounds
+            shares[partition], left = left[:room], left[room:]
+            self._planned_on.update(idle[: size.allocations(len(shares[partition])) * nodes])
+        shares[request.partition] += left
+        return [self._part(request, partition, jobs) for partition, jobs in shares.items() if jobs]
+
+    @staticmethod
+    def _part(request: _Request, partition: Partition, jobs: list[int]) -> _Request:
+        kind = request.kind if partition == request.partition else f"{request.kind}_{partition.name}"
+        return evolve(request, kind=kind, partition=partition, waves={0: jobs})
 
     def _placed(self, position: int) -> tuple[Resources, Partition]:
         """Return what requirements ask for, and the partition for them."""
@@ -251,8 +250,7 @@ class _Planner:
 
     def _partition(self, asked: Resources, preferred: str | None) -> Partition:
         """Return the best partition whose longest walltime leaves a job its whole run time."""
-        runtime_s = asked.runtime_s or 0
-        wanted = evolve(asked, runtime_s=self._reserve.least_walltime_s(runtime_s))
+        wanted, runtime_s = self._wanted(asked), asked.runtime_s or 0
         if preferred is not None and self._options.partition is None:
             try:
                 return best_partition(self._profile, wanted, partition=preferred)
@@ -267,6 +265,10 @@ class _Planner:
                 f"{walltime_text(reserve_s)} for the start and the end of the runner "
                 "(compute_node_expiration_buffer_seconds)"
             ) from None
+
+    def _wanted(self, asked: Resources) -> Resources:
+        """Return what a partition must have for such jobs: a walltime that leaves one of them its whole run time."""
+        return evolve(asked, runtime_s=self._reserve.least_walltime_s(asked.runtime_s or 0))
 
     def _add(self, request: _Request) -> None:
         size = self._size(request)
@@ -292,16 +294,19 @@ class _Planner:
                 watched = jobs if level else None
                 self._made.actions.append(PlannedAction(trigger, "schedule_nodes", config, watched, scheduler))
 
-    def _size(self, request: _Request) -> _Size:
-        asked, partition = request.asked, request.partition
-        runtime_s = asked.runtime_s or 1
-        at_once = _at_once(asked, partition)
-        longest = partition.max_walltime_secs
+    def _usual_size(self, asked: Resources, partition: Partition) -> _Size:
+        """Return the size that the strategy gives to requests of such jobs."""
+        runtime_s, longest = asked.runtime_s or 1, partition.max_walltime_secs
         walltime_s = longest
         if self._options.walltime_strategy is WalltimeStrategy.MAX_JOB_RUNTIME:
-            comfortable = _whole_minutes(self._options.walltime_multiplier * runtime_s)
+            comfortable = whole_minutes(self._options.walltime_multiplier * runtime_s)
             walltime_s = min(longest, max(comfortable, self._reserve.least_walltime_s(runtime_s)))
-        size = self._sized(walltime_s, at_once, runtime_s)
+        return self._sized(walltime_s, _at_once(asked, partition), runtime_s)
+
+    def _size(self, request: _Request) -> _Size:
+        asked, partition = request.asked, request.partition
+        size = self._usual_size(asked, partition)
+        runtime_s, at_once, longest = asked.runtime_s or 1, size.at_once, partition.max_walltime_secs
         most = request.largest_wave
         if size.allocations(most) <= MANY_ALLOCATIONS:
             return size

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
-from torc_framework.errors import UnknownNameError, UserError, suggestion
+from torc_framework.errors import UnknownNameError, suggestion
 from torc_framework.models.sites import HpcProfile
 
 if TYPE_CHECKING:
@@ -47,24 +47,15 @@ def known_profiles(section: "HpcSection", plugins: "PluginManager") -> dict[str,
     }
 
 
-def choose(profiles: Mapping[str, HpcProfile], name: str | None) -> HpcProfile:
-    """Return the named profile, or without a name that of the cluster we are on.
+def choose(profiles: Mapping[str, HpcProfile], name: str) -> HpcProfile:
+    """Return the named profile.
 
     Raises:
         UnknownNameError: there is no profile of that name.
-        UserError: no name is given, and this is none of the known clusters.
     """
-    if name is not None:
-        if name not in profiles:
-            raise UnknownNameError("HPC profile", name, profiles)
-        return profiles[name]
-    if here := detect(profiles.values()):
-        return here
-    known = ", ".join(sorted(profiles))
-    raise UserError(
-        f"this machine is on no known cluster: name a profile ({known}), or describe the cluster in the configuration; "
-        "'torc hpc generate' writes that on a machine of the cluster"
-    )
+    if name not in profiles:
+        raise UnknownNameError("HPC profile", name, profiles)
+    return profiles[name]
 
 
 def detect(profiles: Iterable[HpcProfile]) -> HpcProfile | None:

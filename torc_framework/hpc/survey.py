@@ -1,6 +1,6 @@
 """Asking an installed executor what its cluster is like."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ from attrs import evolve
 
 from torc_framework.errors import AllocationError, UserError
 from torc_framework.executors import Allocator, RunnerContext
-from torc_framework.hpc.profiles import detect, host_names, known_profiles, pattern_of
+from torc_framework.hpc.profiles import choose, detect, host_names, known_profiles, pattern_of
 from torc_framework.models.sites import HpcProfile
 
 if TYPE_CHECKING:
@@ -20,13 +20,27 @@ def cluster_here(
     section: "HpcSection",
     plugins: "PluginManager",
     options: Mapping[str, Mapping[str, Any]],
+    name: str | None = None,
     executor: str | None = None,
-) -> HpcProfile | None:
-    """Return the profile of the cluster that we are on, else what an executor says of its own; None if nobody knows."""
+) -> HpcProfile:
+    """Return the named profile, else that of the cluster that we are on, else what an executor says of its own.
+
+    Raises:
+        UserError: there is no such profile; nothing is known of this machine, and no cluster answers.
+    """
+    known = known_profiles(section, plugins)
+    if name is not None:
+        return choose(known, name)
+    if here := detect(known.values()):
+        return here
     try:
-        return detect(known_profiles(section, plugins).values()) or survey(plugins, options, executor)
-    except (AllocationError, UserError):
-        return None
+        return survey(plugins, options, executor)
+    except (AllocationError, UserError) as error:
+        raise UserError(
+            f"this machine is on no known cluster, and its batch system could not be asked: {error}; name a profile "
+            f"({', '.join(sorted(known))}), or describe the cluster in the configuration: 'torc hpc generate' writes "
+            "that on a machine of the cluster"
+        ) from None
 
 
 def survey(
@@ -43,13 +57,32 @@ def survey(
         UserError: it is not known or cannot, or several can and none is named.
         AllocationError: the cluster does not answer.
     """
-    chosen = _surveyor(plugins, executor)
-    here = str(Path.cwd())
-    context = RunnerContext(workflow_id=0, run_id=0, output_dir=here, working_dir=here, api_url="")
-    profile = chosen(chosen.Options(**options.get(chosen.name, {})), context).survey()
+    profile = _made(_surveyor(plugins, executor), options).survey()
     if profile.detect_env_var is None and profile.detect_hostname is None:
         profile = evolve(profile, detect_hostname=pattern_of(host_names()[-1]))
     return profile
+
+
+def idle_here(
+    plugins: "PluginManager", options: Mapping[str, Mapping[str, Any]], executor: str
+) -> Mapping[str, Collection[str]]:
+    """Return the idle nodes of an executor's cluster by partition; none if it cannot tell now.
+
+    Raises:
+        UserError: there is no such executor.
+    """
+    chosen = plugins.executor(executor)
+    try:
+        return _made(chosen, options).idle_nodes() if issubclass(chosen, Allocator) else {}
+    except AllocationError:
+        return {}
+
+
+def _made(chosen: type[Allocator], options: Mapping[str, Mapping[str, Any]]) -> Allocator:
+    """Return an allocator that serves no workflow."""
+    here = str(Path.cwd())
+    context = RunnerContext(workflow_id=0, run_id=0, output_dir=here, working_dir=here, api_url="")
+    return chosen(chosen.Options(**options.get(chosen.name, {})), context)
 
 
 def _surveyor(plugins: "PluginManager", name: str | None) -> type[Allocator]:

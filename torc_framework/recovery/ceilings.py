@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from torc_framework.client import TorcClient
-from torc_framework.hpc.planning import Reserve
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, SlurmSchedulerRecord, WorkflowRecord
 from torc_framework.models.recovery import Ceiling
+from torc_framework.models.reserve import Reserve
 from torc_framework.models.resources import parse_duration
 from torc_framework.models.sites import HpcProfile, Partition
 

@@ -17,7 +17,7 @@ from torc_framework.spec.model import JobSpec, WorkflowSpec
 from torc_framework.spec.names import Table, report_duplicates
 from torc_framework.spec.options import LoadOptions
 from torc_framework.spec.relations import NONE, JobRelations, ListFinder, RelationFinder
-from torc_framework.spec.schedulers import check_nodes, warn_of_mixture
+from torc_framework.spec.schedulers import check_nodes, check_walltimes, warn_of_mixture
 from torc_framework.spec.schema import rule_schema
 
 _INPUTS: Final[tuple[tuple[Literal[0, 2], Literal[1, 3], str], ...]] = ((0, 1, "file"), (2, 3, "user data"))
@@ -93,6 +93,7 @@ class _Resolver:
         plan.actions = [planner.plan(action, ("actions", n)) for n, action in enumerate(spec.actions or [])]
         if not self.options.skip_checks:
             check_nodes(plan, problems)
+            check_walltimes(plan, problems)
         warn_of_mixture(plan, spec.jobs_sort_method, problems)
         return plan
 

@@ -2,8 +2,11 @@
 
 from typing import Final
 
+from torc_framework.exits.limits import parse_time_limit
 from torc_framework.models.plan import Plan
 from torc_framework.models.records import SlurmSchedulerRecord
+from torc_framework.models.reserve import Reserve
+from torc_framework.models.resources import format_duration, parse_duration
 from torc_framework.spec.errors import Finding, Problems
 
 _PROFILE: Final = {"mem": "memory (mem)", "gres": "GPUs (gres)", "walltime": "walltime", "partition": "partition"}
@@ -32,6 +35,54 @@ def check_nodes(plan: Plan, problems: Problems) -> None:
                 "of this scheduler, or pass --skip-checks"
             )
             problems.add(Finding(found, hint=hint, path=("actions", position)))
+
+
+def check_walltimes(plan: Plan, problems: Problems) -> None:
+    """Refuse walltimes that leave no room for a job of the scheduler beside what runners keep for a clean end.
+
+    Nodes would be obtained, and their runners would start nothing. A job that names no scheduler needs room in one.
+    """
+    reserve = Reserve.of(plan.workflow)
+    walltimes = [_seconds(each.walltime) for each in plan.slurm_schedulers]
+    runtimes = [_seconds(each.runtime, iso=True) for each in plan.resource_requirements]
+    told: set[tuple[int | None, int]] = set()
+    for job in plan.jobs:
+        kind = job.scheduler, job.resource_requirements
+        runtime_s = None if kind[1] is None else runtimes[kind[1]]
+        if kind[1] is None or runtime_s is None or (kind[0], kind[1]) in told:
+            continue
+        told.add((kind[0], kind[1]))
+        positions = range(len(walltimes)) if kind[0] is None else [kind[0]]
+        found = [(walltimes[each], each) for each in positions]
+        if not found or any(time is None or not reserve.starts_nothing(time, runtime_s) for time, _ in found):
+            continue
+        walltime_s, position = max((time or 0, each) for time, each in found)
+        scheduler, kept_s = plan.slurm_schedulers[position], walltime_s - reserve.room_s(walltime_s)
+        which = (
+            f"scheduler {scheduler.name!r}"
+            if len(found) == 1
+            else f"the longest, that of scheduler {scheduler.name!r},"
+        )
+        problems.add(
+            Finding(
+                f"{which} has a walltime of {format_duration(walltime_s)}, of which runners keep "
+                f"{format_duration(int(kept_s))} for a clean end; job {job.name!r} asks for "
+                f"{format_duration(runtime_s)} and would never start",
+                hint=(
+                    f"ask for {format_duration(reserve.least_walltime_s(runtime_s))} or more, or for a shorter "
+                    "runtime, or set compute_node_expiration_buffer_seconds, or pass --skip-checks"
+                ),
+                path=("slurm_schedulers", position, "walltime"),
+            )
+        )
+
+
+def _seconds(text: str, *, iso: bool = False) -> int | None:
+    """Return the seconds of a time; None if it has no end, or was told to be none already."""
+    try:
+        return parse_duration(text) if iso else parse_time_limit(text)
+    except ValueError:
+        return None
 
 
 def warn_of_mixture(plan: Plan, sort_method: str | None, problems: Problems) -> None:

@@ -2,7 +2,7 @@
 
 import getpass
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -110,6 +110,16 @@ class SbatchAllocator(Allocator):
         """Say whether all nodes have this machine's own address, as those of a cluster for trials do."""
         addresses = set(self._desk.door.ask("sinfo", "--noheader", "--Node", "--format=%o").split())
         return bool(addresses) and all(each == "localhost" or each.startswith("127.") for each in addresses)
+
+    def idle_nodes(self) -> Mapping[str, Collection[str]]:
+        """Return the idle nodes by partition: one ``sinfo``."""
+        found: dict[str, list[str]] = {}
+        for line in self._desk.door.ask(
+            "sinfo", "--noheader", "--Node", "--states=idle", "--format=%R|%N"
+        ).splitlines():
+            partition, _, node = line.strip().partition("|")
+            found.setdefault(partition, []).append(node)
+        return found
 
     def survey(self) -> HpcProfile:
         """Describe the cluster."""

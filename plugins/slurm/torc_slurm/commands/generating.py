@@ -1,6 +1,6 @@
 """What the commands share that plan schedulers: their options, the cluster, the account, the spec that comes of it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 from attrs import asdict, frozen
 
-from torc_framework.api import AllocationError, HpcProfile, UserError
-from torc_framework.api.commands import Column, Session, print_table
+from torc_framework.api import HpcProfile, UserError
+from torc_framework.api.commands import Column, Session, executor_options, print_table
 
 if TYPE_CHECKING:
     from torc_framework.api.planning import LoadOptions, PlanOptions, SchedulerPlan, WorkflowSpec
@@ -140,7 +140,7 @@ def generate_spec(session: Session, file: Path, options: "LoadOptions", wanted: 
     loaded = load_plan(spec, options=options)
     profile = profile_here(session, wanted.profile)
     account = account_of(wanted.account, (spec.slurm_defaults or {}).get("account"), profile)
-    planned = plan_schedulers(loaded.plan, profile, wanted.plan_options(account))
+    planned = plan_schedulers(loaded.plan, profile, wanted.plan_options(account, idle=idle_nodes(session, wanted)))
     for warning in planned.warnings:
         typer.echo(f"Warning: {warning}", err=True)
     return Generated(with_schedulers(spec, planned), planned, profile)
@@ -152,22 +152,19 @@ def profile_here(session: Session, name: str | None) -> HpcProfile:
     Raises:
         UserError: there is no such profile; nothing is known of this machine, and Slurm does not answer.
     """
-    from torc_framework.api.planning import choose_profile, detect_profile, known_profiles
-    from torc_slurm.survey import survey
+    from torc_framework.api.planning import cluster_here
 
-    known = known_profiles(session.config.client.hpc, session.plugins())
-    if name is not None:
-        return choose_profile(known, name)
-    if here := detect_profile(known.values()):
-        return here
-    try:
-        return survey()
-    except AllocationError as error:
-        names = ", ".join(sorted(known))
-        raise UserError(
-            f"this machine is on no known cluster ({names}), and Slurm could not be asked: {error}; name a profile "
-            "with --profile"
-        ) from None
+    plugins = session.plugins()
+    options = executor_options(session, plugins, EXECUTOR)
+    return cluster_here(session.config.client.hpc, plugins, options, name, EXECUTOR)
+
+
+def idle_nodes(session: Session, wanted: Wanted) -> Mapping[str, Collection[str]]:
+    """Return the idle nodes of this cluster by partition; none where another may have been named."""
+    from torc_framework.api.planning import idle_here
+
+    plugins = session.plugins()
+    return {} if wanted.profile else idle_here(plugins, executor_options(session, plugins, EXECUTOR), EXECUTOR)
 
 
 def account_of(*given: Any) -> str:

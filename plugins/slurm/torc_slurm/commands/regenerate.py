@@ -82,7 +82,7 @@ def regenerate(
     here = g.profile_here(session, profile)
     payer = g.account_of(account, rescheduler.account(), here)
     wanted = g.Wanted(payer, profile, single_allocation, group_by, walltime_strategy, walltime_multiplier)
-    done = rescheduler.plan(here, wanted.plan_options(payer))
+    done = rescheduler.plan(here, wanted.plan_options(payer, idle=g.idle_nodes(session, wanted)))
     for warning in done.planned.warnings:
         typer.echo(f"Warning: {warning}", err=True)
     if not dry_run:
