@@ -7,10 +7,11 @@ from torc_framework.cli.output import Column, peak_memory_text, print_json, prin
 from torc_framework.cli.progress import TROUBLE, summary
 from torc_framework.cli.session import Session
 from torc_framework.client import TorcClient
-from torc_framework.errors import ExitStatus
+from torc_framework.errors import ExitStatus, ServerUnreachableError
 from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.runner import RunOutcome
+from torc_framework.runner.patience import insist
 
 MAX_ROWS: Final = 20
 """Longest result table of a run; the rest is for ``torc results list``."""
@@ -51,7 +52,11 @@ def verdict(outcome: RunOutcome) -> str:
 
 def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
     """Print the result table and the summary, or one JSON document."""
-    rows = _rows(session.client, workflow_id, outcome.counts)
+    try:
+        rows = insist(lambda: _rows(session.client, workflow_id, outcome.counts))
+    except ServerUnreachableError as error:
+        rows = []  # what the run came to is known without them
+        outcome.troubles.append(f"no table of jobs: {error}")
     if session.wants_json:
         print_json(_document(workflow_id, outcome, rows))
         return

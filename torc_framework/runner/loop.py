@@ -254,7 +254,7 @@ class Runner:
         outcome.duration_s = time.monotonic() - self._walltime.began
         self._settler.dismiss_settled()
         outcome.counts = insist(lambda: self._client.job_counts(context.workflow_id)).counts
-        insist(self._registration.leave)
+        outcome.troubles += self._registration.leave()
         if outcome.is_complete:
             self._events.workflow_completed()
         self._crew.close()

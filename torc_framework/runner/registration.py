@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torc_framework.client import TorcClient
-from torc_framework.errors import UserError
+from torc_framework.errors import ServerUnreachableError, UserError
 from torc_framework.executors import Allocator, Premises, RunnerContext
 from torc_framework.models.exchange import ExchangeRequest
 from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
@@ -18,6 +18,7 @@ from torc_framework.runner.allocations import Tenancy, obtain_nodes, wishes_of_a
 from torc_framework.runner.crew import Crew
 from torc_framework.runner.hand import STDIO_DIR, AttemptMaker
 from torc_framework.runner.identity import Identity
+from torc_framework.runner.patience import insist
 from torc_framework.runner.settings import RunnerSettings
 
 MOVING_PATIENCE_S: Final = 20.0
@@ -131,11 +132,15 @@ class Registration:
             shell=crew.shell(self._settings.executor),
         )
 
-    def leave(self) -> None:
-        """Say that the runner has ended."""
+    def leave(self) -> list[str]:
+        """Tell the server that the runner has ended; return why it could not be told, if so."""
         changes = {"is_active": False, "duration_seconds": round(time.monotonic() - self._began, 3)}
-        self._client.update(ComputeNodeRecord, self.node_id, changes)
-        self._tenancy.move_out()
+        try:
+            insist(lambda: self._client.update(ComputeNodeRecord, self.node_id, changes))
+            insist(self._tenancy.move_out)
+        except ServerUnreachableError as error:  # the next runner of this machine finds this one ended
+            return [f"the server does not know that this runner has ended: {error}"]
+        return []
 
 
 def _usable(folder: Path) -> Path:
