@@ -14,6 +14,7 @@ from attrs import frozen
 from torc_framework.errors import ConfigError
 from torc_framework.ownership import other_writer
 from torc_framework.private_files import make_private_folder, open_private
+from torc_framework.user import user_folder
 
 TRUST_VARIABLE: Final = "TORC_TRUST"
 """Environment variable with the digests that are trusted; it replaces the user's list."""
@@ -38,9 +39,7 @@ class TrustedFolder:
 
 def trust_file() -> Path:
     """Return the file that remembers what the user trusts."""
-    from platformdirs import user_state_path
-
-    return user_state_path("torc") / "trusted.json"
+    return user_folder("state") / "trusted.json"
 
 
 def trusted_digests_of_environment() -> frozenset[str] | None:

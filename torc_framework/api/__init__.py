@@ -66,6 +66,7 @@ from torc_framework.models.resources import (
 from torc_framework.models.sites import ActionContext, ActionType, HpcProfile, LogPattern, Partition, Severity
 from torc_framework.models.statuses import JobStatus
 from torc_framework.shells import shell_command
+from torc_framework.user import user_folder, user_name
 
 if TYPE_CHECKING:
     from torc_framework.client import NodeResources, Page, TorcClient, make_api, map_function_to_jobs
@@ -210,4 +211,6 @@ __all__ = [
     "secret_values",
     "shell_command",
     "signal_name",
+    "user_folder",
+    "user_name",
 ]

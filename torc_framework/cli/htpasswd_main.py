@@ -11,6 +11,7 @@ from typing import Any
 
 from torc_framework import __version__, htpasswd
 from torc_framework.errors import ConfigError, ExitStatus, TorcError, UserError
+from torc_framework.user import user_name
 
 _FILE_HELP = "Password file (else TORC_AUTH_FILE)."
 
@@ -158,7 +159,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _hash(arguments: argparse.Namespace) -> int:
-    user = arguments.user or os.environ.get("USER") or os.environ.get("USERNAME") or getpass.getuser()
+    user = arguments.user or user_name()
     htpasswd.check_name(user)
     hashed = htpasswd.hash_password(_password(arguments, user, twice=True), arguments.cost)
     _tell(arguments, f"{user}:{hashed}", {"user": user, "hash": hashed, "line": f"{user}:{hashed}"})

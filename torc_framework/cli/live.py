@@ -40,9 +40,9 @@ def workflow_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
         session = session_of(ctx)
         if session.url is None or not (incomplete or "0").isdecimal():
             return []
-        from torc_framework.cli.session import current_user
         from torc_framework.client import make_api
         from torc_framework.models.records import WorkflowRecord
+        from torc_framework.user import user_name
 
         with make_api(
             session.url,
@@ -50,7 +50,7 @@ def workflow_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
             timeout=TIMEOUT_S,
             patience=0,
         ) as client:
-            found = client.find(WorkflowRecord, user=current_user(), sort_by="id", reverse_sort=True, limit=1000)
+            found = client.find(WorkflowRecord, user=user_name(), sort_by="id", reverse_sort=True, limit=1000)
     except Exception:  # the person is typing: no error of ours is worth a word now
         return []
     names = ((str(workflow.id), workflow.name) for workflow in found)

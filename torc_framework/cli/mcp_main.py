@@ -52,10 +52,10 @@ def _parser() -> argparse.ArgumentParser:
 def _desk(arguments: argparse.Namespace) -> "Desk":
     from torc_framework.cli.executor_flags import configured_executors
     from torc_framework.cli.policy_flags import configured_policies
-    from torc_framework.cli.session import current_user
     from torc_framework.client import make_api
     from torc_framework.config import Config
     from torc_framework.mcp.desk import Desk
+    from torc_framework.user import user_name
 
     if not 0 <= arguments.min_confidence <= 1:
         raise UserError(f"--min-confidence is {arguments.min_confidence:g}; expected 0 to 1")
@@ -69,7 +69,7 @@ def _desk(arguments: argparse.Namespace) -> "Desk":
         make_api(url, config.username, tls_ca=config.tls_ca),
         _plugins,
         output_dir=Path(folder),
-        user=config.username or current_user(),
+        user=config.username or user_name(),
         workflow_id=arguments.workflow_id,
         min_confidence=arguments.min_confidence,
         executor_options=lambda plugins: configured_executors(whole, plugins),

@@ -93,9 +93,10 @@ def manager_of(*, is_user: bool) -> Manager:
     """Return the user's manager or the machine's."""
     if not is_user:
         return Manager(False, SYSTEM_FOLDER, Path("/var/lib/torc"), Path("/var/log/torc"))
-    from platformdirs import user_config_path, user_data_path, user_log_path
+    from torc_framework.user import user_folder
 
-    return Manager(True, user_config_path() / "systemd" / "user", user_data_path("torc"), user_log_path("torc"))
+    units = user_folder("config").parent / "systemd" / "user"
+    return Manager(True, units, user_folder("data"), user_folder("log"))
 
 
 # --- the unit -------------------------------------------------------------------------------------

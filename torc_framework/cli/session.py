@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.errors import ConfigError, UserError
+from torc_framework.user import user_name
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
@@ -166,11 +167,11 @@ class Session:
         if self._options.get("prompt_password") or (username and not is_known and sys.stdin.isatty()):
             import getpass
 
-            username = username or current_user()
+            username = username or user_name()
             password = getpass.getpass(f"Password for '{username}': ")
             is_known = True
         if is_known and username is None:
-            username = current_user()
+            username = user_name()
         return username, password, file
 
     @property
@@ -183,7 +184,7 @@ class Session:
     @property
     def user(self) -> str:
         """Name of the person, as the server knows it."""
-        return self._username or current_user()
+        return self._username or user_name()
 
     # --- plugins ----------------------------------------------------------------------------------
 
@@ -237,10 +238,3 @@ class Session:
 def _one_of(what: str, value: str, allowed: Iterable[str]) -> None:
     if value not in allowed:
         raise UserError(f"{what} is {value!r}; expected one of {', '.join(allowed)}")
-
-
-def current_user() -> str:
-    """Return the name of the person: ``USER``, ``USERNAME``, else what the system says."""
-    import getpass
-
-    return os.environ.get("USER") or os.environ.get("USERNAME") or getpass.getuser()

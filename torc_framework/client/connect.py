@@ -1,6 +1,5 @@
 """From what a person or an environment says about a server to a client of it."""
 
-import getpass
 import os
 from pathlib import Path
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 from torc_framework.client.core import DEFAULT_TIMEOUT_S
 from torc_framework.client.torc_client import TorcClient
 from torc_framework.errors import ConfigError
+from torc_framework.user import user_name
 
 DEFAULT_PATIENCE_S: Final = 10.0
 """Seconds in which scripts ask again where that is safe: a server that restarts is back by then."""
@@ -48,7 +48,7 @@ def make_api(
         password_file = os.environ.get("TORC_PASSWORD_FILE") or None
     username = username if username is not None else os.environ.get("TORC_USERNAME")
     if (password is not None or password_file is not None) and username is None and "@" not in url:
-        username = os.environ.get("USER") or os.environ.get("USERNAME") or getpass.getuser()
+        username = user_name()
     return TorcClient(
         url,
         username=username,

@@ -11,6 +11,7 @@ from torc_framework.client.values import annotation_of, from_json_values, to_jso
 from torc_framework.errors import UserError
 from torc_framework.models.plan import AddedJob, Addition
 from torc_framework.models.records import JobRecord, UserDataRecord
+from torc_framework.user import expanded
 
 RUN_FUNCTION: Final = "torc jobs run-function"
 RUN_POSTPROCESS: Final = "torc jobs run-postprocess"
@@ -69,7 +70,7 @@ def map_function_to_jobs(
         UserError: a function cannot be imported or does not take its arguments, or a value does not fit.
         ApiError: the server refused; nothing was added.
     """
-    directory = None if module_directory is None else str(Path(module_directory).expanduser().resolve())
+    directory = None if module_directory is None else str(expanded(module_directory).resolve())
     with importable(directory):
         named = _named(module, func, "job_name", "params")
         inputs = _plain_inputs(params, annotation_of(load(*named), 1))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torc_framework.errors import ConfigError
+from torc_framework.user import user_folder
 
 SYSTEM_FILE: Final = Path("/etc/torc/config.toml")
 _HEADER: Final = re.compile(r"^\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
@@ -14,11 +15,9 @@ _ASSIGNMENT: Final = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?
 
 def candidates(folder: Path | None = None) -> dict[str, Path]:
     """Return where configuration files may be, by the word for each place, the weakest first."""
-    from platformdirs import user_config_path
-
     return {
         "system": SYSTEM_FILE,
-        "user": user_config_path("torc") / "config.toml",
+        "user": user_folder("config") / "config.toml",
         "local": (folder or Path.cwd()) / "torc.toml",
     }
 

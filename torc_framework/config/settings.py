@@ -13,6 +13,7 @@ from torc_framework.config.sections import Sections
 from torc_framework.config.tables import Problem, Values, build, flatten
 from torc_framework.errors import ConfigError, nearest, suggestion
 from torc_framework.models.settings import Leaf, Setting, facts_of, from_file, from_text, kind_of, leaves, section_of
+from torc_framework.user import expanded, user_folder
 
 _PREFIX: Final = "TORC_"
 DECLARED_BY_PLUGINS: Final = {"executor": "executor", "recovery": "recovery policy"}
@@ -50,16 +51,14 @@ class WrongConfigError(ConfigError):
 
 def database_place(text: str) -> Path | str:
     """Return the file that a text names, or the text itself if it is a URL."""
-    return text if re.match("[a-z+]{2,}:", text) else Path(text).expanduser()
+    return text if re.match("[a-z+]{2,}:", text) else expanded(text)
 
 
 def default_database(environ: Mapping[str, str] = os.environ) -> Path | str:
     """Return the database of the embedded server: ``TORC_DATABASE``, else ``torc.db`` in the user's data folder."""
     if given := environ.get("TORC_DATABASE"):
         return database_place(given)
-    from platformdirs import user_data_path
-
-    return user_data_path("torc") / "torc.db"
+    return user_folder("data") / "torc.db"
 
 
 @frozen

@@ -1,6 +1,5 @@
 """The parts of a spec that become records as they are, and the checks of their values."""
 
-import getpass
 import json
 import re
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from torc_framework.spec.model import (
 )
 from torc_framework.spec.options import LoadOptions
 from torc_framework.spec.schema import Schema
+from torc_framework.user import user_name
 
 _WALLTIME: Final = re.compile(r"\d+(:\d{1,2}){0,2}|\d+-\d{1,2}(:\d{1,2}){0,2}")
 _MANAGED_OPTIONS: Final = ("partition", "nodes", "walltime", "time", "mem", "gres", "name", "job-name")
@@ -42,7 +42,7 @@ def workflow_record(spec: WorkflowSpec, options: LoadOptions) -> WorkflowRecord:
     given = {name: value for name in _SAME_IN_RECORD if (value := getattr(spec, name)) is not None}
     return WorkflowRecord(
         **given,
-        user=spec.user or options.user or _present_user(),
+        user=spec.user or options.user or user_name(),
         metadata=spec.metadata if spec.metadata is None or isinstance(spec.metadata, str) else _json(spec.metadata),
         slurm_defaults=None if spec.slurm_defaults is None else _json(spec.slurm_defaults),
         resource_monitor_config=_monitor(spec.resource_monitor),
@@ -123,13 +123,6 @@ def _monitor(spec: ResourceMonitorSpec | None) -> str | None:
     if spec is None:
         return None
     return _json({**asdict(spec), "granularity": _GRANULARITIES.get(spec.granularity, spec.granularity)})
-
-
-def _present_user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # no name for this user id
-        return "unknown"
 
 
 def _json(value: Any) -> str:

@@ -1,6 +1,5 @@
 """Allocations: asked for with ``sbatch``, looked at with ``squeue`` and ``sacct``, given back with ``scancel``."""
 
-import getpass
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -8,7 +7,7 @@ from typing import Final
 
 from attrs import Factory, define
 
-from torc_framework.api import Allocation, AllocationError, AllocationRequest, Allocator, Fate, HpcProfile
+from torc_framework.api import Allocation, AllocationError, AllocationRequest, Allocator, Fate, HpcProfile, user_name
 from torc_slurm.bad_nodes import BadNodes
 from torc_slurm.door import Door, SlurmRefusedError
 from torc_slurm.options import SlurmOptions
@@ -59,7 +58,7 @@ class SbatchAllocator(Allocator):
         desk.seen = queued(desk.door)
         missing = [each.id for each in allocations if each.id not in desk.seen]
         others = booked(desk.door, missing) if missing else {}
-        me = getpass.getuser()
+        me = user_name()
         there = {id_: job for id_, job in others.items() if job.user not in ("", me)} | desk.seen
         return {each.id: each.id in there and not there[each.id].is_over for each in allocations}
 

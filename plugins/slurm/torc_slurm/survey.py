@@ -5,14 +5,13 @@ get into by chance is marked so that it has to be named: one that is not up, tha
 others may preempt, or whose jobs preempt or overtake those of others.
 """
 
-import getpass
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from attrs import evolve
 
-from torc_framework.api import AllocationError, HpcProfile, Partition, parse_time_limit
+from torc_framework.api import AllocationError, HpcProfile, Partition, parse_time_limit, user_name
 from torc_slurm.door import Door
 
 UNLIMITED_S: Final = 365 * 86_400
@@ -46,7 +45,7 @@ def survey(door: Door | None = None) -> HpcProfile:
 def _own_account(door: Door) -> str | None:
     """Return the account that Slurm charges if this user names none; None where nobody keeps such accounts."""
     try:
-        told = door.ask("sacctmgr", "-nP", "show", "user", getpass.getuser(), "format=DefaultAccount")
+        told = door.ask("sacctmgr", "-nP", "show", "user", user_name(), "format=DefaultAccount")
     except AllocationError:
         return None
     return next((line.strip() for line in told.splitlines() if line.strip()), None)
