@@ -30,6 +30,8 @@ START_TIMEOUT_S: Final = 60.0
 """How long a server may take until it listens; migrations and a cold disk included."""
 STOP_TIMEOUT_S: Final = 15.0
 """How long a server may take to end before it is killed."""
+KEPT_BYTES: Final = 1 << 20
+"""How much of what a server wrote is kept, from its end."""
 _PORT_LINE: Final = b"TORC_SERVER_PORT="
 
 
@@ -49,7 +51,7 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: int | None = None
         self._errors: IO[bytes] | None = None
-        self._last_words = ""
+        self._written = ""
         self._url: str | None = None
         self._token = secrets.token_urlsafe(32)
 
@@ -133,7 +135,7 @@ class EmbeddedServer:
         """Return why there is no server: in its own words, as an error of the kind that it said it is."""
         process = self._process
         self.close()
-        said = self._last_words
+        said = (self._written.splitlines() or [""])[-1].removeprefix("Error: ")
         if process is not None and process.returncode == ExitStatus.USAGE and said:
             return ConfigError(said)
         where = f" on {self.database}" if isinstance(self.database, Path) else ""  # a URL may hold a password
@@ -155,14 +157,24 @@ class EmbeddedServer:
                 break
         if process.stdout is not None:
             process.stdout.close()
-        self._read_last_words()
+        if self._errors is not None:
+            end = self._errors.seek(0, os.SEEK_END)
+            self._errors.seek(max(0, end - KEPT_BYTES))
+            self._written = self._errors.read().decode("utf-8", "replace").strip()
+            self._errors.close()
+            self._errors = None
 
-    def _read_last_words(self) -> None:
-        """Keep the last line that the server wrote: the error, if it failed."""
-        if self._errors is None:
-            return
-        self._errors.seek(0)
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        self._last_words = lines[-1].removeprefix("Error: ") if lines else ""
-        self._errors.close()
-        self._errors = None
+    def keep_log(self) -> Path | None:
+        """Write what the closed server wrote to a file of its own; return its path, None if there is no such file."""
+        from platformdirs import user_state_path
+
+        path = user_state_path("torc") / f"embedded-server-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
+        if not self._written:
+            return None
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.write(f"{self._written}\n")
+        except OSError:
+            return None
+        return path

@@ -1,6 +1,7 @@
 """A server of one's own: nobody else on the machine can use it."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 import urllib.request
@@ -15,6 +16,8 @@ from people import Person
 
 from torc_framework.client import TorcClient
 from torc_framework.embedded import EmbeddedServer
+from torc_framework.errors import ApiError
+from torc_framework.models.records import WorkflowRecord
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +49,37 @@ def test_without_the_token_nothing_is_told(server: EmbeddedServer, path: str) ->
     assert stranger.call("GET", f"/{path}").status == 403
     assert stranger.call("GET", f"//~{token_of(server)}x/torc-service/v1/ping").status == 403
     assert stranger.call("GET", f"//~{token_of(server)[:-1]}/torc-service/v1/ping").status == 403
+
+
+def test_what_a_server_wrote_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a file that only its owner reads."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    server = EmbeddedServer(tmp_path / "torc.db", log_level="info")
+    server.start()
+    assert server.url
+    server.close()
+    log = server.keep_log()
+    assert log is not None
+    assert log.parent == tmp_path / "state" / "torc"
+    assert "the server ends" in log.read_text()
+    assert (log.stat().st_mode & 0o777, log.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_damaged_database_is_told_as_such(tmp_path: Path) -> None:
+    """It is no fault of the program."""
+    path = tmp_path / "torc.db"
+    with EmbeddedServer(path) as server, TorcClient(server.url) as client:
+        client.create(WorkflowRecord(name="w", user="u"))
+    with sqlite3.connect(path) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'workflow'").fetchone()
+    connection.close()
+    content = bytearray(path.read_bytes())
+    content[4096 * (page - 1) : 4096 * page] = b"x" * 4096
+    path.write_bytes(content)
+    with EmbeddedServer(path) as server, TorcClient(server.url) as client, pytest.raises(ApiError) as caught:
+        client.find(WorkflowRecord)
+    assert caught.value.status == 503
+    assert "malformed" in str(caught.value)
 
 
 def test_a_web_page_gets_nothing(server: EmbeddedServer) -> None:

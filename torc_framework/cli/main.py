@@ -93,6 +93,7 @@ def _dispatch(arguments: list[str], session: "Session") -> int:
 
 def _report(session: "Session", error: Exception, message: str, status: ExitStatus) -> int:
     """Write an error to standard error, as JSON if that is the output's format."""
+    message = "; ".join([message, *getattr(error, "__notes__", ())])
     if session.debug:
         import traceback
 

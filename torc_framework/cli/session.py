@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from torc_framework.errors import ConfigError, UserError
+from torc_framework.errors import ApiError, ConfigError, UserError
 from torc_framework.user import user_name
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class Session:
             self._client.close()
         if self._server is not None:
             self._server.close()
+            if isinstance(error, ApiError) and error.status == 500 and (log := self._server.keep_log()):
+                error.add_note(f"what the embedded server wrote about it is in {log}")
 
     # --- options ----------------------------------------------------------------------------------
 

@@ -18,6 +18,10 @@ LOG_BYTES: Final = 1000 * 4096
 """Length of the write-ahead log at which SQLite moves it into the database (wal_autocheckpoint, 1000 pages)."""
 
 
+_FAULTS_OF_THE_FILE: Final = frozenset({sqlite3.OperationalError, sqlite3.DatabaseError})
+"""Errors of the surroundings: locked, full, unreadable; and damaged, for which there is no class of its own."""
+
+
 class SqliteDatabase(Database):
     """One database file."""
 
@@ -114,7 +118,7 @@ class SqliteDatabase(Database):
         pass
 
     def _meaning(self, error: Exception) -> Exception | None:
-        if isinstance(error, (sqlite3.OperationalError, sa.exc.OperationalError)):
+        if type(original(error)) in _FAULTS_OF_THE_FILE:
             return DatabaseError(f"cannot use database {self.name}: {original(error)}")
         if isinstance(error, OverflowError):
             return RuleError(f"a number is too large: {error}")
