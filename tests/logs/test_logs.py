@@ -273,6 +273,34 @@ def test_a_damaged_bundle_is_said_to_be_damaged(output: Path, tmp_path: Path) ->
         analyze(made, PATTERNS)
 
 
+def test_a_bundle_follows_no_links(output: Path, tmp_path: Path) -> None:
+    """What a job put in the place of a log may lead to a key: neither links nor pipes are opened, and that is said."""
+    secret, private = tmp_path / "secret", tmp_path / "private"
+    secret.write_text("KEY Segmentation fault\n")
+    private.mkdir()
+    (private / "job_wf3_j9_r1.o").write_text("KEY Segmentation fault\n")
+    (output / "job_stdio" / "job_wf3_j8_r1.e").symlink_to(secret)
+    (output / "slurm_env_wf3_sl98.log").symlink_to(secret)
+    (output / "gone.log").symlink_to("/nosuch")
+    (output / "results.csv").symlink_to(secret)
+    (output / "deeper").symlink_to(private)
+    os.mkfifo(output / "job_stdio" / "job_wf3_j8_r1.o")
+    made = bundle(output, tmp_path)
+    with tarfile.open(made.path) as archive:
+        entries = archive.getmembers()
+        content = b"".join(file.read() for entry in entries if (file := archive.extractfile(entry)) is not None)
+    assert b"KEY" not in content
+    assert all(entry.isreg() and entry.name.startswith("wf3/") and ".." not in entry.name for entry in entries)
+    assert made.files == len(entries) - 1
+    skipped = {(Path(each.file).name, each.reason) for each in made.skipped}
+    pipe = "a device, a pipe or something else that is no file"
+    links = {"job_wf3_j8_r1.e", "slurm_env_wf3_sl98.log", "gone.log"}
+    assert skipped == {("job_wf3_j8_r1.o", pipe), *((name, "a link") for name in links)}
+    found = analyze(output, PATTERNS)
+    assert not any("KEY" in finding.hit.text for finding in found.findings)
+    assert len(found.skipped) == 4
+
+
 # --- the commands ---------------------------------------------------------------------------------
 
 

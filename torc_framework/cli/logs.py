@@ -59,6 +59,8 @@ def bundle(
         print_json(made)
     else:
         print(f"Bundled {made.files} files into {made.path} ({memory_text(made.size_bytes)})")
+        for each in made.skipped:
+            typer.echo(f"Warning: {each.file} is left out: {each.reason}", err=True)
 
 
 def _facts(session: Session, workflow_id: int) -> dict[str, Any]:

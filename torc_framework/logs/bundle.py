@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
-from attrs import frozen
+from attrs import Factory, frozen
 
 from torc_framework.errors import UserError
 from torc_framework.logs.names import LogName, read_name
-from torc_framework.logs.sources import walk
+from torc_framework.logs.sources import open_log, walk
 
 METADATA: Final = "bundle_metadata.json"
 _SECRET: Final = re.compile(
@@ -26,18 +26,31 @@ _MAX_ENVIRONMENT_BYTES: Final = 1 << 22
 
 
 @frozen
+class Skipped:
+    """A file that was passed over, and why."""
+
+    file: str
+    reason: str
+
+
+@frozen
 class Bundle:
-    """A bundle that was written."""
+    """A bundle that was written.
+
+    Attributes:
+        skipped: What has the name of a log and was passed over.
+    """
 
     path: str
     workflow_id: int | None
     files: int
     size_bytes: int
+    skipped: list[Skipped] = Factory(list)
 
 
-def logs_in(folder: Path, workflow_id: int | None) -> list[tuple[Path, LogName]]:
-    """Return the logs below a folder that Torc wrote, of one workflow or of all."""
-    found = ((path, read_name(path.name)) for path in walk(folder))
+def logs_in(folder: Path, workflow_id: int | None, skipped: list[tuple[str, str]]) -> list[tuple[Path, LogName]]:
+    """Return the logs below a folder that Torc wrote, of one workflow or of all; see `walk` for ``skipped``."""
+    found = ((path, read_name(path.name)) for path in walk(folder, skipped))
     return [
         (path, name)
         for path, name in found
@@ -50,6 +63,7 @@ def bundle(
 ) -> Bundle:
     """Write a bundle of the logs below a folder; it appears under its name when it is complete.
 
+    Links are not followed: what they lead to may be no log, and may be private.
     Values of variables that look like secrets are hidden in files of environment variables.
 
     Args:
@@ -62,7 +76,8 @@ def bundle(
     """
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; name that of the run with --output-dir")
-    logs = logs_in(folder, workflow_id)
+    skipped: list[tuple[str, str]] = []
+    logs = logs_in(folder, workflow_id, skipped)
     if not logs:
         of = "" if workflow_id is None else f" of workflow {workflow_id}"
         raise UserError(f"there are no logs{of} in {folder}; name the folder of the run with --output-dir")
@@ -77,11 +92,12 @@ def bundle(
         **(facts or {}),
     }
     try:
-        _write(path, stem, folder, logs, metadata)
+        unread = _write(path, stem, folder, logs, metadata)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None
     only = workflows[0] if len(workflows) == 1 else None
-    return Bundle(str(path), only, len(logs), path.stat().st_size)
+    left_out = [*(Skipped(*each) for each in skipped), *unread]
+    return Bundle(str(path), only, len(logs) - len(unread), path.stat().st_size, left_out)
 
 
 def _target(given: Path | None, name: str) -> Path:
@@ -92,7 +108,9 @@ def _target(given: Path | None, name: str) -> Path:
 
 def _write(
     path: Path, stem: str, folder: Path, logs: Sequence[tuple[Path, LogName]], metadata: Mapping[str, Any]
-) -> None:
+) -> list[Skipped]:
+    """Write the bundle; return the logs that could not be opened."""
+    skipped: list[Skipped] = []
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name_of_unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     unfinished = Path(name_of_unfinished)
@@ -101,16 +119,23 @@ def _write(
             _add(archive, f"{stem}/{METADATA}", (json.dumps(metadata, indent=2, default=str) + "\n").encode())
             for log, name in logs:
                 inside = f"{stem}/{log.relative_to(folder).as_posix()}"
-                if name.kind == "environment":
-                    content = log.read_bytes()[:_MAX_ENVIRONMENT_BYTES]
-                    _add(archive, inside, _SECRET.sub(rb"\1=(hidden)", content))
-                else:
-                    _add_file(archive, inside, log)
+                try:
+                    file = open_log(log)
+                except OSError as error:
+                    skipped.append(Skipped(str(log), error.strerror or str(error)))
+                    continue
+                with file:
+                    if name.kind == "environment":
+                        content = file.read(_MAX_ENVIRONMENT_BYTES)
+                        _add(archive, inside, _SECRET.sub(rb"\1=(hidden)", content))
+                    else:
+                        _add_file(archive, inside, file)
         unfinished.chmod(0o644 & ~_umask())
         unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+    return skipped
 
 
 def _umask() -> int:
@@ -130,11 +155,10 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     archive.addfile(_entry(name, len(content), time.time()), io.BytesIO(content))
 
 
-def _add_file(archive: tarfile.TarFile, name: str, path: Path) -> None:
+def _add_file(archive: tarfile.TarFile, name: str, log: IO[bytes]) -> None:
     """Add a log as long as it is now: it may be growing."""
-    with path.open("rb") as log:
-        state = os.fstat(log.fileno())
-        archive.addfile(_entry(name, state.st_size, state.st_mtime), _Padded(log))
+    state = os.fstat(log.fileno())
+    archive.addfile(_entry(name, state.st_size, state.st_mtime), _Padded(log))
 
 
 class _Padded(io.RawIOBase):

@@ -4,8 +4,10 @@ A bundle is read as a stream and nothing of it is ever written to disk, so that 
 anywhere; links, devices and sparse files are passed over, and its size and number of entries are limited.
 """
 
+import errno
 import io
 import os
+import stat
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from typing import IO, Any, Final, Protocol
 from attrs import Factory, define
 
 from torc_framework.errors import UserError
+from torc_framework.logs.names import read_name
 
 MAX_BYTES: Final = 20 << 30
 """Most bytes that a bundle may unfold to."""
@@ -63,9 +66,9 @@ class Source:
             raise UserError(f"{self.path} is not there; name a folder with logs, or a bundle of 'torc logs bundle'")
 
     def _of_folder(self) -> Iterator[tuple[str, Readable]]:
-        for path in walk(self.path):
+        for path in walk(self.path, self.skipped):
             try:
-                with path.open("rb") as log:
+                with open_log(path) as log:
                     yield str(path), log
             except OSError as error:
                 self.skipped.append((str(path), error.strerror or str(error)))
@@ -143,11 +146,41 @@ def _why_not(entry: tarfile.TarInfo) -> str | None:
     return None if entry.isreg() else "a device or something else that is no file"
 
 
-def walk(folder: Path) -> Iterator[Path]:
-    """Yield the regular files below a folder, in order; folders behind links are not entered."""
+def walk(folder: Path, skipped: list[tuple[str, str]]) -> Iterator[Path]:
+    """Yield the regular files below a folder, in order; links are not followed, to files as to folders.
+
+    Args:
+        skipped: Gets the files that are passed over and have the name of a log, each with the reason.
+    """
     for parent, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
             path = Path(parent, name)
-            if path.is_file():  # not a pipe, which would be waited for
+            reason = _why_not_open(path)
+            if reason is None:
                 yield path
+            elif read_name(name) is not None:
+                skipped.append((str(path), reason))
+
+
+def _why_not_open(path: Path) -> str | None:
+    try:
+        mode = path.lstat().st_mode
+    except OSError as error:
+        return error.strerror or str(error)
+    if stat.S_ISLNK(mode):
+        return "a link"
+    return None if stat.S_ISREG(mode) else "a device, a pipe or something else that is no file"
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """Open a log that `walk` found; what became a link or a pipe since is refused.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "no regular file", str(path))
+    return os.fdopen(descriptor, "rb")
