@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import IO, Final
 
 from torc_framework.errors import ConfigError, ExitStatus, OperatorError, TorcError
+from torc_framework.private_files import make_private_folder
 from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE
 
 START_TIMEOUT_S: Final = 60.0
@@ -76,8 +77,8 @@ class EmbeddedServer:
             ConfigError: the database's folder cannot be made.
         """
         try:
-            if isinstance(self.database, Path):
-                self.database.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(self.database, Path) and not self.database.parent.is_dir():
+                make_private_folder(self.database.parent)
         except OSError as error:
             raise ConfigError(f"cannot make the folder of the database {self.database}: {error.strerror}") from error
         reader, self._lifeline = os.pipe()

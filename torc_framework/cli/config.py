@@ -11,6 +11,7 @@ from torc_framework.cli.app import App
 from torc_framework.cli.common import session_of
 from torc_framework.cli.output import print_json, print_table
 from torc_framework.errors import ExitStatus, UserError
+from torc_framework.private_files import make_private_folder, open_private
 
 if TYPE_CHECKING:
     from torc_framework.cli.session import Session
@@ -123,8 +124,10 @@ def init(
     if path.exists() and not force:
         raise UserError(f"{path} is there already; --force writes over it")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(template()) + "\n", encoding="utf-8")
+        if not path.parent.is_dir():
+            make_private_folder(path.parent) if user else path.parent.mkdir(parents=True)
+        with open(path, "w", encoding="utf-8", opener=open_private if user else None) as file:
+            file.write("\n".join(template()) + "\n")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from error
     if session_of(ctx).wants_json:

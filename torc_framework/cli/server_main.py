@@ -14,6 +14,7 @@ from typing import NoReturn
 from torc_framework import __version__
 from torc_framework.cli.server_flags import add_settings, given_settings
 from torc_framework.errors import ConfigError, ExitStatus, TorcError
+from torc_framework.private_files import make_private_folder
 from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE, ServerSettings
 
 
@@ -88,7 +89,8 @@ def _daemon(settings: ServerSettings, pid_path: Path | None) -> int:
         raise ConfigError("--daemon needs --log-dir DIR: a process in the background has no other place to write to")
     path = pid_path or default_pid_file(log_dir)
     try:
-        log_dir.mkdir(parents=True, exist_ok=True)
+        if not log_dir.is_dir():
+            make_private_folder(log_dir)
     except OSError as error:
         raise ConfigError(f"cannot make the log folder {log_dir}: {error.strerror}") from error
 

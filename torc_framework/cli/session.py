@@ -129,10 +129,10 @@ class Session:
                     "--database is for the embedded server, but --url, TORC_API_URL or a file names a server"
                 )
             return
-        from torc_framework.config import database_place, default_database
+        from torc_framework.config import database_place
         from torc_framework.embedded import EmbeddedServer
 
-        self._server = EmbeddedServer(database_place(database) if database else default_database())
+        self._server = EmbeddedServer(database_place(database) if database else _own_database())
         self._server.start()
 
     @property
@@ -235,6 +235,20 @@ class Session:
         logger = logging.getLogger("torc_framework")
         logger.handlers = [handler]
         logger.setLevel(min(logger.getEffectiveLevel(), handler.level))
+
+
+def _own_database() -> Path | str:
+    """Return the database of calls that name none; where it is the user's own place, only the user may read it."""
+    import contextlib
+
+    from torc_framework.config import default_database
+    from torc_framework.private_files import keep_private
+
+    place = default_database()
+    if isinstance(place, Path) and not os.environ.get("TORC_DATABASE"):
+        with contextlib.suppress(OSError):  # the server says what is wrong with the place
+            keep_private(place, "-wal", "-shm")
+    return place
 
 
 def _one_of(what: str, value: str, allowed: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torc_framework.models.records import ComputeNodeRecord
+from torc_framework.private_files import open_private
 from torc_framework.runner import machine
 
 STATE_DIR = ".torc_runner"
@@ -23,7 +24,7 @@ class Identity:
         stem = folder / f"runner_{os.uname().nodename}_p{os.getpid()}_{secrets.token_hex(4)}"
         self.spool_path = stem.with_suffix(".ends")
         self._lock_path = stem.with_suffix(".lock")
-        self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._lock = open_private(self._lock_path, os.O_RDWR)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def describe(self) -> dict[str, Any]:

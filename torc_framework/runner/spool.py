@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from torc_framework.models.exchange import EndedReport
+from torc_framework.private_files import open_private
 
 _decoder = msgspec.json.Decoder(EndedReport)
 
@@ -22,7 +23,7 @@ class Spool:
         """Put a report on disk."""
         if self._fd is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._fd = open_private(self.path, os.O_WRONLY | os.O_APPEND)
         os.write(self._fd, msgspec.json.encode(report) + b"\n")
         self._unacknowledged.add((report.job_id, report.attempt_id))
 

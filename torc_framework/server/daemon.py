@@ -13,6 +13,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from torc_framework.errors import ExitStatus, OperatorError, TorcError
+from torc_framework.private_files import open_private
 
 SYSTEM_PID_FILE: Final = Path("/var/run/torc-server.pid")
 """Pid file of a daemon that root starts without naming one."""
@@ -53,7 +54,7 @@ def _locked(path: Path) -> int:
     """Return the open pid file, locked; one that was removed meanwhile does not count."""
     while True:
         try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            file = open_private(path, os.O_RDWR)
         except OSError as error:
             raise PidFileError(
                 f"cannot write the pid file {path}: {error.strerror}; name another: --pid-file"

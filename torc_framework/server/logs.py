@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torc_framework.errors import ConfigError
+from torc_framework.private_files import make_private_folder, open_private
 from torc_framework.server.settings import LoggingSettings
 
 LEVELS: Final = {
@@ -108,10 +109,18 @@ def configure_logging(level: str, settings: LoggingSettings | None = None, *, on
     logging.getLogger("uvicorn").setLevel(max(root.level, logging.WARNING))  # what it says of itself we say ourselves
 
 
+class _PrivateFileHandler(RotatingFileHandler):
+    """Makes files that only the server's user may read: names of people, workflows and addresses are in them."""
+
+    def _open(self) -> Any:
+        return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=open_private)
+
+
 def _log_file(folder: Path) -> logging.Handler:
     path = folder / FILE_NAME
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return RotatingFileHandler(path, maxBytes=MAX_FILE_BYTES, backupCount=OLD_FILES, encoding="utf-8")
+        if not folder.is_dir():
+            make_private_folder(folder)
+        return _PrivateFileHandler(path, maxBytes=MAX_FILE_BYTES, backupCount=OLD_FILES, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write the log file {path}: {error.strerror}; see --log-dir") from error

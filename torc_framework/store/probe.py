@@ -3,11 +3,13 @@
 By the plain driver, so that a wrong path or URL is told in a moment and not after a second of imports.
 """
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from torc_framework.private_files import open_private
 from torc_framework.store.errors import DatabaseError
 
 VERSION_TABLE: Final = "alembic_version"
@@ -69,6 +71,7 @@ def _look(path: Path) -> tuple[list[str], str | None]:
     """Return the names of a file's tables, and its version if it is one of ours."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(open_private(path, os.O_RDONLY))  # what SQLite puts beside it has the same mode
         with closing(sqlite3.connect(path, timeout=30)) as connection:
             names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             if VERSION_TABLE not in names:

@@ -131,7 +131,7 @@ class LocalLauncher(Launcher):
         path = folder / f"local_{self.context.hostname}_{ids}_p{os.getpid()}_{secrets.token_hex(4)}.journal"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            path.touch(exist_ok=False)
+            path.touch(0o600, exist_ok=False)
         except OSError as error:
             raise LaunchError(f"cannot write the journal of running jobs: {error}") from error
         return Journal(path)
@@ -229,6 +229,7 @@ class LocalLauncher(Launcher):
         if len(command) < MAX_ARGUMENT_BYTES // 4 or len(os.fsencode(command)) < MAX_ARGUMENT_BYTES:
             return [*words, "-c", command]
         path = self._script_path(_key(attempt))
+        path.touch(0o600)
         path.write_bytes(os.fsencode(command))
         return [*words, str(path)]
 

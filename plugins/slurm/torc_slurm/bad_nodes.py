@@ -59,7 +59,8 @@ class BadNodes:
 
     def _write(self, known: Mapping[str, Any]) -> None:
         with suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(0o700, parents=True, exist_ok=True)
             beside = self.path.with_suffix(f".{os.getpid()}")
+            beside.touch(0o600)
             beside.write_text(json.dumps(known, indent=2), encoding="utf-8")
             beside.replace(self.path)
