@@ -3,7 +3,7 @@
 Structs and not attrs classes: they are made at every start of the program, in a tenth of the time.
 """
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -11,6 +11,9 @@ from torc_framework.models.plan import Barrier
 from torc_framework.models.records import JobRecord
 
 _T = TypeVar("_T")
+
+DATABASE_GONE: Final = "DatabaseGone"
+"""Stands in the field ``error`` of a refusal (503) when the server's database file was deleted or replaced."""
 
 
 class Page(msgspec.Struct, Generic[_T]):

@@ -17,8 +17,10 @@ from typing import Final, Protocol
 from attrs import Factory, define
 
 from torc_framework.errors import ApiError, ServerUnreachableError
+from torc_framework.models.answers import DATABASE_GONE
 from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, StartedReport
 from torc_framework.models.resources import Resources
+from torc_framework.runner.patience import LAST_PATIENCE_S
 
 LINGER_S: Final = 0.02
 """How long reports wait for company while there is enough to do."""
@@ -176,7 +178,7 @@ class Courier:
         def call(request: ExchangeRequest, timeout_s: float) -> ExchangeReply:
             return server.exchange(workflow_id, request, timeout=timeout_s)
 
-        self._base, self.patience_s = base, patience_s
+        self._base, self.patience_s, self._workflow_id = base, patience_s, workflow_id
         self._reporter = Caller(call, wake, "torc-report")
         self._waiter = Caller(call, wake, "torc-wait")
         self.outbox = Outbox()
@@ -310,8 +312,13 @@ class Courier:
         )
         if self._failing_since is None:
             self._failing_since = now
-        if not passing or now - self._failing_since > self.patience_s:
+        failing_s = now - self._failing_since
+        if not passing or failing_s > self.patience_s:
             raise error
+        if _is_database_gone(error) and failing_s > LAST_PATIENCE_S:
+            raise ServerUnreachableError(
+                f"{error}; what ended since is kept: put the file back, and 'torc run {self._workflow_id}' goes on"
+            ) from error
         self._answer_lost = True
         self._retry_at = now + self._pause
         self._pause = min(2 * self._pause, LAST_RETRY_S)
@@ -328,3 +335,10 @@ class Courier:
         if self.outbox:
             return self.outbox.since + LINGER_S
         return self._last_word + QUIET_S if wishes.may_wait and not waits else None
+
+
+def _is_database_gone(error: Exception) -> bool:
+    """Say whether the server answers, but has lost the file that everything is in."""
+    body = error.body if isinstance(error, ApiError) else None
+    details = body.get("error") if isinstance(body, dict) else None
+    return isinstance(details, dict) and details.get("error") == DATABASE_GONE

@@ -7,7 +7,15 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from torc_framework.store.errors import ConflictError, DatabaseError, ForbiddenError, NotFoundError, RuleError
+from torc_framework.models.answers import DATABASE_GONE
+from torc_framework.store.errors import (
+    ConflictError,
+    DatabaseError,
+    DatabaseGoneError,
+    ForbiddenError,
+    NotFoundError,
+    RuleError,
+)
 
 _log = logging.getLogger("torc.server")
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
@@ -20,6 +28,10 @@ STATUS_OF: Final[dict[type[Exception], int]] = {
     DatabaseError: 503,
 }
 """HTTP statuses of what the store refuses."""
+
+
+_WORDS: Final[dict[type[Exception], str]] = {ForbiddenError: "Forbidden", DatabaseGoneError: DATABASE_GONE}
+"""What stands in the field ``error`` of some refusals, for programs."""
 
 
 class RequestError(Exception):
@@ -46,8 +58,8 @@ def refused(_request: Request, error: Exception) -> Response:
     status = next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))
     if status >= 500:
         _log.error("%s", error, exc_info=error)
-    more = {"error": "Forbidden"} if isinstance(error, ForbiddenError) else {}
-    return error_answer(status, str(error), **more)
+    word = next((word for kind, word in _WORDS.items() if isinstance(error, kind)), None)
+    return error_answer(status, str(error), **({} if word is None else {"error": word}))
 
 
 def misunderstood(_request: Request, error: Exception) -> Response:

@@ -193,7 +193,7 @@ class Database(ABC):
         """Look whether what was opened is still there.
 
         Raises:
-            DatabaseError: it is not.
+            DatabaseGoneError: it is not.
         """
 
     @abstractmethod

@@ -10,7 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from torc_framework.store.database import BUSY_TIMEOUT_MS, Database, original
-from torc_framework.store.errors import DatabaseError, RuleError
+from torc_framework.store.errors import DatabaseError, DatabaseGoneError, RuleError
 from torc_framework.store.probe import database_path
 from torc_framework.store.sql import Tx
 
@@ -28,10 +28,11 @@ class SqliteDatabase(Database):
     is_local = True
 
     def __init__(self, source: str) -> None:
-        self.path = database_path(source)
-        super().__init__(source, str(self.path), _engine(self.path))
+        path = database_path(source)
+        self.path = path.absolute()
+        super().__init__(source, str(path), _engine(self.path))
         self._seen_version = 0
-        self._inode = self.path.stat().st_ino
+        self._file = _identity(self.path)
         self._timeout_ms = -1
 
     @classmethod
@@ -71,16 +72,27 @@ class SqliteDatabase(Database):
         self._tell(tx)
 
     def check(self) -> None:
-        """Look whether the file is still there: without it everything seems well, and is gone at the end."""
+        """Look whether the file is still there: SQLite would go on with the deleted one, and lose all at the end.
+
+        Raises:
+            DatabaseGoneError: it was deleted or renamed, or another file has its name.
+        """
         try:
-            found = self.path.stat().st_ino
+            found = _identity(self.path)
         except OSError as error:
-            raise DatabaseError(f"database {self.name} is gone: {error.strerror}") from error
-        if found != self._inode:
-            raise DatabaseError(f"database {self.name} is gone: another file has its name")
+            raise DatabaseGoneError(f"database {self.name} is gone: {error.strerror}") from error
+        if found != self._file:
+            raise DatabaseGoneError(f"database {self.name} is gone: another file has its name")
 
     def others_committed(self) -> bool:
-        """Say whether another process has committed since the last call; False while a change is under way."""
+        """Say whether another process has committed since the last call, or the file is gone.
+
+        False while a change is under way.
+        """
+        try:
+            self.check()
+        except DatabaseGoneError:
+            return True
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -96,6 +108,7 @@ class SqliteDatabase(Database):
             yield
 
     def _begin(self, *, wait: bool) -> bool:
+        self.check()
         raw, timeout_ms = self._raw, BUSY_TIMEOUT_MS if wait else 0
         if timeout_ms != self._timeout_ms:
             raw.execute(f"PRAGMA busy_timeout={timeout_ms}")
@@ -109,6 +122,7 @@ class SqliteDatabase(Database):
         return True
 
     def _reader(self) -> sa.Connection:
+        self.check()
         connection = self._engine.connect()
         raw: Any = connection.connection.driver_connection
         raw.execute("BEGIN")
@@ -128,10 +142,25 @@ class SqliteDatabase(Database):
         return str(original(error))
 
 
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what tells a file from all others, whatever its name."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
 def _engine(path: Path) -> sa.Engine:
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{path.as_uri()}?mode=rw",  # a file that was deleted is not made anew
+            uri=True,
+            timeout=BUSY_TIMEOUT_MS / 1000,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+
     engine = sa.create_engine(
-        sa.URL.create("sqlite", database=str(path)),
-        connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False, "cached_statements": 512},
+        "sqlite://",
+        creator=connect,
         poolclass=sa.QueuePool,
         pool_size=8,
         max_overflow=64,

@@ -33,5 +33,9 @@ class DatabaseError(OperatorError):
     exit_status = UserError.exit_status
 
 
+class DatabaseGoneError(DatabaseError):
+    """The file of the database was deleted or replaced; nothing is read or written until it is back."""
+
+
 class DatabaseBusyError(DatabaseError):
     """Another process keeps the database; trying again later may help."""
