@@ -92,6 +92,10 @@ class AllocationError(OperatorError):
     """An executor could not obtain the compute nodes asked for."""
 
 
+class AllocationUnknownError(AllocationError):
+    """An executor asked for compute nodes, and does not know whether its batch system accepted the request."""
+
+
 class PluginError(TorcError):
     """A plugin broke its contract or could not be imported."""
 

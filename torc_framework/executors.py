@@ -11,6 +11,7 @@ environment variables, help and docs all come from it: declare a field with `opt
 
 import abc
 import os
+import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -403,12 +404,13 @@ class AllocationRequest:
     """Asks for compute nodes.
 
     Attributes:
-        scheduler: The workflow's scheduler record as JSON values.
+        scheduler: The workflow's scheduler record as JSON values, of the kind that `Allocator.scheduler_kind` names.
         count: Allocations wanted.
         runner_command: Command line that starts a runner on an obtained node.
         start_one_worker_per_node: Start it on each node instead of once.
         defaults: Options of the batch system that the workflow wants for all its schedulers (``slurm_defaults``).
-        job_prefix: What the names of the batch system's jobs begin with.
+        name: Unique name of the request: letters, digits and ``_.@+-``. The batch system is told it, so that
+            `Allocator.find` finds by it what was accepted.
         environment: Variables that the runner's command needs; secret, so not for command lines.
         output_dir: Absolute path of the folder for logs; None is that of the context.
     """
@@ -418,7 +420,7 @@ class AllocationRequest:
     count: int = 1
     start_one_worker_per_node: bool = False
     defaults: Mapping[str, Any] = field(factory=dict)
-    job_prefix: str = "worker"
+    name: str = Factory(lambda: f"worker_{secrets.token_hex(8)}")
     environment: Mapping[str, str] = field(factory=dict, repr=False)
     output_dir: str | None = None
 
@@ -441,17 +443,43 @@ class Fate:
 
 
 class Allocator(Executor):
-    """Obtains compute nodes on which runners are started."""
+    """Obtains compute nodes on which runners are started.
+
+    The process that asks may be killed at any moment. The core records a request on the server, with its name, before
+    it calls `allocate`, and the ids of the allocations after it. A later command asks `find` what became of a request
+    of which no ids were recorded. So whatever the batch system has accepted is found by the request's name, from the
+    moment at which it is accepted.
+    """
+
+    scheduler_kind: ClassVar[str | None] = None
+    """Which of the workflow's records describe what to ask for: ``slurm_schedulers``, ``local_schedulers``; None if
+    requests need no such record."""
 
     @abc.abstractmethod
     def allocate(self, request: AllocationRequest) -> list[Allocation]:
-        """Submit the request.
+        """Submit the request, under its name.
+
+        A program that submits runs in a session of its own, so that a Ctrl-C at the terminal, or the terminal's end,
+        does not hit it after the batch system has accepted the request and before the id is known. A KeyboardInterrupt
+        in this method ends it; it does not take back what was accepted.
 
         Returns:
             One entry per allocation that was accepted; each will start a runner or end by itself.
 
         Raises:
+            AllocationUnknownError: the batch system did not say whether it accepted the request.
             AllocationError: nothing was submitted.
+        """
+
+    @abc.abstractmethod
+    def find(self, names: Collection[str]) -> Mapping[str, Sequence[Allocation]]:
+        """Return the allocations that are queued or running, by the names of their requests, in one question.
+
+        A name of which the batch system knows none may be left out. This is asked by any process and at any time,
+        also while another process is in `allocate` with the same request.
+
+        Raises:
+            AllocationError: the batch system did not answer.
         """
 
     @abc.abstractmethod

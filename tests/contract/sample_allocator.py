@@ -1,7 +1,7 @@
 """An allocator as a plugin author would begin one: three programs of a batch system."""
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 from torc_framework.api import Allocation, AllocationError, AllocationRequest, Allocator, Capabilities
@@ -18,12 +18,27 @@ class SampleAllocator(Allocator):
         """Submit one after the other; a refusal ends it."""
         found: list[Allocation] = []
         for _ in range(request.count):
-            done = self._call("batch-submit", *request.runner_command)
+            done = self._submit(request)
             if done.returncode != 0:
                 if not found:
                     raise AllocationError(f"nothing was submitted: {done.stderr.strip()}")
                 break
             found.append(Allocation(done.stdout.strip(), self.name))
+        return found
+
+    def _submit(self, request: AllocationRequest) -> "subprocess.CompletedProcess[str]":
+        command = ("batch-submit", f"--name={request.name}", *request.runner_command)
+        return self._call(*command, start_new_session=True)
+
+    def find(self, names: Collection[str]) -> Mapping[str, Sequence[Allocation]]:
+        """Ask once for all."""
+        done = self._call("batch-find", *names)
+        if done.returncode != 0:
+            raise AllocationError(done.stderr.strip())
+        found: dict[str, list[Allocation]] = {name: [] for name in names}
+        for name, id_, state in map(str.split, done.stdout.splitlines()):
+            if state in ("queued", "running"):
+                found[name].append(Allocation(id_, self.name))
         return found
 
     def alive(self, allocations: Sequence[Allocation]) -> Mapping[str, bool]:
@@ -38,5 +53,5 @@ class SampleAllocator(Allocator):
         """Cancel them."""
         self._call("batch-cancel", *(allocation.id for allocation in allocations))
 
-    def _call(self, *command: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+    def _call(self, *command: str, start_new_session: bool = False) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=start_new_session)

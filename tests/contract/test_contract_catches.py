@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from test_contract_samples import executor_of_the_docs
 from torc_framework.api import (
     ActionType,
     Allocation,
+    AllocationError,
     AttemptEnded,
     Capabilities,
     ExitClass,
@@ -34,6 +36,7 @@ from torc_framework.testing import (
     HpcProfileContract,
     MatcherContract,
     PolicyContract,
+    allocators,
 )
 from torc_framework.testing.bench import LauncherBench
 
@@ -303,9 +306,73 @@ class BelievesSilence(SampleAllocator):
             return {each.id: False for each in allocations}
 
 
+class ForgetsTheName(SampleAllocator):
+    def _submit(self, request: Any) -> Any:
+        return self._call("batch-submit", *request.runner_command, start_new_session=True)
+
+
+class FindsWhatIsOver(SampleAllocator):
+    def find(self, names: Any) -> dict[str, list[Allocation]]:
+        lines = [line.split() for line in self._call("batch-find", *names).stdout.splitlines()]
+        return {name: [Allocation(id_, self.name) for its, id_, _ in lines if its == name] for name in names}
+
+
+class TakesSilenceForNothing(SampleAllocator):
+    def find(self, names: Any) -> dict[str, Any]:
+        try:
+            return dict(super().find(names))
+        except AllocationError:
+            return {}
+
+
+class RemembersByItself(SampleAllocator):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.known: dict[str, list[Allocation]] = {}
+
+    def allocate(self, request: Any) -> list[Allocation]:
+        self.known[request.name] = super().allocate(request)
+        return self.known[request.name]
+
+    def find(self, names: Any) -> dict[str, list[Allocation]]:
+        return {name: self.known.get(name, []) for name in names}
+
+
+class SharesItsTerminal(SampleAllocator):
+    def _call(self, *command: str, start_new_session: bool = False) -> Any:
+        return super()._call(*command)
+
+
+@pytest.mark.parametrize(
+    ("executor", "number", "clause"),
+    [
+        (RemembersByItself, signal.SIGKILL, "another process finds"),
+        (SharesItsTerminal, signal.SIGINT, "a session of its own"),
+    ],
+)
+def test_faults_of_allocators_that_are_cut_short(
+    executor: Any, number: int, clause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by killing and interrupting a process that submits."""
+    suite = AllocatorContract()
+    suite.executor = executor  # type: ignore[misc]
+    monkeypatch.setattr(allocators, "OVERDUE_S", 1.0)
+    batch = FakeBatchSystem(tmp_path / "batch")
+    monkeypatch.setenv("PATH", f"{batch.programs(tmp_path / 'bin')}{os.pathsep}{os.environ['PATH']}")
+    with breaks(clause):
+        suite.test_a_submission_that_is_cut_short_is_found(tmp_path, batch, number, 0, is_accepted=True)
+
+
 @pytest.mark.parametrize(
     ("executor", "test", "clause"),
     [
+        (ForgetsTheName, "test_what_was_accepted_is_found_by_its_request", "find by a request's name"),
+        (FindsWhatIsOver, "test_what_was_accepted_is_found_by_its_request", "queued or running"),
+        (
+            TakesSilenceForNothing,
+            "test_a_system_that_does_not_answer_is_not_one_that_has_nothing",
+            "raise AllocationError in find",
+        ),
         (LosesSome, "test_each_accepted_allocation_is_told", "the id that the batch system gave"),
         (AsksOneByOne, "test_alive_is_queued_or_running", "ask the system once"),
         (BelievesSilence, "test_a_system_that_does_not_answer_ended_nothing", "does not answer"),

@@ -18,12 +18,15 @@ system = runpy.run_path({system!r})["FakeBatchSystem"]
 batch, program, words = system(Path({folder!r})), {program!r}, sys.argv[1:]
 try:
     if program == "sbatch":
-        print(batch.call("submit", [sys.stdin.read()]))
+        script = sys.stdin.read()
+        (name,) = (line.partition("=")[2] for line in script.splitlines() if line.startswith("#SBATCH --job-name="))
+        print(batch.call("submit", ["--name=" + name, script]))
     elif program == "squeue":
         said = dict(line.split() for line in batch.call("status", [*batch.commands]).splitlines())
+        names = batch.names
         states = {{"queued": "PENDING", "running": "RUNNING", "ended": "COMPLETED", "canceled": "CANCELLED"}}
         for id_, state in said.items():
-            print(f"{{id_}}|{{id_}}|N/A|{{states[state]}}|None||name")
+            print(f"{{id_}}|{{id_}}|N/A|{{states[state]}}|None||{{names[id_]}}")
     elif program == "scancel":
         batch.call("cancel", [word for word in words if word.isdecimal()])
 except OSError as error:

@@ -17,7 +17,7 @@ from torc_framework.models.records import WorkflowActionRecord
 pytestmark = pytest.mark.e2e
 
 PLUGIN = """
-import os, subprocess
+import os, subprocess, time
 from pathlib import Path
 from torc_framework.api import Allocation, AllocationError, Allocator, Capabilities, hookimpl
 
@@ -32,18 +32,34 @@ class Desk(Allocator):
         environment = {**os.environ, **request.environment, "XDG_STATE_HOME": os.path.abspath("state-of-the-node")}
         if Path("meddle").exists():
             Path(__file__).write_text(Path(__file__).read_text() + "#")
-        with open("runners.err", "w") as nowhere:
-            several = [
-                subprocess.Popen(request.runner_command, env=environment, stdout=nowhere, stderr=nowhere)
-                for _ in range(request.count)
-            ]
-        return [Allocation(str(each.pid), self.name) for each in several]
+        for number in range(request.count):
+            with open("runners.err", "a") as nowhere, open("book", "a") as book:
+                command = ["sleep", "300"] if Path("slow").exists() else request.runner_command
+                runner = subprocess.Popen(
+                    command, env=environment, stdout=nowhere, stderr=nowhere, start_new_session=True
+                )
+                print(request.name, runner.pid, file=book)
+            while Path("slow").exists() and number == 1:
+                time.sleep(0.05)
+        return self.find([request.name])[request.name]
+
+    def find(self, names):
+        lines = [line.split() for line in Path("book").read_text().splitlines()] if Path("book").exists() else []
+        return {name: [Allocation(f"desk:{pid}", self.name) for its, pid in lines if its == name] for name in names}
 
     def alive(self, allocations):
-        return {each.id: Path("/proc", each.id).exists() for each in allocations}
+        return {each.id: self.runs(each.id) for each in allocations}
+
+    def runs(self, id_):
+        try:
+            return ") Z " not in Path("/proc", id_.removeprefix("desk:"), "stat").read_text()
+        except OSError:
+            return False
 
     def release(self, allocations):
-        pass
+        for each in allocations:
+            if self.runs(each.id):
+                os.kill(int(each.id.removeprefix("desk:")), 15)
 
     def nodes_are_here(self):
         return not Path("elsewhere").exists()
@@ -114,8 +130,8 @@ def test_a_runner_trusts_what_its_submitter_did(call: Any, url: str, work: Path)
     assert not list(work.glob("state-of-the-node/*"))
     (work / "meddle").touch()
     done = call("-f", "json", "submit", "w.yaml")
-    pids = [each["scheduler_id"] for each in json.loads(done.stdout)["allocations"]]
-    wait_for(lambda: not any(Path("/proc", str(pid)).exists() for pid in pids))
+    pids = [each["allocation_id"].removeprefix("desk:") for each in json.loads(done.stdout)["allocations"]]
+    wait_for(lambda: not any(Path("/proc", pid).exists() for pid in pids))
     assert "TORC_TRUST does not name its digest" in (work / "runners.err").read_text()
     with TorcClient(url) as client:
         assert client.job_counts(json.loads(done.stdout)["workflow_id"]).counts.get("completed", 0) == 0
@@ -196,6 +212,73 @@ def test_who_stays_may_leave(call: Any, url: str, work: Path, torc_env: dict[str
     (work / "go").touch()
     done = call("run", "--executor", "desk", workflow_id)
     assert (done.returncode, "2/2 jobs done" in done.stdout) == (0, True)
+
+
+def cut_short(work: Path, url: str, env: dict[str, str], number: int) -> "tuple[subprocess.Popen[str], str]":
+    """Submit the spec and hit the program by a signal when two of three allocations are there; return it, ended."""
+    (work / "w.yaml").write_text(SPEC.replace("WAIT", "").replace("num_allocations: 2", "num_allocations: 3"))
+    (work / "slow").touch()
+    process = subprocess.Popen(
+        [BIN / "torc", "submit", "w.yaml"],
+        cwd=work,
+        env={**env, "TORC_API_URL": url, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: len(booked(work)) >= 2)
+    process.send_signal(number)
+    said, complaint = process.communicate(timeout=60)
+    (work / "slow").unlink()
+    assert said.startswith("Created workflow"), said + complaint
+    return process, complaint
+
+
+def booked(work: Path) -> list[str]:
+    """Return the ids of what the desk has accepted."""
+    book = work / "book"
+    return [f"desk:{line.split()[1]}" for line in book.read_text().splitlines()] if book.exists() else []
+
+
+def recorded(call: Any, workflow_id: object) -> set[str | None]:
+    """Return the ids of the allocations that the server takes to be there; None is a request without an answer."""
+    found = json.loads(call("-f", "json", "scheduled-compute-nodes", "list", workflow_id).stdout)
+    return {each.get("allocation_id") for each in found["scheduled_compute_nodes"] if each["status"] != "complete"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_submission_says_what_it_got(
+    call: Any, url: str, work: Path, torc_env: dict[str, str], number: int
+) -> None:
+    """It is recorded before the program ends, and not asked for again; canceling gives it back."""
+    process, complaint = cut_short(work, url, torc_env, number)
+    there = booked(work)
+    assert process.returncode == 130
+    assert f"{', '.join(there)}. 'torc watch" in complaint
+    workflow_id = complaint.partition("Submitted workflow ")[2].partition(":")[0]
+    assert recorded(call, workflow_id) == {*there}
+    assert "asked for before" in call("submit", workflow_id).stderr
+    assert "2 allocation(s) given back" in call("workflows", "cancel", workflow_id).stdout
+    assert recorded(call, workflow_id) == set()
+
+
+@pytest.mark.parametrize("command", ["submit", "workflows sync-status", "workflows cancel", "workflows delete --yes"])
+def test_a_submission_that_was_killed_is_found(
+    call: Any, url: str, work: Path, torc_env: dict[str, str], command: str
+) -> None:
+    """By the next command: what it had asked for is recorded, or given back."""
+    _, complaint = cut_short(work, url, torc_env, signal.SIGKILL)
+    there = booked(work)
+    assert complaint == ""
+    workflow_id = max(each["id"] for each in json.loads(call("-f", "json", "workflows", "list").stdout))
+    done = call(*command.split(), workflow_id)
+    if command in ("submit", "workflows sync-status"):
+        assert recorded(call, workflow_id) == {*there, None}
+        call("workflows", "cancel", workflow_id)
+    else:
+        assert "was cut short a moment ago" in done.stderr
+        assert recorded(call, workflow_id) == {None}  # the request, for another look
+    wait_for(lambda: not any(Path("/proc", id_.removeprefix("desk:")).exists() for id_ in there))
 
 
 @pytest.mark.parametrize("command", [["submit"], ["run", "--executor", "desk"]])

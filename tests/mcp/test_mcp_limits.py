@@ -23,11 +23,15 @@ class Lender(Allocator):
     name = "lender"
     description = "Lends nothing."
     capabilities = Capabilities(can_allocate=True)
+    scheduler_kind = "slurm_schedulers"
 
     def allocate(self, request):
         with Path("asked.jsonl").open("a") as log:
             print(json.dumps([request.scheduler["name"], request.count]), file=log)
         return [Allocation(str(100 + number), "lender") for number in range(request.count)]
+
+    def find(self, names):
+        return {}
 
     def alive(self, allocations):
         return {each.id: True for each in allocations}

@@ -29,11 +29,15 @@ class Paper(Allocator):
     name = "paper"
     description = "Writes requests down"
     capabilities = Capabilities(can_allocate=True)
+    scheduler_kind = "slurm_schedulers"
 
     def allocate(self, request):
         with open("requests", "a") as file:
             print(request.scheduler["account"], request.count, *request.runner_command[3:], file=file)
         return [Allocation(str(100 + n), self.name) for n in range(request.count)]
+
+    def find(self, names):
+        return {}
 
     def alive(self, allocations):
         return {}
@@ -232,17 +236,19 @@ def test_schedule_nodes(bench: Bench, installed: bool) -> None:
         assert "paper" in next((bench.folder / "output").glob("job_runner_*.log")).read_text()
 
 
-def test_allocations_whose_names_are_no_numbers(bench: Bench) -> None:
-    """Records hold numbers: what cannot be recorded is given back, and the action says whose fault that is."""
-    text = "from pathlib import Path" + ALLOCATOR.replace("str(100 + n)", 'f"pod-{n}"').replace(
-        "pass", 'Path("released").write_text(str(allocations))'
-    )
-    project_plugin(bench.folder, "paper", text)
-    planned = [PlannedAction("on_workflow_start", "schedule_nodes", {"scheduler_type": "paper"}, scheduler=0)]
-    scheduler = SlurmSchedulerRecord(workflow_id=0, name="s", account="acc", nodes=1, walltime="01:00:00")
-    workflow_id = bench.create(job("a", "true"), actions=planned, slurm_schedulers=[scheduler])
+def test_allocations_whose_ids_are_no_numbers(bench: Bench) -> None:
+    """They are recorded as they are; an allocator that needs no record of a scheduler is given none."""
+    text = ALLOCATOR.replace("str(100 + n)", 'f"host:{n}"').replace('scheduler_kind = "slurm_schedulers"', "")
+    project_plugin(bench.folder, "paper", text.replace('request.scheduler["account"]', "request.scheduler"))
+    planned = [PlannedAction("on_workflow_start", "schedule_nodes", {"scheduler_type": "paper", "scheduler_id": 77})]
+    workflow_id = bench.create(job("a", "true"), actions=planned)
     assert run(bench.settings(workflow_id), PluginManager.load(bench.folder)).is_complete
-    assert bench.client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id) == []
-    error = actions(bench, workflow_id)["on_workflow_start"].error or ""
-    assert "executor 'paper' calls an allocation 'pod-0'" in error
-    assert "pod-0" in (bench.folder / "released").read_text()
+    assert actions(bench, workflow_id)["on_workflow_start"].error is None
+    (node,) = bench.client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id)
+    assert (node.allocation_id, node.scheduler_id, node.scheduler_config_id, node.status) == (
+        "host:0",
+        0,
+        77,
+        "pending",
+    )
+    assert (bench.folder / "requests").read_text().startswith("{} 1 ")

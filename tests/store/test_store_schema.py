@@ -18,6 +18,7 @@ from torc_framework.models import records as r
 from torc_framework.store import access_tables as access
 from torc_framework.store import schema
 from torc_framework.store import tables as t
+from torc_framework.store.allocation_tables import SCHEDULED_COMPUTE_NODE
 from torc_framework.store.database import Database
 from torc_framework.store.database_sqlite import alone
 from torc_framework.store.errors import DatabaseError
@@ -34,7 +35,7 @@ TABLES: dict[type[Any], sa.Table] = {
     r.LocalSchedulerRecord: t.LOCAL_SCHEDULER,
     r.WorkflowActionRecord: t.WORKFLOW_ACTION,
     r.ComputeNodeRecord: t.COMPUTE_NODE,
-    r.ScheduledComputeNodeRecord: t.SCHEDULED_COMPUTE_NODE,
+    r.ScheduledComputeNodeRecord: SCHEDULED_COMPUTE_NODE,
     r.ResultRecord: t.RESULT,
     r.EventRecord: t.EVENT,
     r.AccessGroupRecord: access.ACCESS_GROUP,

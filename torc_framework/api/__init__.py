@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.errors import (
     AllocationError,
+    AllocationUnknownError,
     ApiError,
     ConfigError,
     LaunchError,
@@ -128,6 +129,7 @@ __all__ = [
     "Allocation",
     "AllocationError",
     "AllocationRequest",
+    "AllocationUnknownError",
     "Allocator",
     "ApiError",
     "Attempt",

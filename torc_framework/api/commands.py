@@ -23,7 +23,7 @@ from torc_framework.cli.session import Session
 from torc_framework.cli.submit import allocator_of, require_lasting_server, show_submission, submit_workflow
 from torc_framework.logs import analyze as analyze_logs
 from torc_framework.reports.allocations import jobs_of_allocation
-from torc_framework.runner.allocations import NodeWishes, obtain_nodes, torc_program
+from torc_framework.runner.node_requests import NodeWishes, obtain_nodes, torc_program
 
 __all__ = [
     "Column",

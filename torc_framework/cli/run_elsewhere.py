@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from torc_framework.cli.executor_flags import executor_options
+from torc_framework.cli.interrupts import Interrupts
 from torc_framework.cli.session import Session
-from torc_framework.cli.submit import require_lasting_server, submit_workflow
+from torc_framework.cli.submit import find_cut_short, require_lasting_server, submit_workflow
 from torc_framework.errors import ExitStatus, UserError
 from torc_framework.executors import Allocator, Launcher
 
@@ -110,6 +111,7 @@ def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> 
     """
     from torc_framework.runner.allocations import open_allocations
 
+    find_cut_short(session, workflow_id, executor_options(session, session.plugins(), executor))
     if open_allocations(session.client, workflow_id):
         return None
     done = submit_workflow(session, workflow_id, output_dir=folder, executor=executor)
@@ -123,13 +125,14 @@ def _stay(session: Session, workflow_id: int, executor: str, submitted: "Submiss
     from torc_framework.cli.progress import ProgressLine
     from torc_framework.cli.run_report import exit_status, report
 
-    progress, outcome = ProgressLine(enabled=not session.wants_json), None
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    progress = ProgressLine(enabled=not session.wants_json)
     try:
-        if submitted and not session.wants_json:  # from here on Ctrl-C stops nothing else, as this says
-            ids = ", ".join(str(each.scheduler_id) for each in submitted.allocations)
-            print(f"Submitted workflow {workflow_id}: {ids}. Ctrl-C stops watching; the workflow goes on.", flush=True)
-        outcome = _watch(session, workflow_id, executor, progress)
+        with Interrupts(signal.SIGINT, signal.SIGTERM) as interrupts:
+            if submitted and not session.wants_json:  # from here on Ctrl-C stops nothing else, as this says
+                ids = ", ".join(each.batch_id for each in submitted.allocations)
+                said = f"Submitted workflow {workflow_id}: {ids}. Ctrl-C stops watching; the workflow goes on."
+                print(said, flush=True)
+            outcome = _watch(session, workflow_id, executor, progress, interrupts)
     except KeyboardInterrupt:
         progress.finish()
         print(
@@ -138,8 +141,6 @@ def _stay(session: Session, workflow_id: int, executor: str, submitted: "Submiss
             file=sys.stderr,
         )
         raise typer.Exit(int(ExitStatus.INTERRUPTED)) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
     progress.finish(outcome.counts)
     outcome.troubles = submitted.troubles if submitted else []
     report(session, workflow_id, outcome)
@@ -147,12 +148,12 @@ def _stay(session: Session, workflow_id: int, executor: str, submitted: "Submiss
         raise typer.Exit(int(status))
 
 
-def _watch(session: Session, workflow_id: int, executor: str, progress: Any) -> "RunOutcome":
+def _watch(session: Session, workflow_id: int, executor: str, progress: Any, interrupts: Interrupts) -> "RunOutcome":
     """Return how the workflow stands when it is over, or when nobody works on it any more."""
     from torc_framework.models.records import ComputeNodeRecord
     from torc_framework.recovery.wake import Alarm
     from torc_framework.runner import Progress, RunOutcome
-    from torc_framework.runner.allocations import open_allocations
+    from torc_framework.runner.allocations import open_records
     from torc_framework.runner.orphans import sync_status
 
     client, plugins = session.client, session.plugins()
@@ -160,19 +161,21 @@ def _watch(session: Session, workflow_id: int, executor: str, progress: Any) -> 
     began = synced = time.monotonic()
     with Alarm(client, workflow_id) as alarm:
         while True:
-            counts, state = client.job_counts(workflow_id).counts, client.is_complete(workflow_id)
-            progress(Progress(counts, counts.get("running", 0)))
+            interrupts.check()
             is_idle = False
             if time.monotonic() - synced >= SYNC_S:
                 sync_status(client, plugins, options, workflow_id)
                 active = client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)
-                is_idle = not active and not open_allocations(client, workflow_id)
+                is_idle = not active and not open_records(client, workflow_id)
                 synced = time.monotonic()
+            state = client.is_complete(workflow_id)  # after the batch system's answer, which may take minutes
+            counts = client.job_counts(workflow_id).counts
+            progress(Progress(counts, counts.get("running", 0)))
             if state.is_complete or state.is_canceled or is_idle:
                 break
             alarm.wait(LOOK_S)
     return RunOutcome(
-        counts=dict(client.job_counts(workflow_id).counts),
+        counts=dict(counts),
         is_complete=state.is_complete,
         is_canceled=state.is_canceled,
         duration_s=time.monotonic() - began,

@@ -1,5 +1,6 @@
 """``torc submit``: from a spec, or an existing workflow, to nodes that are asked for; what runs there goes on alone."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -7,6 +8,7 @@ import typer
 
 from torc_framework.cli.app import commands_in, single
 from torc_framework.cli.common import session_of
+from torc_framework.cli.interrupts import Interrupts
 from torc_framework.cli.live import spec_or_id
 from torc_framework.cli.output import print_json
 from torc_framework.cli.session import Session
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torc_framework.executors import Allocator
-    from torc_framework.models.records import WorkflowActionRecord
+    from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowActionRecord
     from torc_framework.runner.allocations import Options
     from torc_framework.runner.submission import Submission
 
@@ -116,10 +118,12 @@ def submit_workflow(
 
     require_lasting_server(session)
     client, plugins = session.client, session.plugins()
+    options = executor_options(session, plugins, executor)
+    find_cut_short(session, workflow_id, options)
     actions = submission.scheduling_actions(client, workflow_id)
+    actions = submission.reopen_cut_short(client, workflow_id, actions)
     if not any(each.trigger_type == "on_workflow_start" for each in actions):
         raise UserError(_without_start(f"workflow {workflow_id}"))
-    options = executor_options(session, plugins, executor)
     if client.is_uninitialized(workflow_id):
         begin_run(client, workflow_id, force=ignore_missing_data)
     elif not any(map(submission.is_due, actions)):
@@ -133,7 +137,41 @@ def submit_workflow(
     except OSError as error:
         raise UserError(f"cannot make the output directory {folder}: {error.strerror}; see --output-dir") from None
     _warn_of_loopback(session, actions, options)
-    return submission.ask_for_first_nodes(client, plugins, options, workflow_id, folder)
+    try:
+        with Interrupts():
+            return submission.ask_for_first_nodes(client, plugins, options, workflow_id, folder)
+    except KeyboardInterrupt as stop:
+        _tell_interrupted(workflow_id, getattr(stop, "allocations", ()))
+        raise
+
+
+def find_cut_short(session: Session, workflow_id: int, options: "Options") -> None:
+    """Record the allocations of submissions of a workflow that were cut short, and say how many they are."""
+    from torc_framework.runner.allocations import context_of, open_requests
+    from torc_framework.runner.node_requests import settle_requests
+
+    client = session.client
+    if not open_requests(client, workflow_id):
+        return
+    settled = settle_requests(client, session.plugins(), options, context_of(client, workflow_id))
+    for note in settled.notes:
+        typer.echo(f"Warning: {note}", err=True)
+    if settled.allocations:
+        ids = ", ".join(each.batch_id for each in settled.allocations)
+        typer.echo(f"A submission was cut short; what it had asked for is recorded now: {ids}", err=True)
+
+
+def _tell_interrupted(workflow_id: int, allocations: "Sequence[ScheduledComputeNodeRecord]") -> None:
+    """Say what became of a submission that a person interrupted."""
+    cancel = f"'torc workflows cancel {workflow_id}' cancels it and gives its nodes back"
+    text = f"Interrupted: 'torc submit {workflow_id}' asks for the nodes that were not asked for; {cancel}"
+    if allocations:
+        ids = ", ".join(each.batch_id for each in allocations)
+        text = (
+            f"Interrupted. Submitted workflow {workflow_id}: {ids}. 'torc watch {workflow_id}' stays with it; {cancel}"
+        )
+    with suppress(OSError):  # the terminal may be gone
+        typer.echo(text, err=True)
 
 
 def _warn_of_loopback(session: Session, actions: "Sequence[WorkflowActionRecord]", options: "Options") -> None:
@@ -196,13 +234,13 @@ def show_submission(session: Session, done: "Submission", **more: Any) -> None:
     Raises:
         typer.Exit: something was refused.
     """
-    id_, ids = done.workflow_id, [each.scheduler_id for each in done.allocations]
+    id_, ids = done.workflow_id, [each.batch_id for each in done.allocations]
     if session.wants_json:
         values = {"workflow_id": id_, "allocations": done.allocations, "troubles": done.troubles}
         print_json({**values, **more})
     elif ids:
         noun = "allocation" if len(ids) == 1 else "allocations"
-        print(f"Submitted workflow {id_}: {len(ids)} {noun} ({', '.join(map(str, ids))})")
+        print(f"Submitted workflow {id_}: {len(ids)} {noun} ({', '.join(ids)})")
         print(f"'torc watch {id_}' stays with it; 'torc workflows cancel {id_}' cancels it and gives its nodes back")
     if not session.wants_json:
         for trouble in done.troubles:

@@ -13,6 +13,7 @@ import typer
 
 from torc_framework.cli.app import single
 from torc_framework.cli.common import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.interrupts import Interrupts
 from torc_framework.cli.output import print_json
 from torc_framework.cli.policy_flags import PolicyCommand, policy_options
 from torc_framework.cli.recover import (
@@ -131,6 +132,7 @@ def _watch(
     recovery, runner = given
     how = RecoveryOptions(**recovery, policies=policy_options(session))
     submitter = Submitter(client, plugins, workflow_id, executors, how.output_dir, tell, cluster_of(session))
+    interrupts = Interrupts(signal.SIGINT, signal.SIGTERM)
     watcher = Watcher(
         client,
         plugins,
@@ -142,16 +144,15 @@ def _watch(
         ),
         submitter=submitter,
         run_here=_runner(session, workflow_id, runner) if options.recover else None,
+        check=interrupts.check,
     )
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return watcher.watch()
+        with interrupts:
+            return watcher.watch()
     except KeyboardInterrupt:
         tell(f"Stopped watching workflow {workflow_id}. Whoever works on it goes on.")
         watcher.outcome.status = "interrupted"
         return watcher.outcome
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _runner(session: Session, workflow_id: int, given: dict[str, Any]) -> Callable[[], bool]:

@@ -25,8 +25,10 @@ from torc_framework.cli.common import (
 from torc_framework.cli.executor_flags import ExecutorCommand
 from torc_framework.cli.output import Column, print_json, print_pairs
 from torc_framework.cli.record_options import entries, made, option, parameter, read_truth
+from torc_framework.cli.session import Session
 from torc_framework.errors import UserError
 from torc_framework.models.records import WorkflowRecord
+from torc_framework.models.statuses import LIVE
 
 app = App("Create, inspect, run and delete workflows.")
 
@@ -221,10 +223,17 @@ def delete(
     no_prompts: workflows_runs.NoPrompts = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also workflows of other people, and those whose jobs run: they are stopped."),
+        typer.Option(
+            "--force",
+            help="Also workflows of other people, those whose jobs run (they are stopped), and those whose allocations "
+            "cannot be given back.",
+        ),
     ] = False,
 ) -> None:
-    """Delete workflows with everything that belongs to them; none if one of them is not there."""
+    """Delete workflows with everything that belongs to them; none if one of them is not there.
+
+    Their allocations are given back first.
+    """
     session = session_of(ctx)
     chosen = dict.fromkeys(ids or [pick_workflow(session, None)])
     wanted = [session.client.get(WorkflowRecord, workflow_id) for workflow_id in chosen]
@@ -233,12 +242,33 @@ def delete(
             raise UserError(f"workflow {workflow.id} belongs to {workflow.user}; --force deletes it all the same")
     names = ", ".join(f"{workflow.id} ({workflow.name})" for workflow in wanted)
     confirm(f"Delete workflow {names} with all jobs and results?", assume_yes=no_prompts or session.wants_json)
+    for workflow in wanted:
+        if force or not _has_jobs_under_way(session, workflow.id or 0):  # else the server refuses, with its reason
+            _give_back(session, workflow.id or 0, force=force)
     gone = [session.client.delete(WorkflowRecord, workflow.id or 0, force=force) for workflow in wanted]
     if session.wants_json:
         print_json(gone[0] if len(gone) == 1 else gone)
         return
     for workflow in gone:
         print(f"Deleted workflow {workflow.id} ({workflow.name})")
+
+
+def _has_jobs_under_way(session: Session, workflow_id: int) -> bool:
+    counts = session.client.job_counts(workflow_id).counts
+    return any(counts.get(status.label) for status in LIVE)
+
+
+def _give_back(session: Session, workflow_id: int, *, force: bool) -> None:
+    """Give back the allocations of a workflow that is to be deleted: no record of them will be left.
+
+    Raises:
+        UserError: some cannot be given back, and that is not forced.
+    """
+    _, notes = workflows_sync.give_back(session, workflow_id)
+    if notes and not force:
+        raise UserError(f"{'; '.join(notes)}; --force deletes workflow {workflow_id} all the same")
+    for note in notes:
+        typer.echo(f"Warning: {note}", err=True)
 
 
 workflows_runs.add(app)

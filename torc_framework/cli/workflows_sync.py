@@ -29,7 +29,7 @@ def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     session.client.cancel(chosen)
-    released, notes = _release(session, chosen)
+    released, notes = give_back(session, chosen)
     if session.wants_json:
         values = {"workflow_id": chosen, "is_canceled": True, "released_allocations": released, "notes": notes}
         print_json(values)
@@ -41,19 +41,25 @@ def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
         typer.echo(f"Warning: {note}", err=True)
 
 
-def _release(session: "Session", workflow_id: int) -> tuple[list[int], list[str]]:
-    """Give a workflow's allocations back; return their names in the batch system, and what was not possible."""
-    from torc_framework.runner import allocations
+def give_back(session: "Session", workflow_id: int) -> tuple[list[int | str], list[str]]:
+    """Give a workflow's allocations back; return their ids in the batch system, and what was not possible.
+
+    Those that a submission has asked for which was cut short are looked for first.
+    """
+    from torc_framework.runner import allocations, node_requests
 
     client = session.client
-    nodes = allocations.open_allocations(client, workflow_id)
-    if not nodes:
+    if not allocations.open_records(client, workflow_id):
         return [], []
     plugins, options = _executors(session, skip_untrusted=True)
-    answers = allocations.release(nodes, plugins, options, allocations.context_of(client, workflow_id))
+    context = allocations.context_of(client, workflow_id)
+    settled = node_requests.settle_requests(client, plugins, options, context)
+    nodes = allocations.open_allocations(client, workflow_id)
+    answers = allocations.release(nodes, plugins, options, context)
     for node in answers.yes:
         client.update(type(node), node.id or 0, {"status": "complete"})
-    return [node.scheduler_id for node in answers.yes], answers.unasked
+    left = node_requests.refuse_requests(client, settled.open)
+    return [node.scheduler_id or node.batch_id for node in answers.yes], [*settled.notes, *answers.unasked, *left]
 
 
 def _executors(session: "Session", *, skip_untrusted: bool = False) -> tuple[Any, Any]:

@@ -233,14 +233,27 @@ class ComputeNodeRecord:
 
 @define
 class ScheduledComputeNodeRecord:
-    """An allocation asked of a batch system."""
+    """An allocation asked of a batch system, or a request for allocations whose answer is not recorded yet."""
 
     id: int | None = _id()
     workflow_id: int = _workflow_id()
-    scheduler_id: int = _required("Id that the batch system gave.")
+    scheduler_id: int = _required("Id that the batch system gave, if it is a whole number; else 0.")
     scheduler_config_id: int = _required("Scheduler it was made from.")
     scheduler_type: str = _required("Executor that asked.")
     status: str = _required("pending, active or complete.")
+    allocation_id: str | None = _field(None, "Id that the batch system gave, whatever it looks like.", ours=True)
+    request: str | None = _field(None, "Name of the request for nodes; the batch system knows it.", ours=True)
+    requester: Any = _field(None, "Process that asks for nodes, of a request without answer.", ours=True)
+
+    @property
+    def is_request(self) -> bool:
+        """Say whether this is a request, of which the batch system's answer is not recorded."""
+        return self.request is not None and self.allocation_id is None
+
+    @property
+    def batch_id(self) -> str:
+        """The id that the batch system gave; records of Torc's own clients have whole numbers only."""
+        return str(self.scheduler_id) if self.allocation_id is None else self.allocation_id
 
 
 @define

@@ -15,8 +15,8 @@ from torc_framework.models.records import JobRecord, ScheduledComputeNodeRecord
 from torc_framework.models.sites import HpcProfile
 from torc_framework.models.statuses import JobStatus
 from torc_framework.recovery import Teller
-from torc_framework.runner.allocations import NodeWishes, context_of, obtain_nodes
-from torc_framework.runner.crew import Crew
+from torc_framework.runner.allocations import allocator_named, context_of
+from torc_framework.runner.node_requests import NodeWishes, obtain_nodes
 from torc_framework.runner.submission import ask_for_first_nodes
 
 if TYPE_CHECKING:
@@ -124,10 +124,10 @@ class Submitter:
 
     def _allocate(self, executor: str, scheduler_id: int, count: int) -> int:
         context = context_of(self.client, self.workflow_id)
-        crew = Crew(self.plugins.executor, self.executor_options, context, lambda _launcher: None)
         wishes = NodeWishes(scheduler_id, self.output_dir, count)
         try:
-            return len(obtain_nodes(self.client, crew.allocator(executor), self.workflow_id, wishes))
+            allocator = allocator_named(self.plugins, self.executor_options, context, executor)
+            return len(obtain_nodes(self.client, allocator, self.workflow_id, wishes))
         except TorcError as error:
             self.tell(f"Warning: no nodes from {executor!r}: {error}")
             return 0

@@ -14,7 +14,7 @@ from torc_framework.recovery import Teller
 from torc_framework.recovery.allocations import AutoSchedule, Submitter
 from torc_framework.recovery.recover import Recovery, Rescuer
 from torc_framework.recovery.wake import Alarm
-from torc_framework.runner.allocations import open_allocations
+from torc_framework.runner.allocations import open_records
 from torc_framework.runner.orphans import sync_status
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ class Watcher:
         submitter: Asks for nodes.
         run_here: Runs it in this process when nobody else does; None leaves that to others.
         tell: Is told what happens.
+        check: Raises KeyboardInterrupt if a person wants watching to end; called before each look.
     """
 
     def __init__(
@@ -117,9 +118,10 @@ class Watcher:
         rescuer: Rescuer,
         submitter: Submitter,
         run_here: RunHere | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._client, self._plugins, self._workflow_id = client, plugins, workflow_id
-        self._options, self._tell = options, tell
+        self._options, self._tell, self._check = options, tell, check
         self._rescuer, self._submitter, self._run_here = rescuer, submitter, run_here
         self._outcome = WatchOutcome(workflow_id)
         self._asked_at = float("-inf")
@@ -147,6 +149,7 @@ class Watcher:
         self._tell(self._heading())
         with Alarm(self._client, self._workflow_id) as alarm:
             while True:
+                self._check()
                 look = self._look()
                 self._outcome.counts = look.counts
                 if look.is_over:
@@ -171,24 +174,30 @@ class Watcher:
     # --- looking ------------------------------------------------------------------------------------
 
     def _look(self) -> Look:
-        """Bring orphans to an end and see how things stand."""
+        """Bring orphans to an end and see how things stand after that: batch systems may take minutes to answer."""
+        look = self._read()
+        if not look.is_over and self._end_orphans(look.counts):
+            look = self._read()
+        if not look.is_over:
+            self._show(look.counts)
+        return look
+
+    def _read(self) -> Look:
+        """Return how things stand now.
+
+        Runners report before they leave, and the last report makes a workflow complete: read in the opposite order,
+        what is read later is not less than what was read before makes it seem.
+        """
         client, id_ = self._client, self._workflow_id
-        counts = client.job_counts(id_).counts
+        active = client.find(ComputeNodeRecord, workflow_id=id_, is_active=True)
+        has_nodes = any(node.id not in self._gone for node in active) or bool(open_records(client, id_))
         state = client.is_complete(id_)
+        counts = client.job_counts(id_).counts
         is_over = state.is_complete or not any(counts.get(label) for label in _OPEN)
-        has_nodes = False
-        if not is_over:
-            has_orphans = self._end_orphans(counts)
-            active = client.find(ComputeNodeRecord, workflow_id=id_, is_active=True)
-            has_nodes = any(node.id not in self._gone for node in active) or bool(open_allocations(client, id_))
-            if has_orphans:
-                counts = client.job_counts(id_).counts
-                is_over = not any(counts.get(label) for label in _OPEN)
-            self._show(counts)
-        return Look(counts, state.is_canceled, is_over, has_nodes)
+        return Look(counts, state.is_canceled, is_over, has_nodes and not is_over)
 
     def _end_orphans(self, counts: Mapping[str, int]) -> bool:
-        """Bring orphans to an end, if it is time to look for some; return whether there were any.
+        """Bring orphans to an end, if it is time to look for some; return whether it was.
 
         Looking asks batch systems, and they are many people's: once in a poll interval, however often the server
         wakes us, and less often while nothing changes.
@@ -213,7 +222,7 @@ class Watcher:
         for job in found.jobs:
             self._tell(f"  Job {job.job_id} ({job.job_name}) was orphaned: {job.reason}; it is {job.status} now")
         self._gone = set(found.compute_node_ids)
-        return bool(found.jobs)
+        return True
 
     def _show(self, counts: Mapping[str, int]) -> None:
         text = ", ".join(f"{label}={counts.get(label, 0)}" for label in _SHOWN)
@@ -267,7 +276,7 @@ class Watcher:
             return False
         self._tell("No nodes are left, and jobs wait: asking for nodes")
         self._asked_at = time.monotonic()
-        if self._submitter.submit() > 0:
+        if self._submitter.submit() > 0 or self._read() != look:  # what was to be done may be done, or others asked
             return True
         self._tell("There are no nodes for what is left.")
         return False

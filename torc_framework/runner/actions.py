@@ -17,6 +17,7 @@ from torc_framework.errors import ServerUnreachableError, TorcError
 from torc_framework.models.records import WorkflowActionRecord
 from torc_framework.models.sites import ActionContext, ActionType
 from torc_framework.runner.log import RunnerLog
+from torc_framework.runner.node_requests import RequestInterrupted
 
 if TYPE_CHECKING:
     from torc_framework.plugins import PluginManager
@@ -171,6 +172,9 @@ class ActionDesk:
         error = None
         try:
             action_type.execute(action.action_config, context)
+        except RequestInterrupted:  # it got some of its nodes: done, as if the others had been refused
+            self.client.finish_action(context.workflow_id, action.id or 0, context.compute_node_id, None)
+            raise
         except KeyboardInterrupt:
             self.client.finish_action(context.workflow_id, action.id or 0, context.compute_node_id, "interrupted")
             raise

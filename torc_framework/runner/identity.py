@@ -29,14 +29,7 @@ class Identity:
 
     def describe(self) -> dict[str, Any]:
         """Return what `is_gone` needs to know, as JSON values."""
-        return {
-            "pid": os.getpid(),
-            "pid_start": machine.process_start(os.getpid()),
-            "boot_id": machine.boot_id(),
-            "machine_id": machine.machine_id(),
-            "lock": str(self._lock_path),
-            "spool": str(self.spool_path),
-        }
+        return {**this_process(), "lock": str(self._lock_path), "spool": str(self.spool_path)}
 
     def close(self) -> None:
         """Remove the lock file, and the folder if nothing else needs it."""
@@ -54,6 +47,16 @@ class Identity:
             self._lock = -1
 
 
+def this_process() -> dict[str, Any]:
+    """Return what tells this process from every other, as JSON values."""
+    return {
+        "pid": os.getpid(),
+        "pid_start": machine.process_start(os.getpid()),
+        "boot_id": machine.boot_id(),
+        "machine_id": machine.machine_id(),
+    }
+
+
 def is_dead(node: ComputeNodeRecord) -> bool:
     """Say whether a runner is a process of this machine that is certainly dead, whatever its record says."""
     described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
@@ -61,13 +64,14 @@ def is_dead(node: ComputeNodeRecord) -> bool:
 
 
 def is_gone(described: Mapping[str, Any]) -> bool:
-    """Say whether a runner of this machine is certainly dead; False whenever in doubt."""
+    """Say whether a process of this machine is certainly dead; False whenever in doubt."""
     pid, boot, machine_id = described.get("pid"), described.get("boot_id"), described.get("machine_id")
     if not isinstance(pid, int) or not boot or (machine_id and machine_id != machine.machine_id()):
         return False
     if boot == machine.boot_id() and machine.process_start(pid) == described.get("pid_start"):
         return False
-    return not _is_locked(Path(str(described.get("lock"))))
+    lock = described.get("lock")
+    return lock is None or not _is_locked(Path(str(lock)))
 
 
 def _is_locked(path: Path) -> bool:

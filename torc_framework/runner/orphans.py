@@ -26,6 +26,7 @@ from torc_framework.runner.crew import Crew
 from torc_framework.runner.endings import LOST_ATTEMPTS, without_defaults
 from torc_framework.runner.identity import is_dead
 from torc_framework.runner.log import RunnerLog
+from torc_framework.runner.node_requests import settle_requests
 from torc_framework.runner.settle import Settler
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def sync_status(
         ApiError: the server refused something; what was done before stays done.
     """
     found = Findings(workflow_id, dry_run)
+    if not dry_run:
+        found.notes += settle_requests(client, plugins, options, context_of(client, workflow_id)).notes
     allocations = open_allocations(client, workflow_id)
     ended = gone(allocations, plugins, options, context_of(client, workflow_id)) if allocations else None
     found.notes += ended.unasked if ended else []
@@ -130,7 +133,7 @@ def _why_gone(
     if allocation is not None:
         fate = fates.get(allocation.id or 0)
         said = f": {fate.state}" if fate else ""
-        name = f"{allocation.scheduler_type.capitalize()} job {allocation.scheduler_id}{said}"
+        name = f"{allocation.scheduler_type.capitalize()} job {allocation.batch_id}{said}"
         return _Gone(node, f"Allocation terminated ({name})", fate=fate)
     if is_dead(node):
         return _Gone(node, f"its runner (process {node.pid} of this machine) is dead", is_local=True)

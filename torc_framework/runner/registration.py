@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ServerUnreachableError, UserError
@@ -14,15 +14,13 @@ from torc_framework.models.exchange import ExchangeRequest
 from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_duration
 from torc_framework.models.sites import ActionContext
-from torc_framework.runner.allocations import Tenancy, obtain_nodes, wishes_of_action
+from torc_framework.runner.allocations import Tenancy
 from torc_framework.runner.crew import Crew
 from torc_framework.runner.hand import STDIO_DIR, AttemptMaker
 from torc_framework.runner.identity import Identity
+from torc_framework.runner.node_requests import obtain_nodes, wishes_of_action
 from torc_framework.runner.patience import insist
 from torc_framework.runner.settings import RunnerSettings
-
-MOVING_PATIENCE_S: Final = 20.0
-"""How long a runner that was started in an allocation waits for the allocation's record, seconds."""
 
 
 class Registration:
@@ -76,7 +74,7 @@ class Registration:
                 self._settings.workflow_id,
                 self._settings.executor,
                 premises.allocation_id,
-                MOVING_PATIENCE_S if self._settings.scheduler_config_id is not None else 0.0,
+                self._settings.scheduler_config_id,
             )
             self._scheduler |= {**premises.facts, **self._tenancy.move_in()}
         record = ComputeNodeRecord(

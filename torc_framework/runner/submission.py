@@ -1,7 +1,7 @@
 """Submitting a workflow: the nodes with which it begins are asked for from this machine, and nothing runs here."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +12,10 @@ from torc_framework.executors import Allocator
 from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowActionRecord
 from torc_framework.models.sites import ActionContext
 from torc_framework.runner.actions import ActionDesk
-from torc_framework.runner.allocations import Options, context_of, obtain_nodes, wishes_of_action
+from torc_framework.runner.allocations import Options, context_of, open_records
 from torc_framework.runner.crew import Crew
 from torc_framework.runner.log import RunnerLog
+from torc_framework.runner.node_requests import obtain_nodes, wishes_of_action
 
 if TYPE_CHECKING:
     from torc_framework.plugins import PluginManager
@@ -48,6 +49,24 @@ def is_due(action: WorkflowActionRecord) -> bool:
     """Say whether an action has been triggered, and not been done or only with an error."""
     is_triggered = action.trigger_count >= action.required_triggers
     return is_triggered and (not action.executed or action.error is not None)
+
+
+CUT_SHORT: Final = "its submission was cut short"
+
+
+def reopen_cut_short(
+    client: TorcClient, workflow_id: int, actions: Sequence[WorkflowActionRecord]
+) -> list[WorkflowActionRecord]:
+    """Let actions be due again whose submission was killed before it asked for anything; return all as they are then.
+
+    Of a submission that asked for nodes there is a record, of the nodes or of the request.
+    """
+    killed = [each for each in actions if each.executed and each.executed_by is None and each.finished_at is None]
+    if not killed or open_records(client, workflow_id):
+        return [*actions]
+    for each in killed:
+        client.finish_action(workflow_id, each.id or 0, None, CUT_SHORT)
+    return scheduling_actions(client, workflow_id)
 
 
 class _Silent(RunnerLog):

@@ -5,7 +5,8 @@ from typing import Final
 import sqlalchemy as sa
 from sqlmodel import Field
 
-from torc_framework.store.tables import METADATA, Base
+from torc_framework.store.allocation_tables import METADATA
+from torc_framework.store.tables import Base
 
 __all__ = ["ACCESS_GROUP", "METADATA", "USER_GROUP_MEMBERSHIP", "WORKFLOW_ACCESS_GROUP"]
 

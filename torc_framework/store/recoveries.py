@@ -18,6 +18,7 @@ from torc_framework.models.resources import format_duration, format_memory
 from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.store import runs, transitions
 from torc_framework.store import tables as t
+from torc_framework.store.allocation_tables import SCHEDULED_COMPUTE_NODE
 from torc_framework.store.blockers import downstream, recount
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.events import EventLog, utc_text
@@ -167,7 +168,7 @@ def refuse_if_under_way(tx: Tx, workflow_id: int) -> None:
     status = runs.status(tx, workflow_id)
     if status.is_archived:
         raise RuleError("Cannot recover an archived workflow. Unarchive it first.")
-    node, scheduled = t.COMPUTE_NODE, t.SCHEDULED_COMPUTE_NODE
+    node, scheduled = t.COMPUTE_NODE, SCHEDULED_COMPUTE_NODE
     asked_for = scheduled.c.status.in_(("pending", "active"))
     working = {
         "active compute node(s)": _count(tx, node, node.c.workflow_id == workflow_id, node.c.is_active),

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from torc_framework.models import records as r
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store import tables as t
+from torc_framework.store.allocation_tables import SCHEDULED_COMPUTE_NODE
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import EventLog, now_ms, user_action
 from torc_framework.store.inputs import remember
@@ -335,6 +336,8 @@ COMPUTE_NODES: Final = Resource(
 
 
 def _tell_scheduled(tx: Tx, node: Values) -> None:
+    if node.get("request") is not None and node.get("allocation_id") is None:
+        return  # a request: what came of it has records of its own
     events = EventLog(node["workflow_id"])
     events.add(
         "scheduler_node_created",
@@ -349,11 +352,11 @@ SCHEDULED_COMPUTE_NODES: Final = Resource(
     path="scheduled_compute_nodes",
     kind="Scheduled compute node",
     record=r.ScheduledComputeNodeRecord,
-    table=t.SCHEDULED_COMPUTE_NODE,
+    table=SCHEDULED_COMPUTE_NODE,
     filters={
-        **_equals(t.SCHEDULED_COMPUTE_NODE, status=str),
-        "scheduler_id": _written(t.SCHEDULED_COMPUTE_NODE.c.scheduler_id),
-        "scheduler_config_id": _written(t.SCHEDULED_COMPUTE_NODE.c.scheduler_config_id),
+        **_equals(SCHEDULED_COMPUTE_NODE, status=str, scheduler_type=str, allocation_id=str),
+        "scheduler_id": _written(SCHEDULED_COMPUTE_NODE.c.scheduler_id),
+        "scheduler_config_id": _written(SCHEDULED_COMPUTE_NODE.c.scheduler_config_id),
     },
     after_create=_tell_scheduled,
 )

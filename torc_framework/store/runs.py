@@ -10,6 +10,7 @@ from torc_framework.models.records import WorkflowStatusRecord
 from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
 from torc_framework.store import inputs, transitions
 from torc_framework.store import tables as t
+from torc_framework.store.allocation_tables import SCHEDULED_COMPUTE_NODE
 from torc_framework.store.blockers import count_down, downstream, recount
 from torc_framework.store.consequences import is_finished
 from torc_framework.store.errors import NotFoundError, RuleError
@@ -366,7 +367,7 @@ def reset_status(tx: Tx, workflow_id: int, *, force: bool = False, user: str | N
 def _refuse_if_under_way(tx: Tx, workflow_id: int) -> None:
     if held := tx.rows(_IN["live"], workflow_id):
         raise RuleError(f"Cannot reset workflow status: {len(held)} job(s) are pending or running. Use force to reset.")
-    node = t.SCHEDULED_COMPUTE_NODE
+    node = SCHEDULED_COMPUTE_NODE
     asked = tx.connection.execute(
         sa.select(sa.func.count()).where(node.c.workflow_id == workflow_id, node.c.status.in_(("pending", "active")))
     ).scalar_one()

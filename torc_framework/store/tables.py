@@ -392,18 +392,6 @@ class ComputeNode(Base, table=True):
     scheduler: Any = _json()
 
 
-class ScheduledComputeNode(Base, table=True):
-    """`ScheduledComputeNodeRecord`."""
-
-    __tablename__ = "scheduled_compute_node"
-    id: int | None = Field(default=None, primary_key=True)
-    workflow_id: int = _parent("workflow")
-    scheduler_id: int = Field(sa_type=sa.BigInteger)
-    scheduler_config_id: int
-    scheduler_type: str
-    status: str
-
-
 class RemoteWorker(Base, table=True):
     """A machine that a workflow may use."""
 
@@ -492,7 +480,6 @@ JOB_OUTPUT_USER_DATA: Final = _table(JobOutputUserData)
 WORKFLOW_ACTION: Final = _table(WorkflowAction)
 ACTION_JOB: Final = _table(ActionJob)
 COMPUTE_NODE: Final = _table(ComputeNode)
-SCHEDULED_COMPUTE_NODE: Final = _table(ScheduledComputeNode)
 REMOTE_WORKER: Final = _table(RemoteWorker)
 RESULT: Final = _table(Result)
 EVENT: Final = _table(Event)

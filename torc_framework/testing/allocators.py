@@ -1,9 +1,12 @@
 """The contract of executors that allocate, tried against a batch system that does as it is told."""
 
 import os
+import signal
+import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import pytest
 
@@ -12,6 +15,10 @@ from torc_framework.testing.batch import FakeBatchSystem, State
 from torc_framework.testing.bench import context
 from torc_framework.testing.clauses import broken, require
 
+ENDED_WITHIN_S: Final = 60.0
+"""How long a submission may take to end after its process was hit by a signal."""
+OVERDUE_S: Final = 10.0
+"""A program that submits, and of which nothing was seen for so long, has been ended."""
 RUNNER = ("torc", "--url", "http://127.0.0.1:1/torc-service/v1", "run", "7", "--output-dir", "a folder's $name")
 
 
@@ -148,3 +155,83 @@ class AllocatorContract:
         require(states[given.id] is State.CANCELED, "release ends an allocation", states)
         require(states[kept.id] is State.QUEUED, "release leaves other allocations alone", states)
         allocator.release([])
+
+    # --- what was accepted is found again -----------------------------------------------------------
+
+    def test_what_was_accepted_is_found_by_its_request(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
+        """In one question to the system, for several requests; what is over is not found."""
+        first, second = self.request(2), self.request()
+        found = [*allocator.allocate(first), *allocator.allocate(second)]
+        batch.set_state(found[0].id, State.ENDED)
+        batch.set_state(found[1].id, State.RUNNING)
+        before = batch.calls("find") + batch.calls("status")
+        said = self.found(allocator, first.name, second.name, "of_nobody")
+        expected = {first.name: [found[1].id], second.name: [found[2].id], "of_nobody": []}
+        require(said == expected, "find by a request's name what is queued or running of it", said)
+        count = batch.calls("find") + batch.calls("status") - before
+        require(count <= 1, "ask the system once for all names", count)
+        require(not any(allocator.find([]).values()), "no names, no answer")
+
+    def test_a_system_that_does_not_answer_is_not_one_that_has_nothing(
+        self, allocator: Allocator, batch: FakeBatchSystem
+    ) -> None:
+        """A request of which nothing is found is forgotten after a while."""
+        request = self.request()
+        allocator.allocate(request)
+        for verb in ("find", "status"):
+            batch.fail_next(verb, "Unable to contact the controller", times=99)
+        try:
+            said = allocator.find([request.name])
+        except AllocationError:
+            return
+        broken("raise AllocationError in find when the system does not answer", said)
+
+    @pytest.mark.parametrize("is_accepted", [False, True], ids=["before", "after"])
+    @pytest.mark.parametrize("after", [0, 1], ids=["first", "second"])
+    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])
+    def test_a_submission_that_is_cut_short_is_found(
+        self, tmp_path: Path, batch: FakeBatchSystem, number: int, after: int, *, is_accepted: bool
+    ) -> None:
+        """Whenever the process that asks is killed or interrupted: another one finds all that was accepted."""
+        request = self.request(3)
+        child = self._begin(tmp_path, batch, request, (number, after, is_accepted))
+        deadline = time.monotonic() + ENDED_WITHIN_S
+        while os.waitpid(child, os.WNOHANG) == (0, 0):
+            require(time.monotonic() < deadline, "a signal ends allocate", number)
+            time.sleep(0.01)
+        while len(batch.told) <= after:
+            alone = "a program that submits runs in a session of its own, where no Ctrl-C reaches it"
+            require(time.monotonic() < deadline and not self._is_overdue(batch), alone, batch.states)
+            time.sleep(0.01)
+        said = self.found(self.make_allocator(tmp_path), request.name)
+        accepted = sorted(id_ for id_, state in batch.states.items() if state is State.QUEUED)
+        require(said[request.name] == accepted, "another process finds by the name all that was accepted", said)
+
+    def _begin(
+        self, folder: Path, batch: FakeBatchSystem, request: AllocationRequest, order: tuple[int, int, bool]
+    ) -> int:
+        """Submit in a process of its own, which gets a signal meanwhile; return its id."""
+        number, after, is_accepted = order
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the tests' process may have threads
+            child = os.fork()
+        if child:
+            return child
+        try:
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            batch.signal_asker(os.getpid(), number, after=after, is_accepted=is_accepted)
+            self.make_allocator(folder).allocate(request)
+        finally:
+            os._exit(0)
+
+    def _is_overdue(self, batch: FakeBatchSystem) -> bool:
+        """Say whether the submission that was under way has not ended long after its process."""
+        newest = max((path.stat().st_mtime for path in batch.folder.iterdir()), default=0.0)
+        return time.time() - newest > OVERDUE_S
+
+    def found(self, allocator: Allocator, *names: str) -> dict[str, list[str]]:
+        """Return the ids that an allocator finds, sorted, for each name."""
+        said = allocator.find(names)
+        require(set(said) <= set(names), "answer for the names that were asked for", said)
+        return {name: sorted(each.id for each in said.get(name, ())) for name in names}

@@ -1,24 +1,30 @@
 """A batch system without a cluster: a folder, three programs, and faults by script.
 
 An allocator that talks to its system through programs talks to this one in the same way: `programs`
-writes three of them, and whatever the real ones are called, a few lines turn their options into these::
+writes four of them, and whatever the real ones are called, a few lines turn their options into these::
 
-    batch-submit COMMAND...     prints the id of the allocation
-    batch-status ID...          prints a line "ID STATE" for each id that is known
-    batch-cancel ID...          ends these; unknown ids are ignored
+    batch-submit [--name=NAME] COMMAND...   prints the id of the allocation
+    batch-status ID...                      prints a line "ID STATE" for each id that is known
+    batch-find NAME...                      prints a line "NAME ID STATE" for each allocation of these names
+    batch-cancel ID...                      ends these; unknown ids are ignored
 
-Nothing starts by itself: a test says when an allocation runs and when it ends, and which call fails.
+Nothing starts by itself: a test says when an allocation runs and when it ends, which call fails, and at which moment of
+a submission the process that asks is hit by a signal.
 """
 
 import json
 import os
+import signal
 import sys
+import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-VERBS: Final = ("submit", "status", "cancel")
+VERBS: Final = ("submit", "status", "find", "cancel")
+AFTER_SIGNAL_S: Final = 0.2
+"""How long a submission that sends a signal goes on after it."""
 
 
 class State(StrEnum):
@@ -58,6 +64,16 @@ class FakeBatchSystem:
         faults = self._read("faults", {})
         self._write("faults", {**faults, verb: {"message": message, "after": after, "times": times}})
 
+    def signal_asker(self, asker: int, number: int, *, after: int = 0, is_accepted: bool = False) -> None:
+        """Let a submission, ``after`` so many, send a signal to a process that asks, as a terminal or ``kill`` does.
+
+        Args:
+            asker: Its process id. SIGINT goes to its process group, as a Ctrl-C at a terminal does.
+            is_accepted: The signal comes when the batch system has accepted the submission and its id is not told yet;
+                otherwise before that.
+        """
+        self._write("signal", {"asker": asker, "number": number, "after": after, "is_accepted": is_accepted})
+
     def set_state(self, id_: str, state: State) -> None:
         """Let an allocation begin or end, as the real system would by itself."""
         allocations = self._read("allocations", {})
@@ -70,6 +86,17 @@ class FakeBatchSystem:
         return {id_: each["command"] for id_, each in self._read("allocations", {}).items()}
 
     @property
+    def names(self) -> dict[str, str]:
+        """Under which name each allocation was submitted, by id; "" is none."""
+        return {id_: each.get("name", "") for id_, each in self._read("allocations", {}).items()}
+
+    @property
+    def told(self) -> list[str]:
+        """The ids that submissions lived to tell."""
+        ids: list[str] = self._read("told", [])
+        return ids
+
+    @property
     def states(self) -> dict[str, State]:
         """Where each allocation is."""
         return {id_: State(each["state"]) for id_, each in self._read("allocations", {}).items()}
@@ -80,7 +107,7 @@ class FakeBatchSystem:
         return count
 
     def programs(self, folder: Path) -> Path:
-        """Write the three programs into a folder, which is returned: put it on PATH."""
+        """Write the programs into a folder, which is returned: put it on PATH."""
         folder.mkdir(parents=True, exist_ok=True)
         for verb in VERBS:
             path = folder / f"batch-{verb}"
@@ -100,12 +127,12 @@ class FakeBatchSystem:
         calls = self._read("calls", {})
         self._write("calls", {**calls, verb: calls.get(verb, 0) + 1})
         self._fail(verb)
-        allocations = self._read("allocations", {})
         if verb == "submit":
-            id_ = str(1000 + len(allocations))
-            allocations[id_] = {"command": list(arguments), "state": State.QUEUED.value}
-            self._write("allocations", allocations)
-            return id_
+            return self._submit(list(arguments))
+        allocations = self._read("allocations", {})
+        if verb == "find":
+            found = [(each.get("name"), id_, each["state"]) for id_, each in allocations.items()]
+            return "\n".join(" ".join(words) for words in found if words[0] in arguments)
         if verb == "status":
             return "\n".join(f"{id_} {allocations[id_]['state']}" for id_ in arguments if id_ in allocations)
         for id_ in arguments:
@@ -113,6 +140,28 @@ class FakeBatchSystem:
                 allocations[id_]["state"] = State.CANCELED.value
         self._write("allocations", allocations)
         return ""
+
+    def _submit(self, arguments: list[str]) -> str:
+        name = arguments.pop(0).removeprefix("--name=") if arguments[0].startswith("--name=") else ""
+        allocations = self._read("allocations", {})
+        self._send_signal(len(allocations), is_accepted=False)
+        id_ = str(1000 + len(allocations))
+        allocations[id_] = {"command": arguments, "name": name, "state": State.QUEUED.value}
+        self._write("allocations", allocations)
+        self._send_signal(len(allocations) - 1, is_accepted=True)
+        self._write("told", [*self.told, id_])
+        return id_
+
+    def _send_signal(self, before: int, *, is_accepted: bool) -> None:
+        """Send the signal that was ordered for this moment of the submission after so many others."""
+        order = self._read("signal", None)
+        if order is None or (order["after"], order["is_accepted"]) != (before, is_accepted):
+            return
+        if order["number"] == signal.SIGINT:
+            os.killpg(os.getpgid(order["asker"]), signal.SIGINT)
+        else:
+            os.kill(order["asker"], order["number"])
+        time.sleep(AFTER_SIGNAL_S)
 
     def _fail(self, verb: str) -> None:
         """Fail if that was ordered."""

@@ -13,8 +13,9 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from torc_slurm.environment_file import write_variables
+from torc_slurm.names import job_name, request_and_tasks
 from torc_slurm.requests import seconds_of
-from torc_slurm.script import Place, directives, job_name, script_text
+from torc_slurm.script import Place, directives, script_text
 
 from torc_framework.api import AllocationError, AllocationRequest
 
@@ -180,12 +181,15 @@ def test_a_runner_on_each_node(nodes: int, begun_by: str) -> None:
     subprocess.run(["sh", "-n"], input=script, text=True, check=True)
 
 
-@given(PRINTABLE)
-def test_names_of_batch_jobs_need_no_quotes(prefix: str) -> None:
-    """Whatever a person calls them."""
-    name = job_name(prefix, 3, "ab")
-    assert name.endswith("_wf3_ab")
-    assert shlex.split(name) == [name]
+@given(st.from_regex(r"[\w.@+-]+", fullmatch=True), st.integers(1, 999), st.integers(0, 999))
+def test_names_tell_the_request_and_the_tasks(request_name: str, number: int, tasks: int) -> None:
+    """However the request is called."""
+    assert request_and_tasks(job_name(request_name, number, tasks)) == (request_name, tasks)
+
+
+def test_names_of_others_belong_to_no_request() -> None:
+    """Batch jobs that were submitted by hand."""
+    assert [request_and_tasks(name) for name in ("", "wrap", "a_x2", "_3")] == [("", 0)] * 4
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,18 @@ from attrs import Factory, define
 from torc_framework.api import Allocation, AllocationError, AllocationRequest, Allocator, Fate, HpcProfile, user_name
 from torc_slurm.bad_nodes import BadNodes
 from torc_slurm.door import Door, SlurmRefusedError
+from torc_slurm.names import request_and_tasks
 from torc_slurm.options import SlurmOptions
-from torc_slurm.queue import BatchJob, booked, ends_of, queued
+from torc_slurm.queue import BatchJob, booked, ends_of, queue, queued
 from torc_slurm.requests import Requester
+from torc_slurm.sbatch import ArraySubmitter, Submitter
 
 BOOKS_PATIENCE_S: Final = 4.0
 """How long accounting may take to know of an end, seconds."""
 RELEASE_PATIENCE_S: Final = 60.0
 """How long an ill Slurm is waited for by whoever gives allocations back: a person, as a rule."""
+PROMPT_S: Final = 10.0
+"""How long an ill Slurm is waited for by a process that looks for what another one has asked for."""
 _UNKNOWN_JOB: Final = re.compile(r"Kill job error on job id (\d+): Invalid job id specified")
 
 NODE_FAILURES: Final = ("NODE_FAIL", "BOOT_FAIL")
@@ -36,6 +40,7 @@ class SbatchAllocator(Allocator):
     """Obtains nodes of a Slurm cluster."""
 
     options: SlurmOptions
+    scheduler_kind = "slurm_schedulers"
 
     @cached_property
     def _desk(self) -> _Desk:
@@ -45,6 +50,27 @@ class SbatchAllocator(Allocator):
         """Submit the request."""
         ids = Requester(self._desk.door, self.options, self.context, request).submit()
         return [Allocation(id_, self.name) for id_ in ids]
+
+    def find(self, names: Collection[str]) -> Mapping[str, Sequence[Allocation]]:
+        """Return what is in this user's queue, by the names of requests: one ``squeue`` for all of them.
+
+        An array whose submission was cut short before each of its tasks had an id of its own is brought to that state.
+        """
+        found: dict[str, list[Allocation]] = {name: [] for name in names}
+        door = self._desk.door
+        if not names:
+            return found
+        by_name: dict[str, list[BatchJob]] = {}
+        for job in queue(door):
+            if not job.is_over and request_and_tasks(job.name)[0] in found:
+                by_name.setdefault(job.name, []).append(job)
+        for name, jobs in by_name.items():
+            request, tasks = request_and_tasks(name)
+            ids = [job.id for job in jobs]
+            if tasks and jobs[0].array_id in ids:
+                ids = ArraySubmitter(Submitter(door, PROMPT_S)).separate(jobs[0].array_id, name, tasks)
+            found[request] += [Allocation(id_, self.name) for id_ in sorted(ids, key=int)]
+        return found
 
     def alive(self, allocations: Sequence[Allocation]) -> Mapping[str, bool]:
         """Say for each allocation id whether it is queued or running: one ``squeue`` for all of them.

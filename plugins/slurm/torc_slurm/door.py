@@ -11,6 +11,7 @@ import random
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from attrs import define, field
@@ -171,6 +172,11 @@ class Question:
         self._door.breaker.succeeded()
         raise SlurmRefusedError(program, code, words)
 
+    def outlast(self, seconds: float) -> None:
+        """Wait so long for the program's end, and take no notice of its answer; it goes on if it takes longer."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+
     def drop(self) -> None:
         """Ask no more: nobody wants to know."""
         self._process.kill()
@@ -202,11 +208,13 @@ class Door:
         environment: Environment | None = None,
         timeout_s: float = TIMEOUT_S,
         stdin: str | None = None,
+        in_session: bool = False,
     ) -> Question:
         """Run a program once; its answer is taken from the question, when it is there.
 
         Args:
             environment: Changes of this process's environment; None takes a variable out.
+            in_session: Run it in a session of its own, where neither a Ctrl-C at the terminal nor its end reaches it.
 
         Raises:
             SlurmIllError: the breaker keeps it from being asked now.
@@ -223,6 +231,7 @@ class Door:
                 stdout=files[0],
                 stderr=files[1],
                 env=_environment(environment),
+                start_new_session=in_session,
             )
         except OSError as error:
             for descriptor in files:

@@ -68,8 +68,13 @@ class BatchJob:
 
 def queued(door: Door, *more: str, patience_s: float = 0.0) -> dict[str, BatchJob]:
     """Return this user's jobs that the controller knows, also those that ended a short while ago, by id."""
+    return {job.id: job for job in queue(door, *more, patience_s=patience_s)}
+
+
+def queue(door: Door, *more: str, patience_s: float = 0.0) -> list[BatchJob]:
+    """Return the same jobs, one for each task of an array: those that wait may have the array's id in common."""
     command = ("squeue", "--me", "--noheader", "--array", "--states=all", f"--format={_QUEUE}", *more)
-    return {job.id: job for job in read_queue(door.insist(*command, patience_s=patience_s))}
+    return [*read_queue(door.insist(*command, patience_s=patience_s))]
 
 
 def read_queue(text: str) -> Iterator[BatchJob]:

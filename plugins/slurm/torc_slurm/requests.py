@@ -1,7 +1,6 @@
 """From a request for nodes to ids of batch jobs: one by one, or many as an array; what a site lacks is left out."""
 
 import os
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -12,9 +11,10 @@ from torc_framework.api import AllocationError, AllocationRequest, RunnerContext
 from torc_slurm.bad_nodes import BadNodes
 from torc_slurm.door import Door, SlurmRefusedError
 from torc_slurm.environment_file import write_variables
+from torc_slurm.names import job_name
 from torc_slurm.options import SlurmOptions
 from torc_slurm.sbatch import LOG, ArraySubmitter, Submitter
-from torc_slurm.script import USUAL_QOS, Place, job_name, script_text
+from torc_slurm.script import USUAL_QOS, Place, script_text
 
 ARRAY_FROM: Final = 5
 """An array costs four calls: fewer allocations are submitted one by one."""
@@ -33,6 +33,7 @@ class Requester:
     context: RunnerContext
     request: AllocationRequest
     _place: Place = field(init=False)
+    _sent: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._place = Place(
@@ -89,7 +90,8 @@ class Requester:
     def _send(self, tasks: int = 0) -> Sequence[str]:
         """Submit one job, or an array; if Slurm objects to what nobody asked for, once more without that."""
         while True:
-            name = job_name(self.request.job_prefix, self.context.workflow_id, secrets.token_hex(4))
+            self._sent += 1
+            name = job_name(self.request.name, self._sent, tasks)
             script = script_text(self.request, evolve(self._place, job_name=name, tasks=tasks))
             submitter = Submitter(self.door, self.options.patience_s)
             try:

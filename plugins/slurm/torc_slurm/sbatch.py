@@ -9,7 +9,7 @@ from typing import Final
 
 from attrs import define
 
-from torc_framework.api import AllocationError
+from torc_framework.api import AllocationError, AllocationUnknownError
 from torc_slurm.door import Door, SlurmIllError, SlurmRefusedError
 from torc_slurm.queue import queued
 
@@ -18,6 +18,8 @@ SETTLE_S: Final = 3.0
 """After an illness Slurm may still have a submission before it that nobody waits for any more: so long it is
 looked for before it is sent again."""
 PASSWORD: Final = "TORC_PASSWORD"
+FINISH_S: Final = 5.0
+"""How long an interrupted process waits for a submission that is under way."""
 _ID: Final = re.compile(r"(\d+)(?:;.*)?")
 _OF_JOBS: Final = re.compile(r"SLURMD?_\w+")
 _OF_GPUS: Final = frozenset({"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"})
@@ -43,7 +45,8 @@ class Submitter:
 
         Raises:
             SlurmRefusedError: Slurm does not want it.
-            AllocationError: Slurm did not answer.
+            AllocationUnknownError: Slurm did not answer.
+            AllocationError: it cannot be asked.
         """
         deadline = time.monotonic() + self.patience_s
         may_be_there = False
@@ -59,14 +62,21 @@ class Submitter:
                 may_be_there = True
                 wait = self.door.breaker.wait_s(now := time.monotonic())
                 if now + wait >= deadline:
-                    raise AllocationError(
+                    raise AllocationUnknownError(
                         f"Slurm did not answer for {self.patience_s:.0f} s ({ill}); if it accepted the submission all "
                         f"the same, 'squeue --me --name={name}' shows it"
                     ) from None
                 time.sleep(wait)
 
     def _ask(self, script: str) -> str:
-        printed = self.door.ask("sbatch", "--parsable", stdin=script, environment=clean_environment()).strip()
+        question = self.door.begin(
+            *("sbatch", "--parsable"), stdin=script, environment=clean_environment(), in_session=True
+        )
+        try:
+            printed = question.answer().strip()
+        except KeyboardInterrupt:
+            question.outlast(FINISH_S)  # so that the job, if it was accepted, is found by its name from now on
+            raise
         match = _ID.fullmatch(printed.splitlines()[-1] if printed else "")
         if match is None:
             raise AllocationError(f"sbatch did not print the id of a job but {printed!r}")
@@ -117,7 +127,13 @@ class ArraySubmitter:
             SlurmRefusedError: Slurm does not want an array; nothing is left of it.
             AllocationError: Slurm did not answer.
         """
-        array = self.submitter.submit(name, script)
+        return self.separate(self.submitter.submit(name, script), name, count)
+
+    def separate(self, array: str, name: str, count: int) -> list[str]:
+        """Give the tasks of an array ids of their own; return those of at most ``count``; the others are gone.
+
+        To be done again after an interruption, or by two at once, does no harm.
+        """
         wanted = f"{array}_[1-{count}]"
         try:
             self._insist("scontrol", "update", f"JobId={wanted}", f"JobName={name}")

@@ -31,7 +31,6 @@ _OF_RECORD: Final = {
 }
 """Fields of a scheduler's record, and the options of sbatch that they are."""
 _SAFE: Final = re.compile(r"[\w@%+=:,./\[\]-]*")
-_IN_NAMES: Final = re.compile(r"[^\w.@+-]")
 
 
 @frozen
@@ -61,11 +60,6 @@ class Place:
     tasks: int = 0
     exclude: tuple[str, ...] = ()
     variables_file: str = ""
-
-
-def job_name(prefix: str, workflow_id: int, token: str) -> str:
-    """Return a name that no other batch job has, if no other has the token."""
-    return _IN_NAMES.sub("_", f"{prefix}_wf{workflow_id}_{token}")
 
 
 def script_text(request: AllocationRequest, place: Place) -> str:

@@ -41,7 +41,7 @@ def sacct(
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     nodes = session.client.find(ScheduledComputeNodeRecord, workflow_id=chosen)
-    ids = [str(node.scheduler_id) for node in nodes if node.scheduler_type == "slurm"]
+    ids = [node.batch_id for node in nodes if node.scheduler_type == "slurm" and not node.is_request]
     door = Door("cli")
     rows = (
         list(read(door.ask("sacct", "-nP", f"--jobs={','.join(ids)}", f"--format={','.join(FIELDS)}"))) if ids else []

@@ -76,9 +76,7 @@ def schedule_nodes(
     if session.wants_json:
         print_json({"workflow_id": chosen, "allocations": found})
         return
-    print(
-        f"Submitted {len(found)} allocation(s) for workflow {chosen}: {', '.join(str(n.scheduler_id) for n in found)}"
-    )
+    print(f"Submitted {len(found)} allocation(s) for workflow {chosen}: {', '.join(n.batch_id for n in found)}")
 
 
 def _refuse_useless(session: Session, workflow_id: int) -> None:
