@@ -15,7 +15,6 @@ from typing import Any, Literal, get_args, get_origin
 from attrs import NOTHING, Factory, fields, has
 
 from torc_framework import hookspecs
-from torc_framework.executors import options_of
 from torc_framework.exits import batch, kubernetes, osmo, slurm
 from torc_framework.exits.sysexits import SYSEXITS
 from torc_framework.models import records
@@ -23,6 +22,7 @@ from torc_framework.models.events import FACTS as EVENT_FACTS
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
 from torc_framework.models.statuses import FACTS, TRANSITIONS, JobStatus
+from torc_framework.options import options_of
 
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Generated from the code by docs/generate.py; edit the code. -->\n\n"

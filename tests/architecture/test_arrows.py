@@ -15,12 +15,13 @@ ROOMS: dict[str, set[str]] = {
     "models": set(),
     "exits": {"models"},
     "redaction": set(),
-    "executors": {"errors", "models"},
+    "options": set(),
+    "executors": {"errors", "models", "options"},
     "htpasswd": {"errors"},
     "shells": {"errors", "models"},
     "user": {"errors"},
     "hookspecs": {"executors", "models"},
-    "api": {"cli", "client", "errors", "executors", "exits", "graph", "hookspecs", "hpc", "logs", "models"}
+    "api": {"cli", "client", "errors", "executors", "exits", "graph", "hookspecs", "hpc", "logs", "models", "options"}
     | {"redaction", "reports", "runner", "shells", "spec", "user"},
     "ownership": set(),
     "private_files": set(),
@@ -41,7 +42,7 @@ ROOMS: dict[str, set[str]] = {
     "reports": {"client", "errors", "models"},
     "hpc": {"client", "config", "errors", "executors", "graph", "models", "plugins"},
     "runner": {"client", "errors", "executors", "exits", "metrics", "models", "plugins", "private_files"}
-    | {"project_plugins", "shells", "trust"},
+    | {"options", "project_plugins", "shells", "trust"},
     "recovery": {"client", "errors", "executors", "hpc", "models", "pending", "plugins", "runner"},
     "pending": {"client", "models", "plugins"},
     "mcp": {"client", "errors", "logs", "models", "pending", "plugins", "recovery", "redaction", "reports", "spec"},
@@ -64,6 +65,7 @@ ROOMS: dict[str, set[str]] = {
         "logs",
         "mcp",
         "models",
+        "options",
         "pending",
         "recovery",
         "plots",

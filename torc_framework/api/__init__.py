@@ -37,7 +37,6 @@ from torc_framework.executors import (
     News,
     Premises,
     RunnerContext,
-    option,
 )
 from torc_framework.hookspecs import hookimpl
 from torc_framework.models.exits import (
@@ -66,6 +65,7 @@ from torc_framework.models.resources import (
 )
 from torc_framework.models.sites import ActionContext, ActionType, HpcProfile, LogPattern, Partition, Severity
 from torc_framework.models.statuses import JobStatus
+from torc_framework.options import option
 from torc_framework.shells import shell_command
 from torc_framework.user import user_folder, user_name
 

@@ -14,7 +14,8 @@ from attrs import NOTHING
 from torc_framework.cli.app import Command, options_of_function
 from torc_framework.cli.session import Session
 from torc_framework.errors import PluginError
-from torc_framework.executors import Executor, OptionFacts, options_of
+from torc_framework.executors import Executor
+from torc_framework.options import OptionFacts, options_of
 
 if TYPE_CHECKING:
     from torc_framework.config import Config

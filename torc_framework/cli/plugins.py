@@ -11,7 +11,8 @@ from torc_framework.cli.app import App
 from torc_framework.cli.common import session_of, show_many
 from torc_framework.cli.output import Column, print_json, print_pairs, print_table
 from torc_framework.errors import UserError
-from torc_framework.executors import Executor, NoOptions, options_of
+from torc_framework.executors import Executor
+from torc_framework.options import NoOptions, options_of
 from torc_framework.plugins import PluginInfo
 from torc_framework.project_plugins import PROJECT_FOLDER, read_folder
 from torc_framework.trust import TrustedFolder, trust, trusted_folders, untrust

@@ -9,7 +9,7 @@ import typer
 from torc_framework.cli.app import Command, options_of_function
 from torc_framework.cli.executor_flags import kinds_of, scalar_type
 from torc_framework.cli.session import Session
-from torc_framework.executors import OptionFacts, options_of
+from torc_framework.options import OptionFacts, options_of
 
 if TYPE_CHECKING:
     from torc_framework.config import Config

@@ -23,8 +23,9 @@ from attrs import Factory, asdict, define, frozen
 from torc_framework.client import TorcClient
 from torc_framework.client.core import PATHS
 from torc_framework.errors import AllocationError, AllocationUnknownError, ApiError, TorcError
-from torc_framework.executors import Allocation, AllocationRequest, Allocator, RunnerContext, environment_of_options
+from torc_framework.executors import Allocation, AllocationRequest, Allocator, RunnerContext
 from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowRecord
+from torc_framework.options import environment_of_options
 from torc_framework.project_plugins import imported_digests
 from torc_framework.runner.allocations import Options, allocator_named, by_executor, note_allocation, open_requests
 from torc_framework.runner.identity import is_gone, this_process
