@@ -83,7 +83,7 @@ def workflow_id(bench: Bench) -> int:
 
 
 def obtain(bench: Bench, workflow_id: int, count: int = 2) -> list[ScheduledComputeNodeRecord]:
-    shop = Shop(None, context_of(bench.client, workflow_id))
+    shop = Shop(Shop.Options(), context_of(bench.client, workflow_id))
     return obtain_nodes(bench.client, shop, workflow_id, NodeWishes(1, Path("output"), count))
 
 
@@ -121,7 +121,7 @@ def test_a_request_is_on_the_server_before_it_is_made(bench: Bench, workflow_id:
 
 def test_names_of_requests_can_stand_anywhere(bench: Bench, workflow_id: int, system: System) -> None:
     """Whatever a person wants them to begin with; no two are equal."""
-    shop = Shop(None, context_of(bench.client, workflow_id))
+    shop = Shop(Shop.Options(), context_of(bench.client, workflow_id))
     for _ in range(2):
         obtain_nodes(bench.client, shop, workflow_id, NodeWishes(1, Path("output"), job_prefix="a b;$(c)\u00e4/"))
     assert len(system.accepted) == 2

@@ -1,6 +1,7 @@
 """What a real cluster does not do on demand: answers that are late, lost or unheard of, from programs that say so."""
 
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def allocator(folder: Path, **options: Any) -> SlurmExecutor:
 
 
 def request(count: int = 1, **more: Any) -> AllocationRequest:
-    return AllocationRequest(scheduler={**SCHEDULER, **more}, runner_command=["true"], count=count)
+    return AllocationRequest({**SCHEDULER, **more}, ["true"], count, name=f"worker_wf7_{secrets.token_hex(4)}")
 
 
 def test_a_submission_that_was_accepted_in_silence_is_found(slurm: FakeSlurm, tmp_path: Path) -> None:
