@@ -111,17 +111,24 @@ class Bench:
 
     # --- the workflow ----------------------------------------------------------------------------
 
-    def create(self, codes: list[int], duration_s: float, chains: int | None = None) -> None:
+    def create(
+        self,
+        codes: list[int],
+        duration_s: float,
+        chains: int | None = None,
+        before: Callable[[int], str] = lambda _number: "",
+    ) -> None:
         """Store a workflow of jobs that end with these codes; negative ones are signals.
 
         Args:
+            before: Returns what the job of a number does at its beginning.
             chains: Each job waits for the one that stands so many before it, however that ends.
         """
         self.codes = codes
 
         def command(number: int, code: int) -> str:
             end = f"exit {code}" if code >= 0 else f"kill -{-code} $$"
-            return f"echo {number} >> {self.log}; sleep {duration_s}; {end}"
+            return f"echo {number} >> {self.log}; {before(number)}sleep {duration_s}; {end}"
 
         jobs = [
             PlannedJob(name=f"j{number}", command=command(number, code), cancel_on_blocking_job_failure=False)

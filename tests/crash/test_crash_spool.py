@@ -47,20 +47,49 @@ def test_unseen_ends_run_again(bench: Bench) -> None:
     assert sorted((each.attempt_id, each.return_code) for each in results) == [(1, -128), (1, -128), (2, 0), (2, 5)]
 
 
-def test_runner_and_shepherd_killed(bench: Bench) -> None:
+def child_of(pid: int) -> int:
+    """Return the only child of a process."""
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)
+
+
+def test_runner_shepherd_and_reaper_killed(bench: Bench) -> None:
     """Nobody sees those ends: the jobs run again once their processes are gone, and none is left."""
     bench.create([0] * 40, 0.2)
     runner = bench.start_runner(4)
     bench.wait_until_begun(10)
-    (shepherd,) = Path(f"/proc/{runner.pid}/task/{runner.pid}/children").read_text().split()
+    reaper = child_of(runner.pid)
+    shepherd = child_of(reaper)
     runner.send_signal(signal.SIGSTOP)
-    os.kill(int(shepherd), signal.SIGKILL)
+    os.kill(reaper, signal.SIGKILL)
+    os.kill(shepherd, signal.SIGKILL)
     bench.kill_runner()
     assert bench.start_runner(4).wait(60) == 0
     client = TorcClient(bench.url)
     statuses = [each.status for each in client.find(JobRecord, workflow_id=bench.workflow_id)]
     client.close()
     assert statuses == ["completed"] * 40
+
+
+def test_runner_and_shepherd_killed(bench: Bench) -> None:
+    """The reaper sees to the ends of what runs: no job runs again, and each end is the true one."""
+    bench.create([0, 3, -9, 77] * 10, 0.2)
+    runner = bench.start_runner(4)
+    bench.wait_until_begun(10)
+    shepherd = child_of(child_of(runner.pid))
+    runner.send_signal(signal.SIGSTOP)
+    os.kill(shepherd, signal.SIGKILL)
+    bench.kill_runner()
+    assert bench.start_runner(4).wait(60) == 1
+    bench.check()
+
+
+def test_shepherds_killed_under_a_runner(bench: Bench) -> None:
+    """Jobs that kill their parent process, eight at a time: each job runs once and ends as it ends."""
+    codes = [0, 3, 0, 77, 0, 137] * 20
+    bench.create(codes, 0.05, before=lambda number: "kill -9 $PPID; " if number % 17 == 5 else "")
+    assert bench.start_runner(8).wait(120) == 1
+    bench.check()
 
 
 def test_canceled_while_the_runner_is_dead(bench: Bench) -> None:

@@ -1,11 +1,17 @@
 """What a machine offers, and who is dead."""
 
+import itertools
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from torc_framework.models.exchange import EndedReport, RetryRequest
 from torc_framework.runner import machine
@@ -104,18 +110,18 @@ def test_spool_keeps_what_is_not_acknowledged(tmp_path: Path) -> None:
     """And nothing else; a half-written line is not read."""
     path = tmp_path / "folder" / "ends"
     spool = Spool(path)
-    assert read_spool(path) == []
+    assert read_spool(path, pytest.fail) == []
     spool.add(report(1))
     spool.add(report(2))
-    assert read_spool(path) == [report(1), report(2)]
+    assert read_spool(path, pytest.fail) == [report(1), report(2)]
     spool.acknowledge([report(1)])
-    assert read_spool(path) == [report(1), report(2)], "the file is emptied when all are there"
+    assert read_spool(path, pytest.fail) == [report(1), report(2)], "the file is emptied when all are there"
     spool.acknowledge([report(2)])
-    assert read_spool(path) == []
+    assert read_spool(path, pytest.fail) == []
     spool.add(report(3))
     with path.open("ab") as file:
         file.write(b'{"job_id": 4, "att')
-    assert read_spool(path) == [report(3)]
+    assert read_spool(path, pytest.fail) == [report(3)]
     spool.close()
     assert path.exists()
     spool = Spool(path)
@@ -123,3 +129,46 @@ def test_spool_keeps_what_is_not_acknowledged(tmp_path: Path) -> None:
     spool.acknowledge([report(5)])
     spool.close()
     assert not path.exists()
+
+
+@given(st.integers(0, 2), st.integers(0, 400), st.binary(max_size=8))
+def test_a_garbled_spool_gives_what_can_be_read(number: int, at: int, garbage: bytes) -> None:
+    """Cut or overwritten anywhere, it gives the other reports, and each line that is none is told."""
+    lines = [msgspec.json.encode(report(each)) for each in (1, 2, 3)]
+    line = lines[number]
+    at = min(at, len(line))
+    lines[number] = line[:at] + garbage + line[at + len(garbage) if garbage else len(line) :]
+    told: list[bytes] = []
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"\n".join(lines) + b"\n")
+        file.flush()
+        found = read_spool(Path(file.name), told.append)
+    others = [report(each) for each in (1, 2, 3) if each != number + 1]
+    assert [each for each in found if each in others] == others
+    assert len(found) + len(told) == len(lines) + lines[number].count(b"\n")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "torc-test", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_report_is_spooled_whole_or_not_at_all(small_disk: Path) -> None:
+    """On a full disk the file ends with the last whole report; once there is room, the next one follows it."""
+    spool = Spool(small_disk / "x.ends")
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(40 << 10))
+    kept = itertools.count(1)
+    with pytest.raises(OSError, match="No space left"):
+        any(map(spool.add, map(report, kept)))
+    ballast.unlink()
+    spool.add(report(10_000))
+    assert read_spool(spool.path, pytest.fail) == [report(number) for number in (*range(1, next(kept) - 1), 10_000)]
+    spool.close()

@@ -73,6 +73,7 @@ class ExitObservation:
         core_dumped: The kernel wrote a core file.
         started_at: Start, seconds since the epoch, UTC; None if it never started.
         ended_at: End, seconds since the epoch, UTC.
+        duration_s: Seconds from start to end by a clock that is never set; None where only the two times are known.
         stop_reason: Why the runner stopped it; None if the runner did not.
         stop_forced: The runner had to send SIGKILL.
         launch_error: Why it could not be started; None if it was.
@@ -94,6 +95,7 @@ class ExitObservation:
     core_dumped: bool = False
     started_at: float | None = None
     ended_at: float | None = None
+    duration_s: float | None = None
     stop_reason: StopReason | None = None
     stop_forced: bool = False
     launch_error: str | None = None
@@ -122,7 +124,9 @@ class ExitObservation:
 
     @property
     def runtime_s(self) -> float | None:
-        """Seconds between start and end, if both are known."""
+        """Seconds between start and end: as they were measured, or else the difference of the two times, if known."""
+        if self.duration_s is not None:
+            return self.duration_s
         if self.started_at is None or self.ended_at is None:
             return None
         return max(0.0, self.ended_at - self.started_at)

@@ -130,7 +130,13 @@ class Settler:
 
     def _ask_server(self, node: ComputeNodeRecord, run_id: int) -> ExchangeReply:
         """Report what a dead runner kept, and return what it held."""
-        spooled = read_spool(Path(str(_described(node).get("spool"))))
+        path = Path(str(_described(node).get("spool")))
+
+        def unreadable(line: bytes) -> None:
+            shown = line[:200].decode(errors="replace")
+            self._log.warning("unreadable_report", compute_node_id=node.id, spool=path, line=shown)
+
+        spooled = read_spool(path, unreadable)
         request = ExchangeRequest(node.id or 0, run_id, ended=_without_scripts(spooled), holding=[])
         return self._client.exchange(node.workflow_id, request)
 

@@ -1,6 +1,7 @@
 """Keeps ends on disk until the server has them, for launchers that do not keep them themselves."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,12 +21,27 @@ class Spool:
         self._unacknowledged: set[tuple[int, int]] = set()
 
     def add(self, report: EndedReport) -> None:
-        """Put a report on disk."""
+        """Put a report on disk, whole or not at all.
+
+        Raises:
+            OSError: it cannot be written.
+        """
         if self._fd is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = open_private(self.path, os.O_WRONLY | os.O_APPEND)
-        os.write(self._fd, msgspec.json.encode(report) + b"\n")
+        self._append(self._fd, msgspec.json.encode(report) + b"\n")
         self._unacknowledged.add((report.job_id, report.attempt_id))
+
+    @staticmethod
+    def _append(fd: int, line: bytes) -> None:
+        size = os.fstat(fd).st_size
+        rest = memoryview(line)
+        try:
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+        except OSError:
+            os.ftruncate(fd, size)
+            raise
 
     def acknowledge(self, reports: list[EndedReport]) -> None:
         """Forget what the server has; the file is emptied when it has all."""
@@ -42,10 +58,21 @@ class Spool:
                 self.path.unlink(missing_ok=True)
 
 
-def read_spool(path: Path) -> list[EndedReport]:
-    """Return the reports of a dead runner's file; a half-written last line is left out."""
+def read_spool(path: Path, unreadable: Callable[[bytes], None]) -> list[EndedReport]:
+    """Return the reports of a dead runner's file.
+
+    Args:
+        unreadable: Called with each line that is no report, such as one that was torn when the disk was full. What
+            follows the last line break is left out unasked: its runner was killed before it told of it.
+    """
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError:
         return []
-    return [_decoder.decode(line) for line in lines[:-1] if line]
+    reports = []
+    for line in lines[:-1]:
+        try:
+            reports.append(_decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            unreadable(line)
+    return reports

@@ -1,6 +1,8 @@
 """A launcher in a folder of its own, and a way to wait for what it tells."""
 
+import os
 import select
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +35,8 @@ class Bench:
     ended: dict[AttemptKey, ExitObservation] = field(factory=dict)
     returned: set[AttemptKey] = field(factory=set)
     order: list[AttemptKey] = field(factory=list)
+    bereaved: set[int] = field(factory=set)
+    """Reapers whose shepherds were killed."""
 
     def attempt(self, command: str, job_id: int = 1, **changes: object) -> Attempt:
         """Return an attempt of a command; its logs are ``<job>.o`` and ``<job>.e``."""
@@ -40,7 +44,7 @@ class Bench:
             "key": AttemptKey(job_id, 1),
             "job_name": f"job{job_id}",
             "command": command,
-            "environment": {"TORC_JOB_ID": str(job_id)},
+            "environment": {"TORC_JOB_ID": str(job_id), "TORC_ATTEMPT_ID": "1"},
             "stdout_path": str(self.folder / f"{job_id}.o"),
             "stderr_path": str(self.folder / f"{job_id}.e"),
             "working_dir": str(Path.cwd()),
@@ -72,6 +76,22 @@ class Bench:
         keys = [attempt.key for attempt in attempts]
         self.until(lambda: all(key in self.ended for key in keys))
         return [self.ended[key] for key in keys]
+
+    def reaper(self) -> int:
+        """Return the pid of the present shepherd's parent."""
+        return self.launcher._reapers[-1]
+
+    def shepherd(self) -> int:
+        """Return the pid of the present shepherd, once it is there."""
+        self.until(lambda: children(self.reaper()))
+        return children(self.reaper())[0]
+
+    def kill_shepherd(self) -> None:
+        """Kill the present shepherd; wait for it first if the last one was killed, too."""
+        self.until(lambda: self.reaper() not in self.bereaved)
+        shepherd = self.shepherd()
+        self.bereaved.add(self.reaper())  # its other children are attempts from now on
+        os.kill(shepherd, signal.SIGKILL)
 
     def text(self, name: str) -> str:
         """Return what a file in the folder holds."""
@@ -114,6 +134,24 @@ def bench(make_bench: Callable[..., Bench]) -> Bench:
 def python(code: str) -> str:
     """Return the shell command that runs Python code."""
     return f"exec {sys.executable} -c '{code}'"
+
+
+def children(pid: int) -> list[int]:
+    """Return the children of a process."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []  # it has ended
+
+
+def child_of(pid: int) -> int:
+    """Return the only child of a process, once it is there."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := children(pid)):
+        assert time.monotonic() < deadline, "it has no child"
+        time.sleep(0.001)
+    (child,) = found
+    return child
 
 
 def is_gone(pid: int) -> bool:

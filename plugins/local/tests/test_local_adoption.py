@@ -1,14 +1,16 @@
-"""A runner killed with SIGKILL loses no end; a killed shepherd only those that nobody could see."""
+"""A runner killed with SIGKILL loses no end, and neither does a killed shepherd."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from local_bench import Bench, is_gone
+from local_bench import Bench, child_of, is_gone
 from torc_local.journal import Journal
 
 from torc_framework.api import AttemptKey
@@ -51,9 +53,7 @@ class Victim:
 
     def journal(self) -> Journal:
         """Return what its journal says now."""
-        journal = Journal(Path(self.state["journal"]))
-        journal.read()
-        return journal
+        return read(Path(self.state["journal"]))
 
     def has_seen_end_of(self, job: int) -> bool:
         """Say whether the end of a job is in its journal."""
@@ -61,8 +61,19 @@ class Victim:
 
     def shepherd(self) -> int:
         """Return the pid of its shepherd."""
-        (child,) = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return int(child)
+        return child_of(self.reaper())
+
+    def reaper(self) -> int:
+        """Return the pid of the parent of its shepherd."""
+        return child_of(self.process.pid)
+
+
+def read(path: Path) -> Journal:
+    """Return what a journal says now."""
+    journal = Journal(path)
+    journal.read()
+    journal.close()
+    return journal
 
 
 def keys(*jobs: int) -> list[AttemptKey]:
@@ -133,7 +144,7 @@ def test_ends_can_be_adopted_twice(make_bench: Callable[..., Bench], tmp_path: P
         assert bench.ended[AttemptKey(1, 1)].exit_code == 21
 
 
-def test_shepherd_killed_with_its_runner(bench: Bench, tmp_path: Path) -> None:
+def test_all_three_processes_killed(bench: Bench, tmp_path: Path) -> None:
     """What it had written counts; what still runs is waited for; the rest is unknown."""
     gate = tmp_path / "gate"
     victim = Victim(
@@ -147,6 +158,7 @@ def test_shepherd_killed_with_its_runner(bench: Bench, tmp_path: Path) -> None:
     bench.until(lambda: victim.has_seen_end_of(1))
     shepherd = victim.shepherd()
     victim.process.send_signal(signal.SIGSTOP)
+    os.kill(victim.reaper(), signal.SIGKILL)
     os.kill(shepherd, signal.SIGKILL)
     victim.kill()
     os.killpg(third, signal.SIGKILL)
@@ -163,19 +175,104 @@ def test_shepherd_killed_with_its_runner(bench: Bench, tmp_path: Path) -> None:
     assert bench.ended[AttemptKey(2, 1)].lost
 
 
+def test_shepherd_killed_with_its_runner(bench: Bench, tmp_path: Path) -> None:
+    """The reaper is left, and writes the ends of all that ran."""
+    gate = tmp_path / "gate"
+    victim = Victim(tmp_path, "exit 31", f"echo up; while ! [ -e {gate} ]; do sleep 0.02; done; exit 32")
+    bench.wait_for_file("2.o")
+    bench.until(lambda: victim.has_seen_end_of(1))
+    shepherd = victim.shepherd()
+    victim.kill()
+    os.kill(shepherd, signal.SIGKILL)
+    adoption = bench.launcher.adopt(victim.state, keys(1, 2, 3))
+    assert adoption.adopted == tuple(keys(1, 2))
+    assert adoption.never_started == tuple(keys(3))
+    gate.touch()
+    bench.until(lambda: len(bench.ended) == 2)
+    assert [bench.ended[key].exit_code for key in keys(1, 2)] == [31, 32]
+
+
 def test_a_killed_shepherd_is_replaced(bench: Bench, tmp_path: Path) -> None:
-    """Its runner goes on: known ends are told, running attempts watched, waiting ones given to a new one."""
+    """Its runner goes on: all ends are told as they were, and what was not begun is given to a new one."""
     bench.launcher.start([bench.attempt("echo up; sleep 0.5; exit 1", job_id=1)])
     bench.launcher.queue([bench.attempt("exit 2", job_id=2)])
     bench.wait_for_file("1.o")
-    os.kill(bench.launcher._shepherd, signal.SIGKILL)
+    bench.kill_shepherd()
     bench.until(lambda: AttemptKey(1, 1) in bench.ended)
-    assert bench.ended[AttemptKey(1, 1)].lost
+    assert bench.ended[AttemptKey(1, 1)].exit_code == 1
+    assert 0.4 < (bench.ended[AttemptKey(1, 1)].duration_s or 0) < 10
     bench.launcher.start([bench.attempt("exit 2", job_id=2)])
     (third,) = bench.run(bench.attempt("exit 3", job_id=3))
     assert third.exit_code == 3
     bench.until(lambda: AttemptKey(2, 1) in bench.ended)
     assert bench.ended[AttemptKey(2, 1)].exit_code == 2
+
+
+def test_an_attempt_that_kills_its_parent_costs_its_neighbours_nothing(bench: Bench) -> None:
+    """Each of them runs once and ends as it ends, and so does the one that did it."""
+    ran = bench.folder / "ran"
+    neighbours = [
+        bench.attempt(f"echo {i} >>{ran}; sleep 0.{i % 4}; exit {i}", job_id=i) for i in range(1, 40) if i % 10
+    ]
+    killers = [bench.attempt(f"echo {i} >>{ran}; kill -9 $PPID; exit {i}", job_id=i) for i in (10, 20, 30)]
+    bench.run(*neighbours[:15], killers[0], *neighbours[15:25], killers[1], *neighbours[25:], killers[2])
+    assert {key.job_id: seen.exit_code for key, seen in bench.ended.items()} == {i: i for i in range(1, 40)}
+    assert sorted(map(int, ran.read_text().split())) == list(range(1, 40)), "each ran once"
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_shepherds_killed_at_random(bench: Bench, seed: int) -> None:
+    """Short attempts, so that each moment in the life of one is met: none runs twice, no end is lost."""
+    chance = random.Random(seed)
+    ran = bench.folder / "ran"
+    count, kills = 400, 12
+    moments = sorted(chance.sample(range(count - 50), kills))
+    bench.launcher.start([bench.attempt(f"echo 1 >>{ran}; exit {1 % 200}", job_id=1)])
+    for start in range(2, count, 8):
+        bench.launcher.start(
+            [bench.attempt(f"echo {i} >>{ran}; exit {i % 200}", job_id=i) for i in range(start, min(count, start + 8))]
+        )
+        if moments and start > moments[0]:
+            moments.pop(0)
+            time.sleep(chance.random() * 0.01)
+            bench.kill_shepherd()
+    bench.until(lambda: len(bench.ended) == count - 1)
+    assert {key.job_id: seen.exit_code for key, seen in bench.ended.items()} == {i: i % 200 for i in range(1, count)}
+    assert sorted(map(int, ran.read_text().split())) == list(range(1, count)), "each ran once"
+
+
+def test_a_stop_that_a_killed_shepherd_did_not_get(bench: Bench) -> None:
+    """The runner asks again: an attempt that runs is stopped, one that was not begun comes back."""
+    bench.launcher.start([bench.attempt("echo up; exec sleep 100")])
+    bench.launcher.queue([bench.attempt("true", job_id=2)])
+    bench.wait_for_file("1.o")
+    shepherd = bench.shepherd()
+    os.kill(shepherd, signal.SIGSTOP)
+    bench.launcher.stop(keys(1, 2), force=True)
+    os.kill(shepherd, signal.SIGKILL)
+    bench.until(lambda: AttemptKey(1, 1) in bench.ended)
+    assert bench.ended[AttemptKey(1, 1)].signal == signal.SIGKILL
+    assert bench.returned == set(keys(2))
+
+
+def test_a_killed_reaper_costs_nothing(bench: Bench) -> None:
+    """Its shepherd goes on."""
+    bench.launcher.start([bench.attempt("echo up; sleep 0.3; exit 5")])
+    bench.wait_for_file("1.o")
+    os.kill(bench.reaper(), signal.SIGKILL)
+    (second,) = bench.run(bench.attempt("exit 6", job_id=2))
+    bench.until(lambda: len(bench.ended) == 2)
+    assert (bench.ended[AttemptKey(1, 1)].exit_code, second.exit_code) == (5, 6)
+
+
+def test_the_folder_of_the_journal_may_be_removed(bench: Bench) -> None:
+    """Also when the shepherd is killed after that: its ends can still be read."""
+    bench.launcher.start([bench.attempt(f"rm -rf {bench.folder}/.torc_runner; echo up; sleep 0.3; exit 5")])
+    bench.wait_for_file("1.o")
+    bench.kill_shepherd()
+    (second,) = bench.run(bench.attempt("exit 6", job_id=2))
+    bench.until(lambda: len(bench.ended) == 2)
+    assert (bench.ended[AttemptKey(1, 1)].exit_code, second.exit_code) == (5, 6)
 
 
 def test_unknown_journal_knows_nothing(bench: Bench, tmp_path: Path) -> None:
@@ -189,8 +286,7 @@ def test_a_reused_pid_is_not_taken_for_the_attempt(tmp_path: Path) -> None:
     path = tmp_path / "j"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     path.write_text(f"H {boot}\nI 1 1\nS 1 1 {os.getpid()} 1.5 1000.0\nI 2 1\nI 3")
-    journal = Journal(path)
-    journal.read()
+    journal = read(path)
     assert not journal.entries[1, 1].is_alive()
     assert not journal.entries[2, 1].is_over()
     assert set(journal.entries) == {(1, 1), (2, 1)}, "a half-written line is not read"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from local_bench import Bench, context, is_gone, python
+from local_bench import Bench, child_of, context, is_gone, python
 from torc_local import groups
 from torc_local.launcher import LocalLauncher, LocalOptions
 from torc_local.shepherd import cells
@@ -326,15 +326,15 @@ class Victim:
         self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.state: dict[str, Any] = json.loads(self.process.stdout.readline())
-        (self.shepherd,) = map(
-            int, Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        )
+        self.reaper = child_of(self.process.pid)
+        self.shepherd = child_of(self.reaper)
 
     def kill(self, *, with_shepherd: bool = False) -> None:
         """Kill it as a node does that runs out of memory."""
         self.process.kill()
         self.process.communicate()
         if with_shepherd:
+            os.kill(self.reaper, signal.SIGKILL)
             os.kill(self.shepherd, signal.SIGKILL)
 
     def groups(self, place: Group) -> list[Path]:

@@ -1,20 +1,25 @@
 """Reads the journal of a shepherd, alive or dead. The records are described in `torc_local.shepherd`."""
 
 import fcntl
+import glob
+import logging
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from attrs import define, field
 
 from torc_local import shepherd
+from torc_local.shepherd import records
 
 Key = tuple[int, int]
 START_SLACK_S = 1.0
 """A process counts as the one recorded if it began at most this long after the record's time."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_LOG: Final = logging.getLogger("torc_framework.local")
 
 
 class End(NamedTuple):
@@ -22,13 +27,16 @@ class End(NamedTuple):
 
     Attributes:
         status: Raw wait status.
-        peak_kib: Largest resident set; negative is an upper bound: the shepherd's own memory was counted in.
+        duration_s: Seconds that it ran, by a clock that is never set.
+        peak_kib: Largest resident set; negative is an upper bound: the shepherd's own memory was counted in; 0 is not
+            known.
         told: What control groups told; see `torc_local.shepherd.main.Shepherd.facts_of_groups`.
     """
 
     status: int
     at: float
     started_at: float
+    duration_s: float
     peak_kib: int
     cpu_s: float
     told: Mapping[str, int]
@@ -39,7 +47,6 @@ class Entry:
     """What the journal says of one attempt.
 
     Attributes:
-        shepherd: Which of the journal's shepherds began it, from 1; no other can see its end.
         pid: Its process; None while there is only the intent.
         boottime: When that process was begun, in seconds since the boot.
         at: The same, in seconds since the epoch.
@@ -48,7 +55,6 @@ class Entry:
     """
 
     boot: str
-    shepherd: int
     pid: int | None = None
     boottime: float = 0.0
     at: float = 0.0
@@ -73,60 +79,69 @@ class Entry:
 
 @define
 class Journal:
-    """The records of one journal file, read as they are appended."""
+    """The records of one journal file, read as they are appended, also after the file was removed.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
 
     path: Path
     entries: dict[Key, Entry] = field(factory=dict)
-    orphaned: bool = False
-    """The shepherd has said that it begins nothing more."""
-    shepherds: int = 0
-    """Shepherds that have begun to write it."""
+    is_settled: bool = False
+    """Nothing more is begun."""
+    has_begun: bool = False
+    """Its shepherd has begun to write."""
+    _file: BinaryIO = field(init=False, repr=False)
     _boot: str = ""
     _offset: int = 0
 
+    def __attrs_post_init__(self) -> None:
+        """Open the file."""
+        self._file = self.path.open("rb", buffering=0)
+
     def read(self) -> None:
         """Take in what was appended since the last call; a half-written line waits for its rest."""
-        with self.path.open("rb") as file:
-            file.seek(self._offset)
-            text = file.read()
+        fd = self._file.fileno()
+        text = os.pread(fd, max(0, os.fstat(fd).st_size - self._offset), self._offset)
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
-        for line in whole.decode(errors="replace").splitlines():
-            self._take(line.split(" "))
+        for line in whole.split(b"\n"):
+            if line and not self._take(records.parse(line)):
+                _LOG.warning("event=unreadable_journal_line journal=%r line=%r", str(self.path), line[:200])
 
-    def _take(self, words: list[str]) -> None:
-        match words:
-            case ["I", job, attempt]:
-                self.entries[int(job), int(attempt)] = Entry(self._boot, self.shepherds)
-            case ["S", job, attempt, pid, boottime, at]:
-                entry = self.entries[int(job), int(attempt)]
-                entry.pid, entry.boottime, entry.at = int(pid), float(boottime), float(at)
-            case ["E", job, attempt, status, at, began_at, peak, cpu, *facts]:
-                told = {name: int(number) for name, _, number in (fact.partition("=") for fact in facts)}
-                end = End(int(status), float(at), float(began_at), int(peak), float(cpu), told)
-                self.entries[int(job), int(attempt)].end = end
-            case ["L", job, attempt, at, *reason]:
-                entry = self.entries[int(job), int(attempt)]
-                entry.at, entry.failure = float(at), " ".join(reason)
-            case ["H", boot]:
-                self._boot, self.orphaned = boot, False
-                self.shepherds += 1
-            case ["O"]:
-                self.orphaned = True
+    def _take(self, record: tuple[Any, ...] | None) -> bool:
+        """Take in one record; return whether it makes sense here."""
+        match record:
+            case ("H", boot, _):
+                self._boot, self.has_begun = boot, True
+            case ("I", job, attempt, _):
+                self.entries[job, attempt] = Entry(self._boot)
+            case ("W", job, attempt, _):
+                return self.entries.pop((job, attempt), None) is not None
+            case ("S" | "E" | "L" as kind, job, attempt, *words, more):
+                entry = self.entries.get((job, attempt))
+                if entry is None:
+                    return False
+                match kind:
+                    case "S":
+                        entry.pid, entry.boottime, entry.at = words
+                    case "E":
+                        entry.end = End._make([*words, dict(more)])
+                    case "L":
+                        entry.at, entry.failure = words[0], " ".join(more)
+            case ("O", _):
+                self.is_settled = True
             case _:
-                pass  # the last words of a shepherd that failed
-
-    def may_yet_tell(self, entry: Entry) -> bool:
-        """Say whether the shepherd that began an attempt is alive, so that its end may still be recorded."""
-        return self.is_held() and entry.shepherd == self.shepherds
+                return False
+        return True
 
     def is_held(self) -> bool:
-        """Say whether the shepherd that writes it is alive."""
-        with self.path.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                return True
+        """Say whether the shepherd that writes it is alive, or the process that sees to its attempts after it."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        fcntl.flock(self._file, fcntl.LOCK_UN)
         return False
 
     def wait_until_settled(self, patience_s: float) -> bool:
@@ -139,7 +154,7 @@ class Journal:
         while True:
             held = self.is_held()
             self.read()
-            if self.orphaned or not held:
+            if self.is_settled or not held:
                 return True
             if time.monotonic() > deadline:
                 return False
@@ -147,5 +162,25 @@ class Journal:
 
     def last_words(self) -> str:
         """Return what a failed shepherd wrote at last, for a message."""
-        lines = self.path.read_text(errors="replace").splitlines()
+        fd = self._file.fileno()
+        lines = os.pread(fd, os.fstat(fd).st_size, 0).decode(errors="replace").splitlines()
         return lines[-1] if lines else "it said nothing"
+
+    def close(self) -> None:
+        """Read nothing any more."""
+        self._file.close()
+
+
+def journal_path(first: Path, number: int) -> Path:
+    """Return the path of the journal of a runner's shepherd of that number, of which ``first`` is number 1."""
+    return first if number == 1 else first.with_suffix(f".{number}{first.suffix}")
+
+
+def open_all(first: Path) -> list[Journal]:
+    """Return the journals of all shepherds that one runner has had, oldest first; those that are gone are left out."""
+    paths = first.parent.glob(f"{glob.escape(first.stem)}*{first.suffix}")
+    journals = []
+    for path in sorted(paths, key=lambda path: (len(path.name), path.name)):
+        with suppress(FileNotFoundError):
+            journals.append(Journal(path))
+    return journals

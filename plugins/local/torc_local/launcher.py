@@ -1,6 +1,7 @@
 """The launcher: hands attempts to its shepherd and turns the shepherd's news into observations."""
 
 import fcntl
+import glob
 import logging
 import os
 import secrets
@@ -34,7 +35,7 @@ from torc_framework.api import (
     shell_command,
 )
 from torc_local import groups, shepherd
-from torc_local.journal import End, Entry, Journal, Key
+from torc_local.journal import End, Entry, Journal, Key, journal_path, open_all
 from torc_local.orphans import Orphans
 from torc_local.shepherd import cells
 
@@ -47,6 +48,8 @@ MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 4096
 """Longest command that is given as an argument: what Linux takes (MAX_ARG_STRLEN), less room for what goes in front."""
 SETTLE_PATIENCE_S: Final = 10.0
 """How long a living shepherd may take to notice that its runner is gone."""
+MOST_FAILED_STARTS: Final = 20
+"""After so many shepherds in a row that do not get to work, this machine is taken to be unable to run one."""
 CELL_PATIENCE_S: Final = 0.5
 """How long control groups that were left behind are tried to be removed."""
 STDIO: Final = ("files", "combined", "none")
@@ -105,8 +108,17 @@ class LocalLauncher(Launcher):
         self._orders: dict[Key, tuple[str, shepherd.Order]] = {}
         """What the shepherd was told and whose end is not known: ``start`` or ``queue``, and the order."""
         self._pids: dict[Key, int] = {}
-        self._journal = self._create_journal()
-        self._connected = 0
+        self._stopping: dict[Key, int] = {}
+        """The strongest signal that was asked for, of attempts whose end is not known."""
+        self._journals: list[Journal] = []
+        """All that were opened: ours, and those of dead runners."""
+        self._failed_starts = 0
+        """Shepherds in a row that ended before they had begun to work."""
+        self._reapers: list[int] = []
+        """Our children, the last one of them the parent of the present shepherd."""
+        ids = f"wf{context.workflow_id}_r{context.run_id}_p{os.getpid()}_{secrets.token_hex(4)}"
+        self._path = Path(context.output_dir) / STATE_DIR / f"local_{context.hostname}_{ids}.journal"
+        """The journal of the first shepherd; all files of this launcher have names that begin like it."""
         self._connect()
 
     def _find_place(self) -> cells.Group | None:
@@ -125,45 +137,50 @@ class LocalLauncher(Launcher):
             _LOG.info("event=no_memory_cgroups reason=%r", str(error))
             return None
 
-    def _create_journal(self) -> Journal:
-        folder = Path(self.context.output_dir) / STATE_DIR
-        ids = f"wf{self.context.workflow_id}_r{self.context.run_id}"
-        path = folder / f"local_{self.context.hostname}_{ids}_p{os.getpid()}_{secrets.token_hex(4)}.journal"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path.touch(0o600, exist_ok=False)
-        except OSError as error:
-            raise LaunchError(f"cannot write the journal of running jobs: {error}") from error
-        return Journal(path)
-
     def _connect(self) -> None:
-        """Start a shepherd. It inherits the journal's lock, which is thus never free in between."""
+        """Start a shepherd with a new journal, whose lock it inherits: the lock is never free in between."""
         ours, theirs = socket.socketpair()
-        journal = os.open(self._journal.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
-            fcntl.flock(journal, fcntl.LOCK_EX)
-            self._shepherd = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", "-c", shepherd.PROGRAM, str(Path(__file__).parent), *self._spelled_home()],
-                os.environ,
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, journal, 2),
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), shepherd.CONTROL_FD),
-                    (os.POSIX_SPAWN_DUP2, 2, shepherd.JOURNAL_FD),
-                ],
-                setsid=True,
-            )
+            journal = self._create_journal()
+            try:
+                fcntl.flock(journal, fcntl.LOCK_EX)
+                self._reapers.append(
+                    os.posix_spawn(
+                        sys.executable,
+                        [
+                            *(sys.executable, "-I", "-S", "-c", shepherd.PROGRAM),
+                            *(str(Path(__file__).parent), *self._spelled_home()),
+                        ],
+                        os.environ,
+                        file_actions=[
+                            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                            (os.POSIX_SPAWN_DUP2, journal, 2),
+                            (os.POSIX_SPAWN_DUP2, theirs.fileno(), shepherd.CONTROL_FD),
+                            (os.POSIX_SPAWN_DUP2, 2, shepherd.JOURNAL_FD),
+                        ],
+                        setsid=True,
+                    )
+                )
+            finally:
+                os.close(journal)
         except OSError as error:
+            ours.close()
             raise LaunchError(f"cannot start the process that runs jobs: {error}") from error
         finally:
-            os.close(journal)
             theirs.close()
         self._control = ours
-        self._connected += 1
         self._inbox = bytearray()
         self._epoll.register(ours, select.EPOLLIN)
+
+    def _create_journal(self) -> int:
+        """Make the journal of the next shepherd, and return a descriptor for it."""
+        path = journal_path(self._path, len(self._reapers) + 1)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._journal = Journal(path)
+        self._journals.append(self._journal)
+        return fd
 
     def _spelled_home(self) -> list[str]:
         return [str(word) for word in self._home or ()]
@@ -211,7 +228,7 @@ class LocalLauncher(Launcher):
         if self._place is None:
             return None
         version, parent = self._place
-        folder = f"{parent}/{_cell_prefix(self._journal.path)}{_cell_suffix(_key(attempt))}"
+        folder = f"{parent}/{_cell_prefix(self._path)}{_cell_suffix(_key(attempt))}"
         return version, folder, attempt.memory_limit_bytes, self.options.memory_cgroup == "auto"
 
     def _stdio(self, attempt: Attempt) -> tuple[str, str]:
@@ -229,12 +246,13 @@ class LocalLauncher(Launcher):
         if len(command) < MAX_ARGUMENT_BYTES // 4 or len(os.fsencode(command)) < MAX_ARGUMENT_BYTES:
             return [*words, "-c", command]
         path = self._script_path(_key(attempt))
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(0o600)
         path.write_bytes(os.fsencode(command))
         return [*words, str(path)]
 
     def _script_path(self, key: Key) -> Path:
-        return self._journal.path.with_suffix(f".j{key[0]}_a{key[1]}.sh")
+        return self._path.with_suffix(f".j{key[0]}_a{key[1]}.sh")
 
     def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
         """Signal these attempts' processes: SIGTERM, or SIGKILL with ``force``."""
@@ -242,6 +260,7 @@ class LocalLauncher(Launcher):
         number = signal.SIGKILL if force else signal.SIGTERM
         self._orphans.stop(wanted, number)
         if known := [key for key in wanted if key in self._orders]:
+            self._stopping |= dict.fromkeys(known, int(number))
             self._send("stop", known, int(number))
 
     def withdraw(self, keys: Iterable[AttemptKey]) -> None:
@@ -312,6 +331,7 @@ class LocalLauncher(Launcher):
     def _finish(self, key: Key) -> None:
         """Forget an order that needs nothing more."""
         self._pids.pop(key, None)
+        self._stopping.pop(key, None)
         _, order = self._orders.pop(key, ("", None))
         if order is not None and order[3][-2] != "-c":
             self._script_path(key).unlink(missing_ok=True)
@@ -322,53 +342,65 @@ class LocalLauncher(Launcher):
     # --- after a crash ---------------------------------------------------------------------------
 
     def _replace_shepherd(self) -> None:
-        """The shepherd was killed: settle what it had begun, give the rest to a new one."""
+        """The shepherd was killed: its reaper sees to what it had begun, a new shepherd gets the rest."""
         self._epoll.unregister(self._control)
         self._control.close()
-        with suppress(ChildProcessError):
-            os.waitpid(self._shepherd, 0)
         journal = self._journal
-        journal.read()
-        if journal.shepherds < self._connected:
+        if not journal.wait_until_settled(SETTLE_PATIENCE_S):
+            _LOG.warning("event=unsettled_journal journal=%r", str(journal.path))
+        self._failed_starts = 0 if journal.has_begun else self._failed_starts + 1
+        if self._failed_starts == MOST_FAILED_STARTS:
             raise LaunchError(f"the process that runs jobs does not start: {journal.last_words()}")
+        _LOG.warning("event=shepherd_replaced running=%d", sum(not each.is_over() for each in journal.entries.values()))
         orders, self._orders = self._orders, {}
         self._connect()
         for key, (kind, order) in orders.items():
-            if key not in journal.entries:
+            if key in journal.entries:
+                if not self._adopt_one(journal, key, is_start_told=key in self._pids):
+                    self._orphan_ended(key, None)
+                elif (number := self._stopping.get(key)) is not None:
+                    self._orphans.stop([key], number)  # the dead one may not have done it
+            elif key in self._stopping:
+                self._take("R", key, [])
+            else:
                 self._orders[key] = kind, order
                 self._send(kind, [order])
-            elif not self._orphans.follow(journal, key):
-                self._orphan_ended(key, None)
 
     def state(self) -> dict[str, Any]:
         """Name the journal, from which a later runner learns all the rest, and our control group."""
-        return {"journal": str(self._journal.path), "home": self._home and [*self._home]}
+        return {"journal": str(self._path), "home": self._home and [*self._home]}
 
     def adopt(self, state: Mapping[str, Any], keys: Sequence[AttemptKey]) -> Adoption:
         """Take over what the journal of a dead runner names."""
-        path = Path(str(state.get("journal", "")))
-        if not path.is_file():
+        if not state.get("journal"):
             return Adoption(unknown=tuple(keys))
-        journal = Journal(path)
-        if not journal.wait_until_settled(SETTLE_PATIENCE_S):
-            raise LaunchError(f"{path} is still in use; is its runner really gone?")
-        begun = [key for key in keys if _plain(key) in journal.entries]
+        path = Path(str(state["journal"]))
+        known: dict[Key, Journal] = {}
+        found = open_all(path)
+        self._journals += found
+        for journal in found:
+            if not journal.wait_until_settled(SETTLE_PATIENCE_S):
+                raise LaunchError(f"{journal.path} is still in use; is its runner really gone?")
+            known |= dict.fromkeys(journal.entries, journal)
+        if not known and not path.is_file():
+            return Adoption(unknown=tuple(keys))
+        begun = [key for key in keys if _plain(key) in known]
         wanted = {_plain(key) for key in begun}
-        open_entries = [(key, entry) for key, entry in journal.entries.items() if not entry.is_over()]
-        strays = {key: entry.pid for key, entry in open_entries if key not in wanted and entry.is_alive()}
+        others = {key: journal.entries[key] for key, journal in known.items() if key not in wanted}
+        strays = {key: entry.pid for key, entry in others.items() if not entry.is_over() and entry.is_alive()}
         if strays:
             shepherd.send_signal({pid for pid in strays.values() if pid is not None}, signal.SIGKILL)
             self._remove_cells(path, state.get("home"), set(strays))
-        adopted = tuple(key for key in begun if self._adopt_one(journal, _plain(key)))
+        adopted = tuple(key for key in begun if self._adopt_one(known[_plain(key)], _plain(key)))
         return Adoption(
             adopted=adopted,
             never_started=tuple(key for key in keys if key not in begun),
             unknown=tuple(key for key in begun if key not in adopted),
         )
 
-    def _adopt_one(self, journal: Journal, key: Key) -> bool:
+    def _adopt_one(self, journal: Journal, key: Key, *, is_start_told: bool = False) -> bool:
         entry = journal.entries[key]
-        if entry.pid is not None and not entry.is_over():
+        if entry.pid is not None and not entry.is_over() and not is_start_told:
             self._news.append(AttemptStarted(_attempt_key(key), entry.at))
         return self._orphans.follow(journal, key)
 
@@ -403,7 +435,7 @@ class LocalLauncher(Launcher):
 
     @staticmethod
     def _remove(journal: Path) -> None:
-        for path in (journal, *journal.parent.glob(f"{journal.stem}.*.sh")):
+        for path in (journal, *journal.parent.glob(f"{glob.escape(journal.stem)}.*")):
             path.unlink(missing_ok=True)
         with suppress(OSError):
             journal.parent.rmdir()  # stays while others use it
@@ -412,15 +444,18 @@ class LocalLauncher(Launcher):
         """Let the shepherd see its jobs to their ends alone."""
         self._control.close()
         self._orphans.close()
+        for journal in self._journals:
+            journal.close()
         self._epoll.close()
 
     def close(self) -> None:
         """Let the shepherd go and remove the journal."""
         self.abandon()
-        with suppress(ChildProcessError):
-            os.waitpid(self._shepherd, 0)
-        self._remove_cells(self._journal.path, self._home if self._place else None)
-        self._remove(self._journal.path)
+        for reaper in self._reapers:
+            with suppress(ChildProcessError):
+                os.waitpid(reaper, 0)
+        self._remove_cells(self._path, self._home if self._place else None)
+        self._remove(self._path)
 
 
 def _key(attempt: Attempt) -> Key:
@@ -462,7 +497,7 @@ def _observe(end: End) -> ExitObservation:
     raw: dict[str, Any] = dict(end.told)
     kills, group_peak = raw.pop("oom_kills", None), raw.pop("peak", None)
     peak = end.peak_kib * 1024 if end.peak_kib > 0 else None
-    if peak is None:
+    if end.peak_kib < 0:
         raw["peak_memory_below_bytes"] = -end.peak_kib * 1024
     if group_peak is not None:
         raw["cgroup_peak_memory_bytes"] = group_peak
@@ -476,6 +511,7 @@ def _observe(end: End) -> ExitObservation:
         core_dumped=number is not None and os.WCOREDUMP(end.status),
         started_at=end.started_at,
         ended_at=end.at,
+        duration_s=end.duration_s,
         peak_memory_bytes=peak,
         cpu_time_s=end.cpu_s,
         oom_kills=kills,

@@ -56,7 +56,7 @@ class Orphans:
     def _settle(self, key: Key, journal: Journal) -> None:
         entry = journal.entries[key]
         seen = self._wait_for_record(journal, entry)
-        if not seen and journal.may_yet_tell(entry):
+        if not seen and journal.is_held():
             return  # its shepherd is slow; the descriptor stays readable
         _, fd = self._followed.pop(key)
         if fd is not None:
@@ -68,7 +68,7 @@ class Orphans:
     def _wait_for_record(journal: Journal, entry: Entry) -> bool:
         deadline = time.monotonic() + RECORD_PATIENCE_S
         while True:
-            expected = journal.may_yet_tell(entry)
+            expected = journal.is_held()
             journal.read()
             if entry.is_over() or not expected or time.monotonic() > deadline:
                 return entry.is_over()

@@ -1,36 +1,40 @@
 """The parent process of all jobs of one runner: how to start it, and what it shares with its launcher.
 
-The process itself is `main`; it is started by `PROGRAM` and imports this package alone, without the
-framework and without what Python's ``site`` adds.
+There are two processes, started by `PROGRAM`, that import this package alone, without the framework
+and without what Python's ``site`` adds. The shepherd (`main`) begins attempts and is their parent. The
+reaper (`reaper`) is the shepherd's parent and sleeps: if the shepherd is killed, the kernel makes the
+reaper the parent of the attempts that run, and the reaper sees them to their ends.
 
 Journal (append only, one record a line, times in seconds since the epoch)::
 
     H <boot id>                              the lines below belong to this boot of the machine
-    I <job> <attempt>                        about to begin; written before the process exists
+    I <job> <attempt> [<version> <folder>]   about to begin, in this control group; written before the process exists
     S <job> <attempt> <pid> <boottime> <at>  began, with the seconds since boot
-    E <job> <attempt> <status> <at> <began at> <peak KiB> <CPU s> [<fact>=<number>...]
-                                             ended, with the raw wait status; a peak that may be this process's
-                                             own is negative: it was at most that; facts of control groups
+    W <job> <attempt>                        was not begun after all: its line I is void
+    E <job> <attempt> <status> <at> <began at> <duration s> <peak KiB> <CPU s> [<fact>=<number>...]
+                                             ended, with the raw wait status; a peak that may be this process's own
+                                             is negative: it was at most that; 0 is not known; facts of control groups
     L <job> <attempt> <at> <reason>          could not be started
-    O                                        the runner is gone: nothing will be begun any more
+    O                                        nothing will be begun any more: the runner or the shepherd is gone
 
-Every end is in the journal before the runner is told. The journal's lock (flock) is held as long
-as this process lives.
+Every end is in the journal before the runner is told. Each shepherd has a journal of its own; the lock of that
+(flock) is held as long as one of the two processes lives. A line that cannot be read counts for nothing.
 
 Messages in both directions are marshalled tuples behind four bytes of length.
 """
 
 import marshal
 import os
+from collections.abc import Iterator
 
 PROGRAM = """\
 import sys
 sys.modules["torc_local"] = package = type(sys)("torc_local")
 package.__path__ = [sys.argv[1]]
-from torc_local.shepherd.main import main
+from torc_local.shepherd.reaper import main
 main(*sys.argv[2:])
 """
-"""What Python runs as the shepherd, its first argument the folder of `torc_local`, which is not loaded itself."""
+"""What Python runs as the reaper, its first argument the folder of `torc_local`, which is not loaded itself."""
 CONTROL_FD = 3
 JOURNAL_FD = 4
 CHUNK = 1 << 16
@@ -68,18 +72,21 @@ def boot_id() -> str:
         return file.read().strip()
 
 
-def send_signal(leaders: set[int], number: int) -> None:
-    """Signal the groups of these leaders and every other group of the sessions that they lead."""
-    groups = set(leaders)
+def process_stats() -> Iterator[tuple[int, list[bytes]]]:
+    """Yield each process of the machine: its pid, and what ``/proc/<pid>/stat`` says after its name."""
     for entry in os.listdir("/proc"):  # noqa: PTH208
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
-                    fields = file.read().rpartition(b")")[2].split()
+                    yield int(entry), file.read().rpartition(b")")[2].split()
             except OSError:
                 continue  # it ended meanwhile
-            if int(fields[3]) in leaders:
-                groups.add(int(fields[2]))
+
+
+def send_signal(leaders: set[int], number: int) -> None:
+    """Signal the groups of these leaders and every other group of the sessions that they lead."""
+    groups = set(leaders)
+    groups.update(int(fields[2]) for _, fields in process_stats() if int(fields[3]) in leaders)
     for group in groups:
         signal_group(group, number)
 

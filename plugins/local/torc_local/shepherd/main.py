@@ -26,8 +26,11 @@ from torc_local.shepherd import (
     signal_group,
     unframe,
 )
+from torc_local.shepherd.ends import PendingEnds
 from torc_local.shepherd.processes import ignored_signals, spawn
 
+CORE_FLAG = 0x80
+"""Set in the wait status of a process that wrote a core file."""
 LINGER_S = 0.01
 """How long news waits for more while attempts are queued; an end is told at once when none is."""
 LEFTOVER_CHECK_S = 0.05
@@ -47,13 +50,20 @@ def own_peak_kib() -> int:
         return 0
 
 
+def wait_status(seen: "os.waitid_result") -> int:
+    """Return as a wait status what `os.waitid` says of an ended process."""
+    if seen.si_code == os.CLD_EXITED:
+        return seen.si_status << 8
+    return seen.si_status | (CORE_FLAG if seen.si_code == os.CLD_DUMPED else 0)
+
+
 class Job:
     """One begun attempt. ``stopping`` is the strongest signal sent to it, 0 if none; ``cell`` its control group."""
 
-    __slots__ = ("cell", "key", "lane", "leader", "mark", "news", "started_at", "stopping")
+    __slots__ = ("boottime", "cell", "key", "lane", "leader", "mark", "news", "started_at", "stopping")
 
-    def __init__(self, key: Key, lane: int, leader: int, started_at: float) -> None:
-        self.key, self.lane, self.leader, self.started_at = key, lane, leader, started_at
+    def __init__(self, key: Key, lane: int, leader: int, boottime: float, started_at: float) -> None:
+        self.key, self.lane, self.leader, self.boottime, self.started_at = key, lane, leader, boottime, started_at
         self.stopping = 0
         self.cell: cells.Group | None = None
         self.mark: cells.Mark = (0, 0)
@@ -63,8 +73,8 @@ class Job:
 class Shepherd:
     """Begins, stops and reaps jobs, and keeps the journal."""
 
-    def __init__(self, home: cells.Group | None) -> None:
-        self.home = home
+    def __init__(self, home: cells.Group | None, pending: PendingEnds) -> None:
+        self.home, self.pending = home, pending
         self.surroundings = cells.Surroundings(home)
         self.mark: cells.Mark = (0, 0)
         self.cells: dict[cells.Group, tuple[bool, float]] = {}
@@ -89,7 +99,6 @@ class Shepherd:
         self.wakeup = self.watch_children()
         self.poller = select.poll()
         self.poller.register(self.wakeup, select.POLLIN)
-        self.poller.register(CONTROL_FD, select.POLLIN)
 
     def watch_children(self) -> int:
         """Return a descriptor that becomes readable when a child has ended."""
@@ -98,9 +107,14 @@ class Shepherd:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         return reader
 
-    def run(self) -> None:
-        """Work until the runner is gone and no job is left."""
+    def serve(self) -> None:
+        """Work for the runner until it is gone and no job is left."""
+        self.poller.register(CONTROL_FD, select.POLLIN)
         self.note(f"H {boot_id()}\n")
+        self.run()
+
+    def run(self) -> None:
+        """Work until nothing more is to be begun and no job is left."""
         while self.live or self.leaving or self.cells or not self.orphaned:
             for fd, _ in self.poller.poll(self.patience_ms()):
                 if fd == CONTROL_FD:
@@ -215,7 +229,9 @@ class Shepherd:
         while self.due:
             orders, self.due = self.due, []
             for order in orders:
-                self.note(f"{lines}I {order[0]} {order[1]}\n")
+                plan = order[7]
+                cell = f" {plan[0]} {plan[1]}" if plan else ""
+                self.note(f"{lines}I {order[0]} {order[1]}{cell}\n")
                 lines = self.begin(order)
         self.note(lines)
 
@@ -236,7 +252,7 @@ class Shepherd:
             self.advance(lane)
             return f"L {job} {attempt} {at:.6f} {reason}\n"
         key = (job, attempt)
-        self.live[pid] = started = Job(key, lane, pid, at)
+        self.live[pid] = started = Job(key, lane, pid, boottime, at)
         started.cell, started.mark = cell, self.mark
         self.leaders[key] = pid
         if not self.news and not self.started:
@@ -273,23 +289,38 @@ class Shepherd:
         lines = ""
         while self.live:
             try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 break
-            if pid == 0:
+            if seen is None:
                 break
+            at, boottime = time(), clock_gettime(CLOCK_BOOTTIME)
+            self.pending.add(seen.si_pid, wait_status(seen), at, boottime)  # after the next call only we know of it
+            pid, status, usage = os.wait4(seen.si_pid, 0)
             job = self.live.pop(pid, None)
-            if job is None:
-                continue  # a process that became ours when its parent died
-            at, cpu = time(), usage.ru_utime + usage.ru_stime
-            peak = self.peak_kib(usage.ru_maxrss)
-            facts = self.facts_of_groups(job, status)
-            lines += f"E {job.key[0]} {job.key[1]} {status} {at:.6f} {job.started_at:.6f} {peak} {cpu:.6f}"
-            lines += "".join(f" {name}={number}" for name, number in facts.items()) + "\n"
-            job.news = ("E", *job.key, status, at, job.started_at, peak, cpu, facts)
-            self.leave(job)
+            if job is not None:  # else a process that became ours when its parent died
+                used = self.peak_kib(usage.ru_maxrss), usage.ru_utime + usage.ru_stime
+                lines += self.end(job, status, (at, boottime), used)
         if lines:
             self.note(lines)
+        if not self.unwritten:
+            self.pending.clear()
+
+    def end(self, job: Job, status: int, when: tuple[float, float], used: tuple[int, float]) -> str:
+        """Let a job go that has ended; return the journal's line on that.
+
+        Args:
+            when: Its end in seconds since the epoch, and since the boot.
+            used: Its peak in KiB as the journal has it, and its CPU seconds.
+        """
+        (at, boottime), (peak, cpu) = when, used
+        duration = max(0.0, boottime - job.boottime)
+        facts = self.facts_of_groups(job, status)
+        job.news = ("E", *job.key, status, at, job.started_at, duration, peak, cpu, facts)
+        self.leave(job)
+        told = "".join(f" {name}={number}" for name, number in facts.items())
+        began_at = f"{job.started_at:.6f} {duration:.6f}"
+        return f"E {job.key[0]} {job.key[1]} {status} {at:.6f} {began_at} {peak} {cpu:.6f}{told}\n"
 
     def facts_of_groups(self, job: Job, status: int) -> dict[str, int]:
         """Return what control groups know of an attempt that has just ended."""
@@ -302,7 +333,9 @@ class Shepherd:
     def peak_kib(self, counted: int) -> int:
         """Return a job's peak as the kernel counted it, negative when that may have been this process's own."""
         if counted > self.own_peak_kib:
-            self.own_peak_kib = own_peak_kib()  # it grows; looked up only for jobs larger than it was
+            self.own_peak_kib = max(
+                self.own_peak_kib, own_peak_kib()
+            )  # it grows; looked up only for jobs larger than it was
         return counted if counted > self.own_peak_kib else -counted
 
     def leave(self, job: Job) -> None:
@@ -370,18 +403,3 @@ class Shepherd:
         except OSError:
             self.outbox.clear()  # the runner is gone; the next read says so
         self.poller.modify(CONTROL_FD, select.POLLIN | (select.POLLOUT if self.outbox else 0))
-
-
-def main(*home: str) -> None:
-    """Serve one runner.
-
-    Args:
-        home: Version and folder of the control group that this process shares with its runner, if it is known.
-    """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
-        signal.signal(number, signal.SIG_IGN)
-    os.set_blocking(CONTROL_FD, False)
-    for fd in (CONTROL_FD, JOURNAL_FD):
-        os.set_inheritable(fd, False)
-    os.closerange(JOURNAL_FD + 1, os.sysconf("SC_OPEN_MAX"))
-    Shepherd((int(home[0]), home[1]) if home else None).run()

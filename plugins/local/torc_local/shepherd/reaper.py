@@ -1,0 +1,165 @@
+"""The reaper: parent of the shepherd, and of what the shepherd leaves behind when it is killed.
+
+It is a subreaper (prctl(2), PR_SET_CHILD_SUBREAPER): the kernel gives it the children of a process
+below it that dies. It has nothing to do with the runner, begins nothing, and ends with the shepherd if that
+ends well. If not, it reads the journal and writes the ends of the attempts that still ran.
+"""
+
+import os
+import signal
+from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep, time
+
+from torc_local.shepherd import CONTROL_FD, JOURNAL_FD, Key, cells, process_stats, records
+from torc_local.shepherd.ends import PendingEnds
+from torc_local.shepherd.main import Job, Shepherd
+
+PR_SET_CHILD_SUBREAPER = 36
+EXEC_PATIENCE_S = 2.0
+"""How long a process that the shepherd had just begun may take to become the attempt's shell."""
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def main(*home: str) -> None:
+    """Serve one runner.
+
+    Args:
+        home: Version and folder of the control group that this process shares with its runner, if it is known.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_IGN)
+    os.set_blocking(CONTROL_FD, False)
+    for fd in (CONTROL_FD, JOURNAL_FD):
+        os.set_inheritable(fd, False)
+    os.closerange(JOURNAL_FD + 1, os.sysconf("SC_OPEN_MAX"))
+    group = (int(home[0]), home[1]) if home else None
+    pending = PendingEnds()
+    readable, writable = os.pipe()
+    shepherd = os.fork()
+    if shepherd == 0:
+        os.close(writable)
+        os.setsid()  # a signal to the group of the one does not reach the other
+        os.read(readable, 1)  # ends when the reaper is ready: no attempt begins before that
+        os.close(readable)
+        Shepherd(group, pending).serve()
+        return
+    os.close(readable)
+    os.close(CONTROL_FD)  # only the shepherd keeps it open: its death ends the conversation with the runner
+    become_subreaper()
+    os.close(writable)
+    status, peak_kib = wait_for(shepherd)
+    if status != 0:
+        succeed(Shepherd(group, PendingEnds()), peak_kib, pending)
+
+
+def become_subreaper() -> None:
+    """Have the kernel make this process the parent of orphans below it; nothing where that cannot be asked for."""
+    try:
+        import ctypes  # not before the fork: the shepherd stays as small as it can
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        return
+
+
+def wait_for(child: int) -> tuple[int, int]:
+    """Wait for the end of a child, and take in all others that end; return its wait status and peak in KiB."""
+    while True:
+        pid, status, usage = os.wait4(-1, 0)
+        if pid == child:
+            return status, usage.ru_maxrss
+
+
+def succeed(shepherd: Shepherd, peak_kib: int, pending: PendingEnds) -> None:
+    """Do the rest of a dead shepherd's work: its attempts are our children now.
+
+    Args:
+        shepherd: Has no attempts yet.
+        peak_kib: Largest resident set of the dead one; the kernel counts it in the peaks of its attempts.
+        pending: Ends that the dead one may not have written.
+    """
+    shepherd.own_peak_kib = peak_kib
+    shepherd.orphaned = True
+    text = os.pread(JOURNAL_FD, os.fstat(JOURNAL_FD).st_size, 0)
+    lines = "" if not text or text.endswith(b"\n") else "\n"
+    running, intents = unfinished(text)
+    shepherd.live = {job.leader: job for job in running}
+    shepherd.leaders = {job.key: job.leader for job in running}
+    for key, cell in intents.items():
+        if found := find_unrecorded(key, set(shepherd.live)):
+            pid, boottime = found
+            at = time() - (clock_gettime(CLOCK_BOOTTIME) - boottime)
+            shepherd.live[pid] = job = Job(key, 0, pid, boottime, at)
+            shepherd.leaders[key], job.cell = pid, cell
+            lines += f"S {key[0]} {key[1]} {pid} {boottime:.6f} {at:.6f}\n"
+        else:
+            lines += f"W {key[0]} {key[1]}\n"
+    for pid, (status, at, boottime) in pending.read().items():
+        if ended := shepherd.live.pop(pid, None):
+            lines += shepherd.end(ended, status, (at, boottime), (0, 0.0))
+    shepherd.note(lines + "O\n")
+    shepherd.reap()
+    shepherd.run()
+
+
+def unfinished(text: bytes) -> tuple[list[Job], dict[Key, cells.Group | None]]:
+    """Return the jobs that a journal says are running, and the control groups of those only meant to be begun."""
+    intents: dict[Key, cells.Group | None] = {}
+    running: dict[Key, Job] = {}
+    for line in text.split(b"\n"):
+        match records.parse(line):
+            case ("I", job, attempt, [version, *folder]):
+                intents[job, attempt] = int(version), " ".join(folder)
+            case ("I", job, attempt, _):
+                intents[job, attempt] = None
+            case ("S", job, attempt, pid, boottime, at, _):
+                running[job, attempt] = begun = Job((job, attempt), 0, pid, boottime, at)
+                begun.cell = intents.pop((job, attempt), None)
+            case ("W" | "L", job, attempt, *_):
+                intents.pop((job, attempt), None)
+            case ("E", job, attempt, *_):
+                running.pop((job, attempt), None)
+    return list(running.values()), intents
+
+
+def find_unrecorded(key: Key, known: set[int]) -> tuple[int, float] | None:
+    """Find the process of an attempt whose shepherd was killed between begin and record.
+
+    It is a child of ours, leads a session, and has the attempt's numbers in its environment as soon as it is the
+    attempt's shell; before that it has our own environment. All others among our unknown children are what
+    attempts left behind; these have the numbers of their own attempts.
+
+    Args:
+        known: Pids of attempts that were recorded.
+
+    Returns:
+        Its pid and its start in seconds since boot; None if the attempt was not begun.
+    """
+    with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib is not loaded here
+        own = file.read()
+    marks = {b"TORC_JOB_ID=%d" % key[0], b"TORC_ATTEMPT_ID=%d" % key[1]}
+    deadline, others = monotonic() + EXEC_PATIENCE_S, set(known)
+    while True:
+        is_open = False
+        for pid, fields in process_stats():
+            if int(fields[1]) != os.getpid() or pid in others:
+                continue
+            environment, is_leader = environment_of(pid), int(fields[3]) == pid
+            has_ended = fields[0] in b"ZX"
+            if is_leader and (has_ended or marks <= set(environment.split(b"\0"))):
+                return pid, int(fields[19]) / TICKS_PER_S
+            if environment in (own, b"") and not has_ended:
+                is_open = True  # it has not become anything yet, or becomes it at this moment
+            else:
+                others.add(pid)
+        if not is_open or monotonic() > deadline:
+            return None
+        sleep(0.001)
+
+
+def environment_of(pid: int) -> bytes:
+    """Return the environment of a process as it began, b"" if it has ended."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+            return file.read()
+    except OSError:
+        return b""

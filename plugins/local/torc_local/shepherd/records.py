@@ -1,0 +1,63 @@
+"""Reads the lines of a journal; the package's docstring says what they mean."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def _whole(least: int, most: int) -> Callable[[bytes], int]:
+    def read(word: bytes) -> int:
+        if not word.removeprefix(b"-").isdigit() or not least <= (number := int(word[:20])) <= most:
+            raise ValueError(word)
+        return number
+
+    return read
+
+
+def _seconds(word: bytes) -> float:
+    if not math.isfinite(number := float(word)) or number < 0:
+        raise ValueError(word)
+    return number
+
+
+def _fact(word: bytes) -> tuple[str, int]:
+    name, _, number = word.partition(b"=")
+    return name.decode("ascii"), _size(number)
+
+
+def _text(word: bytes) -> str:
+    return word.decode(errors="replace")
+
+
+_id = _whole(0, 2**63 - 1)
+_pid = _whole(1, 2**31 - 1)
+_status = _whole(0, 0xFFFF)
+_size = _whole(-(2**63), 2**63 - 1)
+_Reader = Callable[[bytes], Any]
+
+KINDS: dict[bytes, tuple[Sequence[_Reader], _Reader | None]] = {
+    b"H": ((_text,), None),
+    b"I": ((_id, _id), _text),
+    b"S": ((_id, _id, _pid, _seconds, _seconds), None),
+    b"W": ((_id, _id), None),
+    b"E": ((_id, _id, _status, _seconds, _seconds, _seconds, _size, _seconds), _fact),
+    b"L": ((_id, _id, _seconds), _text),
+    b"O": ((), None),
+}
+"""How the words of each kind are read: those that must be there, and those that may follow (None: no others)."""
+
+
+def parse(line: bytes) -> tuple[Any, ...] | None:
+    """Return a record: its kind, the words that it must have, and a list of those that follow; None if it is none."""
+    kind, *words = line.split(b" ")
+    if kind not in KINDS:
+        return None
+    readers, read_more = KINDS[kind]
+    more = words[len(readers) :]
+    if len(words) < len(readers) or (more and read_more is None):
+        return None
+    try:
+        found = [read(word) for read, word in zip(readers, words, strict=False)]
+        return (kind.decode(), *found, [read_more(word) for word in more] if read_more else [])
+    except (ValueError, OverflowError):
+        return None
