@@ -10,6 +10,7 @@ _INTERRUPTED: Final = {
     ExitClass.PREEMPTED: "preempted",
     ExitClass.EVICTED: "evicted",
     ExitClass.NODE_FAILURE: "its node failed",
+    ExitClass.INTERRUPTED: "its runner had to end",
     ExitClass.ORPHANED: "its runner was gone and nobody saw its end",
     ExitClass.INFRA_ERROR: "the infrastructure failed",
 }

@@ -20,6 +20,7 @@ _EXECUTION = (
     option("invocation_script"),
     option("cancel_on_blocking_job_failure"),
     option("supports_termination"),
+    option("clean_exit_after_stop"),
     option("scheduler_id"),
     option("failure_handler_id"),
     option("executor"),

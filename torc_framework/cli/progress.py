@@ -16,12 +16,20 @@ TROUBLE: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAIL
 _ENDED: Final = frozenset(status.label for status in DONE) | {JobStatus.PENDING_FAILED.label}
 
 
-def summary(counts: Mapping[str, int], running: int = 0) -> str:
-    """Return the counts in words: ``3/4 jobs done, 1 running, 1 failed``."""
+def summary(counts: Mapping[str, int], running: int = 0, interrupted: int = 0) -> str:
+    """Return the counts in words: ``3/4 jobs done, 1 running, 1 failed``.
+
+    Args:
+        interrupted: How many of the terminated jobs are not done: the next runner goes on with them.
+    """
     total, done = sum(counts.values()), sum(count for label, count in counts.items() if label in _ENDED)
+    if interrupted:
+        terminated = JobStatus.TERMINATED.label
+        done, counts = done - interrupted, {**counts, terminated: counts.get(terminated, 0) - interrupted}
     parts = [f"{done}/{total} jobs done"]
     if running:
         parts.append(f"{running} running")
+    parts += [f"{interrupted} interrupted"] if interrupted else []
     parts += [f"{counts[status.label]} {status.label}" for status in TROUBLE if counts.get(status.label)]
     return ", ".join(parts)
 

@@ -7,7 +7,7 @@ only what is different.
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import typer
 from attrs import NOTHING, Attribute, fields_dict, frozen
@@ -140,6 +140,8 @@ def _as_it_is(value: Any, _flag: str) -> Any:
 
 def _plain_kind(kind: Any) -> Any:
     """Return the type of a field without None; any list is one of ids."""
+    if get_origin(kind) is Literal:
+        return kind
     args = [arg for arg in get_args(kind) if arg is not type(None)]
     if get_origin(kind) is list:
         return list

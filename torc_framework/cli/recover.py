@@ -69,6 +69,7 @@ def recover(
 
     A hook gets the workflow's id as its last argument and as TORC_WORKFLOW_ID.
     """
+    from torc_framework.next_step import next_step_text
     from torc_framework.recovery.allocations import Submitter
     from torc_framework.recovery.recover import RecoveryOptions, Rescuer
 
@@ -91,7 +92,7 @@ def recover(
     rescuer = Rescuer(client, plugins, chosen, options, tell, executor_options=executors, profiles=submitter.profiles)
     found = rescuer.recover(dry_run=dry_run)
     submitted = submitter.submit_anew() if found.goes_on and not dry_run and submitter.has_schedulers() else 0
-    who = f"'torc watch {chosen}' stays with it" if submitted else f"'torc run {chosen}' runs them"
+    who = f"'torc watch {chosen}' stays with it" if submitted else next_step_text(client, chosen)
     if session.wants_json:
         print_json({**found.as_dict(), "submitted_allocations": submitted})
     elif found.goes_on and not dry_run:

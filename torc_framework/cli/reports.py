@@ -170,6 +170,7 @@ def results(
 @app.command("summary")
 def summary(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
     """Show jobs by status, and how long they took; also while the workflow runs."""
+    from torc_framework.next_step import next_step_text
     from torc_framework.reports import summarize
 
     session = session_of(ctx)
@@ -178,6 +179,8 @@ def summary(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
         print_json(found.as_dict())
     else:
         _print_summary(found)
+        if found.interrupted:
+            print(next_step_text(session.client, found.workflow.id or 0, found.interrupted))
 
 
 _MARKS: Final = {"completed": " ✓", "failed": " ✗", "terminated": " ✗", "canceled": " ✗", "pending_failed": " ✗"}

@@ -123,6 +123,7 @@ app = single(run, ExecutorCommand)
 def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, worker: bool = False) -> None:
     """Go on with a workflow; initialize it first if that has never been done."""
     from torc_framework.cli.initialize import begin_run
+    from torc_framework.next_step import run_again_text
 
     if _is_elsewhere(session, given):
         from torc_framework.cli.run_elsewhere import run_elsewhere
@@ -133,7 +134,10 @@ def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, w
     settings = runner_settings(session, given)
     if session.client.is_uninitialized(workflow_id):
         begin_run(session.client, workflow_id)
-    _execute(session, workflow_id, settings, worker=worker)
+    resumed = len(session.client.resume_interrupted_jobs(workflow_id))
+    if resumed and not session.wants_json:
+        print(run_again_text(resumed), flush=True)
+    _execute(session, workflow_id, settings, worker=worker, resumed=resumed)
 
 
 def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_checks: bool) -> int:
@@ -166,7 +170,7 @@ def _make_folder(path: Path) -> None:
         raise UserError(f"cannot make the output directory {path}: {error.strerror}; see --output-dir") from None
 
 
-def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, worker: bool) -> None:
+def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, worker: bool, resumed: int = 0) -> None:
     """Run what is ready, report, and end with the run's exit code."""
     from torc_framework.cli.progress import ProgressLine
     from torc_framework.cli.run_report import exit_status, report, report_worker
@@ -180,6 +184,7 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
     try:
         outcome = run_workflow(runner, session.plugins(), progress, session.client)
         counts = outcome.counts
+        outcome.resumed_jobs += resumed
     finally:
         progress.finish(counts)
     if worker:

@@ -10,6 +10,7 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import ExitStatus, ServerUnreachableError
 from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.statuses import JobStatus
+from torc_framework.next_step import next_step_text
 from torc_framework.runner import RunOutcome
 from torc_framework.runner.patience import insist
 
@@ -65,7 +66,7 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
     hidden = sum(outcome.counts.values()) - len(rows)
     if hidden > 0:
         print(f"... and {hidden} more: torc results list {workflow_id}")
-    text = summary(outcome.counts)
+    text = summary(outcome.counts, interrupted=outcome.interrupted_jobs)
     print(f"Workflow {workflow_id} {verdict(outcome)}: {text}, in {seconds_text(outcome.duration_s)}")
     for trouble in outcome.troubles:
         print(f"Warning: {trouble}", file=sys.stderr)
@@ -74,7 +75,7 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
     if outcome.is_canceled:
         print(f"It was canceled; 'torc workflows initialize {workflow_id}' makes it ready to run from the start")
     elif not outcome.is_complete:
-        print(f"'torc run {workflow_id}' goes on with it")
+        print(next_step_text(session.client, workflow_id, outcome.interrupted_jobs))
 
 
 def report_worker(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
@@ -120,6 +121,8 @@ def _document(
         "status": verdict(outcome).replace(" ", "_"),
         "exit_status": int(exit_status(outcome)),
         "is_complete": outcome.is_complete,
+        "resumed_jobs": outcome.resumed_jobs,
+        "interrupted_jobs": outcome.interrupted_jobs,
         "is_canceled": outcome.is_canceled,
         "interrupted": outcome.interrupted,
         "job_count": sum(outcome.counts.values()),

@@ -12,8 +12,10 @@ from torc_framework.cli.common import pick_workflow, session_of
 from torc_framework.cli.output import Column, print_json, print_table, seconds_text
 from torc_framework.cli.session import Session
 from torc_framework.errors import ApiError, UserError
+from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import JobRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
+from torc_framework.next_step import run_again_text
 
 if TYPE_CHECKING:
     from torc_framework.forensics import Group, JobReport, WorkflowReport
@@ -134,7 +136,8 @@ def _print_job(report: "JobReport") -> None:
         return
     if report.failed is not None and not report.is_failed:
         failed = report.failed
-        print(f"Its attempt {failed.attempt_id} in run {failed.run_id} failed.")
+        ended = "was interrupted" if verdict.exit_class is ExitClass.INTERRUPTED else "failed"
+        print(f"Its attempt {failed.attempt_id} in run {failed.run_id} {ended}.")
     print(f"\nVerdict: {verdict.exit_class.value}: {verdict.reason} (confidence {verdict.confidence:.0%})")
     if report.root is not None:
         print(f"  {report.root.line.text}")
@@ -198,10 +201,14 @@ def _print_workflow(report: "WorkflowReport") -> None:
         print(f"{_jobs(report.canceled_otherwise)} canceled by a person, not because of a failure")
     if report.failed_jobs and not report.logs_read:
         print("None of their logs can be read from here; --output-dir says where they are")
+    if report.next is not None:
+        print(f"{_jobs(report.interrupted_jobs)} interrupted, which is no failure: their runner had to end")
     for number, group in enumerate(report.groups[:MAX_GROUPS], 1):
         _print_group(number, group)
     if len(report.groups) > MAX_GROUPS:
         print(f"\n{len(report.groups) - MAX_GROUPS} smaller groups are not shown; -f json has all")
+    if report.next is not None:
+        print(f"\nNext: {report.next.command}\n  {report.next.why}; {run_again_text(report.interrupted_jobs)}")
 
 
 def _sentence(report: "WorkflowReport", total: int) -> str:

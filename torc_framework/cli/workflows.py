@@ -123,18 +123,23 @@ def get(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -
 @app.command("status")
 def status(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -> None:
     """Show where a workflow stands: its run, and its jobs by status."""
+    from torc_framework.next_step import next_step_text
+
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id, user)
     record, jobs = session.client.workflow_status(chosen), session.client.job_counts(chosen)
     is_complete = session.client.is_complete(chosen).is_complete
     word = _word(is_canceled=record.is_canceled, is_complete=is_complete, counts=jobs.counts)
     if session.wants_json:
-        show_one(session, "", record, status=word, job_count=jobs.total, job_counts=jobs.counts)
+        more = {"job_count": jobs.total, "job_counts": jobs.counts, "interrupted_jobs": jobs.interrupted}
+        show_one(session, "", record, status=word, **more)
         return
     shown = {"Status": word, "Run ID": record.run_id, "Canceled": record.is_canceled, "Archived": record.is_archived}
     print_pairs(f"Workflow {chosen}:", {**shown, "Jobs": jobs.total})
     for label, count in jobs.counts.items():
         print(f"    {label}: {count}")
+    if jobs.interrupted:
+        print(f"  {next_step_text(session.client, chosen, jobs.interrupted)}")
 
 
 def _word(*, is_canceled: bool, is_complete: bool, counts: dict[str, int]) -> str:

@@ -105,10 +105,14 @@ def reinitialize(
     --failed-only --reinitialize' for them. Call it in the folder in which the jobs run.
     """
     from torc_framework.cli.initialize import rerun
+    from torc_framework.next_step import next_step_text
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
+    interrupted = session.client.job_counts(chosen).interrupted
     _show_rerun(session, rerun(session.client, chosen, dry_run=dry_run, force=force))
+    if dry_run and interrupted and not session.wants_json:
+        print(f"Interrupted jobs need no new run: {next_step_text(session.client, chosen, interrupted)}")
 
 
 def _show_rerun(session: "Session", found: "Reinitialized") -> None:

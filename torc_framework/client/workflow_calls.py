@@ -29,6 +29,7 @@ from torc_framework.models.answers import (
     RequiredFiles,
     Rescheduled,
     ResetJobs,
+    ResumedJobs,
     StoredPlan,
 )
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
@@ -161,6 +162,13 @@ class WorkflowCalls(ClientCore):
     def reset_status(self, workflow_id: int, *, force: bool = False) -> None:
         """Clear canceled, archived and the completion script's flag."""
         self._call(JsonObject, "POST", f"/workflows/{workflow_id}/reset_status", query={"force": force}, body={})
+
+    def resume_interrupted_jobs(self, workflow_id: int) -> list[int]:
+        """Make the interrupted jobs of a workflow ready for their next attempt; return their ids.
+
+        Runners need no such call: the first one that asks for jobs does the same.
+        """
+        return self._call(ResumedJobs, "POST", f"/workflows/{workflow_id}/resume_interrupted_jobs").job_ids
 
     def reset_job_status(self, workflow_id: int, *, failed_only: bool = False) -> int:
         """Make jobs uninitialized again; return how many."""

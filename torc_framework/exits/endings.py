@@ -112,16 +112,36 @@ def _canceled(seen: ExitObservation) -> ExitVerdict | None:
 _STOPPED: Final[Mapping[StopReason, tuple[ExitClass, str]]] = {
     StopReason.MEMORY_LIMIT: (ExitClass.OOM, "it used more memory than its job asked for"),
     StopReason.RUNTIME_LIMIT: (ExitClass.TIMEOUT, "it used up the run time its job asked for"),
-    StopReason.SHUTDOWN: (ExitClass.TIMEOUT, "its runner had to end"),
+    StopReason.SHUTDOWN: (ExitClass.INTERRUPTED, "its runner had to end"),
 }
+_STOPPED_SOFTLY: Final = frozenset({StopReason.SHUTDOWN, StopReason.RUNTIME_LIMIT})
+"""Stops that jobs may be told of before, so that a clean exit may mean several things."""
 
 
 def _stopped(seen: ExitObservation) -> ExitVerdict | None:
     if seen.stop_reason is None or seen.stop_reason not in _STOPPED:
         return None
-    if seen.stop_reason is StopReason.SHUTDOWN and seen.exit_code == 0 and not seen.missing_outputs:
-        return ExitVerdict(ExitClass.SUCCESS, "it finished while its runner was ending", 1.0, ("exit_code",))
-    return ExitVerdict(*_STOPPED[seen.stop_reason], 1.0, ("stop_reason",))
+    if seen.exit_code == 0 and seen.stop_reason in _STOPPED_SOFTLY and (found := _stopped_clean(seen)):
+        return found
+    exit_class, reason = _STOPPED[seen.stop_reason]
+    cause = f": {seen.stop_cause}" if seen.stop_cause else ""
+    return ExitVerdict(exit_class, reason + cause, 1.0, ("stop_reason", *(("stop_cause",) if cause else ())))
+
+
+def _stopped_clean(seen: ExitObservation) -> ExitVerdict | None:
+    """Name an exit with code 0 after a stop, by what the job says that it means, else by the files that it wrote."""
+    evidence: tuple[str, ...] = ("stop_reason", "exit_code")
+    is_ending = seen.stop_reason is StopReason.SHUTDOWN
+    when = "while its runner was ending" if is_ending else "at its run time limit"
+    if seen.clean_exit == "completed" and not seen.missing_outputs:
+        return ExitVerdict(ExitClass.SUCCESS, f"it finished {when}", 1.0, (*evidence, "clean_exit"))
+    if seen.clean_exit == "auto" and is_ending and seen.outputs_written:
+        reason = f"it finished {when}, with all its output files"
+        return ExitVerdict(ExitClass.SUCCESS, reason, 1.0, (*evidence, "outputs_written"))
+    if seen.clean_exit == "interrupted" and not is_ending:
+        reason = f"it saved its state {when}"
+        return ExitVerdict(ExitClass.INTERRUPTED, reason, 1.0, (*evidence, "clean_exit"))
+    return None
 
 
 def _over_memory(seen: ExitObservation) -> str | None:
@@ -242,6 +262,7 @@ def classify_exit(seen: ExitObservation) -> ExitVerdict:
 _BY_CLASS: Final[Mapping[ExitClass, JobStatus]] = {
     ExitClass.SUCCESS: JobStatus.COMPLETED,
     ExitClass.TIMEOUT: JobStatus.TERMINATED,
+    ExitClass.INTERRUPTED: JobStatus.TERMINATED,
     ExitClass.PREEMPTED: JobStatus.TERMINATED,
     ExitClass.EVICTED: JobStatus.TERMINATED,
 }
@@ -259,6 +280,8 @@ def status_of(verdict: ExitVerdict, stop_reason: StopReason | None) -> JobStatus
     return status
 
 
+_CLEAN: Final = frozenset({ExitClass.SUCCESS, ExitClass.INTERRUPTED})
+"""Classes that leave a code of 0 as it is."""
 _TOLD_BY_OTHERS: Final = frozenset({"scheduler_state", "scheduler_reason", "oom_kills"})
 """Evidence for a class that the attempt's own code may not show."""
 
@@ -274,6 +297,8 @@ def exit_return_code(
 
     The codes are what the workflow wants for memory and time limits.
     """
+    if seen.exit_code == 0 and verdict.exit_class in _CLEAN:
+        return 0
     by_class = {
         ExitClass.OOM: oom_exit_code,
         ExitClass.TIMEOUT: timeout_exit_code,

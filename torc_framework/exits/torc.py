@@ -28,15 +28,13 @@ STOP_WORDS: Final[tuple[tuple[StopReason, re.Pattern[str]], ...]] = (
         re.compile(r"oom|memory_?-?\s?(limit|watch)|out_of_memory|monitor(?!ed|ing)"),
     ),
     (StopReason.RUNTIME_LIMIT, re.compile(r"runtime_?limit|job_timeout")),
-    (
-        StopReason.SHUTDOWN,
-        re.compile(
-            r"time_?-?\s?limit|time_?out|end_?time|end_reached|limit_reached|wall_?time|sigterm|terminat|shut_?down"
-            r"|runner_?(end|stop)|by_runner|deadline"
-        ),
-    ),
+    (StopReason.SHUTDOWN, re.compile(r"shut_?down|runner_?(end|stop|interrupt)|sigint|sighup")),
 )
 """Words that tell why the runner stopped an attempt, the strongest reason first."""
+_WARNING_WORDS: Final = re.compile(
+    r"time_?-?\s?limit|time_?out|end_?time|end_reached|limit_reached|wall_?time|sigterm|terminat|by_runner|deadline"
+)
+"""Words of an early warning before a limit of the attempt's own: one that ends with code 0 then has succeeded."""
 _LOST_WORDS: Final = re.compile(r"orphan|runner_?(gone|lost|dead|died|vanished|crashed|killed)|^lost$|node_lost")
 _LAUNCH_WORDS: Final = re.compile(r"launch_?(fail|error)|spawn_?(fail|error)|not_started")
 _KILL_WORDS: Final = re.compile(r"sigkill|forced|killed_after|had_to_be_killed")
@@ -78,6 +76,8 @@ def observe(seen: Facts, policy: Facts, executor: str) -> ExitObservation:
     signal = signal or None
     peak, limit = _peak(seen), _limit(seen)
     reason = next((why for why, pattern in STOP_WORDS if any(map(pattern.search, words))), None)
+    is_warned = reason is None and any(map(_WARNING_WORDS.search, words))
+    reason = StopReason.RUNTIME_LIMIT if is_warned else reason
     if reason is None and signal == 9 and peak and limit and peak > limit and policy.flag("limit_resources"):
         reason = StopReason.MEMORY_LIMIT
     forced = signal == 9 or any(map(_KILL_WORDS.search, words))
@@ -91,6 +91,7 @@ def observe(seen: Facts, policy: Facts, executor: str) -> ExitObservation:
         signal=9 if forced and signal is None and code is None and reason else signal,
         stop_reason=reason,
         stop_forced=forced and reason is not None,
+        clean_exit="completed" if is_warned else "auto",
         launch_error=None if launch_error is None else str(launch_error),
         lost=lost,
         missing_outputs=tuple(map(str, missing)) if isinstance(missing, list) else ("",) * int(bool(missing)),
@@ -126,7 +127,8 @@ def answer(seen: Facts, policy: Facts, executor: str) -> dict[str, Any]:
     )
     if observation.exit_code is None and observation.stop_reason is StopReason.CANCELED:
         code = None  # it has no code of its own, and none is made up
-    if observation.stop_reason is StopReason.SHUTDOWN and observation.signal and not observation.stop_forced:
+    is_warned = observation.stop_reason is StopReason.SHUTDOWN or observation.clean_exit == "completed"
+    if is_warned and observation.signal and not observation.stop_forced:
         code = 128 + observation.signal  # it ended of the warning, nobody had to kill it
     return {
         "outcome": verdict.exit_class,

@@ -18,6 +18,7 @@ from torc_framework.models.records import (
     WorkflowStatusRecord,
 )
 from torc_framework.models.resources import Resources, parse_duration
+from torc_framework.next_step import next_step
 
 
 @define
@@ -44,6 +45,7 @@ class Facts:
         result: Finds the present result of a job.
         orphans: Jobs in the hands of runners that are dead.
         executors: Names of the executors that plugins here offer; None if nobody looked.
+        next_command: What makes the workflow go on when no runner works on it.
     """
 
     workflow: WorkflowRecord
@@ -56,6 +58,7 @@ class Facts:
     result: Callable[[int], ResultRecord | None]
     orphans: Set[int]
     executors: Collection[str] | None = None
+    next_command: str = ""
     counts: dict[str, int] = Factory(dict)
 
     @property
@@ -109,6 +112,7 @@ def gather(
         result=result,
         orphans={job.id or 0 for node in dead for job in _held_by(client, workflow_id, node)},
         executors=executors,
+        next_command=next_step(client, workflow_id).command,
         counts=counts,
     )
 

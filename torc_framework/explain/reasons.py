@@ -25,6 +25,7 @@ URGENCY: Final = (
     "walltime_over",
     "no_runner",
     "runner_gone",
+    "interrupted",
     "scheduler_mismatch",
     "not_initialized",
     "failed",
@@ -74,8 +75,11 @@ class Reasons:
 
     def of(self, job: JobRecord) -> Reason:
         """Return the reason of a job, what it waits for left aside."""
-        if self._of_all is not None and job.status not in ("completed", *_ENDED_BADLY, "disabled"):
+        is_over = not job.is_interrupted and job.status in ("completed", *_ENDED_BADLY, "disabled")
+        if self._of_all is not None and not is_over:
             return self._of_all
+        if job.is_interrupted:
+            return self._interrupted(job)
         by_status: dict[str, Callable[[], Reason]] = {
             "uninitialized": self._uninitialized,
             "blocked": lambda: Reason("blocked", "waits for other jobs"),
@@ -136,13 +140,18 @@ class Reasons:
         return Reason(
             "runner_gone",
             "the runner that held it has ended",
-            (f"torc run {self.facts.id}", f"torc workflows sync-status {self.facts.id}"),
+            (self.facts.next_command, f"torc workflows sync-status {self.facts.id}"),
         )
+
+    def _interrupted(self, job: JobRecord) -> Reason:
+        """Return the reason of a job that runs again once a runner asks for jobs: that of a ready one, mostly."""
+        found = self._of_ready(job)
+        if found.code == "no_runner":
+            return Reason("interrupted", "it was interrupted and runs again with the next runner", found.commands)
+        return Reason(found.code, f"it was interrupted and runs again: {found.text}", found.commands)
 
     def _ended(self, job: JobRecord) -> Reason:
         tried = f" in attempt {job.attempt_id}" if job.attempt_id > 1 else ""
-        if job.attempt_id > 1 and job.failure_handler_id is not None:
-            tried += ", the last that its failure handler allows"
         return Reason("failed", f"it {'failed' if job.status == 'failed' else 'was terminated'}{tried}", self._again)
 
     def _of_ready(self, job: JobRecord) -> Reason:
@@ -175,7 +184,7 @@ class Reasons:
     def _no_runner(self, _job: JobRecord) -> Reason | None:
         if self._open_nodes:
             return None
-        again = (f"torc run {self.facts.id}",)
+        again = (self.facts.next_command,)
         if self.facts.nodes:
             least = format_duration(self.facts.workflow.compute_node_min_time_for_new_jobs_seconds)
             text = f"every runner has less than {least} of its time left and starts nothing new"
@@ -281,7 +290,8 @@ class Reasons:
 
     def unfinished(self, jobs: Iterable[JobRecord]) -> list[JobRecord]:
         """Return those of some jobs that others still wait for, the most urgent first."""
-        left = [job for job in jobs if job.status not in ("completed", *_ENDED_BADLY, "canceled")]
+        over = ("completed", *_ENDED_BADLY, "canceled")
+        left = [job for job in jobs if job.is_interrupted or job.status not in over]
         return sorted(left, key=lambda job: (RANK[self.of(job).code], job.id or 0))
 
     def full(self, job: JobRecord) -> tuple[Reason, JobRecord | None]:

@@ -1,53 +1,41 @@
 """What to do next, by the kind of failure: a command to type, and why."""
 
 from collections.abc import Mapping
-from typing import Any, Final
-
-from attrs import frozen
+from typing import Final
 
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.statuses import JobStatus
+from torc_framework.next_step import NextStep
 
-
-@frozen
-class Advice:
-    """A command to type, and why."""
-
-    command: str
-    why: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {"command": self.command, "why": self.why}
-
-
-_GROW: Final = Advice(
+_GROW: Final = NextStep(
     "torc recover {workflow_id} --dry-run",
     "says what more it would ask for; without the flag it does, and 'torc run {workflow_id}' goes on",
 )
-_AGAIN: Final = Advice(
+_AGAIN: Final = NextStep(
     "torc recover {workflow_id} --retry-unknown",
     "it was not the job's doing; after this 'torc run {workflow_id}' runs it again",
 )
-_MEND: Final = Advice(
+_MEND: Final = NextStep(
     "torc workflows reinitialize {workflow_id}",
     "first mend what the log tells; then this, and 'torc run {workflow_id}'",
 )
-_ASK: Final = Advice(
+_ASK: Final = NextStep(
     "torc logs analyze OUTPUT_DIR --workflow-id {workflow_id}", "look for what else went wrong at that time"
 )
-_PLACE: Final = Advice("torc plugins list", "see whether its executor can be used here; the reason says what it lacked")
-_INPUT: Final = Advice(
+_PLACE: Final = NextStep(
+    "torc plugins list", "see whether its executor can be used here; the reason says what it lacked"
+)
+_INPUT: Final = NextStep(
     "torc files list {workflow_id}", "compare the declared outputs with what the command writes; then run it again"
 )
-_ROOT: Final = Advice("torc why-failed --workflow {workflow_id}", "it was not run; the failures before it say why")
+_ROOT: Final = NextStep("torc why-failed --workflow {workflow_id}", "it was not run; the failures before it say why")
 
-_JUDGE: Final = Advice(
+_JUDGE: Final = NextStep(
     "torc pending list {workflow_id}",
     "it waits for a verdict: 'torc pending retry {workflow_id}' or 'torc pending fail {workflow_id}' gives one",
 )
 
-_BY_CLASS: Final[Mapping[ExitClass, Advice]] = {
+_BY_CLASS: Final[Mapping[ExitClass, NextStep]] = {
     ExitClass.OOM: _GROW,
     ExitClass.TIMEOUT: _GROW,
     ExitClass.PREEMPTED: _AGAIN,
@@ -66,7 +54,7 @@ _BY_CLASS: Final[Mapping[ExitClass, Advice]] = {
 """Everything else is the program's own failure: somebody mends it."""
 
 
-def advice(exit_class: ExitClass, workflow_id: int, status: str | None = None) -> Advice:
-    """Return what to do about failures of a class, whose jobs have this status."""
+def advice(exit_class: ExitClass, workflow_id: int, status: str | None = None) -> NextStep:
+    """Return what to do about failures of a class, whose jobs have this status; interrupted jobs need a `next_step`."""
     found = _JUDGE if status == JobStatus.PENDING_FAILED.label else _BY_CLASS.get(exit_class, _MEND)
-    return Advice(found.command.format(workflow_id=workflow_id), found.why.format(workflow_id=workflow_id))
+    return NextStep(found.command.format(workflow_id=workflow_id), found.why.format(workflow_id=workflow_id))

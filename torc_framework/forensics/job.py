@@ -8,7 +8,7 @@ from attrs import asdict, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError
-from torc_framework.forensics.advice import Advice, advice
+from torc_framework.forensics.advice import advice
 from torc_framework.forensics.blame import blamed, upstream_of
 from torc_framework.forensics.excerpts import Excerpt, Reader
 from torc_framework.forensics.ledger import COMPLETED, Try, tries
@@ -19,6 +19,7 @@ from torc_framework.models.records import ComputeNodeRecord, JobRecord, Resource
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.stored_exits import observation_of
 from torc_framework.models.verdicts import VerdictRecord
+from torc_framework.next_step import NextStep, next_step
 from torc_framework.plugins import PluginManager
 
 _T = TypeVar("_T")
@@ -72,7 +73,7 @@ class JobReport:
     log_lines: tuple[LogLine, ...] = ()
     unreadable: tuple[tuple[Path, str], ...] = ()
     roots: tuple[JobRecord, ...] = ()
-    next: Advice | None = None
+    next: NextStep | None = None
     judged: tuple[VerdictRecord, ...] = ()
 
     @property
@@ -161,9 +162,16 @@ def explain_job(
         _root(excerpts),
         tuple(_lines(excerpts)),
         tuple((each.path, each.trouble) for each in excerpts if each.trouble is not None),
-        next=advice(verdict.exit_class, workflow_id, job.status) if job.status in TROUBLED else None,
+        next=_advice(client, job, verdict),
         judged=tuple(_if_kept(lambda: client.verdicts(workflow_id, job_id=job_id))),
     )
+
+
+def _advice(client: TorcClient, job: JobRecord, verdict: ExitVerdict) -> NextStep | None:
+    """Return what to do about a job, None if nothing is to be done."""
+    if job.is_interrupted:
+        return next_step(client, job.workflow_id)
+    return advice(verdict.exit_class, job.workflow_id, job.status) if job.status in TROUBLED else None
 
 
 def _lines(excerpts: Iterable[Excerpt]) -> Iterable[LogLine]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from attrs import Factory, define, frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.forensics.advice import Advice, advice
+from torc_framework.forensics.advice import advice
 from torc_framework.forensics.blame import CANCELED, FAILED, canceled_for, downstream_of
 from torc_framework.forensics.excerpts import Excerpt, Reader
 from torc_framework.forensics.job import LogLine
@@ -24,6 +24,7 @@ from torc_framework.models.records import (
     WorkflowRecord,
 )
 from torc_framework.models.stored_exits import observation_of
+from torc_framework.next_step import NextStep, next_step
 from torc_framework.plugins import PluginManager
 
 _ENDED_BADLY: Final = (*sorted(FAILED), CANCELED)
@@ -60,7 +61,7 @@ class Group:
 
     root: Root
     reason: str
-    next: Advice
+    next: NextStep
     job_ids: list[int] = Factory(list)
     canceled_ids: list[int] = Factory(list)
     example_job: JobRecord | None = None
@@ -104,6 +105,8 @@ class WorkflowReport:
         lost_cpu_hours: CPU-hours of all attempts, in all runs, that came to nothing.
         retried_cpu_hours: Those among them of jobs that are not failed now.
         logs_read: Failed jobs with a log that could be read.
+        interrupted_jobs: Jobs that ended only because their runner had to end.
+        next: How the workflow goes on, if there are any.
     """
 
     workflow: WorkflowRecord
@@ -113,6 +116,8 @@ class WorkflowReport:
     lost_cpu_hours: float
     retried_cpu_hours: float
     logs_read: int
+    interrupted_jobs: int = 0
+    next: NextStep | None = None
 
     @property
     def failed_jobs(self) -> int:
@@ -136,6 +141,8 @@ class WorkflowReport:
             "canceled_jobs": self.canceled_jobs,
             "canceled_otherwise": self.canceled_otherwise,
             "failed_jobs_with_logs": self.logs_read,
+            "interrupted_jobs": self.interrupted_jobs,
+            "next": self.next and self.next.as_dict(),
             "lost_cpu_hours": self.lost_cpu_hours,
             "retried_cpu_hours": self.retried_cpu_hours,
             "groups": [group.as_dict() for group in self.groups],
@@ -167,7 +174,7 @@ def explain_workflow(
     grouping = _Grouping(plugins, Reader(plugins.log_patterns(), nodes, output_dir), wanted)
     last = _last(lost)
     for job_id, job in jobs.items():
-        if job.status in FAILED:
+        if job.status in FAILED and not job.is_interrupted:
             grouping.add(job, last.get(job_id), hours.get(job_id, 0.0))
     groups = sorted(grouping.groups.values(), key=lambda group: -len(group.job_ids))
     counts = Counter(job.status or "" for job in jobs.values())
@@ -177,6 +184,7 @@ def explain_workflow(
             group.canceled_ids = ids
     for group in groups:
         grouping.number_example(group)
+    interrupted = sum(job.is_interrupted for job in jobs.values())
     return WorkflowReport(
         workflow,
         dict(sorted(counts.items())),
@@ -185,6 +193,8 @@ def explain_workflow(
         sum(hours.values()),
         max(0.0, sum(hours.values()) - sum(group.lost_cpu_hours for group in groups)),
         grouping.logs_read,
+        interrupted,
+        next_step(client, workflow_id) if interrupted else None,
     )
 
 

@@ -92,10 +92,21 @@ class IsUninitialized(msgspec.Struct):
 
 
 class JobCounts(msgspec.Struct):
-    """Jobs of a workflow by status."""
+    """Jobs of a workflow by status.
+
+    Attributes:
+        interrupted: How many of the terminated ones were interrupted: the next runner goes on with them.
+    """
 
     counts: dict[str, int]
     total: int
+    interrupted: int = 0
+
+
+class ResumedJobs(msgspec.Struct):
+    """Ids of the interrupted jobs that were made ready."""
+
+    job_ids: list[int]
 
 
 class JobIds(msgspec.Struct):

@@ -75,6 +75,7 @@ FACTS: Final[Mapping[str, EventFacts]] = {
     "job_canceled": EventFacts("a person, or the failure of a dependency, canceled the job", Severity.WARNING, _ENDED),
     "job_pending_failed": EventFacts("the job failed and waits for a verdict", keys=_ENDED),
     "job_judged": EventFacts("a verdict was given on a failure that waited for one", keys=_JUDGED),
+    "jobs_resumed": EventFacts("interrupted jobs run again", keys=("job_ids",)),
     "job_retried": EventFacts("the attempt failed and another follows", Severity.WARNING, _AGAIN),
     "job_lost": EventFacts("nobody knows how the attempt ended; another follows", Severity.WARNING, _AGAIN),
     "job_recovered": EventFacts(

@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import Factory, define
 
+from torc_framework.models.exits import CleanExit
 from torc_framework.models.resources import Resources
 
 
@@ -48,6 +49,8 @@ class EndedReport:
         observation: The whole `ExitObservation` as JSON values, without its defaults.
         file_mtimes: Modification times of the output files that exist, by file id.
         retry: Another attempt is asked for.
+        interrupted: The attempt ended only because its runner had to end, or saved its state as it was asked to:
+            the job is terminated until a runner asks for jobs, which begins the next attempt.
         lost: Nobody saw the end: the job is made ready again, at most ``retry.max_attempts`` attempts in all.
         next_job_id: Job that waited for this end alone and that the runner has gone on with (see
             `ExchangeReply.following`): it is claimed for the runner as soon as the end is recorded.
@@ -71,6 +74,7 @@ class EndedReport:
     observation: dict[str, Any] | None = None
     file_mtimes: dict[int, float] | None = None
     retry: RetryRequest | None = None
+    interrupted: bool = False
     lost: bool = False
     next_job_id: int | None = None
 
@@ -140,6 +144,7 @@ class ClaimedJob:
     executor: str | None = None
     shell: str | None = None
     supports_termination: bool = False
+    clean_exit_after_stop: CleanExit = "auto"
     failure_rules: str | None = None
     output_files: list[OutputFile] | None = None
     is_early: bool = False
@@ -162,6 +167,7 @@ class ExchangeReply:
         unfit: Ready jobs that exceed ``total``, when nothing was handed out and nothing else is live.
         counts: Jobs by status label, if wanted.
         due_in_s: Seconds until the first job that waits before its next attempt may begin, if any does.
+        resumed: How many interrupted jobs this call made ready.
     """
 
     jobs: list[ClaimedJob] = Factory(list)
@@ -174,3 +180,4 @@ class ExchangeReply:
     unfit: int = 0
     counts: dict[str, int] | None = None
     due_in_s: float | None = None
+    resumed: int = 0

@@ -7,7 +7,7 @@ into an `ExitVerdict`; numbers such as 137 are only a rendering (`render_return_
 import signal
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
@@ -20,6 +20,8 @@ class ExitClass(StrEnum):
     SIGNALED = "signaled"
     OOM = "oom"
     TIMEOUT = "timeout"
+    INTERRUPTED = "interrupted"
+    """It ended only because its runner had to end; the next runner goes on with it."""
     PREEMPTED = "preempted"
     EVICTED = "evicted"
     NODE_FAILURE = "node_failure"
@@ -48,6 +50,15 @@ class StopReason(StrEnum):
     """The runner itself had to end: its walltime, SIGTERM or Ctrl-C."""
 
 
+CleanExit = Literal["auto", "completed", "interrupted"]
+"""What an exit code of 0 means after the runner asked a job to stop, by the job's ``clean_exit_after_stop``.
+
+- ``auto``: Where the runner had to end, the job is completed if it declares output files and wrote all of them in this
+  attempt, else interrupted. At the job's own run time limit it is a time-out.
+- ``completed``: Its work is done, unless a declared output file is missing.
+- ``interrupted``: It saved its state, and another attempt goes on from there.
+"""
+
 TIMEOUT_RETURN_CODE: Final = 152
 """Rendering of an attempt stopped at a time limit: 128 + SIGXCPU, by Torc's convention."""
 OOM_RETURN_CODE: Final = 137
@@ -75,7 +86,12 @@ class ExitObservation:
         ended_at: End, seconds since the epoch, UTC.
         duration_s: Seconds from start to end by a clock that is never set; None where only the two times are known.
         stop_reason: Why the runner stopped it; None if the runner did not.
+        stop_cause: What made the runner itself end: a signal's name, or which time was over. None unless the stop
+            reason is ``shutdown``.
         stop_forced: The runner had to send SIGKILL.
+        clean_exit: What the job says that an exit code of 0 means after a stop.
+        outputs_written: The job declares output files, and all of them were modified after the attempt's start. Only
+            looked at where the runner stopped the attempt and it ended with code 0.
         launch_error: Why it could not be started; None if it was.
         lost: The runner that held it is gone and nobody saw its end.
         missing_outputs: Paths of declared output files that were not there at the end.
@@ -97,7 +113,10 @@ class ExitObservation:
     ended_at: float | None = None
     duration_s: float | None = None
     stop_reason: StopReason | None = None
+    stop_cause: str | None = None
     stop_forced: bool = False
+    clean_exit: CleanExit = "auto"
+    outputs_written: bool = False
     launch_error: str | None = None
     lost: bool = False
     missing_outputs: tuple[str, ...] = ()

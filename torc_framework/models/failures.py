@@ -113,3 +113,5 @@ NOT_THE_JOBS_DOING: Final = frozenset(
     {ExitClass.PREEMPTED, ExitClass.EVICTED, ExitClass.NODE_FAILURE, ExitClass.ORPHANED}
 )
 """Classes of endings that cost a job none of its own attempts: each has a budget of its own."""
+FREE_OF_CHARGE: Final = NOT_THE_JOBS_DOING | {ExitClass.INTERRUPTED}
+"""Classes of endings that do not count as attempts of a job's own; interruptions have no budget at all."""

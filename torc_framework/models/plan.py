@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from attrs import Factory, define
 
+from torc_framework.models.exits import CleanExit
 from torc_framework.models.records import (
     FailureHandlerRecord,
     FileRecord,
@@ -38,6 +39,7 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
         scheduler: Position in the plan's Slurm schedulers.
         executor: Executor that must run it.
         shell: Shell that runs its command; None is the workflow's.
+        clean_exit_after_stop: One of `CleanExit`.
         input_files: Positions in the plan's files; likewise the other three.
     """
 
@@ -51,6 +53,7 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
     shell: str | None = None
     cancel_on_blocking_job_failure: bool = True
     supports_termination: bool = False
+    clean_exit_after_stop: CleanExit = "auto"
     input_files: list[int] | None = None
     output_files: list[int] | None = None
     input_user_data: list[int] | None = None
@@ -156,6 +159,7 @@ class AddedJob(msgspec.Struct, omit_defaults=True, gc=False):
     failure_handler_id: int | None = None
     cancel_on_blocking_job_failure: bool = True
     supports_termination: bool = False
+    clean_exit_after_stop: CleanExit = "auto"
     input_user_data: list[int] = msgspec.field(default_factory=list)
     output_user_data: list[int] = msgspec.field(default_factory=list)
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from attrs import Attribute, define, field, fields
 
+from torc_framework.models.exits import CleanExit
+
 
 class Access(StrEnum):
     """Who sets a field."""
@@ -108,7 +110,13 @@ class JobRecord:
     attempt_id: int = _field(1, "Number of its present attempt.", Access.SERVER)
     executor: str | None = _field(None, "Executor that must run it; None is the runner's own.", ours=True)
     shell: str | None = _field(None, "Program and options that run its command; None is the workflow's.", ours=True)
+    clean_exit_after_stop: CleanExit = _field(
+        "auto", "What exit code 0 means after a stop: auto, completed or interrupted.", ours=True
+    )
     not_before: str | None = _field(None, "When its next attempt may begin, UTC.", Access.SERVER, ours=True)
+    is_interrupted: bool = _field(
+        False, "It is terminated only because its runner had to end; the next runner goes on.", Access.SERVER, ours=True
+    )
 
 
 @define

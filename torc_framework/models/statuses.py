@@ -152,6 +152,10 @@ TRANSITIONS: Final[Mapping[str, Transition]] = {
     "recorded": _transition(
         set(UNFINISHED), set(END), "a result was recorded for the job, whatever it was waiting for"
     ),
+    "attempt_interrupted": _transition(
+        {_S.READY, _S.PENDING, _S.RUNNING}, {_S.TERMINATED}, "an attempt ended only because its runner had to end"
+    ),
+    "resumed": _transition({_S.TERMINATED}, {_S.READY}, "an interrupted job runs again"),
     "attempt_retried": _transition(
         {_S.PENDING, _S.RUNNING, _S.FAILED, _S.TERMINATED, _S.PENDING_FAILED},
         {_S.READY},

@@ -3,11 +3,11 @@
 import contextlib
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from attrs import fields_dict
 
-from torc_framework.models.exits import ExitClass, ExitObservation, StopReason
+from torc_framework.models.exits import CleanExit, ExitClass, ExitObservation, StopReason
 from torc_framework.models.records import ResultRecord
 
 _FIELDS: Final = frozenset(fields_dict(ExitObservation))
@@ -25,6 +25,8 @@ def observation_of(result: ResultRecord) -> ExitObservation:
     seen = {name: value for name, value in stored.items() if name in _FIELDS} if is_own else _numbers(result)
     stop = seen.get("stop_reason")
     seen["stop_reason"] = StopReason(stop) if stop in set(StopReason) else None
+    if seen.get("clean_exit") not in get_args(CleanExit):
+        seen["clean_exit"] = "auto"
     seen["missing_outputs"] = tuple(seen.get("missing_outputs") or ())
     if seen.get("peak_memory_bytes") is None:
         seen["peak_memory_bytes"] = result.peak_memory_bytes

@@ -14,6 +14,7 @@ from torc_framework.hpc.rescheduling import Rescheduler
 from torc_framework.models.records import JobRecord, ScheduledComputeNodeRecord
 from torc_framework.models.sites import HpcProfile
 from torc_framework.models.statuses import JobStatus
+from torc_framework.next_step import run_again_text
 from torc_framework.recovery import Teller
 from torc_framework.runner.allocations import allocator_named, context_of
 from torc_framework.runner.node_requests import NodeWishes, obtain_nodes
@@ -66,6 +67,7 @@ class Submitter:
         many allocations as ready jobs can use, of a scheduler at most as many as before. What one batch system refuses
         is told, and does not keep the others from being asked.
         """
+        self._resume()
         if total := self._carry_out():
             return total
         ready = self.client.find(JobRecord, workflow_id=self.workflow_id, status=JobStatus.READY.label)
@@ -88,6 +90,7 @@ class Submitter:
         Jobs get new schedulers of the cluster's best partitions. Where the cluster is not known, or has nothing for
         them, the schedulers stay as they are.
         """
+        self._resume()
         used = self._used()
         executor = next(iter(used))[0] if used else ""
         here = self.cluster(executor) if used else None
@@ -107,6 +110,11 @@ class Submitter:
         done = rescheduler.carry_out(planned, at_once=True)
         self.tell(f"Made {len(done.scheduler_ids)} scheduler(s) for what jobs ask for now")
         return self._carry_out()
+
+    def _resume(self) -> None:
+        """Make interrupted jobs ready, so that nodes are asked for for them, too."""
+        if resumed := self.client.resume_interrupted_jobs(self.workflow_id):
+            self.tell(run_again_text(len(resumed)))
 
     def _carry_out(self) -> int:
         """Carry out due actions that ask for nodes and that runners left; return how many allocations there will be."""

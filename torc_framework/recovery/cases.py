@@ -16,7 +16,7 @@ from torc_framework.pending import failure_of
 from torc_framework.recovery.ceilings import Ceilings
 
 FAILED: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED)
-"""Statuses of jobs that a recovery is about."""
+"""Statuses of jobs that a recovery is about, unless they were interrupted: those run again without one."""
 _DEFAULT: Final = "default"
 """Name of the requirements of jobs that asked for nothing."""
 
@@ -45,7 +45,8 @@ def failed_cases(
         output_dir: Folder of the runners' logs.
     """
     labels = [status.label for status in FAILED]
-    jobs = [job for label in labels for job in client.iterate(JobRecord, workflow_id=workflow_id, status=label)]
+    found = (job for label in labels for job in client.iterate(JobRecord, workflow_id=workflow_id, status=label))
+    jobs = [job for job in found if not job.is_interrupted]
     if not jobs:
         return []
     requirements = {each.id: each for each in client.iterate(ResourceRequirementsRecord, workflow_id=workflow_id)}

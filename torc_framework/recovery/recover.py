@@ -14,6 +14,7 @@ from torc_framework.models.records import ScheduledComputeNodeRecord
 from torc_framework.models.recovery import RecoveryAction, RecoveryOrder, RecoveryReceipt
 from torc_framework.models.sites import HpcProfile
 from torc_framework.models.statuses import JobStatus
+from torc_framework.next_step import next_step_text
 from torc_framework.pending import Classified
 from torc_framework.recovery import Teller
 from torc_framework.recovery.cases import failed_cases
@@ -163,6 +164,7 @@ class Rescuer:
             if found.goes_on and not dry_run:  # what failed otherwise is looked at when these are over
                 return found
         order = RecoveryOrder(self._client.workflow_status(self._workflow_id).run_id, [], dry_run=True)
+        self._leave_to_the_next_runner()
         must_wait = dry_run and bool(found.orphans.compute_node_ids or found.orphans.allocation_ids)
         if not must_wait:
             self._client.recover(self._workflow_id, order)  # refused unless it is over and nobody works on it
@@ -194,6 +196,19 @@ class Rescuer:
         found.receipt = self._client.recover(self._workflow_id, order)
         self._tell(f"Reset {found.receipt.reset_count} job(s)")
         return found
+
+    def _leave_to_the_next_runner(self) -> None:
+        """Refuse a workflow whose jobs can still run: it needs a runner, not a recovery.
+
+        Raises:
+            UserError: jobs were interrupted.
+        """
+        client, id_ = self._client, self._workflow_id
+        count = client.job_counts(id_).interrupted
+        if count and not client.is_complete(id_).is_canceled:
+            raise UserError(
+                f"workflow {id_} was interrupted and needs no recovery: {next_step_text(client, id_, count)}"
+            )
 
     def _judged(self, judged: Classified) -> Classified:
         would = "would be " if judged.dry_run else ""

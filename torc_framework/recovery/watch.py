@@ -8,8 +8,11 @@ from attrs import Factory, define, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
-from torc_framework.models.records import ComputeNodeRecord, JobRecord
+from torc_framework.models.answers import JobCounts
+from torc_framework.models.exits import ExitClass
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
 from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.next_step import next_step_text
 from torc_framework.recovery import Teller
 from torc_framework.recovery.allocations import AutoSchedule, Submitter
 from torc_framework.recovery.recover import Recovery, Rescuer
@@ -96,6 +99,11 @@ class WatchOutcome:
         }
 
 
+def _can_go_on(jobs: JobCounts) -> bool:
+    """Say whether any job can still run by itself."""
+    return jobs.interrupted > 0 or any(jobs.counts.get(label) for label in _OPEN)
+
+
 class Watcher:
     """Watches one workflow.
 
@@ -133,7 +141,7 @@ class Watcher:
         self._sync_due = float("-inf")
         self._sync_interval_s = options.poll_interval_s
         self._counts_when_synced: Mapping[str, int] | None = None
-        self._counts_when_asked: Mapping[str, int] | None = None
+        self._reached_when_asked: tuple[Mapping[str, int], int] | None = None
 
     @property
     def outcome(self) -> WatchOutcome:
@@ -192,9 +200,9 @@ class Watcher:
         active = client.find(ComputeNodeRecord, workflow_id=id_, is_active=True)
         has_nodes = any(node.id not in self._gone for node in active) or bool(open_records(client, id_))
         state = client.is_complete(id_)
-        counts = client.job_counts(id_).counts
-        is_over = state.is_complete or not any(counts.get(label) for label in _OPEN)
-        return Look(counts, state.is_canceled, is_over, has_nodes and not is_over)
+        counted = client.job_counts(id_)
+        is_over = state.is_complete or not _can_go_on(counted)
+        return Look(counted.counts, state.is_canceled, is_over, has_nodes and not is_over)
 
     def _end_orphans(self, counts: Mapping[str, int]) -> bool:
         """Bring orphans to an end, if it is time to look for some; return whether it was.
@@ -243,7 +251,7 @@ class Watcher:
         if self._run_here is None:
             raise UserError(
                 f"nobody works on workflow {self._workflow_id}, and it is not complete: "
-                f"'torc run {self._workflow_id}' does, or watch it with --recover"
+                f"{next_step_text(self._client, self._workflow_id)}, or watch it with --recover"
             )
         self._tell(f"Nobody works on workflow {self._workflow_id}: running it here")
         if self._run_here():
@@ -265,8 +273,9 @@ class Watcher:
 
         Nodes that end again and again without any job having got further are not asked for for ever.
         """
-        self._in_vain = self._in_vain + 1 if look.counts == self._counts_when_asked else 0
-        self._counts_when_asked = look.counts
+        reached = look.counts, self._saved_states()
+        self._in_vain = self._in_vain + 1 if reached == self._reached_when_asked else 0
+        self._reached_when_asked = reached
         if self._in_vain >= MOST_IN_VAIN:
             self._tell(f"Nodes ended {self._in_vain} times in a row before any job got further: no more are asked for.")
             self._tell(
@@ -280,6 +289,12 @@ class Watcher:
             return True
         self._tell("There are no nodes for what is left.")
         return False
+
+    def _saved_states(self) -> int:
+        """Return how many attempts saved their state when their nodes ended, and so got their jobs further."""
+        status = JobStatus.TERMINATED.label
+        results = self._client.iterate(ResultRecord, workflow_id=self._workflow_id, status=status, all_runs=True)
+        return sum(each.exit_class == ExitClass.INTERRUPTED and each.return_code == 0 for each in results)
 
     def _schedule(self, when: AutoSchedule, look: Look) -> bool:
         """Ask for more nodes if it is time to, although there are some; return whether there will be."""

@@ -16,18 +16,20 @@ class Summary:
     """Where a workflow stands.
 
     Attributes:
+        interrupted: Terminated jobs with which the next runner goes on.
         exec_time_s: Run times of all jobs' present results, added up.
         walltime_s: From the first start to the last end, the time between runs left out.
     """
 
     workflow: WorkflowRecord
     counts: dict[str, int]
+    interrupted: int
     is_complete: bool
     exec_time_s: float
     walltime_s: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return Torc's report; ``is_complete`` is an addition."""
+        """Return Torc's report; ``is_complete`` and ``interrupted_jobs`` are additions."""
         return {
             "workflow_id": self.workflow.id,
             "workflow_name": self.workflow.name,
@@ -35,6 +37,7 @@ class Summary:
             "total_jobs": sum(self.counts.values()),
             "jobs_by_status": {status.label: self.counts.get(status.label, 0) for status in JobStatus},
             "is_complete": self.is_complete,
+            "interrupted_jobs": self.interrupted,
             "total_exec_time_minutes": self.exec_time_s / 60,
             "total_exec_time_formatted": texts.duration(self.exec_time_s),
             "walltime_seconds": round(self.walltime_s, 3),
@@ -45,7 +48,7 @@ class Summary:
 def summarize(client: TorcClient, workflow_id: int) -> Summary:
     """Return the summary of a workflow, complete or not."""
     workflow = client.get(WorkflowRecord, workflow_id)
-    counts = client.job_counts(workflow_id).counts
+    jobs = client.job_counts(workflow_id)
     total = 0.0
     spans: dict[int, tuple[float, float]] = {}
     for result in client.iterate(ResultRecord, workflow_id=workflow_id):
@@ -55,4 +58,5 @@ def summarize(client: TorcClient, workflow_id: int) -> Summary:
         first, last = spans.get(result.run_id, (end - seconds, end))
         spans[result.run_id] = min(first, end - seconds), max(last, end)
     walltime = sum(last - first for first, last in spans.values())
-    return Summary(workflow, counts, client.is_complete(workflow_id).is_complete, total, walltime)
+    is_complete = client.is_complete(workflow_id).is_complete
+    return Summary(workflow, jobs.counts, jobs.interrupted, is_complete, total, walltime)

@@ -10,16 +10,13 @@ from attrs import evolve, fields, frozen
 from torc_framework.exits.endings import exit_return_code, status_of
 from torc_framework.exits.handlers import HANDLED, attempts_allowed, retry_delay_s, rules_in_order
 from torc_framework.models.exchange import EndedReport, RetryRequest
-from torc_framework.models.exits import ExitObservation, ExitVerdict, StopReason
+from torc_framework.models.exits import CleanExit, ExitClass, ExitObservation, ExitVerdict, StopReason
 from torc_framework.models.failures import NOT_THE_JOBS_DOING, Failure, FailureRule, RuleAction
 from torc_framework.models.statuses import JobStatus
-from torc_framework.runner.hand import AttemptMaker, JobInHand
+from torc_framework.runner.hand import AttemptMaker, JobInHand, all_written
 
 LOST_ATTEMPTS: Final = 3
 """Attempts in all that a job gets when nobody sees their ends, or when these are not its doing."""
-
-_ENDED_BY_RUNNER: Final = frozenset({StopReason.CANCELED, StopReason.SHUTDOWN})
-"""Not the job's failure: no rule is asked."""
 
 
 class Judges(Protocol):
@@ -63,19 +60,24 @@ class Coroner:
         job = item.job
         mtimes, missing = self._maker.modification_times(job) if job.output_files and not seen.lost else ({}, [])
         has_limits = job.resources.runtime_s is not None  # else the job asked for nothing itself
+        is_stopped_clean = item.stop_reason is not None and seen.exit_code == 0
         seen = evolve(
             seen,
             stop_reason=item.stop_reason,
+            stop_cause=item.stop_cause,
             stop_forced=item.stop_forced,
+            clean_exit=_clean_exit(item),
+            outputs_written=is_stopped_clean and all_written(job, mtimes, seen.started_at),
             missing_outputs=tuple(missing) if seen.exit_code == 0 else (),
             memory_limit_bytes=job.resources.memory_bytes if has_limits else None,
             runtime_limit_s=job.resources.runtime_s,
         )
         verdict = self._judges.classify(seen)
+        status = status_of(verdict, item.stop_reason)
         report = EndedReport(
             job_id=item.key.job_id,
             attempt_id=item.key.attempt_id,
-            status=status_of(verdict, item.stop_reason).label,
+            status=status.label,
             return_code=exit_return_code(seen, verdict),
             exec_time_s=seen.runtime_s or 0.0,
             ended_at=seen.ended_at or time.time(),
@@ -87,6 +89,7 @@ class Coroner:
             cpu_time_s=seen.cpu_time_s,
             observation=without_defaults(seen),
             file_mtimes=dict(mtimes) or None,
+            interrupted=status is JobStatus.TERMINATED and _is_interruption(verdict, item.stop_reason),
         )
         return Ending(report, seen, self._decide(item, seen, verdict, report))
 
@@ -95,7 +98,7 @@ class Coroner:
         if seen.lost:
             report.lost, report.retry = True, RetryRequest(LOST_ATTEMPTS, reason=verdict.reason)
             return None
-        if report.status not in HANDLED or item.stop_reason in _ENDED_BY_RUNNER:
+        if report.status not in HANDLED or report.interrupted or item.stop_reason is StopReason.CANCELED:
             return None
         rule, action = self._matching_rule(item, seen, verdict, report.return_code)
         if action is None and verdict.exit_class in NOT_THE_JOBS_DOING:
@@ -136,6 +139,18 @@ class Coroner:
         rules = rules_in_order(_read_rules(item.job.failure_rules), return_code)
         asked = ((rule, self._judges.match_failure(rule, failure)) for rule in rules)
         return next(((rule, action) for rule, action in asked if action is not None), ({}, None))
+
+
+def _clean_exit(item: JobInHand) -> CleanExit:
+    """Return what an exit code of 0 means; a job that was not told that its runner ends has come to its own end."""
+    if item.stop_reason is StopReason.SHUTDOWN and not item.job.supports_termination:
+        return "completed"
+    return item.job.clean_exit_after_stop
+
+
+def _is_interruption(verdict: ExitVerdict, stop_reason: StopReason | None) -> bool:
+    """Say whether the next runner goes on with the job, whatever else the ending may be called."""
+    return verdict.exit_class is ExitClass.INTERRUPTED or stop_reason is StopReason.SHUTDOWN
 
 
 def _read_rules(text: str) -> list[FailureRule]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from pathlib import Path
+from typing import Final
 
 from attrs import Factory, define
 
@@ -39,6 +40,7 @@ class JobInHand:
         gpus: Names of the GPUs it was given.
         started_at: When it began, once that is known.
         stop_reason: Why the runner stops it.
+        stop_cause: What makes the runner end, if that is why it stops it.
         stop_forced: SIGKILL was sent.
         following: Jobs that become ready one after the other when this one completes.
         is_disowned: The server gave it to nobody or to another: its end is nobody's business.
@@ -52,6 +54,7 @@ class JobInHand:
     gpus: tuple[str, ...] = ()
     started_at: float | None = None
     stop_reason: StopReason | None = None
+    stop_cause: str | None = None
     stop_forced: bool = False
     following: list[ClaimedJob] = Factory(list)
     is_disowned: bool = False
@@ -130,3 +133,22 @@ class AttemptMaker:
             except OSError:
                 missing.append(file.path)
         return times, missing
+
+
+MTIME_SLACK_S: Final = 0.010
+"""File systems stamp files with a clock that is as much as one tick of the kernel behind."""
+
+
+def all_written(job: ClaimedJob, times: Mapping[int, float], started_at: float | None) -> bool:
+    """Say whether a job declares output files and modified all of them since the start of its attempt.
+
+    On a file system that keeps whole seconds only, a file of the attempt's first second does not count: an attempt
+    too many is better than a file that an earlier one wrote.
+
+    Args:
+        times: Modification times of the files that are there, by id.
+        started_at: When the attempt began, seconds since the epoch.
+    """
+    if not job.output_files or started_at is None:
+        return False
+    return all(times.get(file.id, 0.0) >= started_at - MTIME_SLACK_S for file in job.output_files)

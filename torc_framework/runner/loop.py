@@ -39,12 +39,13 @@ from torc_framework.runner.registration import Registration
 from torc_framework.runner.scripts import RecoveryScripts
 from torc_framework.runner.settings import ProgressListener, RunnerSettings, RunOutcome
 from torc_framework.runner.settle import Settler
+from torc_framework.runner.shutdown import ShutdownRequests
 from torc_framework.runner.spool import Spool
 from torc_framework.runner.stops import Stops
 from torc_framework.runner.succession import Succession
 from torc_framework.runner.telling import Teller
 from torc_framework.runner.unfit import explain
-from torc_framework.runner.walltime import Walltime, shorter_limit_s
+from torc_framework.runner.walltime import Walltime, shorter_limit
 from torc_framework.runner.workload import Pace, Workload
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Runner:
         self._crew = Crew(plugins.executor, settings.executor_options, context, self._watch_launcher)
         held.callback(self._crew.abandon)
         premises = self._crew.get(settings.executor).premises()
-        limit_s = shorter_limit_s(settings.time_limit_s, premises.ends_at if premises else None, time.time())
+        limit_s, cause = shorter_limit(settings.time_limit_s, premises.ends_at if premises else None, time.time())
         self._log = RunnerLog(registration.log_path(premises), settings.log_level)
         held.callback(self._log.close)
         self._courier = Courier(self._client, registration.blank_request, context.workflow_id, wake, patience_s)
@@ -102,7 +103,7 @@ class Runner:
         offer = machine.offered(settings, premises, gpu_names)
         registration.register(offer, premises, limit_s, self._crew.states())
         now = time.monotonic()
-        self._walltime, self._last_busy = Walltime(now, limit_s, workflow), now
+        self._walltime, self._last_busy = Walltime(now, limit_s, workflow, cause), now
         self._asked_in_vain = self._has_vacancy = False
         self._pool, self._maker = (
             Pool(offer, gpu_names, settings.max_parallel_jobs),
@@ -115,14 +116,15 @@ class Runner:
             plugins, self._maker, context.workflow_id, use_pending_failed=workflow.use_pending_failed
         )
         self._stops = Stops(self._workload.stop, settings.term_lead_s)
-        self._scripts = RecoveryScripts(context.working_dir, self._maker, self._log, self._watch, self._unwatch)
+        self._scripts = RecoveryScripts(context.working_dir, self._maker, self._log, self._watch, self._selector.unregister)
         self._spool = Spool(registration.identity.spool_path)
         self._settler = Settler(self._client, self._crew, self._log, self._report_lost)
         where = self._registration.action_context(self._maker, self._crew, lambda: self._halting)
         self._desk = ActionDesk(self._client, plugins, where, self._log, wake)
         self._events = EventSender(plugins, context.workflow_id, registration.run_id)
         self._stopping: StopReason | None = None
-        self._halting, self._obeyed, self._newest_reply = False, 0, 0
+        self._halting, self._newest_reply = False, 0
+        self._shutdown = ShutdownRequests(self._interrupts, self._walltime)
         self._fatal: TorcError | None = None
         self._log.about(workflow_id=context.workflow_id, run_id=context.run_id, compute_node_id=registration.node_id)
         self._log.info("runner_started", executor=settings.executor)
@@ -131,9 +133,6 @@ class Runner:
 
     def _watch(self, fd: int) -> None:
         self._selector.register(fd, selectors.EVENT_READ)
-
-    def _unwatch(self, fd: int) -> None:
-        self._selector.unregister(fd)
 
     def _watch_launcher(self, launcher: Launcher) -> None:
         if (fd := launcher.wait_fd()) is not None:
@@ -197,16 +196,13 @@ class Runner:
 
     def _sleep(self, now: float, wishes: Wishes) -> None:
         """Wait until something happens or is due."""
-        due = [now + LONGEST_SLEEP_S]
         timers = self._courier.next_due(now, wishes), self._stops.next_due(), self._monitor.next_due()
-        due += [when for when in timers if when is not None]
+        due = [now + LONGEST_SLEEP_S, *(when for when in timers if when is not None)]
         if (interval := self._crew.poll_interval_s()) is not None:
             due.append(now + interval)
         if self._asked_in_vain and (leaving := self._idle_until()) > now:
             due.append(leaving)
-        for key, _ in self._selector.select(max(0.0, min(due) - now)):
-            if key.fd == self._waker.read_fd:
-                self._waker.drain()
+        self._wait(min(due) - now)
 
     def _is_over(self, now: float) -> bool:
         if self._fatal is not None:
@@ -243,9 +239,13 @@ class Runner:
         """Let the action that is under way end; a signal ends it."""
         while self._desk.is_busy:
             self._obey(time.monotonic())
-            for key, _ in self._selector.select(LONGEST_SLEEP_S):
-                if key.fd == self._waker.read_fd:
-                    self._waker.drain()
+            self._wait(LONGEST_SLEEP_S)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait until something happens, so long at most."""
+        for key, _ in self._selector.select(max(0.0, seconds)):
+            if key.fd == self._waker.read_fd:
+                self._waker.drain()
 
     def _leave(self) -> None:
         """Say goodbye: everything that was observed is on the server."""
@@ -253,7 +253,8 @@ class Runner:
         outcome.troubles = [*self._crew.cautions(), *self._desk.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
         self._settler.dismiss_settled()
-        outcome.counts = insist(lambda: self._client.job_counts(context.workflow_id)).counts
+        counted = insist(lambda: self._client.job_counts(context.workflow_id))
+        outcome.counts, outcome.interrupted_jobs = counted.counts, counted.interrupted
         outcome.troubles += self._registration.leave()
         if outcome.is_complete:
             self._events.workflow_completed()
@@ -266,17 +267,15 @@ class Runner:
 
     def _obey(self, now: float) -> None:
         """Answer signals and the end of the walltime."""
-        left = self._walltime.left_s(now)
-        if left is not None and left <= 0 and not self._outcome.out_of_time:
-            self._outcome.out_of_time = True
-            self._log.info("walltime_over")
-            self._stop_all(StopReason.SHUTDOWN, now)
-        if self._interrupts.count > self._obeyed:
-            self._obeyed = self._interrupts.count
-            self._outcome.interrupted = True
-            self._courier.patience_s = min(self._courier.patience_s, LAST_PATIENCE_S)
-            self._log.info("interrupted", signal=self._interrupts.last, times=self._obeyed)
-            self._stop_all(StopReason.SHUTDOWN, now, force=self._obeyed > 1)
+        for request in self._shutdown.new(now):
+            self._stops.cause = self._stops.cause or request.cause
+            if request.is_signal:
+                self._outcome.interrupted = True
+                self._courier.patience_s = min(self._courier.patience_s, LAST_PATIENCE_S)
+            else:
+                self._outcome.out_of_time = True
+            self._log.info("shutdown_requested", cause=request.cause, forced=request.is_forced)
+            self._stop_all(StopReason.SHUTDOWN, now, force=request.is_forced)
 
     def _stop_all(self, reason: StopReason, now: float, *, force: bool = False) -> None:
         """Begin nothing more, give back what has not begun, stop what runs."""
@@ -339,7 +338,7 @@ class Runner:
         self._workload.drop(item)
         self._last_busy = now
         self._outcome.attempts += 1
-        self._outcome.failed_attempts += report.status not in WELL
+        self._outcome.failed_attempts += report.status not in WELL and not report.interrupted
         if ending.script is not None:
             self._scripts.order(item, ending.script, report.return_code)
         self._courier.report_ended(report, now)
@@ -368,7 +367,7 @@ class Runner:
 
     def _give_up(self, error: TorcError, now: float) -> None:
         """The server said no, or is gone for good. Attempts that survive a runner are left to the next one."""
-        self._fatal = error
+        self._fatal, self._stops.cause = error, self._stops.cause or "the server refused it or was gone"
         self._log.warning("giving_up", reason=str(error))
         self._stopping, self._halting = self._stopping or StopReason.SHUTDOWN, True
         items = [item for item in self._workload.at(Stage.RUNNING) if not self._can_be_left(item)]
@@ -392,6 +391,7 @@ class Runner:
             self._accept(job, now)
         self._succession.learn(reply.following)
         self._disown(reply.refused)
+        self._outcome.resumed_jobs += reply.resumed
         self._scripts.call_off({report.job_id for report in answer.request.ended})  # no retry was granted
         self._desk.told(reply.actions_due)
         if reply.counts is not None:

@@ -56,7 +56,7 @@ class RecoveryScripts:
         maker: AttemptMaker,
         log: RunnerLog,
         watch: Callable[[int], None],
-        unwatch: Callable[[int], None],
+        unwatch: Callable[[int], object],
     ) -> None:
         self._working_dir, self._maker, self._log, self._watch, self._unwatch = working_dir, maker, log, watch, unwatch
         self._orders: dict[int, ScriptOrder] = {}

@@ -88,7 +88,9 @@ class RunOutcome:
         counts: Jobs of the workflow by status label, at the end.
         is_complete: No job of the workflow is unfinished.
         is_canceled: The workflow was canceled.
-        interrupted: SIGINT or SIGTERM ended the runner.
+        interrupted: SIGINT, SIGTERM or SIGHUP ended the runner.
+        interrupted_jobs: Jobs of the workflow, at the end, that the next runner goes on with.
+        resumed_jobs: Interrupted jobs that ran again because this runner asked for jobs.
         out_of_time: Its walltime was over.
         unfit: Why the jobs that are left can never run here, with the amount that is lacking; None if they can.
         troubles: What a person should know: that commands ran under a substitute for bash, actions that failed or were
@@ -102,6 +104,8 @@ class RunOutcome:
     is_complete: bool = False
     is_canceled: bool = False
     interrupted: bool = False
+    interrupted_jobs: int = 0
+    resumed_jobs: int = 0
     out_of_time: bool = False
     unfit: str | None = None
     troubles: list[str] = Factory(list)

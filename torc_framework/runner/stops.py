@@ -17,10 +17,14 @@ class Stops:
     Args:
         stop: Passes a request on to the launcher.
         term_lead_s: Seconds between the two signals.
+
+    Attributes:
+        cause: What makes the runner end, once it has to.
     """
 
     def __init__(self, stop: Stop, term_lead_s: float) -> None:
         self._stop, self._lead_s = stop, term_lead_s
+        self.cause: str | None = None
         self._due: list[tuple[float, int, JobInHand, StopReason]] = []
         self._ties = count()
 
@@ -37,7 +41,8 @@ class Stops:
             is_gentle = item.job.supports_termination and not force
             if item.stop_forced or (is_gentle and item.stop_reason is not None):
                 continue  # it is on its way out already
-            item.stop_reason = item.stop_reason or reason
+            if item.stop_reason is None:
+                item.stop_reason, item.stop_cause = reason, self.cause if reason is StopReason.SHUTDOWN else None
             item.stop_forced = not is_gentle
             (gently if is_gentle else at_once).append(item)
             if is_gentle:

@@ -7,7 +7,7 @@ text, a boolean is no integer, and every misfit is named at once.
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from functools import cache
-from typing import Annotated, Any, Final, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 
 import msgspec
 from attrs import NOTHING, fields, has
@@ -100,6 +100,8 @@ def _bounded(kind: Any) -> Any:
     """Put the database's bounds on integers."""
     if kind is int:
         return _INTEGER
+    if get_origin(kind) is Literal:
+        return kind
     arguments = get_args(kind)
     if get_origin(kind) is list:
         return list[_bounded(arguments[0])]  # type: ignore[misc]

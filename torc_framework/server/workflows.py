@@ -10,7 +10,7 @@ from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRe
 from torc_framework.server.answers import RequestError
 from torc_framework.server.endpoints import FORCE, MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
 from torc_framework.server.scopes import WORKFLOW
-from torc_framework.store import actions, handouts, inputs, lookups, remote_workers, runs
+from torc_framework.store import actions, handouts, inputs, interruptions, lookups, remote_workers, runs
 from torc_framework.store.jobs import delete_some
 from torc_framework.store.records import create
 from torc_framework.store.reinitialize import reinitialize
@@ -139,7 +139,11 @@ def _reset_job_status(tx: Tx, call: Call) -> a.ResetJobs:
 
 def _job_counts(tx: Tx, call: Call) -> a.JobCounts:
     counts = runs.job_counts(tx, call.id)
-    return a.JobCounts(counts, sum(counts.values()))
+    return a.JobCounts(counts, sum(counts.values()), interruptions.count(tx, call.id))
+
+
+def _resume(tx: Tx, call: Call) -> a.ResumedJobs:
+    return a.ResumedJobs(runs.resume(tx, call.id))
 
 
 def _job_ids(tx: Tx, call: Call) -> a.JobIds:
@@ -278,6 +282,13 @@ WORKFLOW_ENDPOINTS: Final = (
         "Make all jobs uninitialized, or failed ones and what follows them.",
         a.ResetJobs,
         query={"failed_only": _flag(default=False)},
+    ),
+    _about(
+        "POST",
+        "resume_interrupted_jobs",
+        _resume,
+        "Make the interrupted jobs ready, which a runner that asks for jobs does as well.",
+        a.ResumedJobs,
     ),
     _about("GET", "is_complete", lambda tx, call: runs.outcome(tx, call.id), "Is the workflow over?", runs.Outcome),
     _about("GET", "is_uninitialized", _is_uninitialized, "Is every job uninitialized or disabled?", a.IsUninitialized),

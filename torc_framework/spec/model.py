@@ -9,6 +9,8 @@ from typing import Annotated, Any, Final, Literal
 from attrs import Factory, define
 from msgspec import Meta
 
+from torc_framework.models.exits import CleanExit
+
 Text = Annotated[str, Meta(min_length=1)]
 Names = list[Text] | None
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
@@ -54,6 +56,9 @@ class JobSpec(ParameterizedSpec):
     shell: Annotated[Text | None, Meta(description="Program and options that run its command.")] = None
     cancel_on_blocking_job_failure: Annotated[bool, Meta(description="Cancel it when a dependency fails.")] = True
     supports_termination: Annotated[bool, Meta(description="It wants SIGTERM and time before SIGKILL.")] = False
+    clean_exit_after_stop: Annotated[
+        CleanExit, Meta(description="What exit code 0 means after a stop: it is done, or it saved its state.")
+    ] = "auto"
     depends_on: Annotated[Names, Meta(description="Jobs that it waits for.")] = None
     depends_on_regexes: Annotated[Names, Meta(description="Patterns of jobs that it waits for.")] = None
     input_files: Annotated[Names, Meta(description="Files that it reads.")] = None

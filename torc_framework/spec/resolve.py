@@ -108,6 +108,7 @@ class _Resolver:
                 job.command if found is None else found.command,
                 cancel_on_blocking_job_failure=job.cancel_on_blocking_job_failure,
                 supports_termination=job.supports_termination,
+                clean_exit_after_stop=job.clean_exit_after_stop,
             )
             if found is not None:
                 planned.invocation_script = found.invocation_script

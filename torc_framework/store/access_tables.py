@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlmodel import Field
 
 from torc_framework.store.allocation_tables import METADATA
-from torc_framework.store.tables import Base
+from torc_framework.store.table_base import Base
 
 __all__ = ["ACCESS_GROUP", "METADATA", "USER_GROUP_MEMBERSHIP", "WORKFLOW_ACCESS_GROUP"]
 

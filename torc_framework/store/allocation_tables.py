@@ -5,7 +5,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlmodel import Field
 
-from torc_framework.store.tables import METADATA, Base
+from torc_framework.store.table_base import Base
+from torc_framework.store.tables import METADATA
 
 __all__ = ["METADATA", "SCHEDULED_COMPUTE_NODE"]
 

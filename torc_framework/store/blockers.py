@@ -10,8 +10,9 @@ from typing import Final
 import sqlalchemy as sa
 from attrs import define
 
-from torc_framework.models.statuses import UNBLOCKING, JobStatus
-from torc_framework.store.sql import Statement, Tx, ids_param, number, numbers, param
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store.interruptions import is_over
+from torc_framework.store.sql import Statement, Tx, ids_param, number, param
 from torc_framework.store.tables import DEPENDENCY_GROUP, GROUP_MEMBER, GROUP_WAITER, JOB, JOB_DEPENDENCY
 
 _DEPENDENTS = Statement(
@@ -81,7 +82,7 @@ def _finished_groups(tx: Tx, endings: Mapping[int, bool]) -> dict[int, bool]:
 # --- the same counters, from nothing ---------------------------------------------------------------
 
 _UPSTREAM: Final = JOB.alias("upstream")
-_OVER: Final = _UPSTREAM.c.status.in_(numbers(UNBLOCKING))
+_OVER: Final = is_over(_UPSTREAM)
 _OVER_BADLY: Final = sa.and_(_OVER, _UPSTREAM.c.ended_badly == number(1))
 
 

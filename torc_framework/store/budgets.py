@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from torc_framework.models.failures import NOT_THE_JOBS_DOING
+from torc_framework.models.failures import FREE_OF_CHARGE, NOT_THE_JOBS_DOING
 from torc_framework.store.sql import Statement, Tx, param
 from torc_framework.store.tables import RESULT
 
@@ -19,9 +19,10 @@ _CLASSES_BEFORE = Statement(
 def spent(tx: Tx, job_id: int, run_id: int, attempt_id: int, exit_class: str | None) -> int:
     """Return how many attempts of a run, this one included, drew on the budget that its ending draws on.
 
-    Endings that are not the job's doing have a budget for each class; all others share the job's own.
+    Endings that are not the job's doing have a budget for each class, interruptions draw on none; all others share the
+    job's own.
     """
     before = [row[0] for row in tx.rows(_CLASSES_BEFORE, job_id, run_id, attempt_id)]
     if exit_class in NOT_THE_JOBS_DOING:
         return before.count(exit_class) + 1
-    return attempt_id - sum(name in NOT_THE_JOBS_DOING for name in before)
+    return attempt_id - sum(name in FREE_OF_CHARGE for name in before)

@@ -14,7 +14,9 @@ WORKFLOW_STATES: Final = ("new", "waiting", "active", "complete", "canceled", "a
 """A workflow is in the last of these that is true of it; ``waiting`` has unfinished jobs and none in hand."""
 
 _JOBS: Final = Statement(
-    sa.select(JOB.c.workflow_id, JOB.c.status, sa.func.count()).group_by(JOB.c.workflow_id, JOB.c.status)
+    sa.select(JOB.c.workflow_id, JOB.c.status, JOB.c.is_interrupted, sa.func.count()).group_by(
+        JOB.c.workflow_id, JOB.c.status, JOB.c.is_interrupted
+    )
 )
 _WORKFLOWS: Final = Statement(
     sa.select(
@@ -44,25 +46,29 @@ def take_census(tx: Tx) -> Census:
     """Count everything."""
     census = Census()
     statuses: defaultdict[int, set[JobStatus]] = defaultdict(set)
-    for workflow_id, status, count in tx.rows(_JOBS):
+    open_workflows: set[int] = set()
+    for workflow_id, status, is_interrupted, count in tx.rows(_JOBS):
         statuses[workflow_id].add(JobStatus(status))
+        if is_interrupted or status in UNFINISHED:
+            open_workflows.add(workflow_id)
         census.jobs[JobStatus(status).label] += count
     for workflow_id, run_id, is_canceled, is_archived in tx.rows(_WORKFLOWS):
-        census.workflows[_state(run_id, bool(is_canceled), bool(is_archived), statuses[workflow_id])] += 1
+        flags = bool(is_canceled), bool(is_archived), workflow_id in open_workflows
+        census.workflows[_state(run_id, *flags, bool(statuses[workflow_id] & LIVE))] += 1
     census.runners = int(tx.value(_RUNNERS) or 0)
     return census
 
 
-def _state(run_id: int, is_canceled: bool, is_archived: bool, statuses: set[JobStatus]) -> str:
+def _state(run_id: int, is_canceled: bool, is_archived: bool, is_open: bool, is_live: bool) -> str:
     if is_archived:
         return "archived"
     if is_canceled:
         return "canceled"
     if not run_id:
         return "new"
-    if not statuses & UNFINISHED:
+    if not is_open:
         return "complete"
-    return "active" if statuses & LIVE else "waiting"
+    return "active" if is_live else "waiting"
 
 
 def look(tx: Tx) -> None:

@@ -81,6 +81,7 @@ _DETAILS = Statement(
         JOB.c.resource_requirements_id,
         JOB.c.failure_handler_id,
         JOB.c.shell,
+        JOB.c.clean_exit_after_stop,
     ).where(JOB.c.id.in_(ids_param()))
 )
 _RULES = Statement(
@@ -275,6 +276,7 @@ def describe(tx: Tx, job_ids: Sequence[int]) -> list[ClaimedJob]:
             executor=row[5],
             shell=row[9],
             supports_termination=bool(row[6]),
+            clean_exit_after_stop=row[10],
             failure_rules=rules.get(row[8]),
             output_files=outputs.get(row[0]),
         )

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import sqlalchemy as sa
 from attrs import Factory, define
 
-from torc_framework.models.statuses import UNFINISHED, JobStatus
+from torc_framework.models.statuses import JobStatus
 from torc_framework.store import transitions
 from torc_framework.store.blockers import Waiting, count_down, recount_waiting
 from torc_framework.store.events import EventLog
-from torc_framework.store.sql import Statement, Tx, ids_param, number, numbers, param
+from torc_framework.store.interruptions import IS_UNFINISHED
+from torc_framework.store.sql import Statement, Tx, ids_param, number
 from torc_framework.store.tables import JOB
 from torc_framework.store.triggers import count_triggers, trigger_completion
 
@@ -24,10 +25,7 @@ _FREE = Statement(
 )
 
 
-_UNFINISHED = Statement(
-    sa.select(sa.exists().where(JOB.c.workflow_id == param("workflow"), JOB.c.status.in_(numbers(UNFINISHED)))),
-    "workflow",
-)
+_UNFINISHED = Statement(sa.select(IS_UNFINISHED), "workflow")
 
 
 @define

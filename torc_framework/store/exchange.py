@@ -13,6 +13,7 @@ from torc_framework.store.consequences import follow, is_finished
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.events import EventLog
 from torc_framework.store.held_jobs import to_stop
+from torc_framework.store.interruptions import IS_INTERRUPTED, resume
 from torc_framework.store.own_tables import JOB_TO_STOP
 from torc_framework.store.reports import Conversation, look_up, take_ended, take_released, take_started
 from torc_framework.store.requirements import check_sort_method
@@ -31,6 +32,7 @@ _STATE = Statement(
         .where(COMPUTE_NODE.c.id == param("node"), COMPUTE_NODE.c.workflow_id == WORKFLOW.c.id)
         .correlate(WORKFLOW),
         sa.exists().where(JOB_TO_STOP.c.compute_node_id == param("node")),
+        sa.exists().where(IS_INTERRUPTED),
     )
     .select_from(WORKFLOW.join(WORKFLOW_STATUS, WORKFLOW_STATUS.c.id == WORKFLOW.c.id))
     .where(WORKFLOW.c.id == param("workflow")),
@@ -67,7 +69,7 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
     state = tx.row(_STATE, request.compute_node_id, request.compute_node_id, workflow_id)
     if state is None:
         raise NotFoundError("Workflow", workflow_id)
-    run_id, is_canceled, sort_method, has_actions, has_node, has_jobs_to_stop = state
+    run_id, is_canceled, sort_method, has_actions, has_node, has_jobs_to_stop, has_interrupted = state
     if request.run_id != run_id:
         raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {run_id}")
     if not has_node:
@@ -76,6 +78,7 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
     named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
     jobs = look_up(tx, workflow_id, sorted(named))
     now = Conversation(tx, workflow_id, request.compute_node_id, run_id, bool(is_canceled), events, jobs)
+    now.has_interrupted = bool(has_interrupted)
     if request.started:
         take_started(now, request.started)
     refused: list[int] = []
@@ -109,7 +112,8 @@ def worth_asking(tx: Tx, workflow_id: int, node_id: int, run_id: int) -> bool:
     state = tx.row(_STATE, node_id, node_id, workflow_id)
     if state is None or state[0] != run_id or state[1] or not state[4] or state[5]:
         return True
-    return bool(tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
+    has_interrupted = state[6]
+    return bool(has_interrupted or tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
 
 
 def _answer(now: Conversation, request: ExchangeRequest, sort_method: str | None) -> ExchangeReply:
@@ -119,6 +123,8 @@ def _answer(now: Conversation, request: ExchangeRequest, sort_method: str | None
         transitions.claimed(now.tx, now.node_id, now.held)
         claims.delay(now.tx, {job_id: now.delayed[job_id] for job_id in now.held if job_id in now.delayed})
         reply.held = now.held
+        if now.has_interrupted and offer.slots + offer.ahead > 0:
+            reply.resumed = len(resume(now.tx, now.events))
         chosen = claims.choose(now.tx, now.workflow_id, offer)
         transitions.claimed(now.tx, now.node_id, chosen)
         again = _missing(now, request.holding, {*now.held, *chosen})

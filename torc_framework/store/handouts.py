@@ -16,7 +16,7 @@ from torc_framework.store import transitions
 from torc_framework.store.claims import Offer, choose, delayed, ready_requirements
 from torc_framework.store.jobs import COLUMNS
 from torc_framework.store.requirements import check_sort_method
-from torc_framework.store.runs import status
+from torc_framework.store.runs import resume, status
 from torc_framework.store.sql import Statement, Tx, first, ids_param, number, param
 
 CANCELED: Final = "Workflow is canceled"
@@ -53,6 +53,8 @@ def claim_by_resources(tx: Tx, workflow_id: int, offer: Offer) -> ClaimedJobs:
     check_sort_method(offer.sort_method)
     if status(tx, workflow_id).is_canceled:
         return ClaimedJobs([], CANCELED)
+    if offer.slots + offer.ahead > 0:
+        resume(tx, workflow_id)
     return _hand_out(tx, choose(tx, workflow_id, offer))
 
 
@@ -64,6 +66,8 @@ def claim_next(tx: Tx, workflow_id: int, limit: int) -> ClaimedJobs:
     """
     if status(tx, workflow_id).is_canceled:
         return ClaimedJobs([], CANCELED)
+    if limit > 0:
+        resume(tx, workflow_id)
     early = delayed(tx, workflow_id)
     most = limit + len(early)
     by_requirements = (tx.rows(_FIRST_OF, workflow_id, r.id, most) for r in ready_requirements(tx, workflow_id))

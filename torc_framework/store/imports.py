@@ -187,6 +187,7 @@ def _planned(job: JobRecord, positions: _Positions, place: str) -> PlannedJob:
         shell=job.shell,
         cancel_on_blocking_job_failure=job.cancel_on_blocking_job_failure,
         supports_termination=job.supports_termination,
+        clean_exit_after_stop=job.clean_exit_after_stop,
     )
     if job.scheduler_id not in positions.of["local_schedulers"] or job.scheduler_id in positions.of["slurm_schedulers"]:
         planned.scheduler = positions.at("slurm_schedulers", job.scheduler_id, f"{place}: scheduler_id")

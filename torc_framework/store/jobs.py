@@ -83,6 +83,7 @@ COLUMNS: Final = (
     "invocation_script",
     "cancel_on_blocking_job_failure",
     "supports_termination",
+    "clean_exit_after_stop",
     "resource_requirements_id",
     "scheduler_id",
     "failure_handler_id",
@@ -90,7 +91,11 @@ COLUMNS: Final = (
     "shell",
 )
 """What of a job is said when it is made, and stands in its own row."""
-_DEFAULTS: Final = {"cancel_on_blocking_job_failure": True, "supports_termination": False}
+_DEFAULTS: Final = {
+    "cancel_on_blocking_job_failure": True,
+    "supports_termination": False,
+    "clean_exit_after_stop": "auto",
+}
 _INSERT: Final = insertion(t.JOB, *COLUMNS)
 _INSERT_RELATION: Final = {
     name: insertion(relation.table, relation.owner, relation.other) for name, relation in _RELATIONS.items()
@@ -163,8 +168,8 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
         raise RuleError(
             f"Job {job_id} is {status.label}: cannot change {', '.join(changed)}. Once initialized, a job takes "
             "changes of scheduler_id, resource_requirements_id, failure_handler_id, invocation_script, executor, "
-            "shell, cancel_on_blocking_job_failure and supports_termination, and once it is over of command; status "
-            "can be set to disabled before."
+            "shell, cancel_on_blocking_job_failure, supports_termination and clean_exit_after_stop, and once it is over "
+            "of command; status can be set to disabled before."
         )
     require_references(tx, before["workflow_id"], [given])
     check_shell(given.get("shell"))

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from torc_framework.models.recovery import RecoveryEntry, RecoveryOrder, RecoveryReceipt, Repair
 from torc_framework.models.resources import format_duration, format_memory
 from torc_framework.models.statuses import LIVE, JobStatus
-from torc_framework.store import runs, transitions
+from torc_framework.store import interruptions, runs, transitions
 from torc_framework.store import tables as t
 from torc_framework.store.allocation_tables import SCHEDULED_COMPUTE_NODE
 from torc_framework.store.blockers import downstream, recount
@@ -180,7 +180,7 @@ def refuse_if_under_way(tx: Tx, workflow_id: int) -> None:
         if count:
             raise RuleError(f"Cannot recover workflow {workflow_id}: there are {count} {what}. Wait until they ended.")
     counts = runs.job_counts(tx, workflow_id)
-    left = sum(counts.get(state.label, 0) for state in _OPEN)
+    left = sum(counts.get(state.label, 0) for state in _OPEN) + interruptions.count(tx, workflow_id)
     if left and not status.is_canceled:
         raise RuleError(
             f"Cannot recover workflow {workflow_id}: it is not complete, {left} job(s) can still run. "

@@ -5,7 +5,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlmodel import Field
 
-from torc_framework.store.tables import Base
+from torc_framework.store.table_base import Base
 from torc_framework.store.verdict_tables import METADATA
 
 __all__ = ["METADATA", "RECOVERY"]

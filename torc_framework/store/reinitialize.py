@@ -28,7 +28,7 @@ _EVENT_JOBS: Final = 1000
 """Most jobs that the event of a reinitialize names."""
 
 _JOBS = Statement(
-    sa.select(t.JOB.c.id, t.JOB.c.name, t.JOB.c.status, t.JOB.c.cancel_on_blocking_job_failure)
+    sa.select(t.JOB.c.id, t.JOB.c.name, t.JOB.c.status, t.JOB.c.cancel_on_blocking_job_failure, t.JOB.c.is_interrupted)
     .where(t.JOB.c.workflow_id == param("workflow"))
     .order_by(t.JOB.c.id),
     "workflow",
@@ -70,6 +70,7 @@ _UNENDED: Final = {
     JobStatus.RUNNING: "its runner did not say how it ended",
 }
 """Statuses in which a job did not come to an end of its own, and what is said of them."""
+_INTERRUPTED: Final = "it was interrupted: its runner had to end"
 _ENDED: Final = {JobStatus.COMPLETED, JobStatus.FAILED}
 _HAS_RUN: Final = UNBLOCKING | LIVE | {JobStatus.PENDING_FAILED}
 """Statuses of jobs of which it is news that they run again."""
@@ -81,6 +82,7 @@ class _Job:
     status: JobStatus
     gives_up: bool
     """It is canceled when a job that it waits for fails."""
+    is_interrupted: bool
 
 
 @define
@@ -116,7 +118,9 @@ def reinitialize(
     runs.check_may_begin(tx, workflow_id, force=force)
     with tx.connection.begin_nested() as changes:
         add_implied_dependencies(tx, workflow_id)
-        jobs = {row[0]: _Job(row[1], JobStatus(row[2]), bool(row[3])) for row in tx.rows(_JOBS, workflow_id)}
+        jobs = {
+            row[0]: _Job(row[1], JobStatus(row[2]), bool(row[3]), bool(row[4])) for row in tx.rows(_JOBS, workflow_id)
+        }
         why = _why(tx, workflow_id, jobs, file_mtimes)
         if dry_run:
             changes.rollback()
@@ -141,7 +145,7 @@ def _why(
     why: dict[int, _Why] = {}
     for job_id, job in jobs.items():
         if job.status in _UNENDED:
-            why[job_id] = _Why("status", _UNENDED[job.status])
+            why[job_id] = _Why("status", _INTERRUPTED if job.is_interrupted else _UNENDED[job.status])
     for changed in changed_inputs(tx, workflow_id):
         if jobs[changed.job_id].status in _ENDED:
             why.setdefault(changed.job_id, _Why(changed.cause, changed.reason))

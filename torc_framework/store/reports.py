@@ -124,6 +124,7 @@ class Conversation:
     held: list[int] = Factory(list)
     delayed: dict[int, float] = Factory(dict)
     continued: list[int] = Factory(list)
+    has_interrupted: bool = False
 
 
 def look_up(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> dict[int, ReportedJob]:
@@ -182,6 +183,7 @@ def take_ended(now: Conversation, reports: Sequence[EndedReport]) -> None:
     now.tx.run_each(_FORGET, stale)
     now.tx.run_each(_INSERT_RESULTS, results)
     transitions.attempt_ended(now.tx, outcomes.ended)
+    transitions.attempt_interrupted(now.tx, outcomes.interrupted)
     transitions.attempt_retried(now.tx, outcomes.retried)
     transitions.attempt_lost(now.tx, outcomes.lost)
     delay(now.tx, now.delayed)
@@ -217,6 +219,7 @@ class _Outcomes:
     """Attempts by what becomes of their jobs."""
 
     ended: list[tuple[int, int, int | None, int]] = Factory(list)
+    interrupted: list[tuple[int, int]] = Factory(list)
     retried: list[int] = Factory(list)
     lost: list[int] = Factory(list)
 
@@ -228,11 +231,16 @@ def _decide(now: Conversation, job: ReportedJob, report: EndedReport, result_id:
         (outcomes.lost if report.lost else outcomes.retried).append(job.id)
         return
     status = _end_status(report.status)
-    badly = ends_badly(status, report.return_code)
-    outcomes.ended.append((int(status), int(badly), result_id, job.id))
     job.status = status
-    if status in UNBLOCKING:
-        now.endings[job.id] = badly
+    if report.interrupted and status is JobStatus.TERMINATED:
+        outcomes.interrupted.append((result_id, job.id))
+        now.has_interrupted = True
+        now.tx.touched.add(now.workflow_id)  # another runner may go on with it
+    else:
+        badly = ends_badly(status, report.return_code)
+        outcomes.ended.append((int(status), int(badly), result_id, job.id))
+        if status in UNBLOCKING:
+            now.endings[job.id] = badly
     now.events.job_ended(
         job.id,
         job.name,

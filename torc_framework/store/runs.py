@@ -8,7 +8,7 @@ from attrs import frozen
 
 from torc_framework.models.records import WorkflowStatusRecord
 from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
-from torc_framework.store import inputs, transitions
+from torc_framework.store import inputs, interruptions, transitions
 from torc_framework.store import tables as t
 from torc_framework.store.allocation_tables import SCHEDULED_COMPUTE_NODE
 from torc_framework.store.blockers import count_down, downstream, recount
@@ -205,6 +205,20 @@ def outcome(tx: Tx, workflow_id: int) -> Outcome:
     )
 
 
+def resume(tx: Tx, workflow_id: int) -> list[int]:
+    """Make the interrupted jobs of a workflow ready, unless it was canceled; return their ids.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    if status(tx, workflow_id).is_canceled:
+        return []
+    events = EventLog(workflow_id)
+    job_ids = interruptions.resume(tx, events)
+    events.write(tx)
+    return job_ids
+
+
 def is_uninitialized(tx: Tx, workflow_id: int) -> bool:
     """Say whether every job is uninitialized or disabled."""
     status(tx, workflow_id)
@@ -308,6 +322,7 @@ def _initialize(
 ) -> None:
     """Do what `initialize_jobs` promises; ``changed`` says that the counters are wrong already."""
     changed |= add_implied_dependencies(tx, workflow_id)
+    interruptions.resume(tx, EventLog(workflow_id))
     changed |= transitions.found_ready_again(tx, workflow_id) > 0
     if only_uninitialized:
         new = [job_id for (job_id,) in tx.rows(_IN["uninitialized"], workflow_id)]

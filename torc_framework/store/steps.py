@@ -197,7 +197,11 @@ def retry_job(tx: Tx, job_id: int, run_id: int, max_attempts: int | None = None)
     ending = None if job.result_id is None else tx.row(_ENDING, job.result_id)
     exit_class = None if ending is None else ending[1]
     limit = _handlers_limit(tx, job, ending) if max_attempts is None else max_attempts
-    if limit is not None and (count := spent(tx, job_id, run_id, job.attempt_id, exit_class)) >= limit:
+    if (
+        limit is not None
+        and exit_class != ExitClass.INTERRUPTED
+        and (count := spent(tx, job_id, run_id, job.attempt_id, exit_class)) >= limit
+    ):
         what = f"{exit_class} attempts" if exit_class in NOT_THE_JOBS_DOING else "attempts"
         raise RuleError(f"Job {job_id} cannot be retried: it has had {count} {what} of at most {limit}")
     _keep_untold(tx, job, run_id)

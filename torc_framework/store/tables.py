@@ -8,8 +8,8 @@ Dependencies. A job waits for *blockers*: the jobs that it depends on directly, 
 groups that it waits for. A group stands for "M jobs wait for all of the same N jobs" at the cost
 of M + N rows. At every commit, for every job and group,
 
-- ``job.blockers`` is the number of its direct dependencies that have not reached an unblocking
-  status, plus the number of its groups with ``remaining`` above zero;
+- ``job.blockers`` is the number of its direct dependencies that are not over, which is to say that they have
+  not reached an unblocking status or are interrupted, plus the number of its groups with ``remaining`` above zero;
 - ``job.failed_blockers`` counts those of them that are over and ended badly;
 - ``dependency_group.remaining`` and ``.failed`` count its members in the same way.
 """
@@ -17,38 +17,9 @@ of M + N rows. At every commit, for every job and group,
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
-from torc_framework.models.statuses import JobStatus
-
-
-class StatusType(sa.types.TypeDecorator[str]):
-    """A job status: its number in the database, its label in Python."""
-
-    impl = sa.SmallInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> Any:
-        """Take a label, a `JobStatus` or a number."""
-        return int(JobStatus.from_label(value)) if isinstance(value, str) else value
-
-    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
-        """Return the label."""
-        return None if value is None else JobStatus(value).label
-
-
-class Base(SQLModel):
-    """What all tables share; validators are built when first used, which the store never does."""
-
-    model_config = {"defer_build": True}
-    metadata = sa.MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
+from torc_framework.store.table_base import Base, StatusType
 
 
 def _json() -> Any:
@@ -84,6 +55,7 @@ def _named() -> sa.UniqueConstraint:
 
 _IS_HELD: Final = "active_compute_node_id IS NOT NULL"
 _IS_DELAYED: Final = "not_before IS NOT NULL"
+_IS_INTERRUPTED: Final = "is_interrupted <> 0"
 _IS_CHANGED: Final = "input_hash IS NOT NULL"
 _NO_ROWID: Final = {"sqlite_with_rowid": False}
 
@@ -203,6 +175,12 @@ class Job(Base, table=True):
             "ix_job_by_delay", "workflow_id", sqlite_where=sa.text(_IS_DELAYED), postgresql_where=sa.text(_IS_DELAYED)
         ),
         sa.Index(
+            "ix_job_by_interruption",
+            "workflow_id",
+            sqlite_where=sa.text(_IS_INTERRUPTED),
+            postgresql_where=sa.text(_IS_INTERRUPTED),
+        ),
+        sa.Index(
             "ix_job_by_change", "workflow_id", sqlite_where=sa.text(_IS_CHANGED), postgresql_where=sa.text(_IS_CHANGED)
         ),
     )
@@ -214,6 +192,7 @@ class Job(Base, table=True):
     status: str | None = Field(default=None, sa_type=StatusType, sa_column_kwargs={"server_default": sa.text("0")})
     cancel_on_blocking_job_failure: bool = True
     supports_termination: bool = False
+    clean_exit_after_stop: str = Field(default="auto", sa_column_kwargs={"server_default": "auto"})
     resource_requirements_id: int | None = None
     scheduler_id: int | None = None
     failure_handler_id: int | None = None
@@ -227,6 +206,8 @@ class Job(Base, table=True):
     """Dependencies and groups that are over and ended badly."""
     ended_badly: bool = _own(False)
     """Its ending cancels the dependents that ask for it; meaningful in unblocking statuses only."""
+    is_interrupted: bool = _own(False)
+    """It is terminated, and runs again as soon as a runner asks for jobs: until then it counts as unfinished."""
     dependencies_resolved: bool = _own(False)
     """Dependencies implied by its files and user data are among its dependencies."""
     active_compute_node_id: int | None = None

@@ -25,6 +25,8 @@ def _change(name: str, *where: sa.ColumnElement[bool], status: Any = None, **val
     transition = TRANSITIONS[name]
     target = number(transition.target) if status is None else status
     guard = JOB.c.status.in_(numbers(transition.sources))
+    if JobStatus.TERMINATED in transition.sources:
+        values["is_interrupted"] = number(0)
     return sa.update(JOB).where(*where, guard).values(status=target, **values)
 
 
@@ -83,6 +85,19 @@ _RECORDED = Statement(
     "result",
     "job",
 )
+_INTERRUPTED = Statement(
+    _change(
+        "attempt_interrupted",
+        _THIS,
+        result_id=param("result"),
+        ended_badly=number(0),
+        is_interrupted=number(1),
+        **NO_NODE,
+    ),
+    "result",
+    "job",
+)
+_RESUMED = Statement(_change("resumed", _THESE, JOB.c.is_interrupted != number(0), **NO_NODE, **_NEXT_ATTEMPT))
 _RETRIED = Statement(_change("attempt_retried", _THIS, **NO_NODE, **_NEXT_ATTEMPT), "job")
 _LOST = Statement(_change("attempt_lost", _THIS, **NO_NODE, **_NEXT_ATTEMPT), "job")
 _CANCELED = Statement(_change("canceled", _ALL, **NO_NODE, ended_badly=number(1)), "workflow")
@@ -166,6 +181,16 @@ def attempt_started(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
 def attempt_ended(tx: Tx, endings: Sequence[tuple[int, int, int | None, int]]) -> int:
     """Attempts ended; each is (status, whether it ended badly, id of its result, job)."""
     return _count(tx, "attempt_ended", tx.run_each(_ENDED, endings))
+
+
+def attempt_interrupted(tx: Tx, endings: Sequence[tuple[int, int]]) -> int:
+    """Attempts ended only because their runner had to end; each is (id of its result, job)."""
+    return _count(tx, "attempt_interrupted", tx.run_each(_INTERRUPTED, endings))
+
+
+def resumed(tx: Tx, job_ids: Sequence[int]) -> int:
+    """Those of these jobs that are interrupted run again, as their next attempt."""
+    return _count(tx, "resumed", tx.run_for(_RESUMED, job_ids))
 
 
 def recorded(tx: Tx, job_id: int, target: JobStatus, *, badly: bool, result_id: int | None) -> int:

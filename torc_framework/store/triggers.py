@@ -129,6 +129,8 @@ def count_anew(tx: Tx, workflow_id: int, only: Sequence[int] | None = None) -> N
     for trigger, statuses in _WATCHED.items():
         mine_of_kind = sa.select(action.c.id).where(mine, action.c.trigger_type == trigger)
         reached = sa.select(JOB.c.id).where(JOB.c.workflow_id == workflow_id, JOB.c.status.in_(list(statuses)))
+        if trigger == "on_jobs_complete":
+            reached = reached.where(sa.not_(JOB.c.is_interrupted))
         execute(
             sa.update(watched)
             .where(watched.c.action_id.in_(mine_of_kind))

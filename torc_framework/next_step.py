@@ -1,0 +1,58 @@
+"""How a workflow that is not over goes on: the one command that every report and message names."""
+
+from typing import Any
+
+from attrs import frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.models.records import ScheduledComputeNodeRecord
+
+
+@frozen
+class NextStep:
+    """A command to type, and what it does.
+
+    Attributes:
+        why: A clause whose subject is the command.
+    """
+
+    command: str
+    why: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"command": self.command, "why": self.why}
+
+
+def next_step(client: TorcClient, workflow_id: int, *, has_nodes_only: bool = False) -> NextStep:
+    """Return the command with which a workflow goes on.
+
+    One that was canceled has to be reset first. One that works on nodes of a batch system gets nodes again. Every other
+    one runs where the person is.
+
+    Args:
+        has_nodes_only: Nothing is to run where the person is: it is a login node, or the configured executor
+            asks for nodes.
+    """
+    if client.workflow_status(workflow_id).is_canceled:
+        command = f"torc workflows reset-status {workflow_id} --failed-only --reinitialize"
+        return NextStep(command, "makes what was canceled or interrupted ready to run again")
+    if client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, limit=1):
+        return NextStep(
+            f"torc watch {workflow_id} --auto-schedule", "asks for nodes for what is left and stays with it"
+        )
+    actions = client.actions(workflow_id)
+    if has_nodes_only or any(each.action_type == "schedule_nodes" for each in actions):
+        return NextStep(f"torc submit {workflow_id}", "asks for nodes that run what is left")
+    return NextStep(f"torc run {workflow_id}", "goes on with it")
+
+
+def next_step_text(client: TorcClient, workflow_id: int, interrupted: int = 0) -> str:
+    """Return the sentence that names the next step, and how many interrupted jobs run again by it."""
+    step = next_step(client, workflow_id)
+    return f"'{step.command}' {step.why}" + (f"; {run_again_text(interrupted)}" if interrupted else "")
+
+
+def run_again_text(count: int) -> str:
+    """Return the sentence that so many interrupted jobs run again."""
+    return "1 interrupted job runs again" if count == 1 else f"{count} interrupted jobs run again"
