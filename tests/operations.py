@@ -116,6 +116,7 @@ OPERATIONS: Final = (
     _workflow_operation("POST", "/process_changed_job_inputs"),
     _workflow_operation("POST", "/reset_status?force=true"),
     _workflow_operation("POST", "/reset_job_status"),
+    _workflow_operation("POST", "/resume_interrupted_jobs"),
     _workflow_operation("GET", "/is_complete"),
     _workflow_operation("GET", "/is_uninitialized"),
     _workflow_operation("GET", "/job_ids"),

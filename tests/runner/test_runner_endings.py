@@ -51,10 +51,23 @@ def seen(**fields: Any) -> ExitObservation:
         (seen(signal=9, stop_reason=StopReason.RUNTIME_LIMIT), "timeout"),
         (seen(exit_code=0, stop_reason=StopReason.RUNTIME_LIMIT), "timeout"),
         (seen(signal=9, stop_reason=StopReason.MEMORY_LIMIT), "oom"),
-        (seen(exit_code=0, stop_reason=StopReason.SHUTDOWN), "success"),
-        (seen(exit_code=0, stop_reason=StopReason.SHUTDOWN, missing_outputs=("a",)), "timeout"),
-        (seen(exit_code=1, stop_reason=StopReason.SHUTDOWN), "timeout"),
-        (seen(signal=15, stop_reason=StopReason.SHUTDOWN), "timeout"),
+        (seen(exit_code=0, stop_reason=StopReason.SHUTDOWN), "interrupted"),
+        (seen(exit_code=0, stop_reason=StopReason.SHUTDOWN, outputs_written=True), "success"),
+        (seen(exit_code=0, stop_reason=StopReason.SHUTDOWN, clean_exit="completed"), "success"),
+        (
+            seen(exit_code=0, stop_reason=StopReason.SHUTDOWN, clean_exit="interrupted", outputs_written=True),
+            "interrupted",
+        ),
+        (
+            seen(exit_code=0, stop_reason=StopReason.SHUTDOWN, clean_exit="completed", missing_outputs=("a",)),
+            "interrupted",
+        ),
+        (seen(exit_code=1, stop_reason=StopReason.SHUTDOWN), "interrupted"),
+        (seen(signal=15, stop_reason=StopReason.SHUTDOWN), "interrupted"),
+        (seen(exit_code=0, stop_reason=StopReason.RUNTIME_LIMIT, clean_exit="completed"), "success"),
+        (seen(exit_code=0, stop_reason=StopReason.RUNTIME_LIMIT, clean_exit="interrupted"), "interrupted"),
+        (seen(exit_code=0, stop_reason=StopReason.RUNTIME_LIMIT, outputs_written=True), "timeout"),
+        (seen(exit_code=1, stop_reason=StopReason.RUNTIME_LIMIT, clean_exit="interrupted"), "timeout"),
     ],
 )
 def test_classes(observation: ExitObservation, name: str) -> None:

@@ -292,10 +292,11 @@ def test_walltime_ends_the_runner(bench: Bench) -> None:
     )
     outcome = bench.run(workflow_id, time_limit_s=2, max_parallel_jobs=2)
     assert outcome.out_of_time
-    assert outcome.counts == {"terminated": 1, "completed": 1, "ready": 4}
+    assert (outcome.counts, outcome.interrupted_jobs) == ({"terminated": 2, "ready": 4}, 2)
     results = bench.results(workflow_id)
-    assert (results["long"].exit_class, results["long"].return_code) == ("timeout", 152)
-    assert results["polite"].return_code == 0
+    assert (results["long"].exit_class, results["long"].return_code) == ("interrupted", 152)
+    assert results["long"].reason == "its runner had to end: its time limit was reached"
+    assert (results["polite"].exit_class, results["polite"].return_code) == ("interrupted", 0)
 
 
 def test_jobs_longer_than_the_walltime_left_do_not_fit(bench: Bench) -> None:

@@ -72,17 +72,30 @@ class Model:
         self.badly = [False] * count
         self.attempt = [1] * count
         self.lost = [0] * count
+        self.interrupted = [False] * count
+        self.free = [0] * count
         self.canceled = False
+
+    def is_unfinished(self, job: int) -> bool:
+        """Say whether a job keeps the workflow open: it is not done, or was interrupted."""
+        return self.status[job] in UNFINISHED or self.interrupted[job]
+
+    def resume(self) -> None:
+        """A runner asks for jobs: interrupted ones run again."""
+        for job, flag in enumerate(self.interrupted):
+            if flag and not self.canceled:
+                self.status[job], self.interrupted[job] = S.READY, False
+                self.attempt[job] += 1
 
     def open(self, job: int) -> bool:
         """Say whether the job waits for anything."""
-        return any(self.status[other] not in UNBLOCKING for other in self.waits_for[job])
+        return any(self.status[other] not in UNBLOCKING or self.interrupted[other] for other in self.waits_for[job])
 
     def begin(self) -> None:
         """Start over."""
         count = len(self.status)
         self.canceled, self.badly, self.attempt = False, [False] * count, [1] * count
-        self.lost = [0] * count
+        self.lost, self.free, self.interrupted = [0] * count, [0] * count, [False] * count
         self.status = [S.UNINITIALIZED] * count
         self.status = [S.BLOCKED if self.waits_for[job] else S.READY for job in range(count)]
 
@@ -176,6 +189,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(target=attempts, node=st.integers(0, 1), slots=st.integers(1, 9))
     def claim(self, node: int, slots: int) -> Any:
         """Ask for jobs: as many come as there are."""
+        self.model.resume()
         ready = self.model.status.count(S.READY)
         reply = self.ask(node, slots=slots)
         assert len(reply.jobs) == (0 if self.model.canceled else min(slots, ready))
@@ -225,7 +239,11 @@ class StoreMachine(RuleBasedStateMachine):
         news, before = self.news(attempt, again=limit is not None), self.model.status[job]
         if news:
             self.results.add((job, run, number))
-            again = limit is not None and number - self.model.lost[job] < limit and not self.model.canceled
+            again = (
+                limit is not None
+                and number - self.model.lost[job] - self.model.free[job] < limit
+                and not self.model.canceled
+            )
             if before is S.CANCELED:
                 pass
             elif again:
@@ -237,6 +255,22 @@ class StoreMachine(RuleBasedStateMachine):
         expected = [job + 1] if news and before is not S.CANCELED and again and hold else []
         assert reply.held == expected
         return multiple(*self.taken(node, reply))
+
+    @rule(attempt=attempts)
+    def interrupt(self, attempt: tuple[int, int, int, int]) -> None:
+        """Report that an attempt ended because its runner had to end, perhaps too late."""
+        job, number, run, node = attempt
+        if run != self.run:
+            return
+        news = self.news(attempt, again=False)
+        report = EndedReport(job + 1, number, "terminated", 152, 1.0, 0.0, exit_class="interrupted", interrupted=True)
+        self.ask(node, ended=[report])
+        if news:
+            self.results.add((job, run, number))
+            if self.model.status[job] is not S.CANCELED:
+                self.model.status[job], self.model.badly[job] = S.TERMINATED, False
+                self.model.interrupted[job] = True
+                self.model.free[job] += 1
 
     @rule(attempt=attempts)
     def release(self, attempt: tuple[int, int, int, int]) -> None:
@@ -286,13 +320,14 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def finish(self) -> None:
         """Whatever is left can be run to the end."""
-        while any(status in UNFINISHED for status in self.model.status):
+        while any(map(self.model.is_unfinished, range(len(self.model.status)))):
             live = [job for job, status in enumerate(self.model.status) if status in LIVE]
             for job in live:
                 self.model.end(job, S.COMPLETED, 0)
                 self.results.add((job, self.run, self.model.attempt[job]))
                 report = EndedReport(job + 1, self.model.attempt[job], "completed", 0, 1.0, 0.0)
                 self.ask(self.holder[job], ended=[report])
+            self.model.resume()
             got = [*self.taken(0, self.ask(0, slots=99))]
             assert live or got, "nothing is live, nothing is ready, and not everything is done"
         assert self.ask(0).is_complete
@@ -311,7 +346,8 @@ class StoreMachine(RuleBasedStateMachine):
         assert [row["status"] for row in rows] == [status.label for status in self.model.status]
         assert [row["attempt_id"] for row in rows] == self.model.attempt
         assert rows == again
-        done = not any(status in UNFINISHED for status in self.model.status)
+        assert [bool(row["is_interrupted"]) for row in rows] == self.model.interrupted
+        done = not any(map(self.model.is_unfinished, range(len(self.model.status))))
         assert finished.is_complete == (done or self.model.canceled)
 
 

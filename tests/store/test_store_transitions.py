@@ -25,6 +25,8 @@ CALLS: dict[str, Callable[[Tx, int, int, JobStatus], Any]] = {
     "released": lambda tx, job, _wf, _target: transitions.released(tx, [job]),
     "attempt_started": lambda tx, job, _wf, _target: transitions.attempt_started(tx, 7, [job]),
     "attempt_ended": lambda tx, job, _wf, target: transitions.attempt_ended(tx, [(int(target), 0, None, job)]),
+    "attempt_interrupted": lambda tx, job, _wf, _target: transitions.attempt_interrupted(tx, [(7, job)]),
+    "resumed": lambda tx, job, _wf, _target: _resumed(tx, job),
     "recorded": lambda tx, job, _wf, target: transitions.recorded(tx, job, target, badly=False, result_id=None),
     "attempt_retried": lambda tx, job, _wf, _target: transitions.attempt_retried(tx, [job]),
     "attempt_lost": lambda tx, job, _wf, _target: transitions.attempt_lost(tx, [job]),
@@ -34,6 +36,14 @@ CALLS: dict[str, Callable[[Tx, int, int, JobStatus], Any]] = {
     "disabled": lambda tx, job, _wf, _target: transitions.disabled(tx, job),
     "enabled": lambda tx, job, _wf, _target: transitions.enabled(tx, job),
 }
+
+
+def _resumed(tx: Tx, job: int) -> None:
+    """Resume a job that is interrupted, whatever its status."""
+    tx.connection.execute(sa.update(t.JOB).values(is_interrupted=True))
+    transitions.resumed(tx, [job])
+
+
 CASES = [
     pytest.param(name, source, target, id=f"{name}-{source.label}-{target.label}")
     for name, transition in TRANSITIONS.items()
@@ -101,6 +111,24 @@ def test_a_job_made_ready_by_verdict_gets_another_attempt(bench: Any) -> None:
     with bench.database.write() as tx:
         transitions.judged(tx, bench.job_id(0), S.READY)
     assert (bench.statuses(), bench.attempt(0)) == (["ready"], 2)
+
+
+def test_only_interrupted_jobs_are_resumed(bench: Any) -> None:
+    """A job that reached its own limit stays terminated."""
+    bench.plan(1)
+    bench.set_status(0, S.TERMINATED)
+    with bench.database.write() as tx:
+        assert transitions.resumed(tx, [bench.job_id(0)]) == 0
+
+
+@pytest.mark.parametrize("name", [name for name, each in TRANSITIONS.items() if S.TERMINATED in each.sources])
+def test_a_job_that_leaves_terminated_is_not_interrupted_any_more(bench: Any, name: str) -> None:
+    """Whatever leads away."""
+    bench.plan(1)
+    bench.set_status(0, S.TERMINATED, is_interrupted=True)
+    with bench.database.write() as tx:
+        CALLS[name](tx, bench.job_id(0), bench.workflow_id, min(TRANSITIONS[name].targets))
+    assert (bench.statuses() != ["terminated"], bench.column("is_interrupted")) == (True, [False])
 
 
 def test_unknown_jobs_are_left_alone(bench: Any) -> None:

@@ -11,7 +11,7 @@ from torc_framework.errors import ApiError
 from torc_framework.forensics.advice import advice
 from torc_framework.forensics.blame import blamed, upstream_of
 from torc_framework.forensics.excerpts import Excerpt, Reader
-from torc_framework.forensics.ledger import COMPLETED, Try, tries
+from torc_framework.forensics.ledger import COMPLETED, Try, came_to_nothing, tries
 from torc_framework.forensics.telling import TellingLine, worth_showing
 from torc_framework.forensics.verdicts import evidence_of, verdict_of
 from torc_framework.models.exits import ExitClass, ExitVerdict
@@ -84,7 +84,7 @@ class JobReport:
     @property
     def lost_cpu_hours(self) -> float:
         """CPU-hours of attempts that came to nothing."""
-        return sum(each.cpu_hours for each in self.tries if each.result.status != COMPLETED)
+        return sum(each.cpu_hours for each in self.tries if came_to_nothing(each.result))
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import ResourceRequirementsRecord, ResultRecord
 from torc_framework.models.recovery import RecoveryEntry
 from torc_framework.models.resources import format_duration, format_memory, parse_duration, parse_memory
@@ -70,6 +71,12 @@ class Try:
             "cost_cpu_hours": self.cpu_hours,
             "paid": self.paid,
         }
+
+
+def came_to_nothing(result: ResultRecord) -> bool:
+    """Say whether an attempt's work is lost: it did not complete, nor save its state when its runner had to end."""
+    has_saved = result.exit_class == ExitClass.INTERRUPTED and result.return_code == 0
+    return result.status != COMPLETED and not has_saved
 
 
 def cpu_hours(result: ResultRecord, wanted: ResourceRequirementsRecord | None, num_cpus: int | None = None) -> float:

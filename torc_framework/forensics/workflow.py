@@ -12,7 +12,7 @@ from torc_framework.forensics.advice import advice
 from torc_framework.forensics.blame import CANCELED, FAILED, canceled_for, downstream_of
 from torc_framework.forensics.excerpts import Excerpt, Reader
 from torc_framework.forensics.job import LogLine
-from torc_framework.forensics.ledger import DEFAULT_NAME, cpu_hours
+from torc_framework.forensics.ledger import DEFAULT_NAME, came_to_nothing, cpu_hours
 from torc_framework.forensics.telling import normalised
 from torc_framework.forensics.verdicts import verdict_of
 from torc_framework.models.exits import ExitClass
@@ -170,7 +170,7 @@ def explain_workflow(
         for result in client.iterate(ResultRecord, workflow_id=workflow_id, status=status, all_runs=True)
         if result.job_id in jobs
     ]
-    hours = _hours(lost, jobs, wanted)
+    hours = _hours(filter(came_to_nothing, lost), jobs, wanted)
     grouping = _Grouping(plugins, Reader(plugins.log_patterns(), nodes, output_dir), wanted)
     last = _last(lost)
     for job_id, job in jobs.items():
