@@ -6,7 +6,8 @@ import sqlalchemy as sa
 from sqlmodel import Field
 
 from torc_framework.store.recovery_tables import METADATA
-from torc_framework.store.tables import EVENT, Base
+from torc_framework.store.table_base import Base
+from torc_framework.store.tables import EVENT
 
 __all__ = ["COUNTED", "ID_COUNTER", "JOB_TO_STOP", "METADATA"]
 
