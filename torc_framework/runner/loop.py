@@ -116,7 +116,9 @@ class Runner:
             plugins, self._maker, context.workflow_id, use_pending_failed=workflow.use_pending_failed
         )
         self._stops = Stops(self._workload.stop, settings.term_lead_s)
-        self._scripts = RecoveryScripts(context.working_dir, self._maker, self._log, self._watch, self._selector.unregister)
+        self._scripts = RecoveryScripts(
+            context.working_dir, self._maker, self._log, self._watch, self._selector.unregister
+        )
         self._spool = Spool(registration.identity.spool_path)
         self._settler = Settler(self._client, self._crew, self._log, self._report_lost)
         where = self._registration.action_context(self._maker, self._crew, lambda: self._halting)
