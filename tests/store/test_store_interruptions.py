@@ -44,7 +44,7 @@ def test_dependents_wait_and_the_workflow_is_not_complete(half: Any) -> None:
     with half.database.read() as tx:
         assert not runs.outcome(tx, half.workflow_id).is_complete
         assert interruptions.count(tx, half.workflow_id) == 2
-        assert worth_asking(tx, half.workflow_id, half.run_id())
+        assert worth_asking(tx, half.workflow_id, half.nodes[0], half.run_id())
         assert census.take_census(tx).workflows == {"waiting": 1}
     assert not half.events("workflow_completed")
     assert [result["exit_class"] for result in half.results()] == ["interrupted", "interrupted"]

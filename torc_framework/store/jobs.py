@@ -168,8 +168,8 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
         raise RuleError(
             f"Job {job_id} is {status.label}: cannot change {', '.join(changed)}. Once initialized, a job takes "
             "changes of scheduler_id, resource_requirements_id, failure_handler_id, invocation_script, executor, "
-            "shell, cancel_on_blocking_job_failure, supports_termination and clean_exit_after_stop, and once it is over "
-            "of command; status can be set to disabled before."
+            "shell, cancel_on_blocking_job_failure, supports_termination and clean_exit_after_stop, and once it is "
+            "over of command; status can be set to disabled before."
         )
     require_references(tx, before["workflow_id"], [given])
     check_shell(given.get("shell"))
