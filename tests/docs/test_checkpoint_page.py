@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def test_the_guide_to_checkpoints_runs(torc_env: dict[str, str], work: Path) -> None:
-    """Its files are saved, its commands run one after the other, Ctrl-C is pressed in the first, its output is shown."""
+    """Its files are saved, its commands run one after the other, the first one until Ctrl-C; its output is shown."""
     said, shown = "", 0
     for block in blocks("how-to/checkpoint-and-resume.md"):
         if block.file:
