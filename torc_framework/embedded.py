@@ -26,9 +26,12 @@ from typing import IO, Final
 from torc_framework.errors import ConfigError, ExitStatus, OperatorError, TorcError
 from torc_framework.private_files import make_private_folder
 from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE
+from torc_framework.user import user_folder
 
 START_TIMEOUT_S: Final = 60.0
 """How long a server may take until it listens; migrations and a cold disk included."""
+END_S: Final = 5.0
+"""How long a server that failed may take to end."""
 STOP_TIMEOUT_S: Final = 15.0
 """How long a server may take to end before it is killed."""
 KEPT_BYTES: Final = 1 << 20
@@ -136,11 +139,24 @@ class EmbeddedServer:
         """Return why there is no server: in its own words, as an error of the kind that it said it is."""
         process = self._process
         self.close()
-        said = (self._written.splitlines() or [""])[-1].removeprefix("Error: ")
+        said = self.last_words
         if process is not None and process.returncode == ExitStatus.USAGE and said:
             return ConfigError(said)
         where = f" on {self.database}" if isinstance(self.database, Path) else ""  # a URL may hold a password
         return OperatorError(f"the embedded server{where} {what}{': ' + said if said else ''}")
+
+    def has_failed(self) -> bool:
+        """Say whether the process ended although it was not told to; one that fails just now may need a moment."""
+        if self._process is None:
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+        return self._process.poll() is not None
+
+    @property
+    def last_words(self) -> str:
+        """The last line that the closed server wrote: the error, if it failed."""
+        return (self._written.splitlines() or [""])[-1].removeprefix("Error: ")
 
     def close(self) -> None:
         """End the server and wait for its end; harmless when repeated."""
@@ -167,9 +183,7 @@ class EmbeddedServer:
 
     def keep_log(self) -> Path | None:
         """Write what the closed server wrote to a file of its own; return its path, None if there is no such file."""
-        from platformdirs import user_state_path
-
-        path = user_state_path("torc") / f"embedded-server-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
+        path = user_folder("state") / f"embedded-server-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
         if not self._written:
             return None
         try:

@@ -48,7 +48,7 @@ ROOMS: dict[str, set[str]] = {
     "pending": {"client", "models", "plugins"},
     "mcp": {"client", "errors", "logs", "models", "pending", "plugins", "recovery", "redaction", "reports", "spec"},
     "forensics": {"client", "errors", "logs", "models", "next_step", "plugins"},
-    "embedded": {"client", "errors", "server", "private_files"},
+    "embedded": {"client", "errors", "server", "private_files", "user"},
     "testing": {"api", "embedded"},
     "cli": {
         "client",

@@ -35,20 +35,23 @@ def summary(counts: Mapping[str, int], running: int = 0, interrupted: int = 0) -
 
 
 class ProgressLine:
-    """Shows progress as it comes; `finish` leaves the last state behind."""
+    """Shows progress as it comes, and at once why it does not go on; `finish` leaves the last state behind."""
 
     def __init__(self, stream: TextIO = sys.stderr, *, enabled: bool = True) -> None:
         self._stream = stream
         self._enabled = enabled
         self._draws = stream.isatty()
         self._shown = ""
+        self._trouble: str | None = None
         # The first line elsewhere waits for its interval too: a short run needs none.
         self._next = 0.0 if self._draws else time.monotonic() + LINE_INTERVAL_S
 
     def __call__(self, progress: Progress) -> None:
         """Show a state; where lines pile up, not more often than `LINE_INTERVAL_S`."""
         now = time.monotonic()
-        if not self._enabled or now < self._next:
+        if progress.trouble != self._trouble:
+            self._tell_trouble(progress.trouble)
+        if not self._enabled or now < self._next or not progress.counts:
             return
         self._next = 0.0 if self._draws else now + LINE_INTERVAL_S
         text = summary(progress.counts, progress.running)
@@ -59,6 +62,13 @@ class ProgressLine:
             self._stream.write(f"\r\x1b[2K{self._bar(progress.counts)} {text}")
         else:
             self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+    def _tell_trouble(self, trouble: str | None) -> None:
+        """Say at once why the run does not go on, or that it does again, on a line that stays; also without a bar."""
+        self._trouble, self._shown = trouble, ""
+        text = "The server goes on" if trouble is None else f"The server cannot go on, waiting for it: {trouble}"
+        self._stream.write(f"\r\x1b[2K{text}\n" if self._draws else f"{text}\n")
         self._stream.flush()
 
     def _bar(self, counts: Mapping[str, int]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from torc_framework.errors import ApiError, ConfigError, UserError
+from torc_framework.errors import ApiError, ConfigError, ServerUnreachableError, UserError
 from torc_framework.user import user_name
 
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ class Session:
         if self._client is not None:
             self._client.close()
         if self._server is not None:
+            has_failed = isinstance(error, ServerUnreachableError) and self._server.has_failed()
             self._server.close()
+            if error is not None and has_failed and self._server.last_words:
+                error.args = (f"the embedded server has ended: {self._server.last_words}",)
             if isinstance(error, ApiError) and error.status == 500 and (log := self._server.keep_log()):
                 error.add_note(f"what the embedded server wrote about it is in {log}")
 

@@ -9,6 +9,7 @@ hand (``holding``), and is made only when no other call is under way: the server
 again what got lost, and nothing twice.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -41,6 +42,9 @@ LAST_RETRY_S: Final = 5.0
 """The pause between two tries doubles from the first to the last."""
 _PASSING: Final = frozenset({408, 425, 429})
 """Statuses below 500 that say: try again."""
+
+
+_LOG: Final = logging.getLogger("torc_framework.runner")
 
 
 class Exchanger(Protocol):
@@ -159,6 +163,9 @@ class Outbox:
 class Courier:
     """The runner's conversation with the server.
 
+    Attributes:
+        trouble: Why the server cannot do what it is asked, while that is so; calls are tried again.
+
     Args:
         server: Where to.
         base: Fields that all requests share: workflow's run, compute node, sort method, scheduler.
@@ -179,6 +186,7 @@ class Courier:
             return server.exchange(workflow_id, request, timeout=timeout_s)
 
         self._base, self.patience_s, self._workflow_id = base, patience_s, workflow_id
+        self.trouble: str | None = None
         self._reporter = Caller(call, wake, "torc-report")
         self._waiter = Caller(call, wake, "torc-wait")
         self.outbox = Outbox()
@@ -296,6 +304,9 @@ class Courier:
     def _succeeded(self, request: ExchangeRequest, now: float) -> None:
         self._last_word = now
         self._failing_since, self._pause, self._retry_at = None, FIRST_RETRY_S, 0.0
+        if self.trouble is not None:
+            self.trouble = None
+            _LOG.info("event=server_answers_again")
         if request.holding is not None:
             self._answer_lost = False
 
@@ -313,15 +324,30 @@ class Courier:
         if self._failing_since is None:
             self._failing_since = now
         failing_s = now - self._failing_since
-        if not passing or failing_s > self.patience_s:
+        if not passing:
             raise error
-        if _is_database_gone(error) and failing_s > LAST_PATIENCE_S:
-            raise ServerUnreachableError(
-                f"{error}; what ended since is kept: put the file back, and 'torc run {self._workflow_id}' goes on"
-            ) from error
+        if _is_database_gone(error) and failing_s > min(LAST_PATIENCE_S, self.patience_s):
+            raise self._given_up(error, "put the file back, and ")
+        if failing_s > self.patience_s:
+            raise self._given_up(error) if isinstance(error, ApiError) else error
+        if isinstance(error, ApiError) and error.status >= 500 and str(error) != self.trouble:
+            self.trouble = str(error)
+            _LOG.info("event=server_cannot_go_on reason=%r patience_s=%.0f", self.trouble, self.patience_s)
         self._answer_lost = True
         self._retry_at = now + self._pause
         self._pause = min(2 * self._pause, LAST_RETRY_S)
+
+    def _given_up(self, error: Exception, first: str = "") -> ServerUnreachableError:
+        """Return why the runner ends: what outlives it stays for the next one.
+
+        Args:
+            first: What a person must do before.
+        """
+        lost = ServerUnreachableError(
+            f"{error}; what ended since is kept: {first}'torc run {self._workflow_id}' goes on"
+        )
+        lost.__cause__ = error
+        return lost
 
     def next_due(self, now: float, wishes: Wishes) -> float | None:
         """Return when `pump` should be asked again at the latest; None if only an answer can change anything."""

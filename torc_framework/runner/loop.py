@@ -131,7 +131,7 @@ class Runner:
         self._log.about(workflow_id=context.workflow_id, run_id=context.run_id, compute_node_id=registration.node_id)
         self._log.info("runner_started", executor=settings.executor)
         for caution in self._crew.cautions():
-            self._log.warning("caution", reason=caution)
+            self._log.info("caution", reason=caution)
 
     def _watch(self, fd: int) -> None:
         self._selector.register(fd, selectors.EVENT_READ)
@@ -189,7 +189,7 @@ class Runner:
             self._give_back_surplus(now)
         else:
             self._release(self._workload.at(Stage.WAITING), now)
-        self._teller.tell(self._workload.count(Stage.RUNNING), now)
+        self._teller.tell(self._workload.count(Stage.RUNNING), now, self._courier.trouble)
         wishes = self._wishes(now)
         if self._fatal is None:
             self._courier.pump(now, wishes, lambda: list(self._workload.items))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from torc_framework.errors import ServerUnreachableError
+from torc_framework.errors import ApiError, ServerUnreachableError
 
 LAST_PATIENCE_S: Final = 10.0
 """How long a runner that leaves, or was interrupted, waits for a lost server."""
@@ -16,13 +16,13 @@ _T = TypeVar("_T")
 
 
 def insist(call: Callable[[], _T]) -> _T:
-    """Return what a call returns, trying again for a while if the server does not answer."""
+    """Return what a call returns, trying again for a while if the server does not answer, or cannot do it now."""
     deadline = time.monotonic() + LAST_PATIENCE_S
     while True:
         try:
             return call()
-        except ServerUnreachableError:
-            if time.monotonic() > deadline:
+        except (ServerUnreachableError, ApiError) as error:
+            if time.monotonic() > deadline or (isinstance(error, ApiError) and error.status < 500):
                 raise
             time.sleep(_PAUSE_S)
 

@@ -70,10 +70,12 @@ class Progress:
     Attributes:
         counts: Jobs of the workflow by status label.
         running: Attempts of this runner that run now.
+        trouble: Why the server cannot do what it is asked, while that is so.
     """
 
     counts: Mapping[str, int]
     running: int
+    trouble: str | None = None
 
 
 ProgressListener = Callable[[Progress], None]

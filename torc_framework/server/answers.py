@@ -16,6 +16,7 @@ from torc_framework.store.errors import (
     NotFoundError,
     RuleError,
 )
+from torc_framework.store.full import is_full
 
 _log = logging.getLogger("torc.server")
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
@@ -32,6 +33,9 @@ STATUS_OF: Final[dict[type[Exception], int]] = {
 
 _WORDS: Final[dict[type[Exception], str]] = {ForbiddenError: "Forbidden", DatabaseGoneError: DATABASE_GONE}
 """What stands in the field ``error`` of some refusals, for programs."""
+INSUFFICIENT_STORAGE: Final = 507
+"""Status of what the database has no room for (RFC 4918, section 11.5)."""
+MAKE_ROOM: Final = "nothing of this request was stored; make room where the database is, and runners go on"
 
 
 class RequestError(Exception):
@@ -55,6 +59,9 @@ def error_answer(status: int, message: str, **more: Any) -> Response:
 
 def refused(_request: Request, error: Exception) -> Response:
     """Answer what the store refused."""
+    if isinstance(error, DatabaseError) and is_full(error):
+        _log.error("%s", error)
+        return error_answer(INSUFFICIENT_STORAGE, f"{error}; {MAKE_ROOM}")
     status = next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))
     if status >= 500:
         _log.error("%s", error, exc_info=error)

@@ -1,0 +1,118 @@
+"""A full disk under the database: said at once and as what it is; a run goes on when there is room again."""
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SIZE = "8m"
+FILL = """
+import json, os, sys, urllib.error, urllib.request
+
+def post(size):
+    body = json.dumps({"name": "x", "user": "u", "description": "x" * size}).encode()
+    url, head = os.environ["TORC_API_URL"] + "/workflows", {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, body, head)
+    try:
+        urllib.request.urlopen(request).read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    return 200, ""
+
+with open("disk/filler", "wb", buffering=0) as filler:
+    try:
+        while filler.write(bytes(4096)) == 4096:
+            pass
+    except OSError:
+        pass
+for size in (1 << 20, 1 << 16, 1 << 12, 1):
+    while (answer := post(size))[0] == 200:
+        pass
+print(*answer)
+open("full", "w").close()
+"""
+SPEC = """
+name: full
+compute_node_wait_for_healthy_database_minutes: {minutes}
+jobs:
+- {{name: fill, command: "python3 fill.py"}}
+- {{name: "late{{i}}", command: "echo >> ran{{i}}", depends_on: [fill], parameters: {{i: "1:3"}}}}
+"""
+
+
+@pytest.fixture
+def disk(work: Path) -> Iterator[Path]:
+    """A file system of its own, of a few MiB."""
+    folder = work / "disk"
+    folder.mkdir()
+    (work / "fill.py").write_text(FILL)
+    words = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+    if os.getuid() != 0 or subprocess.run(words, check=False, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_run_waits_for_room_and_goes_on(torc: Any, work: Path, disk: Path) -> None:
+    """The reason stands on the progress line at once and in the log; nothing is lost or run twice; the code is 0."""
+    (work / "w.yaml").write_text(SPEC.format(minutes=5))
+
+    def make_room() -> None:
+        while not (work / "full").exists():
+            time.sleep(0.05)
+        time.sleep(1.5)
+        (disk / "filler").unlink()
+
+    helper = threading.Thread(target=make_room, daemon=True)
+    helper.start()
+    done = torc("run", "w.yaml", "--database", disk / "t.db", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.splitlines()
+    waits = next(n for n, line in enumerate(said) if line.startswith("The server cannot go on, waiting for it: "))
+    assert "database or disk is full; nothing of this request was stored; make room" in said[waits]
+    assert "The server goes on" in said[waits:]
+    (log,) = (work / "out").glob("job_runner_*.log")
+    assert "event=server_cannot_go_on" in log.read_text()
+    assert "event=server_answers_again" in log.read_text()
+    assert [(work / f"ran{n}").read_text() for n in (1, 2, 3)] == ["\n"] * 3
+    printed = next((work / "out" / "job_stdio").glob("job_wf1_j1_*.o")).read_text()
+    code, _, body = printed.partition(" ")
+    assert int(code) == 507
+    assert json.loads(body)["code"] == 507
+
+
+def test_a_run_without_room_ends_and_can_be_gone_on_with(torc: Any, work: Path, disk: Path) -> None:
+    """It says why and what to do; what ended is kept, so that it does not run again."""
+    (work / "w.yaml").write_text(SPEC.format(minutes=0).replace("python3 fill.py", "echo >> filled; python3 fill.py"))
+    done = torc("run", "w.yaml", "--database", disk / "t.db", "-o", "out")
+    assert done.returncode == 3
+    assert "database or disk is full" in done.stderr.splitlines()[-1]
+    assert "'torc run 1' goes on" in done.stderr.splitlines()[-1]
+    (disk / "filler").unlink()
+    again = torc("run", "1", "--database", disk / "t.db", "-o", "out")
+    assert again.returncode == 0, again.stderr
+    assert (work / "filled").read_text() == "\n"
+    assert [(work / f"ran{n}").read_text() for n in (1, 2, 3)] == ["\n"] * 3
+
+
+def test_a_disk_that_is_full_from_the_start_is_named(torc: Any, work: Path, disk: Path) -> None:
+    """The embedded server ends; its reason is told, and not that nobody answers."""
+    (work / "w.yaml").write_text("name: x\njobs: [{name: a, command: 'true'}]\n")
+    (disk / "filler").write_bytes(bytes(7 << 20))
+    with (disk / "filler").open("ab", buffering=0) as filler:
+        try:
+            while filler.write(bytes(4096)) == 4096:
+                pass
+        except OSError:
+            pass
+    done = torc("run", "w.yaml", "--database", disk / "t.db")
+    assert done.returncode != 0
+    (line,) = done.stderr.splitlines()
+    assert "database or disk is full" in line
+    assert "no Torc server answers" not in line
