@@ -4,6 +4,7 @@ The door stands before everything else. What the caller may do is decided behind
 workflow is known; see ``scopes``.
 """
 
+import asyncio
 import base64
 import binascii
 import hmac
@@ -18,8 +19,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from torc_framework.errors import ConfigError
 from torc_framework.server.answers import error_answer
-from torc_framework.server.auth_throttle import Throttle
-from torc_framework.server.auth_users import BusyError, Credentials, UserFile
+from torc_framework.server.auth_throttle import BusyError, Throttle
+from torc_framework.server.auth_users import Credentials, UserFile
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 from torc_framework.store.access import ANONYMOUS, Caller
 from torc_framework.store.database import Database
@@ -28,6 +29,8 @@ from torc_framework.store.groups import set_admins
 _log = logging.getLogger("torc.server.auth")
 _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="Torc", charset="UTF-8"'}
 _MAX_SHOWN: Final = 64
+MAX_DELAYED: Final = 256
+"""Answers to wrong passwords that are delayed at once; further ones are refused at once with 429."""
 
 
 class RefusedError(Exception):
@@ -128,6 +131,7 @@ class Login:
         assert settings.auth_file is not None
         self._credentials = Credentials(UserFile(settings.auth_file), settings.credential_cache_ttl_secs)
         self._throttle = Throttle()
+        self._delayed = 0
         self._enforces = settings.enforce_access_control
         self._admins = frozenset(settings.admin_users)
         self.is_required = settings.require_auth or settings.enforce_access_control
@@ -154,25 +158,36 @@ class Login:
     async def _checked(self, key: bytes, header: bytes, address: str) -> str:
         """Return the name of a user whose password is right."""
         name, password = _parsed(header)
-        if not self._credentials.is_pending(key):
-            wait = self._throttle.begin(name, address)
-            if wait:
-                _log.warning("log-in refused, too many failures: user=%s address=%s", _shown(name), address)
-                raise RefusedError(
-                    429,
-                    f"Too many failed log-ins of user {_shown(name)!r}; try again in {math.ceil(wait)} s",
-                    {"Retry-After": str(math.ceil(wait))},
-                )
         try:
-            is_right = await self._credentials.check(key, name, password)
+            if self._credentials.was_right(key):
+                is_right = await self._credentials.check(key, name, password)
+            else:
+                async with self._throttle.turn(name, address):
+                    is_right = await self._credentials.check(key, name, password)
         except BusyError:
             raise RefusedError(503, "too many log-ins at once; try again", {"Retry-After": "1"}) from None
         if not is_right:
             _log.warning("log-in failed: user=%s address=%s", _shown(name), address)
+            await self._delay(self._throttle.failed(name, address), name)
             raise RefusedError(401, f"Authentication failed for user {_shown(name)!r}", _CHALLENGE)
-        self._throttle.succeeded(name, address)
         _log.debug("log-in: user=%s address=%s", _shown(name), address)
         return name
+
+    async def _delay(self, wait_s: float, name: str) -> None:
+        """Let the answer to a wrong password wait.
+
+        Raises:
+            RefusedError: too many answers are waiting.
+        """
+        if self._delayed >= MAX_DELAYED:
+            after = str(math.ceil(wait_s) or 1)
+            message = f"Too many failed log-ins of user {_shown(name)!r}; try again in {after} s"
+            raise RefusedError(429, message, {"Retry-After": after})
+        self._delayed += 1
+        try:
+            await asyncio.sleep(wait_s)
+        finally:
+            self._delayed -= 1
 
 
 def _parsed(header: bytes) -> tuple[str, str]:

@@ -13,17 +13,14 @@ from typing import Final
 
 from torc_framework import htpasswd
 from torc_framework.errors import ConfigError
+from torc_framework.server.auth_throttle import BusyError
 
 MAX_CACHED: Final = 10_000
 """Log-ins that are remembered."""
 MAX_PENDING: Final = 64
-"""Passwords that may wait to be checked: each costs a quarter of a second of a core."""
+"""Passwords that were not right before and may wait to be checked: each costs a quarter of a second of a core."""
 _WORKERS: Final = 2
 _log = logging.getLogger("torc.server.auth")
-
-
-class BusyError(Exception):
-    """Too many passwords wait to be checked."""
 
 
 class UserFile:
@@ -66,10 +63,10 @@ class UserFile:
 
 
 class Credentials:
-    """Checks names and passwords; remembers those that were right for a while.
+    """Checks names and passwords; those that were right need no check for a while, and have room of their own later.
 
     Args:
-        ttl_s: How long a right password is remembered; 0 checks it each time.
+        ttl_s: How long a right password is not checked again; 0 checks it each time.
         clock: Seconds that only grow.
     """
 
@@ -78,9 +75,11 @@ class Credentials:
         self._ttl_s = ttl_s
         self._clock = clock
         self._salt = os.urandom(32)
-        self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[str, str, float]] = OrderedDict()
         self._pending: dict[bytes, asyncio.Task[bool]] = {}
+        self._strangers = 0
         self._threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="password")
+        self._own_thread = ThreadPoolExecutor(1, thread_name_prefix="known-password")
         self._nobody = htpasswd.hash_password("nobody", 4)
 
     def key(self, header: bytes) -> bytes:
@@ -90,18 +89,21 @@ class Credentials:
     def recall(self, key: bytes) -> str | None:
         """Return the user of a log-in that was checked lately."""
         if self._file.refresh():
-            self._known.clear()
+            self._known = OrderedDict((known, (user, hashed, 0.0)) for known, (user, hashed, _) in self._known.items())
+        if not self.was_right(key):
+            return None
+        user, _, until = self._known[key]
+        return user if until > self._clock() else None
+
+    def was_right(self, key: bytes) -> bool:
+        """Say whether a log-in was right when it was last checked, and its user has had the same password since."""
         found = self._known.get(key)
         if found is None:
-            return None
-        if found[1] <= self._clock():
+            return False
+        if self._file.users.get(found[0]) != found[1]:
             del self._known[key]
-            return None
-        return found[0]
-
-    def is_pending(self, key: bytes) -> bool:
-        """Say whether this very log-in is being checked."""
-        return key in self._pending
+            return False
+        return True
 
     async def check(self, key: bytes, user: str, password: str) -> bool:
         """Say whether the password is the user's; the same question asked twice at once is answered once.
@@ -111,22 +113,30 @@ class Credentials:
         """
         pending = self._pending.get(key)
         if pending is None:
-            if len(self._pending) >= MAX_PENDING:
+            is_stranger = not self.was_right(key)
+            if is_stranger and self._strangers >= MAX_PENDING:
                 raise BusyError
-            pending = self._pending[key] = asyncio.create_task(self._compare(key, user, password))
-            pending.add_done_callback(lambda _done: self._pending.pop(key, None))
+            pending = self._pending[key] = asyncio.create_task(self._compare(key, user, password, is_stranger))
+            self._strangers += is_stranger
+            pending.add_done_callback(lambda _done: self._is_done(key, is_stranger))
         return await asyncio.shield(pending)
 
-    async def _compare(self, key: bytes, user: str, password: str) -> bool:
+    def _is_done(self, key: bytes, is_stranger: bool) -> None:
+        self._pending.pop(key, None)
+        self._strangers -= is_stranger
+
+    async def _compare(self, key: bytes, user: str, password: str, is_stranger: bool) -> bool:
         hashed = self._file.users.get(user)
+        threads = self._threads if is_stranger else self._own_thread
         loop = asyncio.get_running_loop()
-        is_equal = await loop.run_in_executor(self._threads, htpasswd.matches, password, hashed or self._stand_in())
-        is_right = is_equal and hashed is not None and self._file.users.get(user) == hashed
-        if is_right and self._ttl_s > 0:
-            self._known[key] = user, self._clock() + self._ttl_s
-            if len(self._known) > MAX_CACHED:
-                self._known.popitem(last=False)
-        return is_right
+        is_equal = await loop.run_in_executor(threads, htpasswd.matches, password, hashed or self._stand_in())
+        if not is_equal or hashed is None or self._file.users.get(user) != hashed:
+            return False
+        self._known[key] = user, hashed, self._clock() + self._ttl_s
+        self._known.move_to_end(key)
+        if len(self._known) > MAX_CACHED:
+            self._known.popitem(last=False)
+        return True
 
     def _stand_in(self) -> str:
         """Return a hash for names that do not exist: the answer takes as long as for one that does."""

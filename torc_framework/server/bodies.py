@@ -5,8 +5,9 @@ text, a boolean is no integer, and every misfit is named at once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 
 import msgspec
@@ -19,6 +20,8 @@ from torc_framework.server.limits import refuse_nul
 
 _INTEGER: Final = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 """What a column can hold."""
+MAX_FINDINGS: Final = 20
+"""Most findings that an answer tells, and most names of unknown fields."""
 
 
 def parse_json(body: bytes) -> Any:
@@ -39,7 +42,7 @@ class Composite(ABC):
 
     @abstractmethod
     def settle(self) -> list[str]:
-        """Parse the records in their place; return the names of unknown fields.
+        """Parse the records in their place; return the names of unknown fields, at most `MAX_FINDINGS`.
 
         Raises:
             RequestError: one of them does not fit.
@@ -47,7 +50,7 @@ class Composite(ABC):
 
 
 def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list[str]]:
-    """Return a body's values, and the names of unknown fields.
+    """Return a body's values, and the names of unknown fields, at most `MAX_FINDINGS` of them.
 
     For a record these are the fields that were sent, by name; for any other class an instance.
 
@@ -64,47 +67,60 @@ def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list
     except (msgspec.ValidationError, RecursionError) as error:
         raise RequestError(f"body: {error}") from error
     known = {attribute.name for attribute in fields(kind)} if has(kind) else set()
-    unknown = [str(name) for name in sent if name not in known] if isinstance(sent, Mapping) else []
+    unknown = _unknown(sent, known) if isinstance(sent, Mapping) else []
     return value, unknown + (value.settle() if isinstance(value, Composite) else [])
 
 
 def _parse_record(record: type[Any], sent: Any, *, complete: bool) -> tuple[dict[str, Any], list[str]]:
     if not isinstance(sent, Mapping):
         raise RequestError("body: expected a JSON object")
+    kind = _model(cast("Hashable", record))
+    known = kind.model_fields
     try:
-        model = _model(cast("Hashable", record)).model_validate(sent)
+        model = kind.model_validate({name: sent[name] for name in known if name in sent})
     except ValidationError as error:
         findings = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors()]
-        raise RequestError(f"body: {'; '.join(findings)}") from error
-    unknown = sorted(model.model_extra or ())
-    values = {name: getattr(model, name) for name in model.model_fields_set if name not in unknown}
+        raise RequestError(f"body: {told(findings)}") from error
+    values = {name: getattr(model, name) for name in model.model_fields_set}
     missing = [name for name in _required(cast("Hashable", record)) if values.get(name) is None]
     if complete and missing:
         raise RequestError(f"body: missing {', '.join(missing)}")
-    return values, unknown
+    return values, _unknown(sent, known)
+
+
+def _unknown(sent: Mapping[Any, Any], known: Iterable[str]) -> list[str]:
+    """Return the names of the first unknown fields."""
+    names = frozenset(known)
+    return list(islice((str(name) for name in sent if name not in names), MAX_FINDINGS))
+
+
+def told(findings: Sequence[str]) -> str:
+    """Return the first findings as one text, and how many more there are."""
+    more = len(findings) - MAX_FINDINGS
+    return "; ".join(findings[:MAX_FINDINGS]) + (f"; and {more} more" if more > 0 else "")
 
 
 @cache
 def _model(record: Any) -> type[BaseModel]:
-    """Return the model of a record's body: strict types, every field optional, unknown ones kept apart."""
+    """Return the model of a record's body: strict types, every field optional."""
     optional: dict[str, Any] = {
         attribute.name: (_bounded(attribute.type) | None, None)
         for attribute in fields(record)
         if attribute.type is not None
     }
-    config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, protected_namespaces=())
+    config = ConfigDict(strict=True, allow_inf_nan=False, protected_namespaces=())
     return cast("type[BaseModel]", create_model(f"{record.__name__}Body", __config__=config, **optional))
 
 
 def _bounded(kind: Any) -> Any:
-    """Put the database's bounds on integers."""
+    """Put the database's bounds on integers, and let the first wrong item of a list stand for all of its."""
     if kind is int:
         return _INTEGER
     if get_origin(kind) is Literal:
         return kind
     arguments = get_args(kind)
     if get_origin(kind) is list:
-        return list[_bounded(arguments[0])]  # type: ignore[misc]
+        return Annotated[list[_bounded(arguments[0])], Field(fail_fast=True)]  # type: ignore[misc]
     if arguments:
         bounded = _bounded(arguments[0])
         for argument in arguments[1:]:

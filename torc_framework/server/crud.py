@@ -9,7 +9,7 @@ from attrs import define
 from torc_framework.models import answers as a
 from torc_framework.models.records import JobRecord
 from torc_framework.server.answers import RequestError
-from torc_framework.server.bodies import Composite, parse_body
+from torc_framework.server.bodies import MAX_FINDINGS, Composite, parse_body
 from torc_framework.server.endpoints import FORCE, MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Parameter, Work, page
 from torc_framework.server.scopes import (
     BODY,
@@ -25,7 +25,7 @@ from torc_framework.server.scopes import (
 from torc_framework.store import records
 from torc_framework.store.access import visible
 from torc_framework.store.held_jobs import before_workflow_goes
-from torc_framework.store.jobs import JOBS, create_jobs, delete_job, delete_jobs
+from torc_framework.store.jobs import JOBS, check_batch, create_jobs, delete_job, delete_jobs
 from torc_framework.store.lookups import job_ids
 from torc_framework.store.records import Page, Resource, Values
 from torc_framework.store.resources import (
@@ -59,14 +59,16 @@ class JobBatch(Composite):
     jobs: Annotated[list[Any], msgspec.Meta(extra_json_schema=_JOBS)]
 
     def settle(self) -> list[str]:
-        """Parse the jobs."""
+        """Parse the jobs, unless there are too many."""
+        check_batch(len(self.jobs))
         unknown: set[str] = set()
         for position, job in enumerate(self.jobs):
             try:
                 self.jobs[position], ignored = parse_body(JobRecord, job, complete=True)
             except RequestError as error:
                 raise RequestError(f"jobs[{position}]: {error}", error.status) from error
-            unknown.update(ignored)
+            if len(unknown) < MAX_FINDINGS:
+                unknown.update(ignored)
         return sorted(unknown)
 
 

@@ -152,7 +152,15 @@ def mount(app: FastAPI, database: Database, endpoints: Iterable[Endpoint]) -> No
 def _handler(endpoint: Endpoint, database: Database) -> Callable[[Request], Awaitable[Response]]:
     begin = database.write if endpoint.changes else database.read
 
-    def do(request: Request, call: Call, ignored: list[str]) -> Response:
+    def do(request: Request, sent: bytes) -> Response:
+        ids, words = _parse_path(request)
+        query, ignored = _parse_query(endpoint, request)
+        body = None
+        if endpoint.body is not None:
+            values = _placed(parse_json(sent), endpoint, ids)
+            body, unknown = parse_body(endpoint.body, values, complete=not endpoint.partial)
+            ignored += unknown
+        call = Call(ids, query, body, words, caller_of(request))
         with begin() as tx:
             if call.caller.is_restricted:
                 endpoint.scope.check(tx, call)
@@ -162,14 +170,7 @@ def _handler(endpoint: Endpoint, database: Database) -> Callable[[Request], Awai
         return answer(content, headers=_warning(ignored))
 
     async def handle(request: Request) -> Response:
-        ids, words = _parse_path(request)
-        query, ignored = _parse_query(endpoint, request)
-        body = None
-        if endpoint.body is not None:
-            sent = parse_json(await request.body())
-            body, unknown = parse_body(endpoint.body, _placed(sent, endpoint, ids), complete=not endpoint.partial)
-            ignored += unknown
-        return await run_in_threadpool(do, request, Call(ids, query, body, words, caller_of(request)), ignored)
+        return await run_in_threadpool(do, request, b"" if endpoint.body is None else await request.body())
 
     return handle
 

@@ -102,6 +102,12 @@ _INSERT_RELATION: Final = {
 }
 
 
+def check_batch(count: int) -> None:
+    """Raise `RuleError` if there are more jobs than one batch may hold."""
+    if count > MAX_BATCH:
+        raise RuleError(f"a batch holds at most {MAX_BATCH} jobs, this one has {count}")
+
+
 def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
     """Store new jobs of one workflow, uninitialized; return them in order.
 
@@ -111,8 +117,7 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
     """
     if not sent:
         return []
-    if len(sent) > MAX_BATCH:
-        raise RuleError(f"a batch holds at most {MAX_BATCH} jobs, this one has {len(sent)}")
+    check_batch(len(sent))
     workflows = {job["workflow_id"] for job in sent}
     if len(workflows) > 1:
         raise RuleError(f"All jobs in a batch must have the same workflow_id; found {sorted(workflows)}")
