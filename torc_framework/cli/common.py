@@ -11,6 +11,7 @@ from torc_framework.cli.output import Column, print_json, print_paged, print_pai
 from torc_framework.cli.session import Session
 from torc_framework.errors import UserError
 from torc_framework.models.records import Record, WorkflowRecord, field_names
+from torc_framework.terminal import say
 
 _R = TypeVar("_R", bound=Record)
 
@@ -76,7 +77,7 @@ def deleted(session: Session, what: str, record: Record) -> None:
         show_one(session, what, record)
     else:
         name = getattr(record, "name", None)
-        print(f"Deleted {what} {getattr(record, 'id', '')}{f' ({name})' if name else ''}")
+        say(f"Deleted {what} {getattr(record, 'id', '')}{f' ({name})' if name else ''}")
 
 
 def changes(**given: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from torc_framework.errors import ExitStatus, UserError
 from torc_framework.private_files import make_private_folder, open_private
 
 if TYPE_CHECKING:
-    from torc_framework.cli.session import Session
     from torc_framework.config import Config, Finding
     from torc_framework.models.settings import Leaf
 
@@ -165,7 +164,7 @@ def validate(ctx: typer.Context) -> None:
     config, findings = Config.examine()
     notes = []
     for section, what in DECLARED_BY_PLUGINS.items():
-        declared = _declared(session, section) if config.owners(section) else {}
+        declared = _declared(section) if config.owners(section) else {}
         for name in config.owners(section):
             if name in declared:
                 findings += _check_options(config, section, *declared[name])
@@ -183,9 +182,13 @@ def validate(ctx: typer.Context) -> None:
         raise typer.Exit(int(ExitStatus.USAGE))
 
 
-def _declared(session: "Session", section: str) -> dict[str, tuple[str, type[Any]]]:
+def _declared(section: str) -> dict[str, tuple[str, type[Any]]]:
     """Return name and options class of what plugins offer in a section, by the name's spelling there."""
-    plugins = session.plugins(skip_untrusted=True)
+    from torc_framework.cli.untrusted import warn_of_missing_plugins
+    from torc_framework.plugins import PluginManager
+
+    plugins = PluginManager.load()
+    warn_of_missing_plugins(plugins.refused_folders)
     if section == "executor":
         offered = {name: executor.Options for name, executor in plugins.executors().items()}
     else:

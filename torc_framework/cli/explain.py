@@ -9,6 +9,7 @@ from torc_framework.cli.common import session_of
 from torc_framework.cli.output import print_json
 from torc_framework.errors import ApiError, UserError, suggestion
 from torc_framework.models.records import JobRecord
+from torc_framework.terminal import say
 
 if TYPE_CHECKING:
     from torc_framework.cli.session import Session
@@ -92,31 +93,30 @@ def _job(client: Any, workflow_id: int | None, name: str) -> JobRecord:
 
 
 def _print_job(found: dict[str, Any]) -> None:
-    print(f"Job {found['job_id']} ({found['job_name']}) is {found['status']}: {found['text']}.")
+    say(f"Job {found['job_id']} ({found['job_name']}) is {found['status']}: {found['text']}.")
     for other in found["waits_for"][:10]:
-        print(f"  waits for job {other['job_id']} ({other['job_name']}), {other['status']}: {other['text']}")
+        say(f"  waits for job {other['job_id']} ({other['job_name']}), {other['status']}: {other['text']}")
     if (more := found["waits_for_count"] - 10) > 0:
         print(f"  and for {more} more jobs")
     root = found["root"]
     if root is not None:
-        print(f"The root of it is job {root['job_id']} ({root['job_name']}), {root['status']}: {root['text']}.")
+        say(f"The root of it is job {root['job_id']} ({root['job_name']}), {root['status']}: {root['text']}.")
     _print_commands(found["commands"])
 
 
 def _print_workflow(found: dict[str, Any]) -> None:
     done = found["job_counts"].get("completed", 0)
-    print(
-        f"Workflow {found['workflow_id']} ({found['workflow_name']}): {done} of {found['total_jobs']} jobs completed."
-    )
+    say(f"Workflow {found['workflow_id']} ({found['workflow_name']}): {done} of {found['total_jobs']} jobs completed.")
     print(f"Active runners: {found['active_runners']}, queued allocations: {found['queued_allocations']}")
     for group in found["groups"]:
         names = ", ".join(f"{name} ({id_})" for id_, name in zip(group["job_ids"], group["job_names"], strict=True))
         more = ", ..." if group["count"] > len(group["job_ids"]) else ""
         jobs = "1 job is" if group["count"] == 1 else f"{group['count']} jobs are"
-        print(f"\n{'!' if group['is_problem'] else '-'} {jobs} {group['status']}: {group['text']}")
-        print(f"    {names}{more}")
+        print()
+        say(f"{'!' if group['is_problem'] else '-'} {jobs} {group['status']}: {group['text']}")
+        say(f"    {names}{more}")
         if (root := group["root"]) is not None:
-            print(f"    root: job {root['job_id']} ({root['job_name']}), {root['status']}: {root['text']}")
+            say(f"    root: job {root['job_id']} ({root['job_name']}), {root['status']}: {root['text']}")
     if not found["groups"]:
         print("Nothing is left to run." if found["total_jobs"] else "It has no jobs.")
     _print_commands(found["commands"])

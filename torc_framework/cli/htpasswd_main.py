@@ -11,6 +11,7 @@ from typing import Any
 
 from torc_framework import __version__, htpasswd
 from torc_framework.errors import ConfigError, ExitStatus, TorcError, UserError
+from torc_framework.terminal import cleaned_output
 from torc_framework.user import user_name
 
 _FILE_HELP = "Password file (else TORC_AUTH_FILE)."
@@ -170,6 +171,11 @@ def _hash(arguments: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``torc-htpasswd``; return the exit code of the process."""
+    with cleaned_output():
+        return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.work(arguments))

@@ -13,6 +13,7 @@ from torc_framework.cli.record_options import option, read_status
 from torc_framework.cli.records import Records
 from torc_framework.errors import UserError
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord
+from torc_framework.terminal import say
 
 _EXECUTION = (
     option("resource_requirements_id", "--resource-requirements-id", "-r"),
@@ -129,7 +130,7 @@ def create_from_file(
         head = {"workflow_id": workflow_id, "resource_requirements_id": requirements.id}
         print_json({**head, "jobs_created": len(added.job_ids), "job_ids": added.job_ids})
     else:
-        print(f"Created {len(jobs)} jobs in workflow {workflow_id}: {names[0]} to {names[-1]}")
+        say(f"Created {len(jobs)} jobs in workflow {workflow_id}: {names[0]} to {names[-1]}")
 
 
 def _lines(file: Path) -> list[str]:
@@ -179,7 +180,7 @@ def delete(
         print_json({"jobs": gone})
         return
     for job in gone:
-        print(f"Deleted job {job.id} ({job.name})")
+        say(f"Deleted job {job.id} ({job.name})")
 
 
 JOBS.add(app, "delete-all")

@@ -27,7 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names may hold what a terminal cannot show
-    code = _run(arguments)
+    from torc_framework.terminal import cleaned_output
+
+    with cleaned_output():
+        code = _run(arguments)
     if argv is None:
         # What is left is the interpreter's own end: a late Ctrl-C would only spoil the exit code.
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torc_framework import __version__
 from torc_framework.errors import ExitStatus, TorcError, UserError
+from torc_framework.terminal import cleaned
 
 if TYPE_CHECKING:
     from torc_framework.mcp.desk import Desk
@@ -120,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _serve(arguments)
     except TorcError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {cleaned(str(error))}", file=sys.stderr)
         return int(error.exit_status)
     except KeyboardInterrupt:
         return int(ExitStatus.INTERRUPTED)

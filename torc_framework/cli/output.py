@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import attrs
 
+from torc_framework.terminal import cleaned, say
+
 RICH_ROWS: Final = 1000
 """Longest table that is drawn with boxes; longer ones are plain columns, which cost almost nothing."""
 PIPE_WIDTH: Final = 10_000
@@ -47,6 +49,7 @@ def print_paged(text: str) -> None:
     import shutil
     import subprocess
 
+    text = cleaned(text)
     pager = os.environ.get("PAGER", "less").split()
     if not sys.stdout.isatty() or text.count("\n") < shutil.get_terminal_size().lines or not pager:
         sys.stdout.write(text)
@@ -78,7 +81,7 @@ def table_text(columns: Sequence[Column], records: Iterable[Any]) -> str:
     table = Table(*headings, box=box.ROUNDED)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=False)
+    console = Console(color_system=None, width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=False)
     with console.capture() as captured:
         console.print(table)
     return captured.get()
@@ -95,15 +98,16 @@ def _cell(record: Any, source: str | Callable[[Any], Any]) -> str:
         value = source(record)
     else:
         value = record[source] if isinstance(record, Mapping) else getattr(record, source)
-    return "" if value is None else str(value).replace("\n", " ")
+    return "" if value is None else cleaned(str(value)).replace("\n", " ")
 
 
 def print_pairs(title: str, pairs: Mapping[str, Any]) -> None:
     """Print a title and the values below it, one a line; absent ones are left out."""
-    print(title)
+    say(title)
     for name, value in pairs.items():
         if value is not None:
-            print(f"  {name}: {str(value).lower() if isinstance(value, bool) else value}")
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            print(f"  {name}: " + text.replace("\n", "\n    | "))
 
 
 def memory_text(size_bytes: float | None) -> str | None:

@@ -8,6 +8,7 @@ from typing import Final, TextIO
 
 from torc_framework.models.statuses import DONE, JobStatus
 from torc_framework.runner import Progress
+from torc_framework.terminal import raw_stream
 
 LINE_INTERVAL_S: Final = 10.0
 """Shortest time between two lines where there is no terminal."""
@@ -37,10 +38,10 @@ def summary(counts: Mapping[str, int], running: int = 0, interrupted: int = 0) -
 class ProgressLine:
     """Shows progress as it comes, and at once why it does not go on; `finish` leaves the last state behind."""
 
-    def __init__(self, stream: TextIO = sys.stderr, *, enabled: bool = True) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | None = None, *, enabled: bool = True) -> None:
+        self._stream = raw_stream(stream or sys.stderr)  # what it writes holds no names
         self._enabled = enabled
-        self._draws = stream.isatty()
+        self._draws = self._stream.isatty()
         self._shown = ""
         self._trouble: str | None = None
         # The first line elsewhere waits for its interval too: a short run needs none.

@@ -13,6 +13,7 @@ from torc_framework.cli.output import print_json
 from torc_framework.cli.policy_flags import PolicyCommand, policy_options
 from torc_framework.cli.session import Session
 from torc_framework.errors import ExitStatus, UserError
+from torc_framework.terminal import say
 
 if TYPE_CHECKING:
     from torc_framework.models.sites import HpcProfile
@@ -85,7 +86,7 @@ def recover(
         policy_options(session),
         judge_of(session, chosen, folder, ai_recovery=ai_recovery, ai_agent=ai_agent),
     )
-    tell = (lambda _line: None) if session.wants_json else print
+    tell = (lambda _line: None) if session.wants_json else say
     executors = options_of_executors(session)
     client, plugins = session.client, session.plugins()
     submitter = Submitter(client, plugins, chosen, executors, folder, tell, cluster_of(session))

@@ -9,6 +9,7 @@ from torc_framework.cli.app import App
 from torc_framework.cli.common import WorkflowId, pick_workflow, session_of
 from torc_framework.cli.output import Column, print_json, print_table
 from torc_framework.errors import UserError
+from torc_framework.terminal import say
 
 if TYPE_CHECKING:
     from torc_framework.reports import Correction, Summary, Utilization
@@ -191,8 +192,8 @@ def _print_summary(found: "Summary") -> None:
     print("Workflow Summary")
     print("================")
     print(f"Workflow ID: {values['workflow_id']}")
-    print(f"Name: {values['workflow_name']}")
-    print(f"User: {values['workflow_user']}")
+    say(f"Name: {values['workflow_name']}")
+    say(f"User: {values['workflow_user']}")
     print(f"\nJob Status (total: {values['total_jobs']}):")
     counts = {label: count for label, count in values["jobs_by_status"].items() if count}
     for label, count in counts.items():

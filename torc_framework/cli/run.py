@@ -14,6 +14,7 @@ from torc_framework.cli.executor_flags import ExecutorCommand, executor_options
 from torc_framework.cli.live import executors, spec_or_id
 from torc_framework.cli.session import Session
 from torc_framework.errors import ExitStatus, UserError
+from torc_framework.terminal import say
 
 MaxParallelJobs = Annotated[
     int | None, typer.Option("--max-parallel-jobs", min=1, help="At most this many jobs at once; resources ignored.")
@@ -159,7 +160,7 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
     for warning in loaded.warnings:
         typer.echo(f"Warning: {warning}", err=True)
     if not session.wants_json:
-        print(f"Created workflow {created.id} ({loaded.plan.workflow.name}) with {len(loaded.plan.jobs)} jobs")
+        say(f"Created workflow {created.id} ({loaded.plan.workflow.name}) with {len(loaded.plan.jobs)} jobs")
     return created.id
 
 

@@ -16,6 +16,7 @@ from torc_framework.cli.server_flags import add_settings, given_settings
 from torc_framework.errors import ConfigError, ExitStatus, TorcError
 from torc_framework.private_files import make_private_folder
 from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE, ServerSettings
+from torc_framework.terminal import cleaned_output
 
 
 def _parser(*, with_service: bool = True) -> argparse.ArgumentParser:
@@ -113,7 +114,11 @@ def _daemon(settings: ServerSettings, pid_path: Path | None) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``torc-server``; return the exit code of the process."""
-    words = sys.argv[1:] if argv is None else argv
+    with cleaned_output():
+        return _execute(sys.argv[1:] if argv is None else argv)
+
+
+def _execute(words: Sequence[str]) -> int:
     arguments = _parser(with_service="service" in words).parse_args(words)
     try:
         code: int = arguments.work(arguments)

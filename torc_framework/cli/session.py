@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.errors import ApiError, ConfigError, ServerUnreachableError, UserError
+from torc_framework.terminal import one_line
 from torc_framework.user import user_name
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class Session:
             import getpass
 
             username = username or user_name()
-            password = getpass.getpass(f"Password for '{username}': ")
+            password = getpass.getpass(f"Password for '{one_line(username)}': ")
             is_known = True
         if is_known and username is None:
             username = user_name()

@@ -31,6 +31,7 @@ from torc_framework.cli.recover import (
 from torc_framework.cli.run import EnforceLimits
 from torc_framework.cli.session import Session
 from torc_framework.errors import ExitStatus, TorcError, UserError
+from torc_framework.terminal import one_line, say
 
 if TYPE_CHECKING:
     from torc_framework.recovery.watch import WatchOptions, WatchOutcome
@@ -204,8 +205,8 @@ def _teller(session: Session, log: IO[str]) -> Callable[[str], None]:
 
     def tell(line: str) -> None:
         if not session.wants_json:
-            print(line)
+            say(line)
             sys.stdout.flush()
-        print(f"{_now()} {line}", file=log)
+        print(f"{_now()} {one_line(line)}", file=log)
 
     return tell

@@ -16,6 +16,7 @@ from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import JobRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.next_step import run_again_text
+from torc_framework.terminal import say
 
 if TYPE_CHECKING:
     from torc_framework.forensics import Group, JobReport, WorkflowReport
@@ -130,7 +131,7 @@ def _get(session: Session, kind: Any, id_: int) -> Any:
 
 def _print_job(report: "JobReport") -> None:
     job, verdict = report.job, report.verdict
-    print(f"Job {job.id} ({job.name}) of workflow {job.workflow_id}: {job.status}")
+    say(f"Job {job.id} ({job.name}) of workflow {job.workflow_id}: {job.status}")
     if verdict is None:
         print("No attempt of it has failed.")
         return
@@ -138,18 +139,19 @@ def _print_job(report: "JobReport") -> None:
         failed = report.failed
         ended = "was interrupted" if verdict.exit_class is ExitClass.INTERRUPTED else "failed"
         print(f"Its attempt {failed.attempt_id} in run {failed.run_id} {ended}.")
-    print(f"\nVerdict: {verdict.exit_class.value}: {verdict.reason} (confidence {verdict.confidence:.0%})")
+    print()
+    say(f"Verdict: {verdict.exit_class.value}: {verdict.reason} (confidence {verdict.confidence:.0%})")
     if report.root is not None:
-        print(f"  {report.root.line.text}")
+        say(f"  {report.root.line.text}")
     if report.evidence or report.log_lines:
         print("\nEvidence:")
     for item in report.evidence:
-        print(f"  {item['text']}")
+        say(f"  {item['text']}")
     _print_lines(report)
     for path, reason in report.unreadable:
-        print(f"  {path}: {reason}")
+        say(f"  {path}: {reason}")
     for root in report.roots[:MAX_RANGES]:
-        print(f"  job {root.id} ({root.name}) {root.status}: torc why-failed --job {root.id}")
+        say(f"  job {root.id} ({root.name}) {root.status}: torc why-failed --job {root.id}")
     if report.tries:
         print(f"\nTried ({_hours(report.lost_cpu_hours)} CPU-hours came to nothing):")
         print_table(TRIED, [each.as_dict() for each in report.tries])
@@ -158,9 +160,7 @@ def _print_job(report: "JobReport") -> None:
     for judged in report.judged:
         sure = "" if judged.confidence is None else f", {judged.confidence:.0%} sure"
         who = f"{judged.judge} ({judged.judge_kind}{sure})"
-        print(
-            f"  attempt {judged.attempt_id} of run {judged.run_id}: {judged.action} by {who}: {judged.reason.strip()}"
-        )
+        say(f"  attempt {judged.attempt_id} of run {judged.run_id}: {judged.action} by {who}: {judged.reason.strip()}")
     if report.next is not None:
         print(f"\nNext: {report.next.command}\n  {report.next.why}")
 
@@ -171,7 +171,7 @@ def _print_lines(report: "JobReport") -> None:
         if each.path != path:
             path = each.path
             print(f"  {path}:")
-        print(f"    line {each.line.number}: {each.line.text}")
+        say(f"    line {each.line.number}: {each.line.text}")
     for hint in dict.fromkeys(each.line.hint for each in report.log_lines if each.line.hint):
         print(f"  Hint: {hint}")
 
@@ -191,7 +191,7 @@ def _hours(hours: float) -> str:
 def _print_workflow(report: "WorkflowReport") -> None:
     workflow = report.workflow
     total = sum(report.counts.values())
-    print(f"Workflow {workflow.id} ({workflow.name}): {_sentence(report, total)}")
+    say(f"Workflow {workflow.id} ({workflow.name}): {_sentence(report, total)}")
     if report.lost_cpu_hours:
         line = f"{_hours(report.lost_cpu_hours)} CPU-hours came to nothing"
         if report.retried_cpu_hours:
@@ -222,10 +222,11 @@ def _sentence(report: "WorkflowReport", total: int) -> str:
 
 
 def _print_group(number: int, group: "Group") -> None:
-    print(f"\n{number}. {_jobs(len(group.job_ids))}: {group.root.exit_class.value}: {group.reason}")
+    print()
+    say(f"{number}. {_jobs(len(group.job_ids))}: {group.root.exit_class.value}: {group.reason}")
     job, example = group.example_job, group.example
     if example is not None:
-        print(f"   {example.line.text}")
+        say(f"   {example.line.text}")
         print(f"   {example.path}, line {example.line.number}")
         if example.line.hint:
             print(f"   Hint: {example.line.hint}")
@@ -235,7 +236,7 @@ def _print_group(number: int, group: "Group") -> None:
     if group.lost_cpu_hours:
         print(f"   Cost: {_hours(group.lost_cpu_hours)} CPU-hours")
     if job is not None:
-        print(f"   One of them: torc why-failed --job {job.id}  ({job.name})")
+        say(f"   One of them: torc why-failed --job {job.id}  ({job.name})")
     print(f"   Next: {group.next.command}  ({group.next.why})")
 
 

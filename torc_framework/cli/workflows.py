@@ -29,6 +29,7 @@ from torc_framework.cli.session import Session
 from torc_framework.errors import UserError
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.statuses import LIVE
+from torc_framework.terminal import say
 
 app = App("Create, inspect, run and delete workflows.")
 
@@ -255,7 +256,7 @@ def delete(
         print_json(gone[0] if len(gone) == 1 else gone)
         return
     for workflow in gone:
-        print(f"Deleted workflow {workflow.id} ({workflow.name})")
+        say(f"Deleted workflow {workflow.id} ({workflow.name})")
 
 
 def _has_jobs_under_way(session: Session, workflow_id: int) -> bool:

@@ -8,6 +8,7 @@ from torc_framework.cli.app import App
 from torc_framework.cli.common import WorkflowId, confirm, is_interactive, pick_workflow, session_of
 from torc_framework.cli.output import print_json, print_pairs
 from torc_framework.errors import UserError
+from torc_framework.terminal import one_line
 
 if TYPE_CHECKING:
     from torc_framework.cli.session import Session
@@ -127,7 +128,7 @@ def _show_rerun(session: "Session", found: "Reinitialized") -> None:
         print(f"Reinitialized workflow {found.workflow_id}, run {found.run_id}")
         print(f"Reset {found.job_count} jobs due to changed inputs")
     for job in found.jobs[:SHOWN_JOBS]:
-        print(f"  - {job.name}: {job.reason}")
+        print(one_line(f"  - {job.name}: {job.reason}"))
     if found.job_count > SHOWN_JOBS:
         print(f"  and {found.job_count - SHOWN_JOBS} more; -f json lists all")
 

@@ -8,6 +8,7 @@ import typer
 from torc_framework.cli.app import App
 from torc_framework.cli.common import User, WorkflowId, pick_workflow, session_of, show_many
 from torc_framework.cli.output import Column, print_json
+from torc_framework.terminal import say
 
 if TYPE_CHECKING:
     from torc_framework.cli.session import Session
@@ -112,7 +113,7 @@ def _show(found: Any) -> None:
             print(f"  - {count} {what}")
     for job in found.jobs:
         now = "" if found.dry_run else f"; it is {job.status} now"
-        print(f"  - Job {job.job_id} ({job.job_name}): {job.reason}{now}")
+        say(f"  - Job {job.job_id} ({job.job_name}): {job.reason}{now}")
 
 
 def _state(action: "WorkflowActionRecord") -> str:

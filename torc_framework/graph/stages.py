@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 from torc_framework.graph.dag import Graph
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import JobRecord, SlurmSchedulerRecord, WorkflowActionRecord, WorkflowRecord
+from torc_framework.terminal import one_line
 
 START: Final = "start"
 _NAMED_TRIGGERS: Final = 3
@@ -165,7 +166,7 @@ class ExecutionPlan:
                 ]
             lines.append("  Jobs Becoming Ready:")
             lines += [f"    • {name}" for name in _limited(compressed(stage.jobs))]
-        return "\n".join([*lines, "", f"Total Stages: {len(self.stages)}"])
+        return "\n".join([*map(one_line, lines), "", f"Total Stages: {len(self.stages)}"])
 
     def _named(self, jobs: Iterable[int]) -> list[str]:
         return [self._names[job] for job in jobs]

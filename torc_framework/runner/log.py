@@ -21,7 +21,7 @@ _WORDS: Final = {
 
 def _shown(value: Any) -> str:
     text = str(value)
-    return repr(text) if not text or any(character in text for character in " =\"'\n") else text
+    return repr(text) if not text.isprintable() or not text or any(mark in text for mark in " =\"'") else text
 
 
 class RunnerLog:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from torc_framework.errors import ConfigError
 from torc_framework.private_files import make_private_folder, open_private
 from torc_framework.server.settings import LoggingSettings
+from torc_framework.terminal import cleaned, one_line
 
 LEVELS: Final = {
     "trace": logging.DEBUG,
@@ -64,8 +65,8 @@ class KeyValueFormatter(LineFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; a traceback follows on lines of its own."""
-        line = " ".join(f"{key}={_quoted(value)}" for key, value in self.pairs(record))
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = one_line(" ".join(f"{key}={_quoted(value)}" for key, value in self.pairs(record)))
+        return f"{line}\n{cleaned(self.formatException(record.exc_info))}" if record.exc_info else line
 
 
 class JsonFormatter(LineFormatter):
@@ -76,7 +77,7 @@ class JsonFormatter(LineFormatter):
         values = dict(self.pairs(record))
         if record.exc_info:
             values["exception"] = self.formatException(record.exc_info)
-        return json.dumps(values, default=str, ensure_ascii=False)
+        return cleaned(json.dumps(values, default=str, ensure_ascii=False))
 
 
 def _quoted(value: Any) -> str:

@@ -7,6 +7,7 @@ from attrs import Factory, asdict, define
 
 from torc_framework.models.plan import Plan
 from torc_framework.spec.model import WorkflowSpec
+from torc_framework.terminal import one_line
 
 
 @define
@@ -67,7 +68,7 @@ def dry_run_text(summary: Summary, errors: Sequence[str], warnings: Sequence[str
     for title, entries in (("Errors", errors), ("Warnings", warnings)):
         if entries:
             lines += [f"{title} ({len(entries)}):", *(f"  - {entry}" for entry in entries), ""]
-    return "\n".join([*lines, f"Validation: {'FAILED' if errors else 'PASSED'}"])
+    return "\n".join([*map(one_line, lines), f"Validation: {'FAILED' if errors else 'PASSED'}"])
 
 
 def _components(summary: Summary) -> list[tuple[str, str]]:
