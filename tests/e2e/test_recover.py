@@ -188,6 +188,7 @@ def test_a_hook_that_fails_stops_the_recovery(torc: Any, work: Path, hook: str, 
     failed = torc("recover", "1", "--recovery-hook", hook)
     assert failed.returncode == 1
     assert message in failed.stderr
+    assert "Applied" not in failed.stdout
     assert state(torc) == before
 
 

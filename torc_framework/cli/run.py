@@ -92,13 +92,12 @@ def run(
     }
     path = Path(workflow)
     is_spec = path.is_file() or not workflow.isdecimal()
+    session.start_server()  # it boots while plugins are imported and the spec is read
     if is_spec and _is_elsewhere(session, given, path.parent):
         from torc_framework.cli.run_elsewhere import run_elsewhere
 
         run_elsewhere(session, _executor(session, given), path, given, skip_checks=skip_checks)
     elif is_spec:
-        session.start_server()  # it boots while the spec is read
-        session.plugins(path.parent)
         settings = runner_settings(session, given)
         _execute(session, _create(session, path, settings, skip_checks=skip_checks), settings, worker=worker)
     else:
@@ -110,12 +109,12 @@ def _executor(session: Session, given: dict[str, Any]) -> str:
 
 
 def _is_elsewhere(session: Session, given: dict[str, Any], project_dir: Path | None = None) -> bool:
-    """Say whether jobs run on nodes that have to be asked for first; plugins are asked unless it is known."""
-    if (name := _executor(session, given)) == "local":
-        return False
-    from torc_framework.cli.run_elsewhere import is_elsewhere
+    """Say whether the executor has to ask for nodes before it can run jobs."""
+    from torc_framework.executors import Allocator, Launcher
 
-    return is_elsewhere(session, name, project_dir)
+    executor = session.plugins(project_dir).executor(_executor(session, given))
+    can_launch = issubclass(executor, Launcher) and executor.is_here()
+    return issubclass(executor, Allocator) and not can_launch
 
 
 app = single(run, ExecutorCommand)
@@ -126,12 +125,12 @@ def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, w
     from torc_framework.cli.initialize import begin_run
     from torc_framework.next_step import run_again_text
 
+    session.start_server()
     if _is_elsewhere(session, given):
         from torc_framework.cli.run_elsewhere import run_elsewhere
 
         run_elsewhere(session, _executor(session, given), workflow_id, given)
         return
-    session.start_server()
     settings = runner_settings(session, given)
     if session.client.is_uninitialized(workflow_id):
         begin_run(session.client, workflow_id)

@@ -14,7 +14,6 @@ from torc_framework.cli.interrupts import Interrupts
 from torc_framework.cli.session import Session
 from torc_framework.cli.submit import find_cut_short, require_lasting_server, submit_workflow
 from torc_framework.errors import ExitStatus, UserError
-from torc_framework.executors import Allocator, Launcher
 
 if TYPE_CHECKING:
     from torc_framework.runner import RunOutcome
@@ -28,13 +27,6 @@ SYNC_S: Final = 60.0
 """Time between two questions to the batch system."""
 IGNORED: Final = ("num_cpus", "memory_gb", "num_gpus", "time_limit_s", "max_parallel_jobs", "enforce_limits")
 """Settings of a runner on this machine; those of runners on nodes are the schedulers' and actions' business."""
-
-
-def is_elsewhere(session: Session, name: str, project_dir: Path | None = None) -> bool:
-    """Say whether an executor has to ask for nodes before it can run jobs."""
-    executor = session.plugins(project_dir).executor(name)
-    can_launch = issubclass(executor, Launcher) and executor.is_here()
-    return issubclass(executor, Allocator) and not can_launch
 
 
 def run_elsewhere(

@@ -194,6 +194,7 @@ class Rescuer:
         self._tell(f"Resetting {len(found.retried)} job(s) for retry...")
         order.dry_run = False
         found.receipt = self._client.recover(self._workflow_id, order)
+        self._tell(f"Applied fixes: {_fixes(found)}")
         self._tell(f"Reset {found.receipt.reset_count} job(s)")
         return found
 
@@ -257,10 +258,8 @@ class Rescuer:
         for each in found.decided:
             if not each.is_unknown:
                 self._tell(f"  Job {each.case.job.id} ({each.case.job.name}): {each.decision.reason}")
-        self._tell(
-            f"{'Would apply' if found.dry_run else 'Applied'} fixes: "
-            f"{found.fixed('oom')} OOM, {found.fixed('timeout')} timeout"
-        )
+        if found.dry_run:
+            self._tell(f"Would apply fixes: {_fixes(found)}")
         if not found.unknown:
             return
         what = "skipped, use --retry-unknown to include"
@@ -283,3 +282,8 @@ class Rescuer:
         hook = self._options.hook or ""
         self._tell(f"{count} job(s) with unknown failure cause: running the recovery hook: {hook}")
         run_hook(hook, self._workflow_id, self._client.environment, self._tell)
+
+
+def _fixes(found: Recovery) -> str:
+    """Return how many jobs get more of what they lacked."""
+    return f"{found.fixed('oom')} OOM, {found.fixed('timeout')} timeout"

@@ -1,0 +1,58 @@
+"""Submissions that end in the middle, on a real cluster: no batch job is left that the server does not know."""
+
+import random
+import signal
+import time
+
+import pytest
+from slurm_cluster import Cluster, ServedTorc, eventually
+
+SPEC = """
+name: cut_short
+resource_requirements: [{name: small, num_cpus: 1, memory: 40m, runtime: PT4M}]
+jobs: [{name: 'job_{i}', command: sleep 200, resource_requirements: small, parameters: {i: '1:8'}}]
+slurm_schedulers: [{name: first, account: research, partition: short, mem: 100m, nodes: 1, walltime: '00:10:00'}]
+actions:
+  - {trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: first, scheduler_type: slurm,
+     num_allocations: COUNT}
+"""
+TRIES = 3
+
+
+def queue(cluster: Cluster, workflow: int) -> set[str]:
+    """Return the ids of a workflow's batch jobs that wait or run, by their names."""
+    lines = cluster.slurm("squeue", "--me", "-h", "-r", "-t", "PD,R,CF", "-o", "%A|%j").splitlines()
+    jobs = (line.split("|", 1) for line in lines)
+    return {id_ for id_, name in jobs if f"_wf{workflow}_" in name}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("count", [4, 6])
+def test_a_submission_hit_at_any_moment(quiet_torc: ServedTorc, number: int, count: int) -> None:
+    """One by one and as an array: afterwards the server knows what waits, and a cancel leaves nothing."""
+    torc, cluster = quiet_torc, quiet_torc.cluster
+    eventually(lambda: not any(queue(cluster, workflow) for workflow in range(1, TRIES + 1)))
+    cluster.write("w.yaml", SPEC.replace("COUNT", str(count)))
+    for workflow in range(1, TRIES + 1):
+        process = cluster.start(cluster.bin / "torc", "submit", "w.yaml", env=torc.env | {"PYTHONUNBUFFERED": "1"})
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Created")
+        moment = random.uniform(0.0, 1.2)
+        time.sleep(moment)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+        there = queue(cluster, workflow)
+        print(f"signal {number} after {moment:.2f} s: rc {process.returncode}, {len(there)} of {count}; {said.strip()}")
+        assert "Traceback" not in said
+        if number != signal.SIGKILL:
+            assert process.returncode in (0, 130, -signal.SIGHUP), said
+        if workflow == 1:
+            assert (
+                "was cut short a moment ago" in torc("workflows", "cancel", str(workflow)) or number != signal.SIGKILL
+            )
+        else:
+            torc("workflows", "sync-status", str(workflow))
+            known = {each["allocation_id"] for each in torc.allocations(str(workflow)) if each["status"] != "complete"}
+            assert queue(cluster, workflow) <= known
+            torc("workflows", "cancel", str(workflow))
+        eventually(lambda workflow=workflow: not queue(cluster, workflow), 60)  # type: ignore[misc]
