@@ -16,6 +16,7 @@ from attrs import Factory, field, frozen
 
 from torc_framework.errors import AllocationError
 from torc_framework.models.exits import ExitObservation
+from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.resources import Resources
 from torc_framework.models.sites import HpcProfile
 from torc_framework.options import NoOptions
@@ -437,14 +438,15 @@ class Allocator(Executor):
         """
         return False
 
-    def idle_nodes(self) -> Mapping[str, Collection[str]]:
-        """Return the names of the nodes that are idle now, by partition, so that small jobs are planned for them.
+    def pending_reasons(self, allocations: Sequence[Allocation]) -> Mapping[str, PendingReason]:
+        """Say by id why allocations that are queued wait; those of which nothing is known are left out.
 
-        The default knows of none.
-
-        Raises:
-            AllocationError: the batch system does not answer.
+        Right after `alive` of the same allocations this asks nothing more. The default knows nothing of any.
         """
+        return {}
+
+    def idle_nodes(self) -> Mapping[str, Collection[str]]:
+        """Return the names of the nodes that are idle now, by partition; the default knows of none."""
         return {}
 
     def survey(self) -> HpcProfile:

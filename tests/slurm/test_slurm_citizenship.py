@@ -88,3 +88,95 @@ def _root(*command: str) -> str:
 
 def _mode(file: str) -> int:
     return Path(file).stat().st_mode & 0o777
+
+
+WAITS = {"trigger_type": "on_workflow_start", "action_type": "schedule_nodes", "scheduler_type": "slurm"}
+
+
+def _asking(cluster: Cluster, count: int = 1, **scheduler: Any) -> str:
+    """Write a spec that asks for nodes at its start; return its path."""
+    made = {"account": "research", "partition": "short", "nodes": 1, "walltime": "00:05:00", "mem": "200m"}
+    spec = {
+        "name": "waiting",
+        "jobs": [{"name": "one", "command": "true", "resource_requirements": "small"}],
+        "resource_requirements": [{"name": "small", "num_cpus": 1, "memory": "100m", "runtime": "PT2M"}],
+        "slurm_schedulers": [{"name": "s", **made, **scheduler}],
+        "actions": [{**WAITS, "scheduler": "s", "num_allocations": count, "start_one_worker_per_node": True}],
+    }
+    return str(cluster.write("waiting.json", json.dumps(spec)))
+
+
+def test_what_slurm_would_never_start_is_an_error_at_once(served_torc: ServedTorc) -> None:
+    """Slurm takes such requests; they are canceled again, one by one or as an array."""
+    cluster = served_torc.cluster
+    for count, scheduler, word in (
+        (1, {"partition": "debug", "walltime": "00:30:00"}, "PartitionTimeLimit"),
+        (6, {"partition": "debug", "walltime": "00:30:00"}, "PartitionTimeLimit"),
+        (1, {"partition": "gpu", "nodes": 3}, "asks for 3 nodes, and partition gpu gives 1 to 1"),
+    ):
+        said = served_torc("submit", _asking(cluster, count, **scheduler), code=1)
+        assert word in said
+        assert "Slurm would never start what was asked for, and it was canceled" in said
+    assert served_torc.queue() == set()
+
+
+def test_why_allocations_wait_is_told_everywhere(served_torc: ServedTorc) -> None:
+    """In lists, explanations and by those who watch."""
+    cluster = served_torc.cluster
+    path = _asking(cluster, extra="--begin=now+1hour")
+    served_torc("submit", path)
+    (listed,) = served_torc.allocations()
+    assert listed["pending_reason"] == "BeginTime (its start time has not come)"
+    assert "BeginTime" in served_torc("scheduled-compute-nodes", "list", "1")
+    explained = served_torc("explain", "1")
+    assert "1 queued allocations starts; they wait for BeginTime (its start time has not come)" in explained
+    cluster.slurm("scontrol", "hold", str(listed["scheduler_id"]))
+    assert served_torc.allocations()[0]["pending_reason"].startswith("JobHeldUser")
+    process = cluster.start(cluster.bin / "torc", "watch", "1", "-p", "1", env=served_torc.env)
+    assert process.stdout is not None
+    heard = ""
+    while "waits in the queue: JobHeldUser" not in heard:
+        line = process.stdout.readline()
+        assert line, heard
+        heard += line
+    process.terminate()
+    process.communicate(timeout=60)
+    served_torc("workflows", "cancel", "1")
+
+
+def test_an_allocation_that_can_start_no_more_is_a_problem(served_torc: ServedTorc) -> None:
+    """It could when it was submitted."""
+    cluster = served_torc.cluster
+    other = cluster.slurm("sbatch", "--parsable", "--hold", "-p", "short", "--wrap", "true", "-o", "/dev/null")
+    served_torc("submit", _asking(cluster, extra=f"--dependency=afterok:{other}"))
+    cluster.slurm("scancel", other)
+    eventually(lambda: "NeverSatisfied" in served_torc.allocations()[0]["pending_reason"])
+    explained = served_torc.json("explain", "1")
+    (group,) = explained["groups"]
+    assert (group["reason"], group["is_problem"]) == ("allocation_never_starts", True)
+    assert "DependencyNeverSatisfied" in group["text"]
+    assert "torc workflows cancel 1" in group["commands"]
+    served_torc("workflows", "cancel", "1")
+
+
+def test_the_cluster_is_asked_which_partition_fits(cluster: Cluster) -> None:
+    """As for a submission, where no profile fits this machine."""
+    done = cluster.torc("-f", "json", "hpc", "match", "--cpus", "4", "--memory", "2g", "--walltime", "30m")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["best_partition"]["name"] == "short"
+    assert "small" in found["not_matching"]
+
+
+def test_small_jobs_are_planned_for_idle_nodes(quiet_cluster: Cluster) -> None:
+    """The only node of the smallest partition does not keep them from the three that are idle."""
+    spec = {
+        "name": "little",
+        "jobs": [{"name": f"j{n}", "command": "true", "resource_requirements": "little"} for n in range(40)],
+        "resource_requirements": [{"name": "little", "num_cpus": 1, "memory": "50m", "runtime": "PT5M"}],
+    }
+    path = quiet_cluster.write("little.json", json.dumps(spec))
+    done = quiet_cluster.torc("-f", "json", "submit-slurm", "--dry-run", path)
+    assert done.returncode == 0, done.stderr
+    planned = {each["partition"]: each["job_count"] for each in json.loads(done.stdout)["slurm_schedulers"]}
+    assert planned == {"small": 28, "short": 12}

@@ -48,6 +48,8 @@ from torc_framework.models.exits import (
     signal_name,
 )
 from torc_framework.models.failures import MATCHER_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
+from torc_framework.models.pending_reason import PendingReason
+from torc_framework.models.pending_reason import joined as joined_reasons
 from torc_framework.models.recovery import (
     Ceiling,
     FailedJob,
@@ -165,6 +167,7 @@ __all__ = [
     "Page",
     "Partition",
     "PendingContext",
+    "PendingReason",
     "PendingVerdict",
     "Premises",
     "RecoveryAction",
@@ -196,6 +199,7 @@ __all__ = [
     "format_memory",
     "hookimpl",
     "is_secret_name",
+    "joined_reasons",
     "make_api",
     "map_function_to_jobs",
     "match_exit_actions",

@@ -61,11 +61,16 @@ app = single(explain)
 
 def _facts(session: "Session", workflow_id: int) -> "Facts":
     """Return what the server knows of a workflow, and what can be seen from here of its runners and executors."""
+    from torc_framework.cli.pending_reasons import reasons_here
     from torc_framework.explain import gather
     from torc_framework.runner.identity import is_dead
 
     return gather(
-        session.client, workflow_id, is_dead=is_dead, executors=session.plugins(skip_untrusted=True).executors()
+        session.client,
+        workflow_id,
+        is_dead=is_dead,
+        executors=session.plugins(skip_untrusted=True).executors(),
+        reasons=lambda waiting: [*reasons_here(session, workflow_id, waiting).values()],
     )
 
 

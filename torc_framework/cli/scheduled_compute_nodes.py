@@ -1,15 +1,37 @@
 """``torc scheduled-compute-nodes``: allocations that were asked of a batch system."""
 
+from collections.abc import Sequence
+from typing import Any, Final
+
 import typer
+from attrs import asdict
 
 from torc_framework.cli.app import App
-from torc_framework.cli.common import RecordId, session_of
+from torc_framework.cli.common import RecordId, session_of, show_many
 from torc_framework.cli.jobs import JOBS
+from torc_framework.cli.output import Column
+from torc_framework.cli.pending_reasons import reasons_here
 from torc_framework.cli.record_options import option
 from torc_framework.cli.records import Records
 from torc_framework.models.records import ScheduledComputeNodeRecord
 
-SCHEDULED = Records(
+_REASON: Final[Column] = ("Waits For", lambda row: row["pending_reason"] or "")
+
+
+class _Allocations(Records):
+    """The commands on allocations; a list says why those that are queued wait, if their batch system tells it here."""
+
+    def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str) -> None:
+        """Print records as ``list`` does."""
+        session = session_of(ctx)
+        reasons = reasons_here(session, records[0].workflow_id, records) if records else {}
+        texts = {id_: str(reason) for id_, reason in reasons.items()}
+        rows = [{**asdict(record), "pending_reason": texts.get(record.id)} for record in records]
+        columns = [*self.columns, _REASON] if texts else self.columns
+        show_many(session, self.several.replace(" ", "_"), title, columns, rows)
+
+
+SCHEDULED = _Allocations(
     record=ScheduledComputeNodeRecord,
     one="a scheduled compute node",
     several="scheduled compute nodes",

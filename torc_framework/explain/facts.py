@@ -8,6 +8,7 @@ from attrs import Factory, define
 
 from torc_framework.client import TorcClient
 from torc_framework.models.fit import offered
+from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import (
     ComputeNodeRecord,
     JobRecord,
@@ -46,6 +47,7 @@ class Facts:
         orphans: Jobs in the hands of runners that are dead.
         executors: Names of the executors that plugins here offer; None if nobody looked.
         next_command: What makes the workflow go on when no runner works on it.
+        reasons: Why queued allocations wait, as far as their batch systems say.
     """
 
     workflow: WorkflowRecord
@@ -60,6 +62,7 @@ class Facts:
     executors: Collection[str] | None = None
     next_command: str = ""
     counts: dict[str, int] = Factory(dict)
+    reasons: Collection[PendingReason] = ()
 
     @property
     def id(self) -> int:
@@ -78,12 +81,14 @@ def gather(
     *,
     is_dead: Callable[[ComputeNodeRecord], bool] = lambda _: False,
     executors: Collection[str] | None = None,
+    reasons: Callable[[list[ScheduledComputeNodeRecord]], Collection[PendingReason]] = lambda _: (),
 ) -> Facts:
     """Ask the server for everything about a workflow.
 
     Args:
         is_dead: Says whether a runner has ended without a word.
         executors: Names of the executors that plugins here offer; None if nobody looked.
+        reasons: Returns why queued allocations wait.
     """
     workflow = client.get(WorkflowRecord, workflow_id)
     jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
@@ -101,6 +106,7 @@ def gather(
         found = client.find(ResultRecord, workflow_id=workflow_id, job_id=job_id, limit=1)
         return found[0] if found else None
 
+    waiting = client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending")
     return Facts(
         workflow=workflow,
         status=client.workflow_status(workflow_id),
@@ -108,7 +114,8 @@ def gather(
         upstream=_upstream(client, workflow_id),
         requirements={record.id or 0: record for record in requirements},
         nodes=[Node(node, _left_s(node, buffer_s)) for node in nodes],
-        waiting=client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending"),
+        waiting=waiting,
+        reasons=reasons(waiting) if waiting else (),
         result=result,
         orphans={job.id or 0 for node in dead for job in _held_by(client, workflow_id, node)},
         executors=executors,

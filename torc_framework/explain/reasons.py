@@ -12,6 +12,7 @@ from attrs import Factory, frozen
 
 from torc_framework.explain.facts import Facts, Node
 from torc_framework.models.fit import lacking, requested
+from torc_framework.models.pending_reason import joined
 from torc_framework.models.records import JobRecord
 from torc_framework.models.resources import format_duration
 
@@ -23,6 +24,7 @@ URGENCY: Final = (
     "unknown_executor",
     "lacks_resources",
     "walltime_over",
+    "allocation_never_starts",
     "no_runner",
     "runner_gone",
     "interrupted",
@@ -190,8 +192,23 @@ class Reasons:
             text = f"every runner has less than {least} of its time left and starts nothing new"
             return Reason("walltime_over", text, again)
         if count := len(self.facts.waiting):
-            return Reason("allocation_waits", f"it can run once one of {count} queued allocations starts")
+            return self._queued(count)
         return Reason("no_runner", "no runner works on this workflow", again)
+
+    def _queued(self, count: int) -> Reason:
+        """Return why nothing runs while so many allocations are queued."""
+        reasons = self.facts.reasons
+        if len(reasons) == count and all(reason.never_passes for reason in reasons):
+            several = (
+                "the queued allocation never starts" if count == 1 else f"all {count} queued allocations never start"
+            )
+            return Reason(
+                "allocation_never_starts",
+                f"{several}: {joined(reasons)}",
+                (f"torc scheduled-compute-nodes list {self.facts.id}", f"torc workflows cancel {self.facts.id}"),
+            )
+        text = f"it can run once one of {count} queued allocations starts"
+        return Reason("allocation_waits", f"{text}; they wait for {joined(reasons)}" if reasons else text)
 
     def _too_large(self, job: JobRecord) -> Reason | None:
         record = self.facts.requirements.get(job.resource_requirements_id or 0)

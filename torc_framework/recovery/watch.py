@@ -10,6 +10,7 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
 from torc_framework.models.answers import JobCounts
 from torc_framework.models.exits import ExitClass
+from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
 from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.next_step import next_step_text
@@ -137,6 +138,7 @@ class Watcher:
         self._shown = ""
         self._in_vain = 0
         self._gone: set[int] = set()
+        self._reasons: Mapping[int, PendingReason] = {}
         self._waiting = 0
         self._sync_due = float("-inf")
         self._sync_interval_s = options.poll_interval_s
@@ -230,7 +232,18 @@ class Watcher:
         for job in found.jobs:
             self._tell(f"  Job {job.job_id} ({job.job_name}) was orphaned: {job.reason}; it is {job.status} now")
         self._gone = set(found.compute_node_ids)
+        self._tell_reasons(found.reasons)
         return True
+
+    def _tell_reasons(self, reasons: Mapping[int, PendingReason]) -> None:
+        """Say why allocations wait, when that has changed."""
+        for reason in sorted({*reasons.values()}, key=str):
+            ids = sorted(id_ for id_, each in reasons.items() if each == reason)
+            if any(self._reasons.get(id_) != reason for id_ in ids):
+                count = "1 allocation waits" if len(ids) == 1 else f"{len(ids)} allocations wait"
+                never = "Warning: these never start. " if reason.never_passes else ""
+                self._tell(f"  {never}{count} in the queue: {reason}")
+        self._reasons = dict(reasons)
 
     def _show(self, counts: Mapping[str, int]) -> None:
         text = ", ".join(f"{label}={counts.get(label, 0)}" for label in _SHOWN)

@@ -1,6 +1,7 @@
 """A workflow's allocations: moved into, asked about and given back, through the executors that make them."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +11,7 @@ from attrs import Factory, frozen
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError, TorcError
 from torc_framework.executors import Allocation, Allocator, Fate, RunnerContext
+from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import ComputeNodeRecord, ScheduledComputeNodeRecord
 from torc_framework.runner.crew import Crew
 
@@ -29,11 +31,13 @@ class Answers:
         yes: Those of which the batch system said so, or that were given back.
         fates: What became of those that are over, by id of their records, as far as that is known.
         unasked: Why some could not be asked about, one sentence for each executor.
+        reasons: Why those that are queued wait, by id of their records, as far as that is known.
     """
 
     yes: list[ScheduledComputeNodeRecord] = Factory(list)
     fates: dict[int, Fate] = Factory(dict)
     unasked: list[str] = Factory(list)
+    reasons: dict[int, PendingReason] = Factory(dict)
 
 
 def open_allocations(client: TorcClient, workflow_id: int) -> list[ScheduledComputeNodeRecord]:
@@ -188,6 +192,7 @@ def gone(
             allocator = allocator_named(plugins, options, context, executor)
             alive = allocator.alive([_named(each) for each in several])
             over = [each for each in several if not alive.get(each.batch_id, False)]
+            answers.reasons.update(_reasons(allocator, [each for each in several if each not in over]))
             fates = allocator.fates([_named(each) for each in over]) if over else {}
         except TorcError as error:
             answers.unasked.append(f"{len(several)} allocation(s) of {executor!r} were not asked about: {error}")
@@ -196,6 +201,27 @@ def gone(
         known = ((each.id or 0, fates.get(each.batch_id)) for each in over)
         answers.fates.update({id_: fate for id_, fate in known if fate is not None})
     return answers
+
+
+def pending_reasons(
+    allocations: Sequence[ScheduledComputeNodeRecord],
+    plugins: "PluginManager",
+    options: Options,
+    context: RunnerContext,
+) -> dict[int, PendingReason]:
+    """Return why allocations that are queued wait, by id of their records, as far as batch systems say it here."""
+    found: dict[int, PendingReason] = {}
+    asked = [each for each in allocations if not each.is_request]
+    for executor, several in by_executor(sorted(asked, key=lambda node: node.scheduler_type)):
+        with suppress(TorcError):
+            found |= _reasons(allocator_named(plugins, options, context, executor), several)
+    return found
+
+
+def _reasons(allocator: Allocator, several: Sequence[ScheduledComputeNodeRecord]) -> dict[int, PendingReason]:
+    by_id = {each.batch_id: each.id or 0 for each in several}
+    reasons = allocator.pending_reasons([_named(each) for each in several]) if several else {}
+    return {by_id[id_]: reason for id_, reason in reasons.items() if id_ in by_id}
 
 
 def release(

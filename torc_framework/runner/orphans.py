@@ -19,6 +19,7 @@ from torc_framework.executors import Fate
 from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequest, RetryRequest
 from torc_framework.models.exits import ORPHANED_RETURN_CODE, ExitClass, ExitObservation
 from torc_framework.models.failures import NOT_THE_JOBS_DOING
+from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
 from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.runner.allocations import Options, context_of, gone, open_allocations
@@ -60,6 +61,7 @@ class Findings:
         compute_node_ids: Runners that are gone and that the server took to be active.
         allocation_ids: Records of allocations that have ended and that the server took to be there.
         notes: What could not be found out.
+        reasons: Why allocations that are queued wait, by id of their records.
     """
 
     workflow_id: int
@@ -68,6 +70,7 @@ class Findings:
     compute_node_ids: list[int] = Factory(list)
     allocation_ids: list[int] = Factory(list)
     notes: list[str] = Factory(list)
+    reasons: dict[int, PendingReason] = Factory(dict)
 
 
 @frozen
@@ -101,7 +104,9 @@ def sync_status(
         found.notes += settle_requests(client, plugins, options, context_of(client, workflow_id)).notes
     allocations = open_allocations(client, workflow_id)
     ended = gone(allocations, plugins, options, context_of(client, workflow_id)) if allocations else None
-    found.notes += ended.unasked if ended else []
+    if ended is not None:
+        found.notes += ended.unasked
+        found.reasons = ended.reasons
     over = {node.id: node for node in (ended.yes if ended else ())}
     nodes = client.find(ComputeNodeRecord, workflow_id=workflow_id)
     fates = ended.fates if ended else {}

@@ -7,11 +7,21 @@ from typing import Final
 
 from attrs import Factory, define
 
-from torc_framework.api import Allocation, AllocationError, AllocationRequest, Allocator, Fate, HpcProfile, user_name
+from torc_framework.api import (
+    Allocation,
+    AllocationError,
+    AllocationRequest,
+    Allocator,
+    Fate,
+    HpcProfile,
+    PendingReason,
+    user_name,
+)
 from torc_slurm.bad_nodes import BadNodes
 from torc_slurm.door import Door, SlurmRefusedError
 from torc_slurm.names import request_and_tasks
 from torc_slurm.options import SlurmOptions
+from torc_slurm.pending_reasons import reasons_of
 from torc_slurm.queue import BatchJob, booked, ends_of, queue, queued
 from torc_slurm.requests import Requester
 from torc_slurm.sbatch import ArraySubmitter, Submitter
@@ -47,7 +57,7 @@ class SbatchAllocator(Allocator):
         return _Desk()
 
     def allocate(self, request: AllocationRequest) -> list[Allocation]:
-        """Submit the request."""
+        """Submit the request; what Slurm accepts and would never start is canceled again."""
         ids = Requester(self._desk.door, self.options, self.context, request).submit()
         return [Allocation(id_, self.name) for id_ in ids]
 
@@ -87,6 +97,13 @@ class SbatchAllocator(Allocator):
         me = user_name()
         there = {id_: job for id_, job in others.items() if job.user not in ("", me)} | desk.seen
         return {each.id: each.id in there and not there[each.id].is_over for each in allocations}
+
+    def pending_reasons(self, allocations: Sequence[Allocation]) -> Mapping[str, PendingReason]:
+        """Say why allocations wait, by what the queue showed last; one ``squeue`` if it did not show them."""
+        desk, ids = self._desk, {each.id for each in allocations}
+        if not ids <= desk.seen.keys():
+            desk.seen = queued(desk.door)
+        return reasons_of(desk.door, [desk.seen[id_] for id_ in ids if id_ in desk.seen])
 
     def fates(self, allocations: Sequence[Allocation]) -> Mapping[str, Fate]:
         """Say by id what became of allocations that are over, as accounting has it."""

@@ -61,6 +61,11 @@ class BatchJob:
         """Say whether it will never run (again)."""
         return (self.state.split() or [""])[0].upper() in OVER
 
+    @property
+    def is_waiting(self) -> bool:
+        """Say whether it has not begun."""
+        return self.state.upper() == "PENDING"
+
     def fate(self) -> Fate:
         """Return what became of it."""
         return Fate(self.state, self.reason, self.nodes, {"job_id": self.id, **self.codes})

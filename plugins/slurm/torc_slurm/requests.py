@@ -13,11 +13,12 @@ from torc_slurm.door import Door, SlurmRefusedError
 from torc_slurm.environment_file import write_variables
 from torc_slurm.names import job_name
 from torc_slurm.options import SlurmOptions
+from torc_slurm.pending_reasons import cancel_what_never_starts
 from torc_slurm.sbatch import LOG, ArraySubmitter, Submitter
 from torc_slurm.script import USUAL_QOS, Place, script_text
 
 ARRAY_FROM: Final = 5
-"""An array costs four calls: fewer allocations are submitted one by one."""
+"""An array costs five calls: fewer allocations are submitted one by one."""
 ARRAY_MOST: Final = 500
 """Tasks of one array; sites allow 1000 by default (``MaxArraySize``)."""
 CHOICES: Final = ("auto", "on", "off")
@@ -34,6 +35,7 @@ class Requester:
     request: AllocationRequest
     _place: Place = field(init=False)
     _sent: int = field(default=0, init=False)
+    _singles: list[str] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._place = Place(
@@ -60,11 +62,14 @@ class Requester:
         try:
             self._submit_arrays(found)
             while len(found) < self.request.count:
-                found += self._send()
+                self._singles += self._send()
+                found.append(self._singles[-1])
         except AllocationError as error:
             if not found:
                 raise
             LOG.warning("%d of %d allocations were accepted; then %s", len(found), self.request.count, error)
+        if self._singles and len(self._singles) == len(found):  # what an array was taken for is good enough
+            cancel_what_never_starts(self.door, self._singles)
         return found
 
     def _submit_arrays(self, found: list[str]) -> None:

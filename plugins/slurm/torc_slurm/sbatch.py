@@ -11,6 +11,7 @@ from attrs import define
 
 from torc_framework.api import AllocationError, AllocationUnknownError
 from torc_slurm.door import Door, SlurmIllError, SlurmRefusedError
+from torc_slurm.pending_reasons import cancel_what_never_starts
 from torc_slurm.queue import queued
 
 LOG: Final = logging.getLogger("torc_framework.slurm")
@@ -125,9 +126,11 @@ class ArraySubmitter:
 
         Raises:
             SlurmRefusedError: Slurm does not want an array; nothing is left of it.
-            AllocationError: Slurm did not answer.
+            AllocationError: Slurm did not answer, or would never start it.
         """
-        return self.separate(self.submitter.submit(name, script), name, count)
+        array = self.submitter.submit(name, script)
+        cancel_what_never_starts(self.submitter.door, [array])  # later its tasks have no reasons for a while
+        return self.separate(array, name, count)
 
     def separate(self, array: str, name: str, count: int) -> list[str]:
         """Give the tasks of an array ids of their own; return those of at most ``count``; the others are gone.

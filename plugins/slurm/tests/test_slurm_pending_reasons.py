@@ -1,0 +1,94 @@
+"""Why batch jobs wait: Slurm's words, and which of them never pass."""
+
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+from torc_slurm.door import Door
+from torc_slurm.ledger import Ledger
+from torc_slurm.pending_reasons import NEVER, PASSING, pending_reason, reasons_of
+from torc_slurm.queue import BatchJob
+
+from torc_framework.api import PendingReason
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *NEVER,
+        "AssocMaxWallDurationPerJobLimit",
+        "AssocMaxCpuPerJobLimit",
+        "AssocMaxNodePerJobLimit",
+        "QOSMaxWallDurationPerJobLimit",
+        "QOSMaxCpuMinutesPerJobLimit",
+        "QOSMaxMemoryPerNode",
+        "QOSMaxCpuPerNode",
+        "QOSMinCpuNotSatisfied",
+        "QOSMinGRES",
+    ],
+)
+def test_what_never_passes(said: str) -> None:
+    """The request has to be changed."""
+    reason = pending_reason(said)
+    assert reason.never_passes
+    assert reason.text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *PASSING,
+        "ReqNodeNotAvail, UnavailableNodes:n[1-3]",
+        "ReqNodeNotAvail, May be reserved for other job",
+        "AssocGrpCpuLimit",
+        "AssocGrpCPUMinutesLimit",
+        "AssocMaxJobsLimit",
+        "QOSGrpNodeLimit",
+        "QOSMaxJobsPerUserLimit",
+        "QOSMaxCpuPerUserLimit",
+        "QOSMaxGRESPerAccount",
+        "MaxCpuPerAccount",
+    ],
+)
+def test_what_may_pass(said: str) -> None:
+    reason = pending_reason(said)
+    assert not reason.never_passes
+    assert reason.text
+    assert reason.code == said
+
+
+@given(st.text())
+def test_any_word(said: str) -> None:
+    """One that is not known is told as it is."""
+    assert pending_reason(said).code == said
+    assert pending_reason("AWordOfTomorrow") == PendingReason("AWordOfTomorrow")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "limits", "never"),
+    [
+        ("3", "MaxNodes=UNLIMITED MinNodes=0 TotalNodes=1", True),
+        ("3-3", "MaxNodes=2 MinNodes=0 TotalNodes=9", True),
+        ("1", "MaxNodes=9 MinNodes=2 TotalNodes=9", True),
+        ("3", "MaxNodes=UNLIMITED MinNodes=0 TotalNodes=3", False),
+        ("x", "MaxNodes=1 TotalNodes=1", False),
+        ("3", "", False),
+    ],
+)
+def test_nodes_that_are_down_are_told_from_nodes_that_are_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: str, limits: str, never: bool
+) -> None:
+    """Slurm has one word for both."""
+    program = tmp_path / "scontrol"
+    program.write_text(
+        f'#!/bin/sh\ncase $3 in job) echo "Partition=gpu NumNodes={wanted}";; *) echo "{limits}";; esac\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    door = Door("test", Ledger(tmp_path / "calls"))
+    job = BatchJob("7", "PENDING", reason="PartitionNodeLimit")
+    assert reasons_of(door, [job])["7"].never_passes is never
+    assert reasons_of(door, [evolve(job, reason="Resources")]) == {"7": pending_reason("Resources")}
+    assert reasons_of(door, [evolve(job, state="RUNNING"), evolve(job, reason=None)]) == {}
