@@ -85,10 +85,15 @@ class Attempt:
 
 @frozen
 class AttemptStarted:
-    """A launcher's news: the attempt runs since ``at``, seconds since the epoch, UTC."""
+    """A launcher's news: the attempt runs since ``at``, seconds since the epoch, UTC.
+
+    Attributes:
+        age_s: Seconds for which it has run already, by a clock that is never set; limits on run time count them.
+    """
 
     key: AttemptKey
     at: float
+    age_s: float = 0.0
 
 
 @frozen
@@ -198,6 +203,8 @@ class Launcher(Executor):
 
     poll_interval_s: ClassVar[float] = 0.2
     """How often a runner calls `poll` on a launcher without a `wait_fd`, seconds."""
+    hindrance: str | None = None
+    """Why attempts that it was given cannot begin at present, for people; None if nothing keeps them from it."""
 
     @classmethod
     def is_here(cls) -> bool:

@@ -18,11 +18,12 @@ ROOMS: dict[str, set[str]] = {
     "options": set(),
     "executors": {"errors", "models", "options"},
     "htpasswd": {"errors"},
+    "processes": {"errors"},
     "shells": {"errors", "models"},
     "user": {"errors"},
     "hookspecs": {"executors", "models"},
     "api": {"cli", "client", "errors", "executors", "exits", "graph", "hookspecs", "hpc", "logs", "models", "options"}
-    | {"redaction", "reports", "runner", "shells", "spec", "user"},
+    | {"processes", "redaction", "reports", "runner", "shells", "spec", "user"},
     "ownership": set(),
     "private_files": set(),
     "terminal": set(),

@@ -68,6 +68,7 @@ from torc_framework.models.resources import (
 from torc_framework.models.sites import ActionContext, ActionType, HpcProfile, LogPattern, Partition, Severity
 from torc_framework.models.statuses import JobStatus
 from torc_framework.options import option
+from torc_framework.processes import insist_on_process
 from torc_framework.shells import shell_command
 from torc_framework.user import user_folder, user_name
 
@@ -198,6 +199,7 @@ __all__ = [
     "format_duration",
     "format_memory",
     "hookimpl",
+    "insist_on_process",
     "is_secret_name",
     "joined_reasons",
     "make_api",

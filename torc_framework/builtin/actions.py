@@ -13,6 +13,7 @@ from torc_framework.api import (
     Allocator,
     TorcError,
     hookimpl,
+    insist_on_process,
     shell_command,
     signal_name,
 )
@@ -39,14 +40,16 @@ def run_commands(config: Mapping[str, Any], context: ActionContext) -> None:
 def _run(command: str, environment: Mapping[str, str], context: ActionContext, log: IO[bytes]) -> int:
     """Run one command; return its exit code, or minus the signal that ended it."""
     try:
-        process = subprocess.Popen(
-            [*shell_command(context.shell), "-c", command],
-            cwd=context.output_dir,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+        process = insist_on_process(
+            lambda: subprocess.Popen(
+                [*shell_command(context.shell), "-c", command],
+                cwd=context.output_dir,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         )
     except OSError as error:
         raise TorcError(f"command of action run_commands could not be started: {command!r}: {error}") from error

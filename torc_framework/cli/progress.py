@@ -56,6 +56,8 @@ class ProgressLine:
             return
         self._next = 0.0 if self._draws else now + LINE_INTERVAL_S
         text = summary(progress.counts, progress.running)
+        if progress.hindrance:
+            text += f"; {progress.hindrance}"
         if text == self._shown:
             return
         self._shown = text

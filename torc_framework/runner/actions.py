@@ -16,6 +16,7 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import ServerUnreachableError, TorcError
 from torc_framework.models.records import WorkflowActionRecord
 from torc_framework.models.sites import ActionContext, ActionType
+from torc_framework.processes import insist_on_thread
 from torc_framework.runner.log import RunnerLog
 from torc_framework.runner.node_requests import RequestInterrupted
 
@@ -91,7 +92,7 @@ class ActionDesk:
         """Do what is due of these triggers; return at once."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="torc-actions", daemon=True)
-            self._thread.start()
+            insist_on_thread(self._thread)
         with self._lock:
             self._open += 1
         self._orders.put(tuple(triggers))

@@ -21,6 +21,7 @@ from torc_framework.errors import ApiError, ServerUnreachableError
 from torc_framework.models.answers import DATABASE_GONE
 from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, StartedReport
 from torc_framework.models.resources import Resources
+from torc_framework.processes import insist_on_thread
 from torc_framework.runner.patience import LAST_PATIENCE_S
 
 LINGER_S: Final = 0.02
@@ -108,7 +109,7 @@ class Caller:
         """Make a call; the caller must not be busy."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
+            insist_on_thread(self._thread)
         self.current = request
         self._requests.put(request)
 

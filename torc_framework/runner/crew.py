@@ -94,6 +94,10 @@ class Crew:
         """Return everybody's news."""
         return [news for launcher in self.launchers.values() for news in launcher.poll()]
 
+    def hindrance(self) -> str | None:
+        """Say why attempts cannot begin at present; None if nothing keeps them from it."""
+        return next((each.hindrance for each in self.launchers.values() if each.hindrance), None)
+
     def poll_interval_s(self) -> float | None:
         """Return how often `poll` must be called without being woken; None if everybody wakes us."""
         return min((each.poll_interval_s for each in self.launchers.values() if each.wait_fd() is None), default=None)

@@ -189,7 +189,8 @@ class Runner:
             self._give_back_surplus(now)
         else:
             self._release(self._workload.at(Stage.WAITING), now)
-        self._teller.tell(self._workload.count(Stage.RUNNING), now, self._courier.trouble)
+        running = self._workload.count(Stage.RUNNING)
+        self._teller.tell(running, now, self._courier.trouble, self._crew.hindrance())
         wishes = self._wishes(now)
         if self._fatal is None:
             self._courier.pump(now, wishes, lambda: list(self._workload.items))
@@ -302,7 +303,7 @@ class Runner:
             return
         match news:
             case AttemptStarted():
-                self._started(item, news.at, now)
+                self._started(item, news, now)
             case AttemptVacated():
                 self._pool.release(item.key)
                 self._has_vacancy = True
@@ -311,15 +312,14 @@ class Runner:
             case AttemptReturned():
                 self._release([item], now)
 
-    def _started(self, item: JobInHand, at: float, now: float) -> None:
-        item.started_at = at
+    def _started(self, item: JobInHand, news: AttemptStarted, now: float) -> None:
+        item.started_at = news.at
         if item.stage is Stage.QUEUED:
             self._workload.move(item, Stage.RUNNING)
-        age_s = time.time() - at
         if not self._crew.get(item.executor).capabilities.limits_runtime:
-            self._stops.limit(item, now, age_s)
-        self._monitor.begin(item, now, age_s)
-        self._courier.report_started(StartedReport(item.key.job_id, item.key.attempt_id, at), now)
+            self._stops.limit(item, now, news.age_s)
+        self._monitor.begin(item, now, news.age_s)
+        self._courier.report_started(StartedReport(item.key.job_id, item.key.attempt_id, news.at), now)
         self._log.info("job_started", job_id=item.key.job_id, attempt_id=item.key.attempt_id)
         if self._stopping is not None:
             self._stops.stop([item], self._stopping, now)
@@ -336,7 +336,7 @@ class Runner:
         follower = None if self._stopping else self._succession.after(item, report)
         report.next_job_id = None if follower is None else follower.id
         if not self._crew.survives(item.executor):
-            self._spool.add(report)
+            self._spool.keep(report, self._log)
         self._workload.drop(item)
         self._last_busy = now
         self._outcome.attempts += 1

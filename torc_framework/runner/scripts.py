@@ -10,6 +10,7 @@ from pathlib import Path
 from attrs import define, frozen
 
 from torc_framework.errors import LaunchError
+from torc_framework.processes import insist_on_process
 from torc_framework.runner.hand import AttemptMaker, JobInHand
 from torc_framework.runner.log import RunnerLog
 from torc_framework.shells import shell_command
@@ -94,14 +95,16 @@ class RecoveryScripts:
 
     def _start(self, order: ScriptOrder) -> "subprocess.Popen[bytes]":
         with Path(order.log_path).open("wb") as log:
-            return subprocess.Popen(
-                [*shell_command(order.shell), "-c", order.script],
-                cwd=self._working_dir,
-                env={**os.environ, **order.environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
+            return insist_on_process(
+                lambda: subprocess.Popen(
+                    [*shell_command(order.shell), "-c", order.script],
+                    cwd=self._working_dir,
+                    env={**os.environ, **order.environment},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
             )
 
     def _open(self, pid: int) -> int | None:

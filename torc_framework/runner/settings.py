@@ -69,13 +69,15 @@ class Progress:
 
     Attributes:
         counts: Jobs of the workflow by status label.
-        running: Attempts of this runner that run now.
+        running: Attempts that this runner has given to its executors and that have not ended.
         trouble: Why the server cannot do what it is asked, while that is so.
+        hindrance: Why some attempts cannot begin at present; None if nothing keeps them from it.
     """
 
     counts: Mapping[str, int]
     running: int
     trouble: str | None = None
+    hindrance: str | None = None
 
 
 ProgressListener = Callable[[Progress], None]

@@ -8,6 +8,7 @@ import msgspec
 
 from torc_framework.models.exchange import EndedReport
 from torc_framework.private_files import open_private
+from torc_framework.runner.log import RunnerLog
 
 _decoder = msgspec.json.Decoder(EndedReport)
 
@@ -31,6 +32,13 @@ class Spool:
             self._fd = open_private(self.path, os.O_WRONLY | os.O_APPEND)
         self._append(self._fd, msgspec.json.encode(report) + b"\n")
         self._unacknowledged.add((report.job_id, report.attempt_id))
+
+    def keep(self, report: EndedReport, log: RunnerLog) -> None:
+        """Put a report on disk; where that cannot be done it is logged, and the server hears of it all the same."""
+        try:
+            self.add(report)
+        except OSError as error:
+            log.warning("end_not_kept", job_id=report.job_id, reason=str(error))
 
     @staticmethod
     def _append(fd: int, line: bytes) -> None:

@@ -28,11 +28,11 @@ class Teller:
         """Take in the server's counts."""
         self._counts, self._counted_at = counts, now
 
-    def tell(self, running: int, now: float, trouble: str | None = None) -> None:
+    def tell(self, running: int, now: float, trouble: str | None = None, hindrance: str | None = None) -> None:
         """Tell the present state, if it is news and the last telling is not too recent."""
         if self._listener is None or not (self._counts or trouble) or now - self._told_at < TELL_S:
             return
-        progress = Progress(self._counts, running, trouble)
+        progress = Progress(self._counts, running, trouble, hindrance)
         if progress != self._told:
             self._told, self._told_at = progress, now
             self._listener(progress)

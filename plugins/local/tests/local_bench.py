@@ -35,6 +35,7 @@ class Bench:
     ended: dict[AttemptKey, ExitObservation] = field(factory=dict)
     returned: set[AttemptKey] = field(factory=set)
     order: list[AttemptKey] = field(factory=list)
+    ages: dict[AttemptKey, float] = field(factory=dict)
     bereaved: set[int] = field(factory=set)
     """Reapers whose shepherds were killed."""
 
@@ -63,6 +64,7 @@ class Bench:
                 match news:
                     case AttemptStarted():
                         self.started[news.key] = news.at
+                        self.ages[news.key] = news.age_s
                     case AttemptEnded():
                         assert news.key not in self.ended, "an end was told twice"
                         self.ended[news.key] = news.observation
@@ -114,8 +116,8 @@ def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
     """Return a maker of benches; their launchers are closed at the end, their attempts killed."""
     benches: list[Bench] = []
 
-    def make(**options: str) -> Bench:
-        bench = Bench(tmp_path, LocalLauncher(LocalOptions(**options), context(tmp_path)))
+    def make(folder: Path = tmp_path, **options: str) -> Bench:
+        bench = Bench(folder, LocalLauncher(LocalOptions(**options), context(folder)))
         benches.append(bench)
         return bench
 

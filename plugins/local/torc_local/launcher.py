@@ -31,6 +31,7 @@ from torc_framework.api import (
     LaunchError,
     News,
     RunnerContext,
+    insist_on_process,
     option,
     shell_command,
 )
@@ -48,6 +49,8 @@ MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 4096
 """Longest command that is given as an argument: what Linux takes (MAX_ARG_STRLEN), less room for what goes in front."""
 SETTLE_PATIENCE_S: Final = 10.0
 """How long a living shepherd may take to notice that its runner is gone."""
+RESTART_PAUSE_S: Final = 0.05
+"""The pause after one that did not get to work; it grows with each of them."""
 MOST_FAILED_STARTS: Final = 20
 """After so many shepherds in a row that do not get to work, this machine is taken to be unable to run one."""
 CELL_PATIENCE_S: Final = 0.5
@@ -110,6 +113,7 @@ class LocalLauncher(Launcher):
         self._pids: dict[Key, int] = {}
         self._stopping: dict[Key, int] = {}
         """The strongest signal that was asked for, of attempts whose end is not known."""
+        self.hindrance: str | None = None
         self._journals: list[Journal] = []
         """All that were opened: ours, and those of dead runners."""
         self._failed_starts = 0
@@ -144,24 +148,7 @@ class LocalLauncher(Launcher):
             journal = self._create_journal()
             try:
                 fcntl.flock(journal, fcntl.LOCK_EX)
-                self._reapers.append(
-                    os.posix_spawn(
-                        sys.executable,
-                        [
-                            *(sys.executable, "-I", "-S", "-c", shepherd.PROGRAM),
-                            *(str(Path(__file__).parent), *self._spelled_home()),
-                        ],
-                        os.environ,
-                        file_actions=[
-                            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                            (os.POSIX_SPAWN_DUP2, journal, 2),
-                            (os.POSIX_SPAWN_DUP2, theirs.fileno(), shepherd.CONTROL_FD),
-                            (os.POSIX_SPAWN_DUP2, 2, shepherd.JOURNAL_FD),
-                        ],
-                        setsid=True,
-                    )
-                )
+                self._reapers.append(insist_on_process(lambda: self._spawn(journal, theirs.fileno())))
             finally:
                 os.close(journal)
         except OSError as error:
@@ -173,6 +160,22 @@ class LocalLauncher(Launcher):
         self._inbox = bytearray()
         self._epoll.register(ours, select.EPOLLIN)
 
+    def _spawn(self, journal: int, control: int) -> int:
+        home = [str(word) for word in self._home or ()]
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", "-c", shepherd.PROGRAM, str(Path(__file__).parent), *home],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_DUP2, journal, 2),
+                (os.POSIX_SPAWN_DUP2, control, shepherd.CONTROL_FD),
+                (os.POSIX_SPAWN_DUP2, 2, shepherd.JOURNAL_FD),
+            ],
+            setsid=True,
+        )
+
     def _create_journal(self) -> int:
         """Make the journal of the next shepherd, and return a descriptor for it."""
         path = journal_path(self._path, len(self._reapers) + 1)
@@ -181,9 +184,6 @@ class LocalLauncher(Launcher):
         self._journal = Journal(path)
         self._journals.append(self._journal)
         return fd
-
-    def _spelled_home(self) -> list[str]:
-        return [str(word) for word in self._home or ()]
 
     # --- orders ----------------------------------------------------------------------------------
 
@@ -319,11 +319,16 @@ class LocalLauncher(Launcher):
             case "S":
                 if key in self._orders:
                     self._orders[key] = "start", self._orders[key][1]
-                self._pids[key] = details[1]
-                self._news.append(AttemptStarted(_attempt_key(key), details[0]))
+                at, boottime, self._pids[key] = details
+                self._news.append(AttemptStarted(_attempt_key(key), at, _age_s(boottime)))
             case "L":
                 self._finish(key)
                 self._fail(_attempt_key(key), details[1], details[0])
+            case "B":
+                self.hindrance = details[0] or None
+                _LOG.warning(
+                    "event=%s reason=%r", "attempts_wait" if details[0] else "attempts_begin_again", details[0]
+                )
             case "R":
                 self._finish(key)
                 self._news.append(AttemptReturned(_attempt_key(key)))
@@ -351,6 +356,7 @@ class LocalLauncher(Launcher):
         self._failed_starts = 0 if journal.has_begun else self._failed_starts + 1
         if self._failed_starts == MOST_FAILED_STARTS:
             raise LaunchError(f"the process that runs jobs does not start: {journal.last_words()}")
+        time.sleep(RESTART_PAUSE_S * self._failed_starts)
         _LOG.warning("event=shepherd_replaced running=%d", sum(not each.is_over() for each in journal.entries.values()))
         orders, self._orders = self._orders, {}
         self._connect()
@@ -401,7 +407,7 @@ class LocalLauncher(Launcher):
     def _adopt_one(self, journal: Journal, key: Key, *, is_start_told: bool = False) -> bool:
         entry = journal.entries[key]
         if entry.pid is not None and not entry.is_over() and not is_start_told:
-            self._news.append(AttemptStarted(_attempt_key(key), entry.at))
+            self._news.append(AttemptStarted(_attempt_key(key), entry.at, _age_s(entry.boottime)))
         return self._orphans.follow(journal, key)
 
     def _orphan_ended(self, key: Key, entry: Entry | None) -> None:
@@ -468,6 +474,11 @@ def _plain(key: AttemptKey) -> Key:
 
 def _attempt_key(key: Key) -> AttemptKey:
     return AttemptKey(*key)
+
+
+def _age_s(boottime: float) -> float:
+    """Return for how long a process has run that began so many seconds after the boot."""
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - boottime)
 
 
 def _cell_prefix(journal: Path) -> str:

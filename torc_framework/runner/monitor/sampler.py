@@ -14,6 +14,7 @@ from attrs import define, field, frozen
 
 from torc_framework.executors import AttemptKey
 from torc_framework.metrics import Sample, SeriesWriter
+from torc_framework.processes import insist_on_thread
 from torc_framework.runner.monitor.gpu import GpuMeter
 from torc_framework.runner.monitor.tree import Moment, Tree
 
@@ -142,7 +143,7 @@ class Sampler:
             self._changed.notify()
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="torc-monitor", daemon=True)
-            self._thread.start()
+            insist_on_thread(self._thread)
 
     def remove(self, key: AttemptKey) -> Usage | None:
         """Sample an attempt no more; return what was seen of it."""

@@ -28,6 +28,7 @@ from torc_local.shepherd import (
 )
 from torc_local.shepherd.ends import PendingEnds
 from torc_local.shepherd.processes import ignored_signals, spawn
+from torc_local.shepherd.shortage import Shortage
 
 CORE_FLAG = 0x80
 """Set in the wait status of a process that wrote a core file."""
@@ -92,7 +93,9 @@ class Shepherd:
         self.orphaned = False
         self.own_peak_kib = 0
         self.unwritten = b""
-        self.started: dict[Key, float] = {}
+        self.write_error: str | None = None
+        self.shortage = Shortage()
+        self.started: dict[Key, tuple[float, float]] = {}
         self.news: list[tuple] = []  # type: ignore[type-arg]
         self.news_since = 0.0
         self.inbox, self.outbox = bytearray(), bytearray()
@@ -131,11 +134,14 @@ class Shepherd:
 
     def patience_ms(self) -> float | None:
         """Return how long the next wait may take."""
+        waits_s = []
         if self.leaving or self.unwritten or self.cells:
-            return LEFTOVER_CHECK_S * 1000
+            waits_s.append(LEFTOVER_CHECK_S)
+        if self.due and (wait_s := self.shortage.wait_s(len(self.live))) is not None:
+            waits_s.append(wait_s)
         if (self.news or self.started) and not self.outbox:
-            return max(0.0, LINGER_S - (monotonic() - self.news_since)) * 1000
-        return None
+            waits_s.append(max(0.0, LINGER_S - (monotonic() - self.news_since)))
+        return min(waits_s) * 1000 if waits_s else None
 
     # --- the runner's wishes ---------------------------------------------------------------------
 
@@ -226,17 +232,32 @@ class Shepherd:
         lines = ""
         if self.due:
             self.mark = self.surroundings.mark()
-        while self.due:
+        while self.due and not self.shortage.is_full(len(self.live)):
             orders, self.due = self.due, []
-            for order in orders:
-                plan = order[7]
-                cell = f" {plan[0]} {plan[1]}" if plan else ""
-                self.note(f"{lines}I {order[0]} {order[1]}{cell}\n")
-                lines = self.begin(order)
+            for at, order in enumerate(orders):
+                lines = self.begin(order, lines)
+                if self.shortage.is_full(len(self.live)):
+                    self.due += orders[at + 1 :]
+                    break
         self.note(lines)
+        if (told := self.shortage.news(waiting=len(self.due))) is not None:
+            self.say(("B", 0, 0, told))
 
-    def begin(self, order: Order) -> str:
-        """Begin one attempt; return the journal's line on how that went."""
+    def intend(self, order: Order, lines: str) -> bool:
+        """Write that an attempt is about to begin; return whether that is on disk."""
+        plan = order[7]
+        cell = f" {plan[0]} {plan[1]}" if plan else ""
+        self.note(f"{lines}I {order[0]} {order[1]}{cell}\n")
+        return not self.unwritten
+
+    def begin(self, order: Order, lines: str) -> str:
+        """Begin one attempt; return the journal's line on how that went.
+
+        Args:
+            lines: What is to be written before.
+        """
+        if not self.intend(order, lines):
+            return self.refuse(order, time(), f"the journal of running jobs cannot be written: {self.write_error}")
         job, attempt, lane, arguments, extra, out, err, plan = order
         boottime, at = clock_gettime(CLOCK_BOOTTIME), time()
         cell = None
@@ -247,18 +268,27 @@ class Shepherd:
         except (OSError, ValueError) as error:
             if cell:
                 cells.remove(cell, None, kill=False)
-            reason = " ".join(str(error).split())
-            self.say(("L", job, attempt, at, reason))
-            self.advance(lane)
-            return f"L {job} {attempt} {at:.6f} {reason}\n"
+            if isinstance(error, OSError) and self.shortage.refuses(error, len(self.live)):
+                self.due.append(order)
+                return f"W {job} {attempt}\n"
+            return self.refuse(order, at, str(error))
+        self.shortage.has_begun()
         key = (job, attempt)
         self.live[pid] = started = Job(key, lane, pid, boottime, at)
         started.cell, started.mark = cell, self.mark
         self.leaders[key] = pid
         if not self.news and not self.started:
             self.news_since = monotonic()
-        self.started[key] = at
+        self.started[key] = at, boottime
         return f"S {job} {attempt} {pid} {boottime:.6f} {at:.6f}\n"
+
+    def refuse(self, order: Order, at: float, reason: str) -> str:
+        """Tell that an attempt could not be started; return the journal's line on that."""
+        job, attempt, lane, *_ = order
+        reason = " ".join(reason.split())
+        self.say(("L", job, attempt, at, reason))
+        self.advance(lane)
+        return f"L {job} {attempt} {at:.6f} {reason}\n"
 
     def make_cell(self, plan: Plan) -> cells.Group | None:
         """Make the control group of an attempt; None where there is none and it may run without."""
@@ -366,7 +396,8 @@ class Shepherd:
             self.unwritten += lines.encode()
             try:
                 self.unwritten = self.unwritten[os.write(JOURNAL_FD, self.unwritten) :]
-            except OSError:
+            except OSError as error:
+                self.write_error = error.strerror
                 return
 
     def say(self, news: tuple) -> None:  # type: ignore[type-arg]
@@ -387,7 +418,7 @@ class Shepherd:
             return
         lingers = (self.waiting or not self.news) and monotonic() - self.news_since < LINGER_S
         if (self.news or self.started) and not self.outbox and not lingers:
-            begun = [("S", *key, at, self.leaders[key]) for key, at in self.started.items()]
+            begun = [("S", *key, at, boottime, self.leaders[key]) for key, (at, boottime) in self.started.items()]
             self.outbox += frame(("news", begun + self.news))
             self.started.clear()
             self.news.clear()

@@ -1,0 +1,166 @@
+"""Where the system has no more processes, memory or room on disk, attempts wait or say so; none is lost."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from attrs import define
+from local_bench import Bench
+from torc_local import shepherd
+
+from torc_framework.api import AttemptKey
+
+CROWD = """
+import json, select, sys
+from pathlib import Path
+Path(sys.argv[1], "cgroup.procs").write_text("0")
+from torc_local.launcher import LocalLauncher, LocalOptions
+from torc_framework.api import Attempt, AttemptEnded, AttemptKey, RunnerContext
+folder, command, count = sys.argv[2], sys.argv[3], int(sys.argv[4])
+launcher = LocalLauncher(LocalOptions(), RunnerContext(1, 1, folder, str(Path.cwd()), "http://127.0.0.1:1"))
+launcher.start([
+    Attempt(AttemptKey(i, 1), "a", command, {}, f"{folder}/{i}.o", f"{folder}/{i}.e", str(Path.cwd()))
+    for i in range(1, count + 1)
+])
+seen, told = {}, set()
+while len(seen) < count:
+    select.select([launcher.wait_fd()], [], [], 1)
+    for news in launcher.poll():
+        if isinstance(news, AttemptEnded):
+            seen[news.key.job_id] = news.observation.launch_error or news.observation.exit_code
+    told.add(launcher.hindrance)
+launcher.close()
+print(json.dumps([seen, sorted(filter(None, told)), launcher.hindrance]))
+"""
+
+
+@define
+class Crowd:
+    """A control group of few processes."""
+
+    folder: Path
+
+    def limit(self, number: int) -> None:
+        """Let so many processes be in it."""
+        (self.folder / "pids.max").write_text(str(number))
+
+
+@pytest.fixture
+def crowd(tmp_path: Path) -> Iterator[Crowd]:
+    """Make a control group that limits the number of processes."""
+    for parent in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")):
+        folder = parent / f"torc_test_{os.getpid()}_{tmp_path.name}"
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        if (folder / "pids.max").exists():
+            break
+        folder.rmdir()
+    else:
+        pytest.skip("no control group that counts processes can be made here")
+    yield Crowd(folder)
+    deadline = time.monotonic() + 10
+    while (folder / "cgroup.procs").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    folder.rmdir()
+
+
+def run(crowd: Crowd, folder: Path, command: str, count: int) -> "subprocess.Popen[str]":
+    """Run attempts of a command in the group."""
+    arguments = [sys.executable, "-c", CROWD, str(crowd.folder), str(folder), command, str(count)]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_attempts_wait_for_processes(crowd: Crowd, tmp_path: Path) -> None:
+    """With room for five at a time, thirty get through, and it is said why they wait."""
+    crowd.limit(8)  # the launcher, the reaper and the shepherd are three of them
+    process = run(crowd, tmp_path, "exec sleep 0.05", 30)
+    out, err = process.communicate(timeout=60)
+    seen, told, at_last = json.loads(out)
+    assert set(seen.values()) == {0}
+    assert told[0].startswith("no more processes can be begun (Resource temporarily unavailable): ")
+    assert at_last is None
+    assert err.count("event=attempts_wait") <= 2, "it is logged once, not at every try"
+
+
+def test_the_process_that_runs_jobs_waits_for_its_place(crowd: Crowd, tmp_path: Path) -> None:
+    """Where not even that can be begun, it is tried again."""
+    crowd.limit(1)
+    process = run(crowd, tmp_path, "exit 3", 2)
+    time.sleep(1.0)
+    crowd.limit(8)
+    out, _ = process.communicate(timeout=60)
+    assert json.loads(out)[0] == {"1": 3, "2": 3}
+
+
+def test_an_attempt_that_can_never_begin_fails_with_the_fix(
+    crowd: Crowd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing runs and nothing can be begun for long: a launch failure that says what to do."""
+    hurry = "import torc_local.shepherd.shortage as shortage\nshortage.PATIENCE_S = 0.5\n"
+    program = shepherd.PROGRAM.replace("from torc_local.shepherd.reaper", f"{hurry}from torc_local.shepherd.reaper")
+    crowd.limit(3)
+    code = CROWD.replace(
+        "folder, command", f"from torc_local import shepherd\nshepherd.PROGRAM = {program!r}\nfolder, command"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "CROWD", code)
+    out, _ = run(crowd, tmp_path, "true", 3).communicate(timeout=60)
+    for reason in json.loads(out)[0].values():
+        assert "Resource temporarily unavailable for" in reason
+        assert "raise the limit on processes" in reason
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "torc-test", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Write a file until there is no room; return it."""
+    ballast = folder / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    return ballast
+
+
+def test_nothing_begins_that_the_journal_does_not_know(
+    small_disk: Path, make_bench: Callable[..., Bench], tmp_path: Path
+) -> None:
+    """On a full disk an attempt fails to start, and says why; once there is room, others begin."""
+    bench = make_bench(folder=small_disk, stdio="none")
+    bench.run(bench.attempt("true"))
+    ballast = fill(small_disk)
+    journal = next((small_disk / ".torc_runner").glob("*.journal"))
+    at = 2
+    while journal.stat().st_size % 4096 > 0 and at < 400:  # the rest of its last block
+        bench.run(bench.attempt(f"echo {at} >>{tmp_path}/ran", job_id=at))
+        at += 1
+        if bench.ended[AttemptKey(at - 1, 1)].launch_error:
+            break
+    bench.run(bench.attempt(f"echo {at} >>{tmp_path}/ran", job_id=at))
+    refused = [key.job_id for key, seen in bench.ended.items() if seen.launch_error]
+    assert refused
+    assert bench.ended[AttemptKey(refused[0], 1)].launch_error == (
+        "the journal of running jobs cannot be written: No space left on device"
+    )
+    assert not set(map(str, refused)) & set((tmp_path / "ran").read_text().split())
+    ballast.unlink()
+    time.sleep(0.2)
+    (seen,) = bench.run(bench.attempt("exit 7", job_id=1000))
+    assert seen.exit_code == 7

@@ -1,0 +1,58 @@
+"""Begins processes and threads where the system may have no more of them at the moment."""
+
+import errno
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from torc_framework.errors import ConfigError
+
+_T = TypeVar("_T")
+_LOG: Final = logging.getLogger("torc_framework.processes")
+SHORTAGES: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""Errors that say that there are too many processes or open files at the moment."""
+PATIENCE_S: Final = 30.0
+"""How long to try, seconds."""
+PAUSE_S: Final = 0.2
+
+
+def insist_on_process(begin: Callable[[], _T], patience_s: float = PATIENCE_S) -> _T:
+    """Begin a process, again and again while the system has none left; says once that it waits.
+
+    Raises:
+        OSError: it cannot be begun for another reason, or not within ``patience_s`` seconds.
+    """
+    deadline, is_told = time.monotonic() + patience_s, False
+    while True:
+        try:
+            return begin()
+        except OSError as error:
+            if error.errno not in SHORTAGES or time.monotonic() > deadline:
+                raise
+            if not is_told:
+                _LOG.warning("event=process_waits reason=%r", error.strerror)
+                is_told = True
+        time.sleep(PAUSE_S)
+
+
+def insist_on_thread(thread: threading.Thread, patience_s: float = PATIENCE_S) -> None:
+    """Start a thread, again and again while the system has none left.
+
+    Raises:
+        ConfigError: it cannot be started within ``patience_s`` seconds.
+    """
+
+    def begin() -> None:
+        try:
+            thread.start()
+        except RuntimeError as error:  # "can't start new thread"
+            raise OSError(errno.EAGAIN, str(error)) from error
+
+    try:
+        insist_on_process(begin, patience_s)
+    except OSError as error:
+        raise ConfigError(
+            f"{error.strerror}; raise the limit on processes (ulimit -u), or end other programs"
+        ) from None
