@@ -45,7 +45,7 @@ ROOMS: dict[str, set[str]] = {
     "reports": {"client", "errors", "models"},
     "hpc": {"client", "config", "errors", "executors", "graph", "models", "plugins"},
     "runner": {"client", "errors", "executors", "exits", "metrics", "models", "plugins", "private_files"}
-    | {"options", "project_plugins", "shells", "trust"},
+    | {"processes", "options", "project_plugins", "shells", "trust"},
     "recovery": {"client", "errors", "executors", "hpc", "models", "next_step", "pending", "plugins", "runner"},
     "pending": {"client", "models", "plugins"},
     "mcp": {"client", "errors", "logs", "models", "pending", "plugins", "recovery", "redaction", "reports", "spec"},
