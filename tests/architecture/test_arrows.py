@@ -23,7 +23,8 @@ ROOMS: dict[str, set[str]] = {
     "user": {"errors"},
     "hookspecs": {"executors", "models"},
     "api": {"cli", "client", "errors", "executors", "exits", "graph", "hookspecs", "hpc", "logs", "models", "options"}
-    | {"processes", "redaction", "reports", "runner", "shells", "spec", "user"},
+    | {"patterns", "processes", "redaction", "reports", "runner", "shells", "spec", "user"},
+    "patterns": set(),
     "ownership": set(),
     "private_files": set(),
     "terminal": set(),
@@ -32,7 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "plugins": {"errors", "executors", "hookspecs", "models", "builtin", "project_plugins"},
     "builtin": {"api"},
     "graph": {"models", "terminal"},
-    "spec": {"errors", "exits", "models", "graph", "terminal", "user"},
+    "spec": {"errors", "exits", "models", "graph", "patterns", "terminal", "user"},
     "config": {"errors", "models", "server", "user"},
     "client": {"errors", "models", "user"},
     "store": {"errors", "models", "private_files"},
@@ -43,7 +44,7 @@ ROOMS: dict[str, set[str]] = {
     "next_step": {"client", "models"},
     "explain": {"client", "errors", "models", "next_step"},
     "reports": {"client", "errors", "models"},
-    "hpc": {"client", "config", "errors", "executors", "graph", "models", "plugins"},
+    "hpc": {"client", "config", "errors", "executors", "graph", "models", "patterns", "plugins"},
     "runner": {"client", "errors", "executors", "exits", "metrics", "models", "plugins", "private_files"}
     | {"processes", "options", "project_plugins", "shells", "trust"},
     "recovery": {"client", "errors", "executors", "hpc", "models", "next_step", "pending", "plugins", "runner"},

@@ -68,6 +68,7 @@ from torc_framework.models.resources import (
 from torc_framework.models.sites import ActionContext, ActionType, HpcProfile, LogPattern, Partition, Severity
 from torc_framework.models.statuses import JobStatus
 from torc_framework.options import option
+from torc_framework.patterns import search_all
 from torc_framework.processes import insist_on_process
 from torc_framework.shells import shell_command
 from torc_framework.user import user_folder, user_name
@@ -216,6 +217,7 @@ __all__ = [
     "render_end_reason",
     "render_exit",
     "render_return_code",
+    "search_all",
     "secret_values",
     "shell_command",
     "signal_name",

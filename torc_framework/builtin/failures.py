@@ -1,13 +1,14 @@
 """The built-in failure matcher: rules by return code, class of ending, and standard error."""
 
+import logging
 import os
 import re
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from torc_framework.api import MATCHER_RULE_KEYS, Failure, FailureRule, RuleSchema, hookimpl
+from torc_framework.api import MATCHER_RULE_KEYS, Failure, FailureRule, RuleSchema, hookimpl, search_all
 
+_LOG: Final = logging.getLogger("torc_framework.failures")
 TAIL_BYTES: Final = 256 * 1024
 """How much of the end of an attempt's standard error is looked through."""
 
@@ -34,8 +35,7 @@ def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | None:
 
 def _is_in_stderr(pattern: Any, path: str | None) -> bool:
     """Search the end of a log; a pattern that is none, or a log that cannot be read, fits nothing."""
-    compiled = _compiled(pattern) if isinstance(pattern, str) else None
-    if compiled is None or path is None:
+    if path is None or not isinstance(pattern, str):
         return False
     try:
         with Path(path).open("rb") as log:
@@ -43,12 +43,8 @@ def _is_in_stderr(pattern: Any, path: str | None) -> bool:
             text = log.read().decode(errors="replace")
     except OSError:
         return False
-    return compiled.search(text) is not None
-
-
-@lru_cache(maxsize=64)
-def _compiled(pattern: str) -> re.Pattern[str] | None:
     try:
-        return re.compile(pattern, re.MULTILINE)
-    except re.error:
-        return None
+        return bool(search_all(pattern, [text], re.MULTILINE))
+    except ValueError as error:
+        _LOG.warning("stderr_regex of a failure rule fits nothing: %s", error)
+        return False

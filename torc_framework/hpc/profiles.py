@@ -16,6 +16,7 @@ from attrs import evolve
 
 from torc_framework.errors import UnknownNameError, suggestion
 from torc_framework.models.sites import HpcProfile
+from torc_framework.patterns import search_all
 
 if TYPE_CHECKING:
     from torc_framework.config.sections import HpcSection
@@ -80,9 +81,9 @@ def recognised_by(
 
 def _found(profile: HpcProfile, pattern: str, hostname: str) -> bool:
     try:
-        return re.search(pattern, hostname) is not None
-    except re.error as error:
-        _log.warning("HPC profile %s: detect_hostname %r is no regular expression: %s", profile.name, pattern, error)
+        return bool(search_all(pattern, [hostname]))
+    except ValueError as error:
+        _log.warning("HPC profile %s: detect_hostname %s", profile.name, error)
         return False
 
 

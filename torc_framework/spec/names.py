@@ -8,6 +8,7 @@ from typing import Final
 from attrs import define, field
 
 from torc_framework.errors import suggestion
+from torc_framework.patterns import compiled_pattern, search_all
 from torc_framework.spec.errors import Finding, Problems, SpecPath
 
 _LITERAL_START: Final = re.compile(r"\^([\w\-/]+)")
@@ -74,13 +75,14 @@ class Table:
 
     def _search(self, pattern: str) -> tuple[int, ...] | str:
         try:
-            search = re.compile(pattern).search
-        except (re.error, RecursionError, OverflowError) as error:
-            return f"{pattern!r} is no regular expression: {error}"
-        prefix = _literal_prefix(pattern)
-        if not prefix:
-            return tuple([position for position, name in enumerate(self.names) if search(name)])
-        return tuple(sorted(position for name, position in self._starting_with(prefix) if search(name)))
+            compiled_pattern(pattern)
+            if not (prefix := _literal_prefix(pattern)):
+                return tuple(search_all(pattern, self.names))
+            near = self._starting_with(prefix)
+            found = search_all(pattern, [name for name, _ in near])
+        except ValueError as error:
+            return str(error)
+        return tuple(sorted(near[n][1] for n in found))
 
     def _candidates(self, name: str) -> Sequence[str]:
         """Return names to compare an unknown one with; of very many only those that sort beside it."""
