@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import IO, Final
 
 from torc_framework.errors import ConfigError, ExitStatus, OperatorError, TorcError
-from torc_framework.private_files import make_private_folder
+from torc_framework.private_files import make_private_folder, open_private
 from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE
 from torc_framework.user import user_folder
 
@@ -183,13 +183,14 @@ class EmbeddedServer:
 
     def keep_log(self) -> Path | None:
         """Write what the closed server wrote to a file of its own; return its path, None if there is no such file."""
-        path = user_folder("state") / f"embedded-server-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
         if not self._written:
             return None
+        name = f"embedded-server-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            path = user_folder("state") / name
+            make_private_folder(path.parent)
+            with open(path, "x", opener=open_private) as file:
                 file.write(f"{self._written}\n")
-        except OSError:
+        except (OSError, ConfigError):
             return None
         return path
