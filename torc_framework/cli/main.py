@@ -27,14 +27,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names may hold what a terminal cannot show
+    if argv is not None:
+        return _run_cleaned(arguments)
+    sys.unraisablehook = _pass_interrupts_on
+    try:
+        code = _run_cleaned(arguments)
+    except KeyboardInterrupt:  # before there was a session, or after it
+        code = ExitStatus.INTERRUPTED
+    # What is left is the interpreter's own end: a late Ctrl-C would only spoil the exit code.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code
+
+
+def _run_cleaned(arguments: list[str]) -> int:
+    """Run the command; what a terminal gets holds no control characters of others."""
     from torc_framework.terminal import cleaned_output
 
     with cleaned_output():
-        code = _run(arguments)
-    if argv is None:
-        # What is left is the interpreter's own end: a late Ctrl-C would only spoil the exit code.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return code
+        return _run(arguments)
+
+
+def _pass_interrupts_on(swallowed: "sys.UnraisableHookArgs") -> None:
+    """Repeat an interrupt that the interpreter was about to ignore, a moment later.
+
+    A signal's handler may run in a finalizer or a weak reference's callback; what it raises there goes no further
+    (Python, "sys.unraisablehook").
+    """
+    if issubclass(swallowed.exc_type, KeyboardInterrupt):
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(swallowed)
 
 
 def _run(arguments: list[str]) -> int:

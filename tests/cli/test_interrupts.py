@@ -1,0 +1,45 @@
+"""Ctrl-C at moments at which Python itself would lose it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from torc_framework.errors import ExitStatus
+
+SWALLOWED = """
+import signal, sys, time
+from torc_framework.cli import main as program
+
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0)
+
+def command(arguments):
+    Finalized()
+    time.sleep(30)
+    return 0
+
+program._run = command
+sys.argv = ["torc", "workflows", "list"]
+sys.exit(program.main())
+"""
+EARLY = """
+import signal, sys
+from torc_framework.cli import main as program
+
+def command(arguments):
+    signal.raise_signal(signal.SIGINT)
+
+program._run = command
+sys.argv = ["torc", "workflows", "list"]
+sys.exit(program.main())
+"""
+
+
+@pytest.mark.parametrize("script", [SWALLOWED, EARLY])
+def test_an_interrupt_is_never_lost(script: str) -> None:
+    """The program ends as interrupted, without a traceback: also when a finalizer was running."""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (ExitStatus.INTERRUPTED, "", "")
