@@ -34,7 +34,7 @@ ROOMS: dict[str, set[str]] = {
     "builtin": {"api"},
     "graph": {"models", "terminal"},
     "spec": {"errors", "exits", "models", "graph", "patterns", "terminal", "user"},
-    "config": {"errors", "models", "server", "user"},
+    "config": {"errors", "models", "ownership", "server", "user"},
     "client": {"errors", "models", "user"},
     "store": {"errors", "models", "private_files"},
     "server": {"errors", "htpasswd", "models", "store", "private_files", "terminal"},

@@ -1,5 +1,6 @@
 """Settings: where they come from, who wins, and what is said about wrong ones."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,20 @@ def test_where_the_embedded_database_lives(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert default_database({}) == tmp_path / "torc" / "torc.db"
     assert default_database({"TORC_DATABASE": "/x/y.db"}) == Path("/x/y.db")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("place", ["torc.toml", "."])
+@pytest.mark.parametrize("how", ["owner", "everybody"])
+def test_a_strangers_file_of_the_present_folder_is_refused(tmp_path: Path, place: str, how: str) -> None:
+    """It could name the server that gets the password, and programs that run: it is not read, and that is said."""
+    (tmp_path / "torc.toml").write_text("[client]\napi_url = 'http://evil'\n")
+    assert Config.load({}, tmp_path).client.api_url == "http://evil"
+    if how == "owner":
+        os.chown(tmp_path / place, 12345, 12345)
+    else:
+        (tmp_path / place).chmod(0o777)
+    with pytest.raises(ConfigError, match=r"torc\.toml is not read: .* (belongs to user 12345|written by everybody)"):
+        Config.load({}, tmp_path)
+    (tmp_path / "torc.toml").unlink()
+    assert Config.load({}, tmp_path).client.api_url is None

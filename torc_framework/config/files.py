@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torc_framework.errors import ConfigError
+from torc_framework.ownership import other_writer
 from torc_framework.user import user_folder
 
 SYSTEM_FILE: Final = Path("/etc/torc/config.toml")
@@ -23,8 +24,19 @@ def candidates(folder: Path | None = None) -> dict[str, Path]:
 
 
 def config_files(folder: Path | None = None) -> list[Path]:
-    """Return the configuration files that exist, the weakest first."""
-    return [path for path in candidates(folder).values() if path.is_file()]
+    """Return the configuration files that exist, the weakest first.
+
+    Raises:
+        ConfigError: others could have written that of the present folder.
+    """
+    places = candidates(folder)
+    found = [path for path in places.values() if path.is_file()]
+    if places["local"] in found and (writer := other_writer(places["local"])):
+        raise ConfigError(
+            f"{places['local']} is not read: {writer}, and settings name servers that get your password and programs "
+            "that run as you; copy what you need to a file of yours, take that right from others, or work elsewhere"
+        )
+    return found
 
 
 def read_file(path: Path) -> Mapping[str, Any]:
