@@ -121,6 +121,13 @@ def test_the_scheduler_outweighs_the_exit(seen: ExitObservation, expected: str, 
         ("CANCELLED", {"exit_code": 6}, "user_error", 6),
         ("CANCELLED by 1001", {"signal": 9}, "canceled", 143),
         ("CANCELLED by 1001", {"signal": 9, "stop_reason": StopReason.SHUTDOWN}, "interrupted", 152),
+        (
+            "CANCELLED by 1001",
+            {"signal": 9, "stop_reason": StopReason.SHUTDOWN, "raw": {"allocation_state": "CANCELLED by 1001"}},
+            "canceled",
+            143,
+        ),
+        ("CANCELLED by 1001", {"lost": True}, "canceled", 143),
         ("CANCELLED", {"scheduler_reason": "Node failure on n3"}, "node_failure", -128),
         ("CANCELLED", {}, "canceled", 143),
         (None, {"exit_code": 1, "scheduler_reason": "Out Of Memory"}, "oom", 137),
@@ -130,7 +137,7 @@ def test_the_scheduler_outweighs_the_exit(seen: ExitObservation, expected: str, 
 )
 def test_steps_of_slurm(state: str | None, changes: dict[str, Any], expected: str, code: int) -> None:
     """Accounting calls a step canceled that ended by a signal of its own, and one whose node was lost."""
-    seen = ExitObservation("slurm", scheduler_state=state, raw={"step": "7.1"}, **changes)
+    seen = ExitObservation("slurm", scheduler_state=state, **{"raw": {"step": "7.1"}, **changes})
     verdict = classify_exit(seen)
     assert (verdict.exit_class, exit_return_code(seen, verdict)) == (expected, code)
 

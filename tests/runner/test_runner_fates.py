@@ -61,7 +61,7 @@ def lost_job(bench: Bench, workflow_id: int, number: int = 77) -> None:
     [
         ("NODE_FAIL", "node_failure", True),
         ("PREEMPTED", "preempted", True),
-        ("CANCELLED by 1001", "orphaned", False),
+        ("CANCELLED by 1001", "canceled", False),
         ("COMPLETED", "orphaned", False),
         ("WORN_OUT", "orphaned", False),
         ("", "orphaned", False),

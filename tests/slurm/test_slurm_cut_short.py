@@ -20,7 +20,7 @@ actions:
   - {trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: first, scheduler_type: slurm,
      num_allocations: COUNT}
 """
-TRIES = 5
+TRIES = 3
 
 
 def queue(cluster: Cluster, workflow: int) -> set[str]:

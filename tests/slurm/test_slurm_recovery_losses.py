@@ -90,7 +90,7 @@ def test_allocations_that_others_cancel(cluster: Cluster, served_torc: ServedTor
     assert torc.counts()["running"] == 2
     assert f"Slurm job {second}: FAILED" in torc("workflows", "sync-status", "1")
     ends = Counter((each["status"], each["exit_class"]) for each in torc.json("results", "list", "1")["results"])
-    assert ends == {("terminated", "timeout"): 2, ("failed", "orphaned"): 2}
+    assert ends == {("terminated", "canceled"): 2, ("failed", "orphaned"): 2}
     assert "Would reset 4 job(s) for retry" in torc("recover", "1", "--dry-run")
 
 

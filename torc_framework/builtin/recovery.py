@@ -21,7 +21,10 @@ def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
     """Retry what was interrupted; no opinion on other failures."""
     verdict = job.failure.verdict
     reason = _INTERRUPTED.get(verdict.exit_class)
-    if reason is None and job.failure.observation.stop_reason is StopReason.SHUTDOWN:
+    seen = job.failure.observation
+    if verdict.exit_class is ExitClass.CANCELED and (seen.lost or seen.stop_reason is StopReason.SHUTDOWN):
+        reason = "its allocation was canceled"
+    if reason is None and seen.stop_reason is StopReason.SHUTDOWN:
         reason = "its runner had to end"
     if reason is None:
         return None

@@ -99,8 +99,14 @@ def _lost(seen: ExitObservation) -> ExitVerdict:
     if word and named in _WORTH_MORE:
         reason = f"its runner is gone: the scheduler says {word} of the allocation"
         return ExitVerdict(named or ExitClass.ORPHANED, reason, 1.0, ("lost", "scheduler_state"))
+    if named is ExitClass.CANCELED:
+        return ExitVerdict(named, _allocation_canceled(word), 1.0, ("lost", "scheduler_state"))
     said = f"; the scheduler says {word} of the allocation" if word else ""
     return ExitVerdict(ExitClass.ORPHANED, f"its runner is gone and nobody saw its end{said}", 1.0, ("lost",))
+
+
+def _allocation_canceled(word: str | None) -> str:
+    return f"its allocation was canceled: the scheduler says {word}"
 
 
 def _canceled(seen: ExitObservation) -> ExitVerdict | None:
@@ -114,6 +120,7 @@ _STOPPED: Final[Mapping[StopReason, tuple[ExitClass, str]]] = {
     StopReason.RUNTIME_LIMIT: (ExitClass.TIMEOUT, "it used up the run time its job asked for"),
     StopReason.SHUTDOWN: (ExitClass.INTERRUPTED, "its runner had to end"),
 }
+_OF_CANCELED_ALLOCATION: Final = ("stop_reason", "scheduler_state")
 _STOPPED_SOFTLY: Final = frozenset({StopReason.SHUTDOWN, StopReason.RUNTIME_LIMIT})
 """Stops that jobs may be told of before, so that a clean exit may mean several things."""
 
@@ -123,6 +130,9 @@ def _stopped(seen: ExitObservation) -> ExitVerdict | None:
         return None
     if seen.exit_code == 0 and seen.stop_reason in _STOPPED_SOFTLY and (found := _stopped_clean(seen)):
         return found
+    allocation = seen.raw.get("allocation_state")
+    if seen.stop_reason is StopReason.SHUTDOWN and class_of_word(str(allocation or "")) is ExitClass.CANCELED:
+        return ExitVerdict(ExitClass.CANCELED, _allocation_canceled(seen.scheduler_state), 1.0, _OF_CANCELED_ALLOCATION)
     exit_class, reason = _STOPPED[seen.stop_reason]
     cause = f": {seen.stop_cause}" if seen.stop_cause else ""
     return ExitVerdict(exit_class, reason + cause, 1.0, ("stop_reason", *(("stop_cause",) if cause else ())))

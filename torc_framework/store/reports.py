@@ -190,11 +190,15 @@ def take_ended(now: Conversation, reports: Sequence[EndedReport]) -> None:
     now.tx.run_each(_MTIME, mtimes)
 
 
+_KNOWN_LOSSES: Final = NOT_THE_JOBS_DOING | {ExitClass.CANCELED}
+"""Classes that say what became of the allocation of an attempt whose end nobody saw."""
+
+
 def _as_recorded(report: EndedReport) -> EndedReport:
     """Return the report; of an attempt whose end nobody saw, what is recorded instead."""
     if not report.lost:
         return report
-    known = report.exit_class if report.exit_class in NOT_THE_JOBS_DOING else str(ExitClass.ORPHANED)
+    known = report.exit_class if report.exit_class in _KNOWN_LOSSES else str(ExitClass.ORPHANED)
     return evolve(report, status=JobStatus.FAILED.label, return_code=ORPHANED_RETURN_CODE, exit_class=known)
 
 

@@ -68,6 +68,11 @@ def observe(executor: str, end: StepEnd, row: Row | None, why_none: str = "") ->
     )
 
 
+def of_ending_allocation(seen: ExitObservation, state: str) -> ExitObservation:
+    """Return the observation of a step that ended because its allocation did, in this state."""
+    return evolve(seen, scheduler_state=state, raw={**seen.raw, "allocation_state": state})
+
+
 def _code_and_signal(end: StepEnd, row: Row | None) -> tuple[int | None, int | None]:
     """Return the exit code or the signal that ended a step.
 

@@ -30,7 +30,7 @@ from torc_framework.api import (
 from torc_slurm.accounting import Accountant, Row
 from torc_slurm.children import Child, leash
 from torc_slurm.door import Breaker, Door, SlurmRefusedError, is_ill
-from torc_slurm.endings import StepEnd, observe
+from torc_slurm.endings import StepEnd, observe, of_ending_allocation
 from torc_slurm.options import SlurmOptions
 from torc_slurm.own_fate import OwnFate
 from torc_slurm.premises import Place, find_place
@@ -290,7 +290,7 @@ class Workbench:
         if may_be_slurms and seen.exit_code != 0 and self._place is not None:
             self._fate.want(
                 self._place.job_id,
-                lambda state: self._end(live, seen if state is None else evolve(seen, scheduler_state=state)),
+                lambda state: self._end(live, seen if state is None else of_ending_allocation(seen, state)),
                 is_likely=live.is_stopping or end.words.aborted,
             )
         else:
