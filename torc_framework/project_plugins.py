@@ -25,6 +25,7 @@ from attrs import evolve, field, frozen
 
 from torc_framework.errors import PluginError
 from torc_framework.ownership import other_writer
+from torc_framework.terminal import one_line
 from torc_framework.trust import TRUST_VARIABLE, trusted_digest, trusted_digests_of_environment
 
 PROJECT_FOLDER: Final = "torc_plugins"
@@ -79,7 +80,8 @@ class ProjectFolder:
         """Why nothing of it is imported, and what to type."""
         files = ", ".join(self.names[:5]) + (", ..." if len(self.names) > 5 else "")
         switch = f"--disable-plugin {self.plugins[0]}" if len(self.plugins) == 1 else "--disable-plugin NAME"
-        return f"{self.path} ({files}) is not imported: {self.refusal}; {self.remedy} (or go on without: {switch})"
+        text = f"{self.path} ({files}) is not imported: {self.refusal}; {self.remedy} (or go on without: {switch})"
+        return one_line(text)
 
 
 def find_folders(project_dir: Path | None) -> list[ProjectFolder]:

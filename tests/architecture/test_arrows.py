@@ -29,7 +29,7 @@ ROOMS: dict[str, set[str]] = {
     "private_files": set(),
     "terminal": set(),
     "trust": {"errors", "ownership", "private_files", "user"},
-    "project_plugins": {"errors", "ownership", "trust"},
+    "project_plugins": {"errors", "ownership", "terminal", "trust"},
     "plugins": {"errors", "executors", "hookspecs", "models", "builtin", "project_plugins"},
     "builtin": {"api"},
     "graph": {"models", "terminal"},

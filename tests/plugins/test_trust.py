@@ -140,6 +140,15 @@ def test_a_link_is_followed_to_where_the_file_is(tmp_path: Path) -> None:
     assert other_writer(link) == f"{shared} may be written by everybody"
 
 
+def test_the_names_of_files_forge_nothing(work: Path, write: Write) -> None:
+    """A person decides by what is shown: a name stays in its line and moves no cursor."""
+    write("a\x1b[2J\nError: forged")
+    folder = read_folder(work)
+    assert folder is not None
+    assert "(a\\u001b[2J\\nError: forged.py) is not imported" in folder.explanation
+    assert folder.explanation.isprintable()
+
+
 @pytest.mark.parametrize("odd", ["pipe", "folder", "gone", "zero", "huge"])
 def test_an_odd_file_is_said_and_not_waited_for(work: Path, write: Write, mark: Path, odd: str) -> None:
     """A pipe would be waited for, a device read for ever; nothing of the folder is imported then."""

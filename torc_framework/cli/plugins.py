@@ -15,6 +15,7 @@ from torc_framework.executors import Executor
 from torc_framework.options import NoOptions, options_of
 from torc_framework.plugins import PluginInfo
 from torc_framework.project_plugins import PROJECT_FOLDER, read_folder
+from torc_framework.terminal import one_line
 from torc_framework.trust import TrustedFolder, trust, trusted_folders, untrust
 
 app = App("Installed plugins: who provides what.")
@@ -49,7 +50,7 @@ def list_(ctx: typer.Context) -> None:
     show_many(session, "plugins", "plugins", COLUMNS, infos)
     for info in infos:
         if info.error:
-            print(f"{info.name}: {info.error}")
+            print(one_line(f"{info.name}: {info.error}"))
     if trusted:
         print("Trusted folders:")
         print_table([("Folder", "folder"), ("Since", "trusted_at"), ("Files", _files)], trusted)

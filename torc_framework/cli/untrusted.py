@@ -7,6 +7,7 @@ import typer
 
 from torc_framework.errors import UserError
 from torc_framework.project_plugins import ProjectFolder
+from torc_framework.terminal import one_line
 from torc_framework.trust import trust
 
 
@@ -19,10 +20,12 @@ def insist_on_trust(folders: Sequence[ProjectFolder]) -> None:
     for folder in folders:
         if not (folder.can_be_trusted and sys.stdin.isatty() and sys.stderr.isatty()):
             raise UserError(folder.explanation)
-        typer.echo(f"{folder.path} holds plugins, which are programs that would run with your rights:", err=True)
+        typer.echo(
+            f"{one_line(folder.path)} holds plugins, which are programs that would run with your rights:", err=True
+        )
         for name in folder.names:
-            typer.echo(f"  {name}  {len(folder.sources[name]):,} bytes", err=True)
-        typer.echo(f"They are not imported: {folder.refusal}.", err=True)
+            typer.echo(f"  {one_line(name)}  {len(folder.sources[name]):,} bytes", err=True)
+        typer.echo(f"They are not imported: {one_line(folder.refusal)}.", err=True)
         if not typer.confirm("Trust these files?", default=False, err=True):
             raise UserError(folder.explanation)
         trust(folder.project, folder.digest, folder.names)
