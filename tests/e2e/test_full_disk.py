@@ -116,3 +116,18 @@ def test_a_disk_that_is_full_from_the_start_is_named(torc: Any, work: Path, disk
     (line,) = done.stderr.splitlines()
     assert "database or disk is full" in line
     assert "no Torc server answers" not in line
+
+
+def test_logs_on_a_full_disk_are_a_fact_on_the_result(torc: Any, work: Path, disk: Path) -> None:
+    """The job that filled it and the one after it: marked, warned about, and the exit code is not 0."""
+    jobs = "{name: roomy, command: 'true'}, {name: fill, command: 'head -c 20m /dev/zero; true', depends_on: [roomy]}"
+    (work / "w.yaml").write_text(f"name: logs\njobs: [{jobs}]\n")
+    done = torc("run", "w.yaml", "--database", "t.db", "-o", disk / "out")
+    assert done.returncode == 1
+    assert "Workflow 1 completed" in done.stdout
+    (warning,) = [line for line in done.stderr.splitlines() if line.startswith("Warning: ")]
+    assert warning.startswith("Warning: 1 attempt(s) ended while the disk of their logs was full")
+    assert "Traceback" not in done.stderr
+    told = torc("-f", "json", "reports", "results", "1", "--database", "t.db", "-o", disk / "out")
+    marks = {row["job_name"]: row["log_disk_full"] for row in json.loads(told.stdout)["results"]}
+    assert marks == {"roomy": False, "fill": True}

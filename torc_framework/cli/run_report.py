@@ -34,8 +34,24 @@ def exit_status(outcome: RunOutcome) -> ExitStatus:
     """Return what the program's exit code says about a run."""
     if outcome.interrupted:
         return ExitStatus.INTERRUPTED
+    return ExitStatus.OK if _is_well(outcome) and not outcome.cut_logs else ExitStatus.FAILED
+
+
+def _is_well(outcome: RunOutcome) -> bool:
+    """Say whether every job completed."""
     troubled = any(outcome.counts.get(status.label) for status in TROUBLE)
-    return ExitStatus.OK if outcome.is_complete and not troubled and not outcome.is_canceled else ExitStatus.FAILED
+    return outcome.is_complete and not troubled and not outcome.is_canceled
+
+
+def _warnings(outcome: RunOutcome) -> list[str]:
+    """Return what a person should look at although the jobs are done."""
+    if not outcome.cut_logs:
+        return outcome.troubles
+    cut = (
+        f"{outcome.cut_logs} attempt(s) ended while the disk of their logs was full: these may lack what was written "
+        "last; make room ('torc reports results' marks them with log_disk_full)"
+    )
+    return [*outcome.troubles, cut]
 
 
 def verdict(outcome: RunOutcome) -> str:
@@ -48,7 +64,7 @@ def verdict(outcome: RunOutcome) -> str:
         return "out of time"
     if not outcome.is_complete:
         return "incomplete"
-    return "completed" if exit_status(outcome) is ExitStatus.OK else "failed"
+    return "completed" if _is_well(outcome) else "failed"
 
 
 def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
@@ -68,7 +84,7 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
         print(f"... and {hidden} more: torc results list {workflow_id}")
     text = summary(outcome.counts, interrupted=outcome.interrupted_jobs)
     print(f"Workflow {workflow_id} {verdict(outcome)}: {text}, in {seconds_text(outcome.duration_s)}")
-    for trouble in outcome.troubles:
+    for trouble in _warnings(outcome):
         print(f"Warning: {trouble}", file=sys.stderr)
     if outcome.unfit:
         print(f"What is left cannot run here: {outcome.unfit}")
@@ -90,7 +106,7 @@ def report_worker(session: Session, workflow_id: int, outcome: RunOutcome) -> No
         f"Runner of workflow {workflow_id}: {outcome.attempts} attempt(s), {outcome.failed_attempts} failed, "
         f"in {seconds_text(outcome.duration_s)}; {why}"
     )
-    for trouble in outcome.troubles:
+    for trouble in _warnings(outcome):
         print(f"Warning: {trouble}", file=sys.stderr)
     if outcome.unfit:
         print(f"What is left cannot run here: {outcome.unfit}")
@@ -130,7 +146,7 @@ def _document(
         "attempts": outcome.attempts,
         "duration_s": outcome.duration_s,
         "unfit": outcome.unfit,
-        "troubles": outcome.troubles,
+        "troubles": _warnings(outcome),
         "jobs_omitted": sum(outcome.counts.values()) - len(rows),
         "jobs": [
             {

@@ -55,6 +55,9 @@ def evidence_of(seen: ExitObservation, verdict: ExitVerdict) -> list[dict[str, A
         found.append(_usage("memory", "peak memory", seen.peak_memory_bytes, seen.memory_limit_bytes, format_memory))
     if seen.runtime_s is not None:
         found.append(_usage("runtime", "run time", seen.runtime_s, seen.runtime_limit_s, _seconds))
+    if seen.log_disk_full:
+        text = "the disk of its logs was full when it ended: they may lack what it wrote last"
+        found.append({"kind": "observed", "field": "log_disk_full", "value": True, "text": text})
     return found
 
 

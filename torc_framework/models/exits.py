@@ -94,6 +94,7 @@ class ExitObservation:
             looked at where the runner stopped the attempt and it ended with code 0.
         launch_error: Why it could not be started; None if it was.
         lost: The runner that held it is gone and nobody saw its end.
+        log_disk_full: The file system of its logs was full when it ended: they may lack what it wrote last.
         missing_outputs: Paths of declared output files that were not there at the end.
         scheduler_state: Word of the batch system or cluster for the ending, as it was spelled.
         scheduler_reason: The reason that it gave, as it was spelled.
@@ -119,6 +120,7 @@ class ExitObservation:
     outputs_written: bool = False
     launch_error: str | None = None
     lost: bool = False
+    log_disk_full: bool = False
     missing_outputs: tuple[str, ...] = ()
     scheduler_state: str | None = None
     scheduler_reason: str | None = None

@@ -65,6 +65,7 @@ def _entry(result: ResultRecord, job_name: str | None, node: ComputeNodeRecord |
         "return_code": result.return_code,
         "exit_class": result.exit_class,
         "reason": result.reason,
+        "log_disk_full": isinstance(result.observation, dict) and bool(result.observation.get("log_disk_full")),
         "completion_time": result.completion_time,
         "exec_time_minutes": result.exec_time_minutes,
         "compute_node_id": result.compute_node_id,

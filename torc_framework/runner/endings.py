@@ -14,6 +14,7 @@ from torc_framework.models.exits import CleanExit, ExitClass, ExitObservation, E
 from torc_framework.models.failures import NOT_THE_JOBS_DOING, Failure, FailureRule, RuleAction
 from torc_framework.models.statuses import JobStatus
 from torc_framework.runner.hand import AttemptMaker, JobInHand, all_written
+from torc_framework.runner.log_room import LogRoom
 
 LOST_ATTEMPTS: Final = 3
 """Attempts in all that a job gets when nobody sees their ends, or when these are not its doing."""
@@ -51,6 +52,9 @@ class Coroner:
     def __init__(self, judges: Judges, maker: AttemptMaker, workflow_id: int, *, use_pending_failed: bool) -> None:
         self._judges, self._maker = judges, maker
         self._workflow_id, self._use_pending_failed = workflow_id, use_pending_failed
+        self._log_room = LogRoom(maker.log_folder)
+        self.cut_logs = 0
+        """Attempts that ended while the file system of their logs was full."""
 
     def examine(self, item: JobInHand, seen: ExitObservation) -> Ending:
         """Return what is reported of an ended attempt.
@@ -60,6 +64,8 @@ class Coroner:
         job = item.job
         mtimes, missing = self._maker.modification_times(job) if job.output_files and not seen.lost else ({}, [])
         has_limits = job.resources.runtime_s is not None  # else the job asked for nothing itself
+        log_disk_full = not seen.lost and seen.launch_error is None and self._log_room.is_full()
+        self.cut_logs += log_disk_full
         is_stopped_clean = item.stop_reason is not None and seen.exit_code == 0
         seen = evolve(
             seen,
@@ -67,6 +73,7 @@ class Coroner:
             stop_cause=item.stop_cause,
             stop_forced=item.stop_forced,
             clean_exit=_clean_exit(item),
+            log_disk_full=log_disk_full,
             outputs_written=is_stopped_clean and all_written(job, mtimes, seen.started_at),
             missing_outputs=tuple(missing) if seen.exit_code == 0 else (),
             memory_limit_bytes=job.resources.memory_bytes if has_limits else None,

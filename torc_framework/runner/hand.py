@@ -79,6 +79,11 @@ class AttemptMaker:
             **context.server_environment,
         }
 
+    @property
+    def log_folder(self) -> str:
+        """The folder of the attempts' log files."""
+        return f"{self._context.output_dir}/{STDIO_DIR}"
+
     def log_path(self, key: AttemptKey, suffix: str) -> str:
         """Return the path of one of an attempt's log files."""
         return f"{self._stem}{key.job_id}{self._run}{key.attempt_id}{suffix}"

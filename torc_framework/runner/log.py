@@ -24,11 +24,18 @@ def _shown(value: Any) -> str:
     return repr(text) if not text.isprintable() or not text or any(mark in text for mark in " =\"'") else text
 
 
+class _LogFile(logging.FileHandler):
+    """A log file; a line that cannot be written, as on a full disk, is dropped."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+        """Print no traceback; `RunOutcome` and the progress line tell what a person has to know."""
+
+
 class RunnerLog:
     """Writes events to the runner's log file, and whatever plugins log beside them."""
 
     def __init__(self, path: Path, level: str) -> None:
-        self._handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+        self._handler = _LogFile(path, encoding="utf-8", delay=True)
         self._handler.setFormatter(logging.Formatter(_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S"))
         self._former_level = _ROOT.level
         _ROOT.setLevel(_LEVELS.get(level.lower(), logging.INFO))

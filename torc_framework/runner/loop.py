@@ -189,8 +189,7 @@ class Runner:
             self._give_back_surplus(now)
         else:
             self._release(self._workload.at(Stage.WAITING), now)
-        running = self._workload.count(Stage.RUNNING)
-        self._teller.tell(running, now, self._courier.trouble, self._crew.hindrance())
+        self._teller.tell(self._workload.count(Stage.RUNNING), now, self._courier.trouble, self._crew.hindrance())
         wishes = self._wishes(now)
         if self._fatal is None:
             self._courier.pump(now, wishes, lambda: list(self._workload.items))
@@ -253,6 +252,7 @@ class Runner:
     def _leave(self) -> None:
         """Say goodbye: everything that was observed is on the server."""
         outcome, context = self._outcome, self._registration.context
+        outcome.cut_logs = self._coroner.cut_logs
         outcome.troubles = [*self._crew.cautions(), *self._desk.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
         self._settler.dismiss_settled()

@@ -99,6 +99,7 @@ class RunOutcome:
         unfit: Why the jobs that are left can never run here, with the amount that is lacking; None if they can.
         troubles: What a person should know: that commands ran under a substitute for bash, actions that failed or were
             left to other runners, and why.
+        cut_logs: Attempts that ended while the file system of their logs was full.
         attempts: Attempts that ended under this runner.
         failed_attempts: Those among them that ended neither completed nor canceled.
         duration_s: How long it worked, in seconds.
@@ -113,6 +114,7 @@ class RunOutcome:
     out_of_time: bool = False
     unfit: str | None = None
     troubles: list[str] = Factory(list)
+    cut_logs: int = 0
     attempts: int = 0
     failed_attempts: int = 0
     duration_s: float = 0.0
