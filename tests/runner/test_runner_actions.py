@@ -252,3 +252,25 @@ def test_allocations_whose_ids_are_no_numbers(bench: Bench) -> None:
         "pending",
     )
     assert (bench.folder / "requests").read_text().startswith("{} 1 ")
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_nodes_that_a_complete_workflow_waits_for_are_given_back(bench: Bench, stays: bool) -> None:
+    """By a runner on nodes that were asked for, unless runners are to stay after the workflow is complete."""
+    text = ALLOCATOR.replace(
+        "        pass", '        open("released", "w").write(" ".join(each.id for each in allocations))'
+    )
+    project_plugin(bench.folder, "paper", text)
+    workflow = {"compute_node_ignore_workflow_completion": stays}
+    workflow_id = bench.create(job("a", "true"), workflow=workflow)
+    asked = {"workflow_id": workflow_id, "scheduler_config_id": 1, "scheduler_type": "paper"}
+    for number, status in ((7, "pending"), (8, "active")):
+        bench.client.create(ScheduledComputeNodeRecord(**asked, scheduler_id=number, status=status))
+    settings = bench.settings(workflow_id, scheduler_config_id=1, time_limit_s=5.0 if stays else None)
+    run(settings, PluginManager.load(bench.folder))
+    found = {
+        each.scheduler_id: each.status
+        for each in bench.client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id)
+    }
+    assert found == {7: "pending" if stays else "complete", 8: "active"}
+    assert stays or (bench.folder / "released").read_text() == "7"

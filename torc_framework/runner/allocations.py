@@ -1,6 +1,6 @@
 """A workflow's allocations: moved into, asked about and given back, through the executors that make them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -240,6 +240,21 @@ def release(
             continue
         answers.yes.extend(several)
     return answers
+
+
+def give_back_waiting(client: TorcClient, workflow_id: int, allocator_of: Callable[[str], Allocator]) -> None:
+    """Give back the allocations of a workflow that no runner has moved into.
+
+    Raises:
+        AllocationError: a batch system did not answer.
+        UserError: an executor is not known here.
+        ApiError: the server refused it.
+    """
+    waiting = [each for each in open_allocations(client, workflow_id) if each.status == "pending"]
+    for executor, several in by_executor(waiting):
+        allocator_of(executor).release([_named(each) for each in several])
+        for each in several:
+            client.update(ScheduledComputeNodeRecord, each.id or 0, {"status": "complete"})
 
 
 def by_executor(

@@ -258,7 +258,7 @@ class Runner:
         self._settler.dismiss_settled()
         counted = insist(lambda: self._client.job_counts(context.workflow_id))
         outcome.counts, outcome.interrupted_jobs = counted.counts, counted.interrupted
-        outcome.troubles += self._registration.leave()
+        outcome.troubles += self._registration.leave(self._crew)
         if outcome.is_complete:
             self._events.workflow_completed()
         self._crew.close()

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from torc_framework.client import TorcClient
-from torc_framework.errors import ServerUnreachableError, UserError
+from torc_framework.errors import AllocationError, ApiError, ServerUnreachableError, UserError
 from torc_framework.executors import Allocator, Premises, RunnerContext
 from torc_framework.models.exchange import ExchangeRequest
 from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_duration
 from torc_framework.models.sites import ActionContext
-from torc_framework.runner.allocations import Tenancy
+from torc_framework.runner.allocations import Tenancy, give_back_waiting
 from torc_framework.runner.crew import Crew
 from torc_framework.runner.hand import STDIO_DIR, AttemptMaker
 from torc_framework.runner.identity import Identity
@@ -130,15 +130,32 @@ class Registration:
             shell=crew.shell(self._settings.executor),
         )
 
-    def leave(self) -> list[str]:
-        """Tell the server that the runner has ended; return why it could not be told, if so."""
+    def leave(self, crew: Crew) -> list[str]:
+        """Tell the server that the runner has ended; return why it could not be told, if so.
+
+        Where Torc asked for the runner's nodes, and the workflow is complete, those that it still waits for are given
+        back first. As long as a runner is active no recovery begins, which would ask for others.
+        """
         changes = {"is_active": False, "duration_seconds": round(time.monotonic() - self._began, 3)}
         try:
+            if self._settings.scheduler_config_id is not None:
+                self._give_back(crew)
             insist(lambda: self._client.update(ComputeNodeRecord, self.node_id, changes))
             insist(self._tenancy.move_out)
         except ServerUnreachableError as error:  # the next runner of this machine finds this one ended
             return [f"the server does not know that this runner has ended: {error}"]
         return []
+
+    def _give_back(self, crew: Crew) -> None:
+        """Give back allocations that wait for nodes though the workflow is complete; others end by themselves."""
+        workflow_id = self.context.workflow_id
+        if self.workflow.compute_node_ignore_workflow_completion:
+            return
+        try:
+            if self._client.is_complete(workflow_id).is_complete:
+                give_back_waiting(self._client, workflow_id, crew.allocator)
+        except (ApiError, AllocationError, UserError):
+            return  # they find no job and end
 
 
 def _usable(folder: Path) -> Path:
