@@ -257,9 +257,8 @@ def test_allocations_whose_ids_are_no_numbers(bench: Bench) -> None:
 @pytest.mark.parametrize("stays", [False, True])
 def test_nodes_that_a_complete_workflow_waits_for_are_given_back(bench: Bench, stays: bool) -> None:
     """By a runner on nodes that were asked for, unless runners are to stay after the workflow is complete."""
-    text = ALLOCATOR.replace(
-        "        pass", '        open("released", "w").write(" ".join(each.id for each in allocations))'
-    )
+    written = '        Path("released").write_text(" ".join(each.id for each in allocations))'
+    text = "from pathlib import Path" + ALLOCATOR.replace("        pass", written)
     project_plugin(bench.folder, "paper", text)
     workflow = {"compute_node_ignore_workflow_completion": stays}
     workflow_id = bench.create(job("a", "true"), workflow=workflow)
@@ -268,9 +267,7 @@ def test_nodes_that_a_complete_workflow_waits_for_are_given_back(bench: Bench, s
         bench.client.create(ScheduledComputeNodeRecord(**asked, scheduler_id=number, status=status))
     settings = bench.settings(workflow_id, scheduler_config_id=1, time_limit_s=5.0 if stays else None)
     run(settings, PluginManager.load(bench.folder))
-    found = {
-        each.scheduler_id: each.status
-        for each in bench.client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id)
-    }
+    nodes = bench.client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id)
+    found = {each.scheduler_id: each.status for each in nodes}
     assert found == {7: "pending" if stays else "complete", 8: "active"}
     assert stays or (bench.folder / "released").read_text() == "7"
