@@ -76,9 +76,10 @@ def test_jobs_get_the_memory_and_time_that_they_lack(cluster: Cluster, served_to
         "PT2M",
     )
 
-    assert "interrupted (its runner had to end), running it again as it is" in counts.said()
+    assert "1 interrupted job runs again" in counts.said()
     first, last = attempts(torc, "3", "counter")
-    assert (first["status"], first["observation"]["stop_reason"]) == ("terminated", "shutdown")
+    assert (first["status"], first["exit_class"], first["attempt_id"]) == ("terminated", "interrupted", 1)
+    assert (last["run_id"], last["attempt_id"]) == (first["run_id"], 2)
     assert last["status"] == "completed"
     assert (cluster.folder / "resumed").read_text().strip() != "0", "it began anew"
     assert (cluster.folder / "counted").read_text() == f"{STEPS}\n"

@@ -76,7 +76,7 @@ CANCELED = (
 
 
 def test_allocations_that_others_cancel(cluster: Cluster, served_torc: ServedTorc) -> None:
-    """One is told to end and says what became of its jobs, the other is killed and cannot: both are run again."""
+    """One is told to end, and its jobs wait for the next; the other is killed, and what became of its jobs is found."""
     torc = served_torc
     cluster.write("w.yaml", CANCELED)
     torc("submit", "w.yaml")
@@ -91,7 +91,9 @@ def test_allocations_that_others_cancel(cluster: Cluster, served_torc: ServedTor
     assert f"Slurm job {second}: FAILED" in torc("workflows", "sync-status", "1")
     ends = Counter((each["status"], each["exit_class"]) for each in torc.json("results", "list", "1")["results"])
     assert ends == {("terminated", "canceled"): 2, ("failed", "orphaned"): 2}
-    assert "Would reset 4 job(s) for retry" in torc("recover", "1", "--dry-run")
+    said = torc("recover", "1", "--dry-run", code=2)
+    assert "'torc watch 1 --auto-schedule' asks for nodes" in said
+    assert "2 interrupted jobs run again" in said
 
 
 CONTROL = """

@@ -125,6 +125,16 @@ def test_interruptions_cost_no_retry(bench: Any) -> None:
     assert (bench.statuses(), bench.attempt(0)) == (["failed"], 8)
 
 
+def test_a_canceled_allocation_costs_no_retry(bench: Any) -> None:
+    """What was interrupted by it has another name, and is free as well."""
+    bench.plan(1)
+    bench.start(0)
+    bench.end(0, "terminated", 143, interrupted=True, exit_class="canceled")
+    bench.start(0)
+    bench.retry(0, 2)
+    assert (bench.statuses(), bench.attempt(0)) == (["ready"], 3)
+
+
 def test_an_interrupted_job_may_be_retried_by_call(half: Any) -> None:
     """Whatever number of attempts the call allows."""
     with half.database.write() as tx:

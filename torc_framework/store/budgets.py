@@ -1,19 +1,25 @@
 """What a job's attempts have cost: each ending draws on one budget, whoever asks for another attempt."""
 
+from typing import Final
+
 import sqlalchemy as sa
 
+from torc_framework.models.exits import ExitClass
 from torc_framework.models.failures import FREE_OF_CHARGE, NOT_THE_JOBS_DOING
+from torc_framework.models.statuses import JobStatus
 from torc_framework.store.sql import Statement, Tx, param
 from torc_framework.store.tables import RESULT
 
 _CLASSES_BEFORE = Statement(
-    sa.select(RESULT.c.exit_class).where(
+    sa.select(RESULT.c.exit_class, RESULT.c.status).where(
         RESULT.c.job_id == param("job"), RESULT.c.run_id == param("run"), RESULT.c.attempt_id < param("attempt")
     ),
     "job",
     "run",
     "attempt",
 )
+_WITH_ALLOCATION: Final = (str(ExitClass.CANCELED), int(JobStatus.TERMINATED))
+"""Class and status of an attempt that was interrupted because its allocation was canceled."""
 
 
 def spent(tx: Tx, job_id: int, run_id: int, attempt_id: int, exit_class: str | None) -> int:
@@ -22,7 +28,7 @@ def spent(tx: Tx, job_id: int, run_id: int, attempt_id: int, exit_class: str | N
     Endings that are not the job's doing have a budget for each class, interruptions draw on none; all others share the
     job's own.
     """
-    before = [row[0] for row in tx.rows(_CLASSES_BEFORE, job_id, run_id, attempt_id)]
+    before = tx.rows(_CLASSES_BEFORE, job_id, run_id, attempt_id)
     if exit_class in NOT_THE_JOBS_DOING:
-        return before.count(exit_class) + 1
-    return attempt_id - sum(name in FREE_OF_CHARGE for name in before)
+        return sum(name == exit_class for name, _ in before) + 1
+    return attempt_id - sum(name in FREE_OF_CHARGE or (name, status) == _WITH_ALLOCATION for name, status in before)
