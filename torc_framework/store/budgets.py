@@ -30,5 +30,6 @@ def spent(tx: Tx, job_id: int, run_id: int, attempt_id: int, exit_class: str | N
     """
     before = tx.rows(_CLASSES_BEFORE, job_id, run_id, attempt_id)
     if exit_class in NOT_THE_JOBS_DOING:
-        return sum(name == exit_class for name, _ in before) + 1
-    return attempt_id - sum(name in FREE_OF_CHARGE or (name, status) == _WITH_ALLOCATION for name, status in before)
+        return [name for name, _ in before].count(exit_class) + 1
+    free = [name in FREE_OF_CHARGE or (name, status) == _WITH_ALLOCATION for name, status in before]
+    return attempt_id - free.count(True)
