@@ -357,7 +357,7 @@ class LocalLauncher(Launcher):
         if self._failed_starts == MOST_FAILED_STARTS:
             raise LaunchError(f"the process that runs jobs does not start: {journal.last_words()}")
         time.sleep(RESTART_PAUSE_S * self._failed_starts)
-        _LOG.warning("event=shepherd_replaced running=%d", sum(not each.is_over() for each in journal.entries.values()))
+        _LOG.info("event=shepherd_replaced running=%d", sum(not each.is_over() for each in journal.entries.values()))
         orders, self._orders = self._orders, {}
         self._connect()
         for key, (kind, order) in orders.items():
