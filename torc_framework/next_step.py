@@ -5,7 +5,7 @@ from typing import Any
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.models.records import ScheduledComputeNodeRecord
+from torc_framework.models.records import ScheduledComputeNodeRecord, SlurmSchedulerRecord
 
 
 @frozen
@@ -24,26 +24,23 @@ class NextStep:
         return {"command": self.command, "why": self.why}
 
 
-def next_step(client: TorcClient, workflow_id: int, *, has_nodes_only: bool = False) -> NextStep:
+def next_step(client: TorcClient, workflow_id: int) -> NextStep:
     """Return the command with which a workflow goes on.
 
-    One that was canceled has to be reset first. One that works on nodes of a batch system gets nodes again. Every other
-    one runs where the person is.
-
-    Args:
-        has_nodes_only: Nothing is to run where the person is: it is a login node, or the configured executor
-            asks for nodes.
+    One that was canceled has to be reset first. One that works on nodes of a batch system, or has schedulers for such
+    nodes, gets nodes: the person may be on a login node, where nothing is to run. Every other one runs where the person
+    is.
     """
     if client.workflow_status(workflow_id).is_canceled:
         command = f"torc workflows reset-status {workflow_id} --failed-only --reinitialize"
         return NextStep(command, "makes what was canceled or interrupted ready to run again")
+    stay = NextStep(f"torc watch {workflow_id} --auto-schedule", "asks for nodes for what is left and stays with it")
     if client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, limit=1):
-        return NextStep(
-            f"torc watch {workflow_id} --auto-schedule", "asks for nodes for what is left and stays with it"
-        )
-    actions = client.actions(workflow_id)
-    if has_nodes_only or any(each.action_type == "schedule_nodes" for each in actions):
+        return stay
+    if any(each.action_type == "schedule_nodes" for each in client.actions(workflow_id)):
         return NextStep(f"torc submit {workflow_id}", "asks for nodes that run what is left")
+    if client.find(SlurmSchedulerRecord, workflow_id=workflow_id, limit=1):
+        return stay
     return NextStep(f"torc run {workflow_id}", "goes on with it")
 
 

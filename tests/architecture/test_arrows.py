@@ -49,7 +49,8 @@ ROOMS: dict[str, set[str]] = {
     | {"processes", "options", "project_plugins", "shells", "trust"},
     "recovery": {"client", "errors", "executors", "hpc", "models", "next_step", "pending", "plugins", "runner"},
     "pending": {"client", "models", "plugins"},
-    "mcp": {"client", "errors", "logs", "models", "pending", "plugins", "recovery", "redaction", "reports", "spec"},
+    "mcp": {"client", "errors", "logs", "models", "next_step", "pending", "plugins", "recovery", "redaction", "reports"}
+    | {"spec"},
     "forensics": {"client", "errors", "logs", "models", "next_step", "plugins"},
     "embedded": {"client", "errors", "server", "private_files", "user"},
     "testing": {"api", "embedded"},

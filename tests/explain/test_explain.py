@@ -271,3 +271,30 @@ def test_ten_thousand_jobs_are_summed_up(call: Explain, create: Callable[..., in
         ("blocked", "no_runner", 5000),
     ]
     assert call("explain", wid, "-j", "next_7")["waits_for_count"] == 5000
+
+
+SCHEDULERS = "slurm_schedulers: [{name: s, account: x, walltime: '02:00:00'}]"
+ASKS = "actions: [{trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: s, scheduler_type: slurm}]"
+
+
+@pytest.mark.parametrize(
+    ("more", "command"),
+    [
+        ("", "torc run {}"),
+        (SCHEDULERS, "torc watch {} --auto-schedule"),
+        (f"{SCHEDULERS}\n{ASKS}", "torc submit {}"),
+    ],
+)
+def test_what_runs_on_nodes_is_not_advised_to_run_here(
+    call: Explain, create: Callable[..., int], more: str, command: str
+) -> None:
+    """This machine may be a login node: no command names 'torc run ID' where there are schedulers."""
+    wid = create("name: a, command: 'exit 3'", "name: b, command: 'true', depends_on: [a]", more=more)
+    expected = command.format(wid)
+    assert call("explain", wid)["commands"] == [expected]
+    call("run", wid, code=1)
+    told = str(call("why-failed", "--workflow", wid)) + str(
+        call("why-failed", call("jobs", "list", wid)["jobs"][0]["id"])
+    )
+    assert told.count(f"'{expected}'") >= 2
+    assert ("torc run" in told) == (not more)

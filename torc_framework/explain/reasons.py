@@ -252,7 +252,7 @@ class Reasons:
         }
         given = " ".join(flag for word, flag in flags.items() if any(word in amount for amount in short))
         change = f"torc resource-requirements update {requirements_id} {given}"
-        return Reason("lacks_resources", text, (change, f"torc run {self.facts.id}  # on a larger machine"))
+        return Reason("lacks_resources", text, (change, f"{self.facts.next_command}  # on a larger machine"))
 
     # --- roots ------------------------------------------------------------------------------------
 

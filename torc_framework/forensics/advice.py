@@ -1,6 +1,6 @@
 """What to do next, by the kind of failure: a command to type, and why."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from torc_framework.models.exits import ExitClass
@@ -9,15 +9,15 @@ from torc_framework.next_step import NextStep
 
 _GROW: Final = NextStep(
     "torc recover {workflow_id} --dry-run",
-    "says what more it would ask for; without the flag it does, and 'torc run {workflow_id}' goes on",
+    "says what more it would ask for; without the flag it does, and '{go_on}' goes on",
 )
 _AGAIN: Final = NextStep(
     "torc recover {workflow_id} --retry-unknown",
-    "it was not the job's doing; after this 'torc run {workflow_id}' runs it again",
+    "it was not the job's doing; after this '{go_on}' runs it again",
 )
 _MEND: Final = NextStep(
     "torc workflows reinitialize {workflow_id}",
-    "first mend what the log tells; then this, and 'torc run {workflow_id}'",
+    "first mend what the log tells; then this, and '{go_on}'",
 )
 _ASK: Final = NextStep(
     "torc logs analyze OUTPUT_DIR --workflow-id {workflow_id}", "look for what else went wrong at that time"
@@ -54,7 +54,13 @@ _BY_CLASS: Final[Mapping[ExitClass, NextStep]] = {
 """Everything else is the program's own failure: somebody mends it."""
 
 
-def advice(exit_class: ExitClass, workflow_id: int, status: str | None = None) -> NextStep:
-    """Return what to do about failures of a class, whose jobs have this status; interrupted jobs need a `next_step`."""
+def advice(exit_class: ExitClass, workflow_id: int, go_on: Callable[[], str], status: str | None = None) -> NextStep:
+    """Return what to do about failures of a class; interrupted jobs need a `next_step`.
+
+    Args:
+        go_on: Returns the command with which the workflow goes on.
+        status: Status of the jobs.
+    """
     found = _JUDGE if status == JobStatus.PENDING_FAILED.label else _BY_CLASS.get(exit_class, _MEND)
-    return NextStep(found.command.format(workflow_id=workflow_id), found.why.format(workflow_id=workflow_id))
+    why = found.why.format(workflow_id=workflow_id, go_on=go_on() if "{go_on}" in found.why else "")
+    return NextStep(found.command.format(workflow_id=workflow_id), why)

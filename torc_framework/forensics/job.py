@@ -142,11 +142,11 @@ def explain_job(
     if job.status == JobStatus.CANCELED.label and (roots := _roots(client, job)):
         names = ", ".join(f"{root.name} ({root.status})" for root in roots[:3]) + (", ..." if len(roots) > 3 else "")
         verdict = ExitVerdict(ExitClass.UPSTREAM_FAILED, f"not run, because of {names}", 1.0)
-        return JobReport(job, tried, verdict, roots=tuple(roots), next=advice(verdict.exit_class, workflow_id))
+        return JobReport(job, tried, verdict, roots=tuple(roots), next=_advice(client, job, verdict))
     if failed is None:
         if job.status == JobStatus.CANCELED.label:
             verdict = ExitVerdict(ExitClass.CANCELED, "somebody canceled it before it ran", 1.0)
-            return JobReport(job, tried, verdict, next=advice(verdict.exit_class, workflow_id))
+            return JobReport(job, tried, verdict, next=_advice(client, job, verdict))
         return JobReport(job, tried)
     seen = observation_of(failed)
     verdict = verdict_of(failed, plugins, seen)
@@ -171,7 +171,9 @@ def _advice(client: TorcClient, job: JobRecord, verdict: ExitVerdict) -> NextSte
     """Return what to do about a job, None if nothing is to be done."""
     if job.is_interrupted:
         return next_step(client, job.workflow_id)
-    return advice(verdict.exit_class, job.workflow_id, job.status) if job.status in TROUBLED else None
+    if job.status not in TROUBLED:
+        return None
+    return advice(verdict.exit_class, job.workflow_id, lambda: next_step(client, job.workflow_id).command, job.status)
 
 
 def _lines(excerpts: Iterable[Excerpt]) -> Iterable[LogLine]:

@@ -1,7 +1,8 @@
 """Why the jobs of a workflow failed: failures of one root told once, however many there are."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -171,7 +172,9 @@ def explain_workflow(
         if result.job_id in jobs
     ]
     hours = _hours(filter(came_to_nothing, lost), jobs, wanted)
-    grouping = _Grouping(plugins, Reader(plugins.log_patterns(), nodes, output_dir), wanted)
+    step = cache(lambda: next_step(client, workflow_id))
+    reader = Reader(plugins.log_patterns(), nodes, output_dir)
+    grouping = _Grouping(plugins, reader, wanted, lambda: step().command)
     last = _last(lost)
     for job_id, job in jobs.items():
         if job.status in FAILED and not job.is_interrupted:
@@ -194,7 +197,7 @@ def explain_workflow(
         max(0.0, sum(hours.values()) - sum(group.lost_cpu_hours for group in groups)),
         grouping.logs_read,
         interrupted,
-        next_step(client, workflow_id) if interrupted else None,
+        step() if interrupted else None,
     )
 
 
@@ -223,9 +226,14 @@ class _Grouping:
     """Puts failures with one root together."""
 
     def __init__(
-        self, plugins: PluginManager, reader: Reader, wanted: Mapping[int, ResourceRequirementsRecord]
+        self,
+        plugins: PluginManager,
+        reader: Reader,
+        wanted: Mapping[int, ResourceRequirementsRecord],
+        go_on: Callable[[], str],
     ) -> None:
         self._plugins, self._reader, self._wanted = plugins, reader, wanted
+        self._go_on = go_on
         self._examples: dict[Root, Excerpt] = {}
         self.groups: dict[Root, Group] = {}
         self.logs_read = 0
@@ -255,7 +263,7 @@ class _Grouping:
     def _group(self, root: Root, reason: str, job: JobRecord, confidence: float, hours: float) -> None:
         group = self.groups.get(root)
         if group is None:
-            next_ = advice(root.exit_class, job.workflow_id, job.status)
+            next_ = advice(root.exit_class, job.workflow_id, self._go_on, job.status)
             group = self.groups[root] = Group(root, reason, next_, example_job=job)
         group.job_ids.append(job.id or 0)
         group.confidence = min(group.confidence, confidence)

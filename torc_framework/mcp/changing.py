@@ -17,6 +17,7 @@ from torc_framework.models.records import JobRecord, ResourceRequirementsRecord,
 from torc_framework.models.resources import parse_duration, parse_memory
 from torc_framework.models.statuses import LIVE, UNBLOCKING, JobStatus
 from torc_framework.models.verdicts import REQUESTS, JudgeKind, Verdict, VerdictOrder
+from torc_framework.next_step import next_step_text
 
 DryRun = Annotated[bool, Field(description="Only tell what would be done; nothing is changed.")]
 _Reason = Annotated[str, Field(min_length=1, max_length=2000)]
@@ -146,7 +147,7 @@ class Changing:
     def restart_jobs(self, workflow_id: WorkflowId, dry_run: DryRun) -> dict[str, Any]:
         """Make the failed, canceled and terminated jobs of a workflow ready to run again, with all that hangs on them.
 
-        A runner that works on the workflow takes them; else somebody starts one with 'torc run ID'.
+        A runner that works on the workflow takes them; else a person starts one, as 'torc explain ID' says.
         """
         self._desk.workflow(workflow_id)
         client = self._desk.client
@@ -174,8 +175,7 @@ class Changing:
         submitter = Submitter(client, desk.plugins, workflow_id, desk.executor_options, desk.output_dir, told.append)
         refuse(
             not submitter.has_schedulers(),
-            f"workflow {workflow_id} never asked a batch system for nodes: 'torc run {workflow_id}' runs it on this "
-            "machine",
+            f"workflow {workflow_id} never asked a batch system for nodes: {next_step_text(client, workflow_id)}",
         )
         ready = client.job_counts(workflow_id).counts.get(JobStatus.READY.label, 0)
         refuse(not ready, f"no job of workflow {workflow_id} is ready: recover_workflow or restart_jobs make them so")
@@ -241,7 +241,7 @@ class Changing:
             "name": loaded.plan.workflow.name,
             "job_count": len(loaded.plan.jobs),
             "warnings": loaded.warnings,
-            "next": f"'torc run {stored.id}' runs it",
+            "next": next_step_text(self._desk.client, stored.id),
         }
 
     def recover_workflow(
