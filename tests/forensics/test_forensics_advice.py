@@ -15,7 +15,7 @@ def test_every_class_has_a_command_that_exists(exit_class: ExitClass) -> None:
     """With options that the command knows, and arguments that it takes."""
     from typer import Context
 
-    program, *words = shlex.split(advice(exit_class, 7).command)
+    program, *words = shlex.split(advice(exit_class, 7, "torc run 7".format).command)
     assert program == "torc"
     command, name = root_command(), "torc"
     context = Context(command, info_name=name, obj=Session())
@@ -23,4 +23,4 @@ def test_every_class_has_a_command_that_exists(exit_class: ExitClass) -> None:
         name, command, words = command.resolve_command(context, words)
         context = Context(command, parent=context, info_name=name, obj=Session())
     command.parse_args(context, list(words))
-    assert advice(exit_class, 7).why
+    assert advice(exit_class, 7, "torc run 7".format).why
