@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from torc_framework.models.resources import (
@@ -62,6 +62,8 @@ def test_a_formatted_duration_reads_the_same(seconds: int) -> None:
 
 
 @given(st.integers(min_value=0, max_value=MAX_BYTES // 2))
+@example(2**60 + 1)
+@example(2**62 + 1)
 def test_a_formatted_size_is_never_smaller_and_hardly_larger(size: int) -> None:
     again = parse_memory(format_memory(size))
     assert size <= again <= size + size / 1024 + 1

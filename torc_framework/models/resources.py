@@ -4,7 +4,6 @@ Memory: digits and one of k, m, g, t in any case, 1024-based, or plain bytes; no
 (Torc, "Resource Requirements Reference"). Durations: ISO 8601 such as ``PT1H30M`` or ``P1DT2H``.
 """
 
-import math
 import re
 from typing import Final
 
@@ -47,7 +46,7 @@ def format_memory(size_bytes: int) -> str:
     for suffix in "gmk":
         factor = _FACTORS[suffix]
         if size_bytes >= 1024 * factor:
-            return f"{math.ceil(size_bytes / factor)}{suffix}"
+            return f"{-(-size_bytes // factor)}{suffix}"
     return str(size_bytes)
 
 

@@ -19,10 +19,11 @@ from torc_framework.models.records import JobRecord, ResourceRequirementsRecord,
 from torc_framework.store import tables as t
 from torc_framework.store.actions import check_action
 from torc_framework.store.errors import RuleError
+from torc_framework.store.failure_rules import check_rules
 from torc_framework.store.plan_checks import check_names, check_order, check_shells
 from torc_framework.store.plans import Placed, required_triggers, store_plan
 from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, check_sort_method, parsed_requirements
-from torc_framework.store.resources import checked_rules, status_number
+from torc_framework.store.resources import status_number
 from torc_framework.store.sql import Tx, insertion
 
 _UNIQUE: Final = ("files", "user_data", "failure_handlers", "slurm_schedulers")
@@ -153,7 +154,7 @@ def _plan(document: WorkflowDocument, positions: _Positions, owner: str) -> Plan
         names = [record.name for record in getattr(document, name) if record.name is not None]
         check_names(name, names, len(names))
     for n, handler in enumerate(document.failure_handlers):
-        checked_rules(f"failure_handlers[{n}]: ", handler.rules)
+        check_rules(f"failure_handlers[{n}]: ", handler.rules)
     jobs = [_planned(job, positions, f"jobs[{n}] ({job.name})") for n, job in enumerate(document.jobs)]
     dependencies, barriers = _dependencies(document.jobs, positions)
     plan = Plan(

@@ -10,6 +10,7 @@ from operator import attrgetter, gt
 
 from torc_framework.models.plan import Plan
 from torc_framework.store.errors import RuleError
+from torc_framework.store.failure_rules import check_rules
 from torc_framework.store.requirements import DEFAULT_REQUIREMENTS, check_shell, check_sort_method
 
 
@@ -29,6 +30,8 @@ def check_plan(plan: Plan) -> None:
         check_names(kind, (record.name for record in records), len(records))
     if any(record.name == DEFAULT_REQUIREMENTS for record in plan.resource_requirements):
         raise RuleError("resource requirements must not be named 'default': every workflow has its own")
+    for handler in plan.failure_handlers:
+        check_rules(f"failure handler {handler.name!r}: ", handler.rules)
     _check_positions(plan)
     check_order(plan)
 

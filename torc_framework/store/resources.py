@@ -1,6 +1,5 @@
 """Every kind of record, and what is special about each."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from torc_framework.store import tables as t
 from torc_framework.store.allocation_tables import SCHEDULED_COMPUTE_NODE
 from torc_framework.store.errors import RuleError
 from torc_framework.store.events import EventLog, now_ms, user_action
+from torc_framework.store.failure_rules import check_rules
 from torc_framework.store.inputs import remember
 from torc_framework.store.jobs import JOBS
 from torc_framework.store.plans import create_workflow
@@ -229,26 +229,9 @@ RESOURCE_REQUIREMENTS: Final = Resource(
 )
 
 
-def checked_rules(place: str, text: str) -> None:
-    """Refuse rules of failures that are no list of objects.
-
-    Args:
-        place: Where they stand, for the message.
-
-    Raises:
-        RuleError: they are not.
-    """
-    try:
-        rules = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RuleError(f"{place}rules: not JSON: {error}") from error
-    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        raise RuleError(f"{place}rules: expected the JSON text of a list of objects")
-
-
 def _checked_handler(_tx: Tx, values: Values) -> Values:
     if "rules" in values:
-        checked_rules("", values["rules"])
+        check_rules("", values["rules"])
     return values
 
 

@@ -4,7 +4,6 @@ The steps go through the same transitions and consequences as the exchange, so t
 kinds can work on one workflow. Every step names the run it belongs to; another run's is refused.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from torc_framework.store.budgets import spent
 from torc_framework.store.consequences import announce_completion, follow
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.events import EventLog, user_action, utc_text
+from torc_framework.store.failure_rules import read_rules
 from torc_framework.store.jobs import JOBS
 from torc_framework.store.records import Values, create, get
 from torc_framework.store.reports import ends_badly
@@ -230,7 +230,7 @@ def _handlers_limit(tx: Tx, job: _Job, ending: Row | None) -> int | None:
     """
     if job.failure_handler_id is None:
         return None
-    rules = json.loads(get(tx, FAILURE_HANDLERS, job.failure_handler_id)["rules"])
+    rules = read_rules(get(tx, FAILURE_HANDLERS, job.failure_handler_id)["rules"])
     if ending is None:
         return max(map(_limit, rules), default=None)
     code, exit_class = ending
@@ -246,8 +246,8 @@ def _only_names_classes(rule: Mapping[str, Any]) -> bool:
 
 
 def _limit(rule: Mapping[str, Any]) -> int:
-    limit = rule.get("max_retries")
-    return limit if isinstance(limit, int) else DEFAULT_MAX_RETRIES
+    limit: int | None = rule.get("max_retries")
+    return limit if limit is not None else DEFAULT_MAX_RETRIES
 
 
 def _keep_untold(tx: Tx, job: _Job, run_id: int) -> None:
