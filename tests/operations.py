@@ -131,7 +131,9 @@ OPERATIONS: Final = (
     _workflow_operation("POST", "/actions", ACTION),
     _workflow_operation("GET", "/actions"),
     _workflow_operation("GET", "/actions/pending"),
-    _workflow_operation("POST", "/actions/{action}/claim", {"compute_node_id": 1}, unknown="action", kind="Action"),
+    _workflow_operation(
+        "POST", "/actions/{action}/claim", {"compute_node_id": "{node}"}, unknown="action", kind="Action"
+    ),
     _workflow_operation("POST", "/remote_workers", ["a@b:22"]),
     _workflow_operation("GET", "/remote_workers"),
     _workflow_operation("DELETE", "/remote_workers/{worker}"),

@@ -34,7 +34,7 @@ RECORDS: Final[dict[str, dict[str, Any]]] = {
     },
     "results": {
         "run_id": 1,
-        "compute_node_id": 1,
+        "compute_node_id": 99_999,
         "return_code": 0,
         "exec_time_minutes": 1,
         "completion_time": "t",

@@ -59,8 +59,8 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
         )
     },
     f"POST {W}/actions": ACTION,
-    f"POST {W}/actions/{{actions}}/claim": {"compute_node_id": 1},
-    f"PUT {W}/actions/{{actions}}/result": {"compute_node_id": 1},
+    f"POST {W}/actions/{{actions}}/claim": {"compute_node_id": 99_999},
+    f"PUT {W}/actions/{{actions}}/result": {"compute_node_id": 99_999},
     f"POST {W}/remote_workers": ["host"],
     f"DELETE {W}/remote_workers/worker": None,
     f"POST {W}/claim_jobs_based_on_resources/1": {"num_cpus": 1, "memory_gb": 1, "num_gpus": 0, "num_nodes": 1},

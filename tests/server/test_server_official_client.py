@@ -335,6 +335,8 @@ def _requirements_and_schedulers(c: Any, w: int) -> None:
     needs.memory = "2g"
     assert c.update_resource_requirements(needs.id, needs).memory == c.get_resource_requirements(needs.id).memory
     assert c.list_resource_requirements(w, sort_by="name", reverse_sort=True).items[0].name == "r"
+    assert c.list_resource_requirements(w, runtime=60).items[0].name == "default"  # which lasts a minute, P0DT1M
+    assert c.list_resource_requirements(w, runtime=61).items == []
     assert c.delete_resource_requirement(needs.id).name == "r"
     c.delete_resource_requirements(w)
     slurm = c.create_slurm_scheduler(
@@ -397,7 +399,7 @@ def _actions_and_events(c: Any, w: int) -> None:
     )
     begin(c, w)
     assert [due.id for due in c.get_pending_actions(w, trigger_type=["on_workflow_start"])] == [action.id]
-    claim = official.ClaimActionRequest(compute_node_id=1)
+    claim = official.ClaimActionRequest(compute_node_id=node(c, w))
     assert c.claim_action(w, action.id, claim).success is True
     assert refusal(c.claim_action, w, action.id, claim)[0] == 409
     assert c.get_workflow_actions(w)[0].executed is True

@@ -41,7 +41,11 @@ FILTERS: list[tuple[str, dict[str, Any], bool]] = [
     ("compute_nodes", {"is_active": False}, False),
     ("scheduled_compute_nodes", {"scheduler_id": 1, "scheduler_config_id": 2, "status": "pending"}, True),
     ("scheduled_compute_nodes", {"status": "active"}, False),
-    ("results", {"all_runs": True, "run_id": 1, "return_code": 0, "status": "completed", "compute_node_id": 1}, True),
+    (
+        "results",
+        {"all_runs": True, "run_id": 1, "return_code": 0, "status": "completed", "compute_node_id": 99_999},
+        True,
+    ),
     ("results", {"all_runs": True, "return_code": 1}, False),
     ("results", {}, False),
     ("events", {"category": "c"}, True),

@@ -193,6 +193,15 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
+def workflow_id_of(request: Request) -> int:
+    """Return the id in the path of a plain route.
+
+    Raises:
+        RequestError: no record can have it.
+    """
+    return _integer("path: id", str(request.path_params["id"]))
+
+
 def is_number(name: str) -> bool:
     """Say whether a name in a path stands for a number."""
     return name in ("id", "limit") or name.endswith("_id")

@@ -18,7 +18,7 @@ from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
 from torc_framework.server.access_log import note
 from torc_framework.server.answers import RequestError, answer
-from torc_framework.server.endpoints import caller_of
+from torc_framework.server.endpoints import caller_of, workflow_id_of
 from torc_framework.server.limits import refuse_nul
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.server.waiting import Waiter, WaitingRoom
@@ -66,7 +66,7 @@ class Hot:
 
     async def exchange(self, request: Request) -> Response:
         """Take a runner's reports, hand out jobs; wait if there are none and the runner wants to."""
-        workflow_id = int(request.path_params["id"])
+        workflow_id = workflow_id_of(request)
         caller = caller_of(request)
         wanted = decoded(_EXCHANGE, await request.body())
         if wanted.wait_s <= 0:

@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from torc_framework.models.events import LEVELS, Severity, severity_of, type_of
 from torc_framework.server.answers import RequestError
-from torc_framework.server.endpoints import caller_of
+from torc_framework.server.endpoints import caller_of, workflow_id_of
 from torc_framework.server.settings import API_PREFIX, LimitSettings
 from torc_framework.server.waiting import WaitingRoom
 from torc_framework.store.access import Caller, check_workflow
@@ -53,7 +53,7 @@ class EventStreams:
 
     async def stream(self, request: Request) -> Response:
         """Begin a stream: after ``Last-Event-ID`` if that is given, else with what happens from now on."""
-        workflow_id = int(request.path_params["id"])
+        workflow_id = workflow_id_of(request)
         level = LEVELS.get(request.query_params.get("level", ""), Severity.INFO)
         seen = _seen(request)
         caller = caller_of(request)

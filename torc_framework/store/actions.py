@@ -9,9 +9,9 @@ from torc_framework.models.records import WorkflowActionRecord
 from torc_framework.store import tables as t
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
 from torc_framework.store.events import EventLog, utc_text
-from torc_framework.store.jobs import JOBS
 from torc_framework.store.plans import required_triggers
 from torc_framework.store.records import Page, Relation, Resource, Values, find, get
+from torc_framework.store.references import check_references
 from torc_framework.store.runs import status
 from torc_framework.store.sql import Tx
 
@@ -67,11 +67,10 @@ def check_action(trigger: str, action_type: str, config: Any) -> None:
 def _new_action(tx: Tx, values: Values) -> Values:
     trigger = values["trigger_type"]
     check_action(trigger, values["action_type"], values["action_config"])
-    jobs = values.get("job_ids") or []
-    for job_id in jobs:
-        if get(tx, JOBS, job_id)["workflow_id"] != values["workflow_id"]:
-            raise RuleError(f"Job {job_id} is not in workflow {values['workflow_id']}")
-    return {**values, "required_triggers": required_triggers(trigger, jobs)}
+    if isinstance(config := values["action_config"], dict):
+        check_references(tx, "action_config", values["workflow_id"], [config])
+    jobs = list(dict.fromkeys(values.get("job_ids") or []))
+    return {**values, "job_ids": jobs, "required_triggers": required_triggers(trigger, jobs)}
 
 
 ACTIONS: Final = Resource(
@@ -130,8 +129,10 @@ def claim_action(
     Raises:
         NotFoundError: the workflow has no such action.
         ConflictError: another runner has it.
+        RuleError: the compute node is another workflow's.
     """
     action = _action_of(tx, workflow_id, action_id)
+    check_references(tx, ACTIONS.path, workflow_id, [{"executed_by": compute_node_id}])
     if action["persistent"]:
         return
     if action["executed"] and not (again and action.get("error") is not None):
@@ -155,8 +156,10 @@ def finish_action(tx: Tx, workflow_id: int, action_id: int, compute_node_id: int
 
     Raises:
         NotFoundError: the workflow has no such action.
+        RuleError: the compute node is another workflow's.
     """
     action = _action_of(tx, workflow_id, action_id)
+    check_references(tx, ACTIONS.path, workflow_id, [{"executed_by": compute_node_id}])
     tx.connection.execute(
         sa.update(t.WORKFLOW_ACTION)
         .where(t.WORKFLOW_ACTION.c.id == action_id)

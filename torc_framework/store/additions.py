@@ -12,8 +12,9 @@ from torc_framework.models.plan import AddedJob, Addition
 from torc_framework.store import tables as t
 from torc_framework.store.blockers import Waiting, recount_waiting
 from torc_framework.store.errors import ConflictError, RuleError
-from torc_framework.store.jobs import MAX_BATCH, create_jobs, require_references
+from torc_framework.store.jobs import MAX_BATCH, create_jobs
 from torc_framework.store.records import Values, require_workflow
+from torc_framework.store.references import check_references
 from torc_framework.store.sql import Tx, insertion
 
 _INSERT_USER_DATA: Final = insertion(t.USER_DATA, "id", "workflow_id", "name", "is_ephemeral", "data")
@@ -31,7 +32,7 @@ def add_to_workflow(tx: Tx, workflow_id: int, addition: Addition) -> Added:
         RuleError: the addition names what is not there.
     """
     require_workflow(tx, workflow_id)
-    require_references(tx, workflow_id, [{"depends_on_job_ids": addition.depends_on_job_ids}])
+    check_references(tx, "jobs", workflow_id, [{"depends_on_job_ids": addition.depends_on_job_ids}])
     user_data_ids = _add_user_data(tx, workflow_id, addition)
     jobs = _job_values(workflow_id, addition.jobs, user_data_ids)
     job_ids: list[int] = []

@@ -26,6 +26,7 @@ from torc_framework.store.records import (
     present,
     require_workflow,
 )
+from torc_framework.store.references import check_references
 from torc_framework.store.requirements import check_shell, default_requirements
 from torc_framework.store.sql import Statement, Tx, ids_param, insertion
 from torc_framework.store.triggers import count_triggers
@@ -62,16 +63,6 @@ _RELATIONS: Final = {
     "input_user_data_ids": Relation(t.JOB_INPUT_USER_DATA, "job_id", "user_data_id"),
     "output_user_data_ids": Relation(t.JOB_OUTPUT_USER_DATA, "job_id", "user_data_id"),
 }
-_REFERENCES: Final = {
-    "depends_on_job_ids": t.JOB,
-    "input_file_ids": t.FILE,
-    "output_file_ids": t.FILE,
-    "input_user_data_ids": t.USER_DATA,
-    "output_user_data_ids": t.USER_DATA,
-    "resource_requirements_id": t.RESOURCE_REQUIREMENTS,
-    "failure_handler_id": t.FAILURE_HANDLER,
-}
-"""Fields that name other records of the same workflow."""
 _FIXED_LATER: Final[tuple[str, ...]] = ("name", "command", "depends_on_job_ids")
 """Fields that can be changed only while the job is uninitialized, the command also when it is over."""
 _TEXTS: Final = ("command", "invocation_script")
@@ -123,7 +114,7 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
         raise RuleError(f"All jobs in a batch must have the same workflow_id; found {sorted(workflows)}")
     (workflow_id,) = workflows
     require_workflow(tx, workflow_id)
-    require_references(tx, workflow_id, sent)
+    check_references(tx, "jobs", workflow_id, sent)
     for shell in {job.get("shell") for job in sent}:
         check_shell(shell)
     default = default_requirements(tx, workflow_id)
@@ -138,26 +129,6 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
     shown = set(JOBS.names)
     new = {"status": JobStatus.UNINITIALIZED.label, "attempt_id": 1}
     return [{k: v for k, v in {**job, **new}.items() if k in shown and v != []} for job in jobs]
-
-
-def require_references(tx: Tx, workflow_id: int, jobs: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse jobs that name records which their workflow does not have.
-
-    Raises:
-        RuleError: some do; names the first of them.
-    """
-    for name, table in _REFERENCES.items():
-        named: set[int] = set()
-        for job in jobs:
-            value = job.get(name)
-            named.update(value if isinstance(value, list) else () if value is None else (value,))
-        if not named:
-            continue
-        exists = Statement(sa.select(table.c.id, table.c.workflow_id).where(table.c.id.in_(ids_param())))
-        found = {row[0] for row in tx.rows_for(exists, sorted(named)) if row[1] == workflow_id}
-        if unknown := sorted(named - found):
-            listed = ", ".join(map(str, unknown[:10]))
-            raise RuleError(f"{name}: workflow {workflow_id} has no such record(s): {listed}")
 
 
 def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
@@ -176,7 +147,6 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
             "shell, cancel_on_blocking_job_failure, supports_termination and clean_exit_after_stop, and once it is "
             "over of command; status can be set to disabled before."
         )
-    require_references(tx, before["workflow_id"], [given])
     check_shell(given.get("shell"))
     remember(tx, [job_id])
     if "depends_on_job_ids" in changed:

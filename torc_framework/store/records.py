@@ -13,6 +13,7 @@ from attrs import Factory, fields, frozen
 
 from torc_framework.models.records import Access, Record, describe
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
+from torc_framework.store.references import check_references
 from torc_framework.store.sql import Statement, Tx, ids_param
 from torc_framework.store.tables import WORKFLOW
 
@@ -249,12 +250,14 @@ def create(tx: Tx, resource: Resource, sent: Mapping[str, Any]) -> Values:
     Raises:
         NotFoundError: its workflow does not exist.
         ConflictError: another record has its name.
-        RuleError: the kind's rules refuse it.
+        RuleError: the kind's rules refuse it, or it names what its workflow does not have.
     """
     if "workflow_id" in sent:
         require_workflow(tx, sent["workflow_id"])
     allowed = set(resource.names) - resource.names_with(Access.SERVER)
     values = resource.before_create(tx, {name: value for name, value in sent.items() if name in allowed})
+    if "workflow_id" in values:
+        check_references(tx, resource.path, values["workflow_id"], [values])
     own = {name: value for name, value in values.items() if name not in resource.relations}
     with translated(resource, values):
         record_id = tx.add(resource.table, **own)
@@ -282,7 +285,10 @@ def update(tx: Tx, resource: Resource, record_id: int, sent: Mapping[str, Any]) 
     if changed:
         raise RuleError(f"{resource.kind} {record_id}: cannot change {', '.join(sorted(changed))}")
     allowed = set(resource.names) - resource.names_with(Access.SERVER) - frozen_names
-    changes = resource.before_update(tx, before, {name: value for name, value in sent.items() if name in allowed})
+    wanted = {name: value for name, value in sent.items() if name in allowed}
+    if "workflow_id" in before:
+        check_references(tx, resource.path, before["workflow_id"], [wanted])
+    changes = resource.before_update(tx, before, wanted)
     own = {name: value for name, value in changes.items() if name not in resource.relations}
     if own:
         with translated(resource, {**before, **own}):

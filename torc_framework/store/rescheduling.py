@@ -10,8 +10,8 @@ from torc_framework.store import tables as t
 from torc_framework.store.actions import check_action
 from torc_framework.store.errors import ConflictError, RuleError
 from torc_framework.store.events import utc_text
-from torc_framework.store.jobs import require_references
 from torc_framework.store.plans import insert_actions, insert_records
+from torc_framework.store.references import check_references
 from torc_framework.store.runs import status
 from torc_framework.store.sql import Statement, Tx, number, param
 from torc_framework.store.triggers import count_anew
@@ -65,7 +65,7 @@ def _check(tx: Tx, workflow_id: int, order: SchedulerOrder) -> None:
         if action.trigger_type != ("on_jobs_ready" if action.jobs else _AT_ONCE):
             raise RuleError(f"actions: with jobs their trigger is on_jobs_ready, without {_AT_ONCE}")
     named = [*order.job_ids, *(action.jobs or [] for action in order.actions)]
-    require_references(tx, workflow_id, [{"depends_on_job_ids": job_ids} for job_ids in named])
+    check_references(tx, "jobs", workflow_id, [{"depends_on_job_ids": job_ids} for job_ids in named])
     names = [scheduler.name for scheduler in order.schedulers if scheduler.name is not None]
     if len(set(names)) < len(names):
         raise RuleError("schedulers: each name may be used once")

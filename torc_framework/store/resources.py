@@ -1,5 +1,6 @@
 """Every kind of record, and what is special about each."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -205,15 +206,21 @@ def _free_requirements(tx: Tx, records: Sequence[Values]) -> None:
         tx.connection.execute(sa.update(t.JOB).where(mine).values(resource_requirements_id=default))
 
 
+def _runs_for(text: str) -> sa.ColumnElement[bool]:
+    """Compare a runtime as it is written, or its seconds: Torc's Python client can send an integer only."""
+    columns = t.RESOURCE_REQUIREMENTS.c
+    seconds = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+    return columns.runtime == text if seconds is None else columns.runtime_s == seconds
+
+
 RESOURCE_REQUIREMENTS: Final = Resource(
     path="resource_requirements",
     kind="Resource requirements",
     record=r.ResourceRequirementsRecord,
     table=t.RESOURCE_REQUIREMENTS,
     filters={
-        **_equals(
-            t.RESOURCE_REQUIREMENTS, name=str, memory=str, num_cpus=int, num_gpus=int, num_nodes=int, runtime=str
-        ),
+        **_equals(t.RESOURCE_REQUIREMENTS, name=str, memory=str, num_cpus=int, num_gpus=int, num_nodes=int),
+        "runtime": Filter(str, _runs_for),
         "job_id": Filter(
             int,
             lambda job_id: t.RESOURCE_REQUIREMENTS.c.id.in_(
