@@ -127,7 +127,7 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
         tx.run_each(statement, [(job["id"], other) for job in jobs for other in dict.fromkeys(job.get(name) or ())])
     recount_jobs(tx, [job["id"] for job in jobs if job.get("depends_on_job_ids")])
     shown = set(JOBS.names)
-    new = {"status": JobStatus.UNINITIALIZED.label, "attempt_id": 1}
+    new = {"status": JobStatus.UNINITIALIZED.label, "attempt_id": 1, "is_interrupted": False}
     return [{k: v for k, v in {**job, **new}.items() if k in shown and v != []} for job in jobs]
 
 
