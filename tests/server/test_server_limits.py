@@ -1,5 +1,6 @@
 """Clients that stall, flood, lie or leave: each is answered or let go, and the others are served."""
 
+import contextlib
 import json
 import select
 import socket
@@ -87,6 +88,16 @@ def test_a_body_that_stalls(line: socket.socket, path: str, coding: str) -> None
     line.sendall(head(path, coding) + part)
     assert answer(line) == (408, "nothing of the request's body arrived for 0.5 s, after 5 bytes")
     assert is_closed(line)
+
+
+def test_a_body_that_trickles_in(line: socket.socket) -> None:
+    """Is answered 408 although it never stalls."""
+    line.sendall(head("/files", "Content-Length: 100000"))
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        while not select.select([line], [], [], 0.1)[0]:
+            line.sendall(b" ")
+    status, message = answer(line)
+    assert (status, message.partition(",")[0]) == (408, "the request's body arrived too slowly")
 
 
 def test_a_length_that_is_a_lie(line: socket.socket) -> None:

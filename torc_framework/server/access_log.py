@@ -39,6 +39,11 @@ def note(request: Request, *, is_routine: bool = False, **facts: Any) -> None:
     request.scope[_ROUTINE] = is_routine
 
 
+def facts_of(scope: MutableMapping[str, Any]) -> dict[str, Any]:
+    """Return what `note` was told of a request."""
+    return {"is_routine": bool(scope.get(_ROUTINE)), **scope.get(_FACTS, {})}
+
+
 def log_request(scope: MutableMapping[str, Any], span: bytes, status: int, seconds: float) -> None:
     """Write the line of a request that was answered."""
     level = _level(scope, status)

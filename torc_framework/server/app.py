@@ -20,6 +20,7 @@ from torc_framework.server.crud import record_endpoints
 from torc_framework.server.endpoints import Endpoint, mount
 from torc_framework.server.health import Health
 from torc_framework.server.hot import Hot
+from torc_framework.server.large_bodies import LargeBodies
 from torc_framework.server.limits import BodyLimits
 from torc_framework.server.metrics import Metrics, Traffic
 from torc_framework.server.middleware import Envelope
@@ -61,6 +62,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
         room.close()
+        large.close()
         database.close()
 
     app = FastAPI(
@@ -77,11 +79,12 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     streams = EventStreams(database, room, settings.limits)
     traffic = Traffic()
     metrics = Metrics(database, room, traffic, is_open=settings.open_metrics)
-    by_hand = (Hot(database, room), streams, metrics, Health(database))
+    large = LargeBodies(database)
+    by_hand = (Hot(database, room, large), streams, metrics, Health(database))
     app.router.routes[:0] = [route for part in by_hand for route in part.routes()]
     app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)
     app.add_api_route(f"{API_PREFIX}/version", _version, include_in_schema=False)
-    mount(app, database, all_endpoints())
+    mount(app, database, all_endpoints(), large)
     traffic.know(app.routes)
     app.openapi = _document  # type: ignore[method-assign]
     for kind in STATUS_OF:

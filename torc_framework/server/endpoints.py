@@ -18,6 +18,7 @@ from starlette.responses import Response
 from torc_framework.server.access_log import note
 from torc_framework.server.answers import RequestError, answer
 from torc_framework.server.bodies import parse_body, parse_json
+from torc_framework.server.large_bodies import INLINE_BYTES, LargeBodies
 from torc_framework.server.scopes import Scope
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.access import EVERYBODY, Caller
@@ -137,19 +138,41 @@ _OWNERS: Final = {"/workflows/{id}/": "workflow_id", "/access_groups/{id}/": "gr
 """Fields of bodies that the path says."""
 
 
-def mount(app: FastAPI, database: Database, endpoints: Iterable[Endpoint]) -> None:
-    """Add endpoints to the application."""
+def mount(app: FastAPI, database: Database, endpoints: Iterable[Endpoint], large: LargeBodies) -> None:
+    """Add endpoints to the application.
+
+    Args:
+        large: Carries out requests with large bodies.
+    """
     for endpoint in endpoints:
         app.add_api_route(
             API_PREFIX + endpoint.path,
-            _handler(endpoint, database),
+            _handler(endpoint, database, large),
             methods=[endpoint.method],
             response_model=None,
             include_in_schema=False,
         )
 
 
-def _handler(endpoint: Endpoint, database: Database) -> Callable[[Request], Awaitable[Response]]:
+def name_of(endpoint: Endpoint) -> str:
+    """Return the name of an endpoint among operations."""
+    return f"{endpoint.method} {endpoint.path}"
+
+
+def _handler(endpoint: Endpoint, database: Database, large: LargeBodies) -> Callable[[Request], Awaitable[Response]]:
+    do, name = operation_of(endpoint, database), name_of(endpoint)
+
+    async def handle(request: Request) -> Response:
+        body = b"" if endpoint.body is None else await request.body()
+        if len(body) > INLINE_BYTES:
+            return await large.carry_out(name, request, body)
+        return await run_in_threadpool(do, request, body)
+
+    return handle
+
+
+def operation_of(endpoint: Endpoint, database: Database) -> Callable[[Request, bytes], Response]:
+    """Return the function that carries out a request to an endpoint, given the request's body."""
     begin = database.write if endpoint.changes else database.read
 
     def do(request: Request, sent: bytes) -> Response:
@@ -169,10 +192,7 @@ def _handler(endpoint: Endpoint, database: Database) -> Callable[[Request], Awai
             _note_ids(request, endpoint, content)
         return answer(content, headers=_warning(ignored))
 
-    async def handle(request: Request) -> Response:
-        return await run_in_threadpool(do, request, b"" if endpoint.body is None else await request.body())
-
-    return handle
+    return do
 
 
 _IDS: Final = ("id", "workflow_id", "job_id")

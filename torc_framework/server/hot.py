@@ -6,6 +6,8 @@ thread.
 """
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -19,6 +21,7 @@ from torc_framework.models.plan import Plan
 from torc_framework.server.access_log import note
 from torc_framework.server.answers import RequestError, answer
 from torc_framework.server.endpoints import caller_of, workflow_id_of
+from torc_framework.server.large_bodies import INLINE_BYTES, LargeBodies
 from torc_framework.server.limits import refuse_nul
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.server.waiting import Waiter, WaitingRoom
@@ -37,6 +40,16 @@ _EXCHANGE: Final = msgspec.json.Decoder(ExchangeRequest)
 _PLAN: Final = msgspec.json.Decoder(Plan)
 
 
+class _Head(msgspec.Struct):
+    """What of an exchange has to be known before a worker has read the whole."""
+
+    compute_node_id: int
+    seq: int = 0
+
+
+_HEAD: Final = msgspec.json.Decoder(_Head)
+
+
 def decoded(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
     """Return a body as a value of the domain.
 
@@ -53,9 +66,10 @@ def decoded(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
 class Hot:
     """The hot endpoints over one database."""
 
-    def __init__(self, database: Database, room: WaitingRoom) -> None:
+    def __init__(self, database: Database, room: WaitingRoom, large: LargeBodies) -> None:
         self._database = database
         self._room = room
+        self._large = large
 
     def routes(self) -> list[Route]:
         """Return the routes; they stand before all others, which have to be searched through."""
@@ -68,7 +82,12 @@ class Hot:
         """Take a runner's reports, hand out jobs; wait if there are none and the runner wants to."""
         workflow_id = workflow_id_of(request)
         caller = caller_of(request)
-        wanted = decoded(_EXCHANGE, await request.body())
+        body = await request.body()
+        if len(body) > INLINE_BYTES:
+            head = decoded(_HEAD, body)
+            self._room.supersede(workflow_id, head.compute_node_id, head.seq)
+            return await self._large.carry_out("exchange", request, body)
+        wanted = decoded(_EXCHANGE, body)
         if wanted.wait_s <= 0:
             self._room.supersede(workflow_id, wanted.compute_node_id, wanted.seq)
             reply = await self._exchange(caller, workflow_id, wanted)
@@ -110,29 +129,45 @@ class Hot:
             with self._database.write_if_free() as tx:
                 if tx is not None:
                     return _permitted_exchange(tx, caller, workflow_id, wanted)
-        return await run_in_threadpool(self._in_turn, caller, workflow_id, wanted)
-
-    def _in_turn(self, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
-        with self._database.write() as tx:
-            return _permitted_exchange(tx, caller, workflow_id, wanted)
+        return await run_in_threadpool(_exchange_in_turn, self._database, caller, workflow_id, wanted)
 
     async def from_plan(self, request: Request) -> Response:
         """Store a whole plan in one transaction; with ``initialize=true`` begin its first run."""
-        flag = request.query_params.get("initialize", "false").lower()
-        if flag not in ("true", "false"):
-            raise RequestError(f"query 'initialize': {flag!r} is neither true nor false")
-        stored = await run_in_threadpool(self._store, caller_of(request), await request.body(), flag == "true")
-        note(request, workflow_id=stored["id"], job_count=stored["job_count"])
-        return answer(stored)
+        body = await request.body()
+        if len(body) > INLINE_BYTES:
+            return await self._large.carry_out("from_plan", request, body)
+        return await run_in_threadpool(_from_plan, self._database, request, body)
 
-    def _store(self, caller: Caller, body: bytes, initialize: bool) -> dict[str, int]:
-        refuse_nul(body)
-        plan = decoded(_PLAN, body)
-        check_own_name(caller, plan.workflow.user)
-        with self._database.write_bulk() as tx:
-            stored = create_plan(tx, plan, initialized=initialize)
-            run_id = _first_run(tx, stored.id) if initialize else 0
-        return {"id": stored.id, "run_id": run_id, **stored.counts}
+
+def hot_operations(database: Database) -> dict[str, Callable[[Request, bytes], Response]]:
+    """Return what workers for large bodies do of this; an exchange with a large body does not wait."""
+    return {"exchange": partial(_large_exchange, database), "from_plan": partial(_from_plan, database)}
+
+
+def _large_exchange(database: Database, request: Request, body: bytes) -> Response:
+    wanted = decoded(_EXCHANGE, body)
+    reply = _exchange_in_turn(database, caller_of(request), workflow_id_of(request), wanted)
+    _note(request, wanted, reply)
+    return answer(reply)
+
+
+def _exchange_in_turn(database: Database, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+    with database.write() as tx:
+        return _permitted_exchange(tx, caller, workflow_id, wanted)
+
+
+def _from_plan(database: Database, request: Request, body: bytes) -> Response:
+    flag = request.query_params.get("initialize", "false").lower()
+    if flag not in ("true", "false"):
+        raise RequestError(f"query 'initialize': {flag!r} is neither true nor false")
+    refuse_nul(body)
+    plan = decoded(_PLAN, body)
+    check_own_name(caller_of(request), plan.workflow.user)
+    with database.write_bulk() as tx:
+        stored = create_plan(tx, plan, initialized=flag == "true")
+        run_id = _first_run(tx, stored.id) if flag == "true" else 0
+    note(request, workflow_id=stored.id, job_count=stored.counts["job_count"])
+    return answer({"id": stored.id, "run_id": run_id, **stored.counts})
 
 
 def _permitted_exchange(tx: Tx, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MOST_FILES: Final = 65_536
 """Open files that the process allows itself, where the system does."""
 
+PACE: Final = 1024
+"""Bytes of a body that must arrive each second, all in all, once two times of a stall are over."""
 _NUL: Final = b"\\u0000"
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 """Value of SO_LINGER: the system forgets what was not sent, too, and tells the other side."""
@@ -51,18 +53,22 @@ class BodyLimits:
 
     def _guarded(self, receive: Receive, send: Send) -> tuple[Receive, Send]:
         seen, whole, stalled = 0, False, False
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
 
         async def guarded() -> Message:
             nonlocal seen, whole, stalled
             if whole:
                 return await receive()  # for the end of the connection, which may take as long as it likes
+            left = begun + 2 * self._stall_s + seen / PACE - loop.time()
             try:
-                async with asyncio.timeout(self._stall_s):
+                async with asyncio.timeout(min(self._stall_s, left)):
                     message = await receive()
             except TimeoutError:
                 stalled = True
                 waited = f"nothing of the request's body arrived for {self._stall_s:g} s, after {seen} bytes"
-                raise RequestError(waited, 408) from None
+                slow = f"the request's body arrived too slowly, {seen} bytes in {loop.time() - begun:.1f} s"
+                raise RequestError(slow if left < self._stall_s else waited, 408) from None
             seen += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if seen > self._most:

@@ -35,7 +35,7 @@ class LoggingSettings:
 class LimitSettings:
     """What one client may ask of the server; whoever asks for more is refused and harms nobody."""
 
-    body_mib: int = setting(256, "Largest request; a plan of some hundred thousand jobs.", unit="MiB", low=1)
+    body_mib: int = setting(64, "Largest request; a plan of some hundred thousand jobs.", unit="MiB", low=1)
     header_kib: int = setting(64, "Longest request line with its headers.", unit="KiB", low=1)
     stall_secs: float = setting(
         60.0,

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
 import sqlalchemy as sa
+from attrs import Factory, define
 
 from torc_framework.store import schema
 from torc_framework.store.errors import DatabaseBusyError, DatabaseError
@@ -25,6 +26,23 @@ BUSY_TIMEOUT_MS: Final = 30_000
 
 Listener = Callable[[set[int]], None]
 NewsListener = Callable[[list[tuple[int, int, str]]], None]
+
+
+@define
+class Committed:
+    """What a transaction, or several, changed, for those who listen.
+
+    Attributes:
+        touched: Workflows whose runners may have something to do.
+        told: Workflows that have new events.
+        news: The events: workflow, id, JSON text.
+        changed: How many jobs changed their status, by the name of the transition.
+    """
+
+    touched: set[int] = Factory(set)
+    told: set[int] = Factory(set)
+    news: list[tuple[int, int, str]] = Factory(list)
+    changed: Counter[str] = Factory(Counter)
 
 
 class Database(ABC):
@@ -42,7 +60,7 @@ class Database(ABC):
     def __init__(self, source: str, name: str, engine: sa.Engine) -> None:
         self.source = source
         self.name = name
-        self._lock = threading.Lock()
+        self._lock: Any = threading.Lock()
         self._listeners: list[Listener] = []
         self._followers: list[Listener] = []
         self._reporters: list[NewsListener] = []
@@ -97,6 +115,20 @@ class Database(ABC):
     def on_news(self, listener: NewsListener) -> None:
         """Call ``listener`` with the events that each commit stored, in the thread that committed."""
         self._reporters.append(listener)
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Change nothing during the block, so that another process of ours may."""
+        with self._lock:
+            yield
+
+    def take_turns(self, turns: AbstractContextManager[None]) -> None:
+        """From now on begin each change within ``turns``, which waits for another process of ours."""
+        self._lock = turns
+
+    def relay(self, committed: Committed) -> None:
+        """Tell the listeners of this object what another process of ours has committed."""
+        self._tell(committed)
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Tx]:
@@ -175,7 +207,7 @@ class Database(ABC):
         if (meaning := self._meaning(error)) is not None:
             raise meaning from error
 
-    def _tell(self, tx: Tx) -> None:
+    def _tell(self, tx: Tx | Committed) -> None:
         if tx.changed:
             with self._counting:
                 self.changes.update(tx.changed)
