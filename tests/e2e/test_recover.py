@@ -306,5 +306,6 @@ def test_a_watcher_is_interrupted_cleanly(torc_env: dict[str, str], work: Path, 
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert [job["status"] for job in document(torc, "jobs", "list", 1)["jobs"]] == ["terminated"]
-    recovered = torc("recover", "1")
-    assert "interrupted (its runner had to end), running it again as it is" in recovered.stdout
+    refused = torc("recover", "1")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "'torc run 1' goes on with it; 1 interrupted job runs again" in refused.stderr
