@@ -48,11 +48,11 @@ class Transport:
         tls_ca: "str | Path | None" = None,
         verify_tls: bool = True,
     ) -> None:
+        self._idle: list[Connection] = []
+        """Open connections without a request under way, the last used one at the end."""
         self._address = Address.parse(url)
         self._timeout = timeout
         self._patience = patience
-        self._idle: list[Connection] = []
-        """Open connections without a request under way, the last used one at the end."""
         self._pid = os.getpid()
         self._tls: ssl.SSLContext | None = None
         if self._address.secure:
@@ -77,6 +77,9 @@ class Transport:
             self.environment |= {"TORC_USERNAME": username, **(variable or {"TORC_PASSWORD": secret})}
         if tls_ca is not None:
             self.environment["TORC_TLS_CA"] = str(Path(tls_ca).absolute())
+
+    def __del__(self) -> None:
+        self.close()
 
     @property
     def url(self) -> str:
