@@ -17,6 +17,7 @@ from people import Person
 from torc_framework.client import TorcClient
 from torc_framework.embedded import EmbeddedServer
 from torc_framework.errors import ApiError
+from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import WorkflowRecord
 
 
@@ -49,6 +50,14 @@ def test_without_the_token_nothing_is_told(server: EmbeddedServer, path: str) ->
     assert stranger.call("GET", f"/{path}").status == 403
     assert stranger.call("GET", f"//~{token_of(server)}x/torc-service/v1/ping").status == 403
     assert stranger.call("GET", f"//~{token_of(server)[:-1]}/torc-service/v1/ping").status == 403
+
+
+def test_a_server_of_one_run_starts_no_worker_for_large_bodies(server: EmbeddedServer) -> None:
+    """It has one client, which would only wait for the start of another process."""
+    jobs = [PlannedJob(name=f"j{n}", command="x" * 100) for n in range(5000)]
+    with TorcClient(server.url) as client:
+        assert client.create_from_plan(Plan(WorkflowRecord(name="large", user="u"), jobs)).id
+    assert psutil.Process(server.pid).children(recursive=True) == []
 
 
 def test_what_a_server_wrote_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

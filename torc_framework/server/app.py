@@ -79,7 +79,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     streams = EventStreams(database, room, settings.limits)
     traffic = Traffic()
     metrics = Metrics(database, room, traffic, is_open=settings.open_metrics)
-    large = LargeBodies(database)
+    large = LargeBodies(database, is_shared=settings.token is None)
     by_hand = (Hot(database, room, large), streams, metrics, Health(database))
     app.router.routes[:0] = [route for part in by_hand for route in part.routes()]
     app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)

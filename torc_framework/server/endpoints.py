@@ -18,7 +18,7 @@ from starlette.responses import Response
 from torc_framework.server.access_log import note
 from torc_framework.server.answers import RequestError, answer
 from torc_framework.server.bodies import parse_body, parse_json
-from torc_framework.server.large_bodies import INLINE_BYTES, LargeBodies
+from torc_framework.server.large_bodies import LargeBodies
 from torc_framework.server.scopes import Scope
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.access import EVERYBODY, Caller
@@ -164,7 +164,7 @@ def _handler(endpoint: Endpoint, database: Database, large: LargeBodies) -> Call
 
     async def handle(request: Request) -> Response:
         body = b"" if endpoint.body is None else await request.body()
-        if len(body) > INLINE_BYTES:
+        if large.takes(body):
             return await large.carry_out(name, request, body)
         return await run_in_threadpool(do, request, body)
 

@@ -21,7 +21,7 @@ from torc_framework.models.plan import Plan
 from torc_framework.server.access_log import note
 from torc_framework.server.answers import RequestError, answer
 from torc_framework.server.endpoints import caller_of, workflow_id_of
-from torc_framework.server.large_bodies import INLINE_BYTES, LargeBodies
+from torc_framework.server.large_bodies import LargeBodies
 from torc_framework.server.limits import refuse_nul
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.server.waiting import Waiter, WaitingRoom
@@ -83,7 +83,7 @@ class Hot:
         workflow_id = workflow_id_of(request)
         caller = caller_of(request)
         body = await request.body()
-        if len(body) > INLINE_BYTES:
+        if self._large.takes(body):
             head = decoded(_HEAD, body)
             self._room.supersede(workflow_id, head.compute_node_id, head.seq)
             return await self._large.carry_out("exchange", request, body)
@@ -134,7 +134,7 @@ class Hot:
     async def from_plan(self, request: Request) -> Response:
         """Store a whole plan in one transaction; with ``initialize=true`` begin its first run."""
         body = await request.body()
-        if len(body) > INLINE_BYTES:
+        if self._large.takes(body):
             return await self._large.carry_out("from_plan", request, body)
         return await run_in_threadpool(_from_plan, self._database, request, body)
 

@@ -87,15 +87,25 @@ class Worker:
 
 
 class LargeBodies:
-    """The workers of one server; used in its event loop, but for what says otherwise."""
+    """The workers of one server; used in its event loop, but for what says otherwise.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        is_shared: The server has clients that must not wait for one another. A server of one run does without
+            workers: the start of one costs a second.
+    """
+
+    def __init__(self, database: Database, *, is_shared: bool) -> None:
         self._database = database
+        self._is_shared = is_shared
         self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="large-body")
         self._idle: list[Worker] = []
         self._end_of_idle: asyncio.TimerHandle | None = None
         self._busy: set[Worker] = set()
         self._waiting = 0
+
+    def takes(self, body: bytes) -> bool:
+        """Say whether a request with this body is for a worker."""
+        return self._is_shared and len(body) > INLINE_BYTES
 
     async def carry_out(self, operation: str, request: Request, body: bytes) -> Response:
         """Answer a request in a process of its own.
