@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torc_slurm.accounting import FIELDS, Row, rows_of, seconds_of
 from torc_slurm.endings import StepEnd, observe
+from torc_slurm.instants import Instant
 from torc_slurm.srun_words import Words
 
 from torc_framework.api import classify_exit
@@ -57,14 +58,14 @@ def test_wait_statuses_are_exact(status: str, code: int | None, signal: int | No
     words = heard(HEAD, BEGUN, END.format(status))
     assert (words.step_id, words.code, words.signal, words.core_dumped) == ("4.7", code, signal, core)
     assert words.out_of_memory == (status == "00fd")
-    assert words.started_at is not None
+    assert words.started is not None
     assert words.complaints == []
 
 
 def test_waiting_is_told_from_running() -> None:
     """A step has no number before it exists."""
     waiting = heard(HEAD, WAITS)
-    assert (waiting.waits, waiting.step_id, waiting.started_at) == (True, None, None)
+    assert (waiting.waits, waiting.step_id, waiting.started) == (True, None, None)
     running = heard(HEAD, WAITS, "srun: Step created for job 4\n", BEGUN)
     assert (running.waits, running.step_id) == (False, "4.7")
 
@@ -111,7 +112,7 @@ def row(state: str, code: str, **more: str) -> Row:
 
 
 def end_of(words: Words, srun_code: int | None = 0) -> StepEnd:
-    return StepEnd("torc_wf1_j1_r1_a1_n0_p1", words, srun_code, None, 100.0)
+    return StepEnd("torc_wf1_j1_r1_a1_n0_p1", words, srun_code, None, Instant.now())
 
 
 NODE_LOST = "srun: error: Node failure on n3\nsrun: Force Terminated StepId=4.7\n"

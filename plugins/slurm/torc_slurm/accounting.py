@@ -86,6 +86,11 @@ class Row:
         """CPU seconds, user and system."""
         return seconds_of(self.text("TotalCPU") or "")
 
+    @property
+    def elapsed_s(self) -> float | None:
+        """Whole seconds from its start to its end, by the controller's clock."""
+        return seconds_of(self.text("Elapsed") or "")
+
     def time(self, name: str) -> float | None:
         """Return one of its times in seconds since the epoch: whole seconds, told in the zone of this machine."""
         try:

@@ -4,14 +4,14 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Final
 
-from attrs import define, field
+from attrs import Factory, define
 
+from torc_slurm.instants import Instant
 from torc_slurm.pids import end_descriptor
 
 CHUNK: Final = 65536
@@ -42,9 +42,8 @@ class Child:
         pid: Its number.
         end_fd: Can be read when it has ended.
         words_fd: Its standard error, which does not block; -1 if that goes elsewhere.
-        started_at: When it was started, seconds since the epoch.
+        started: When it was started.
         status: Its wait status, once it has ended.
-        ended_at: When that was noticed.
         peak_memory_bytes: Largest resident set of any of its processes.
         cpu_time_s: CPU seconds of all that were waited for.
     """
@@ -52,9 +51,8 @@ class Child:
     _process: "subprocess.Popen[bytes]"
     end_fd: int
     words_fd: int
-    started_at: float = field(factory=time.time)
+    started: Instant = Factory(Instant.now)
     status: int | None = None
-    ended_at: float = 0.0
     peak_memory_bytes: int | None = None
     cpu_time_s: float | None = None
 
@@ -114,13 +112,15 @@ class Child:
         except BlockingIOError:
             return None
 
-    def reap(self) -> None:
-        """Take its wait status; only once `end_fd` can be read."""
+    def reap(self) -> Instant:
+        """Take its wait status and return when its end was noticed; only once `end_fd` can be read."""
+        ended = Instant.now()
         _, status, usage = os.wait4(self.pid, 0)
-        self.status, self.ended_at = status, time.time()
+        self.status = status
         self._process.returncode = os.waitstatus_to_exitcode(status)
         self.peak_memory_bytes = usage.ru_maxrss * 1024
         self.cpu_time_s = usage.ru_utime + usage.ru_stime
+        return ended
 
     def signal(self, number: int, *, group: bool = False) -> None:
         """Send a signal to it, or to its whole session's first process group, if it has not been reaped."""

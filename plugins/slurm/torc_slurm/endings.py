@@ -6,6 +6,7 @@ from attrs import define, evolve
 
 from torc_framework.api import ExitObservation
 from torc_slurm.accounting import Row
+from torc_slurm.instants import Instant
 from torc_slurm.srun_words import OOM_MARK, Words
 
 
@@ -18,18 +19,22 @@ class StepEnd:
         words: What its srun said.
         srun_code: Exit code of its srun; None if a signal ended it.
         srun_signal: Signal that ended its srun.
-        ended_at: When its srun ended, seconds since the epoch.
+        ended: When its srun ended.
     """
 
     name: str
     words: Words
     srun_code: int | None
     srun_signal: int | None
-    ended_at: float
+    ended: Instant
 
 
 def observe(executor: str, end: StepEnd, row: Row | None, why_none: str = "") -> ExitObservation:
     """Return the observation of a step's end.
+
+    How long it ran is measured here, from what its srun told of the start to the end of srun. Accounting's ``Elapsed``
+    has whole seconds, and is the difference of two times of the controller's clock, which may be set meanwhile; it
+    counts only where srun told of no start.
 
     Args:
         row: Accounting's row; None if there is none.
@@ -51,8 +56,9 @@ def observe(executor: str, end: StepEnd, row: Row | None, why_none: str = "") ->
         exit_code=code,
         signal=number,
         core_dumped=words.core_dumped,
-        started_at=words.started_at,
-        ended_at=end.ended_at,
+        started_at=words.started.at if words.started else None,
+        ended_at=end.ended.at,
+        duration_s=end.ended.since(words.started) if words.started else None,
         scheduler_reason=words.node_failure or ("Out Of Memory" if words.out_of_memory else None),
         raw={key: value for key, value in raw.items() if value not in (None, [])},
     )
@@ -63,6 +69,7 @@ def observe(executor: str, end: StepEnd, row: Row | None, why_none: str = "") ->
         scheduler_state=row.text("State"),
         scheduler_reason=seen.scheduler_reason or row.text("Reason"),
         started_at=seen.started_at or row.time("Start"),
+        duration_s=row.elapsed_s if seen.duration_s is None else seen.duration_s,
         peak_memory_bytes=row.peak_memory_bytes,
         cpu_time_s=row.cpu_time_s,
     )

@@ -6,11 +6,12 @@ recordings of 22.05.8. Words that are not in the table are kept, and decide noth
 
 import os
 import re
-import time
 from collections.abc import Callable
 from typing import Final
 
 from attrs import Factory, define
+
+from torc_slurm.instants import Instant
 
 OOM_MARK: Final = 125
 """Number that Slurm puts in place of the signal where the kernel killed for lack of memory (``SIG_OOM``)."""
@@ -28,7 +29,7 @@ class Words:
 
     Attributes:
         step_id: ``JOB.STEP``, once it exists.
-        started_at: When the first task was started, seconds since the epoch.
+        started: When it told that the first task was started.
         waits: It waits for room in the allocation.
         statuses: Wait statuses of tasks, in the order in which they ended, and of how many tasks each.
         node_failure: The sentence by which it told that a node was lost.
@@ -39,7 +40,7 @@ class Words:
     """
 
     step_id: str | None = None
-    started_at: float | None = None
+    started: Instant | None = None
     waits: bool = False
     statuses: list[tuple[int, int]] = Factory(list)
     node_failure: str | None = None
@@ -92,7 +93,7 @@ class Words:
 
 
 def _begun(words: Words, _match: re.Match[str]) -> None:
-    words.started_at, words.waits = words.started_at or time.time(), False
+    words.started, words.waits = words.started or Instant.now(), False
 
 
 def _ended(words: Words, match: re.Match[str]) -> None:

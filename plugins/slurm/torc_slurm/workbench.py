@@ -31,6 +31,7 @@ from torc_slurm.accounting import Accountant, Row
 from torc_slurm.children import Child, leash
 from torc_slurm.door import Breaker, Door, SlurmRefusedError, is_ill
 from torc_slurm.endings import StepEnd, observe, of_ending_allocation
+from torc_slurm.instants import Instant
 from torc_slurm.options import SlurmOptions
 from torc_slurm.own_fate import OwnFate
 from torc_slurm.premises import Place, find_place
@@ -158,7 +159,7 @@ class Workbench:
             return
         live.child = child
         if child.words_fd < 0:
-            self._tell_start(live, child.started_at)
+            self._tell_start(live, child.started.at)
 
     def _watch(self, live: Live, child: Child) -> None:
         """Listen to a process; one that cannot be watched is ended.
@@ -214,10 +215,9 @@ class Workbench:
         name = f"slurm_{self._label}_j{key.job_id}_a{key.attempt_id}.sh"
         return Path(self.context.output_dir, SCRIPTS_DIR, name)
 
-    def _fail(self, live: Live, reason: str) -> None:
+    def _fail(self, live: Live, reason: str, ended: Instant | None = None) -> None:
         """Report that an attempt could not be started."""
-        ended_at = live.child.ended_at if live.child else None
-        self._end(live, ExitObservation(self.name, launch_error=reason, ended_at=ended_at))
+        self._end(live, ExitObservation(self.name, launch_error=reason, ended_at=ended.at if ended else None))
 
     # --- what processes tell ---------------------------------------------------------------------
 
@@ -241,8 +241,8 @@ class Workbench:
             self._reactor.pause(child.words_fd, TOGETHER_S)
         else:
             self._reactor.unwatch(child.words_fd)
-        if live.words.started_at is not None:
-            self._tell_start(live, live.words.started_at)
+        if live.words.started is not None:
+            self._tell_start(live, live.words.started.at)
 
     def _tell_start(self, live: Live, at: float) -> None:
         if not live.is_told:
@@ -256,24 +256,24 @@ class Workbench:
             live.words.hear(data)
             if not data:
                 break
-        child.reap()
+        ended = child.reap()
         for descriptor in (child.end_fd, child.words_fd):
             self._reactor.unwatch(descriptor)
         child.close()
         if not self.options.steps:
-            self._end(live, _observe_plainly(self.name, child))
+            self._end(live, _observe_plainly(self.name, child, ended))
             return
         words = live.words
         if words.step_id is None:
-            self._never_began(live, child)
+            self._never_began(live, child, ended)
             return
-        if words.started_at is not None:
-            self._tell_start(live, words.started_at)
+        if words.started is not None:
+            self._tell_start(live, words.started.at)
         self._signaller.forget(words.step_id)
         status = child.status or 0
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-        end = StepEnd(live.name, words, code, number, child.ended_at)
+        end = StepEnd(live.name, words, code, number, ended)
         self._news.append(AttemptVacated(live.attempt.key))
         self._accountant.want(
             words.step_id,
@@ -296,7 +296,7 @@ class Workbench:
         else:
             self._end(live, seen)
 
-    def _never_began(self, live: Live, child: Child) -> None:
+    def _never_began(self, live: Live, child: Child, ended: Instant) -> None:
         """An srun has ended without a step: it was called off, Slurm is ill, the allocation is over, or it refuses."""
         words = "; ".join(live.words.complaints) or " ".join(live.words.last)
         is_over = any(part in words for part in ALLOCATION_OVER) and not is_ill(words)
@@ -306,7 +306,7 @@ class Workbench:
         elif is_over or is_ill(words):
             self._again(live, words)
         else:
-            self._fail(live, words or f"srun ended with wait status {child.status} and without a word")
+            self._fail(live, words or f"srun ended with wait status {child.status} and without a word", ended)
 
     def _again(self, live: Live, words: str) -> None:
         """Begin an attempt again when Slurm has had time to get well."""
@@ -435,7 +435,7 @@ def _reason(error: Exception, attempt: Attempt) -> str:
     return str(error)
 
 
-def _observe_plainly(executor: str, child: Child) -> ExitObservation:
+def _observe_plainly(executor: str, child: Child, ended: Instant) -> ExitObservation:
     """Return the observation of a plain process's end."""
     status = child.status or 0
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
@@ -444,8 +444,9 @@ def _observe_plainly(executor: str, child: Child) -> ExitObservation:
         exit_code=os.WEXITSTATUS(status) if number is None else None,
         signal=number,
         core_dumped=number is not None and os.WCOREDUMP(status),
-        started_at=child.started_at,
-        ended_at=child.ended_at,
+        started_at=child.started.at,
+        ended_at=ended.at,
+        duration_s=ended.since(child.started),
         peak_memory_bytes=child.peak_memory_bytes,
         cpu_time_s=child.cpu_time_s,
         raw={"plain": True},
