@@ -34,6 +34,9 @@ END_S: Final = 5.0
 """How long a server that failed may take to end."""
 STOP_TIMEOUT_S: Final = 15.0
 """How long a server may take to end before it is killed."""
+BODY_VARIABLE: Final = "TORC_SERVER__LIMITS__BODY_MIB"
+BODY_MIB: Final = "1024"
+"""Largest body that the server takes, MiB: its one client may store a plan of millions of jobs."""
 KEPT_BYTES: Final = 1 << 20
 """How much of what a server wrote is kept, from its end."""
 _PORT_LINE: Final = b"TORC_SERVER_PORT="
@@ -93,7 +96,12 @@ class EmbeddedServer:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 pass_fds=(reader,),
-                env={**os.environ, TOKEN_VARIABLE: self._token, DATABASE_VARIABLE: str(self.database)},
+                env={
+                    BODY_VARIABLE: BODY_MIB,
+                    **os.environ,
+                    TOKEN_VARIABLE: self._token,
+                    DATABASE_VARIABLE: str(self.database),
+                },
                 start_new_session=True,
             )
         finally:

@@ -60,6 +60,13 @@ def test_a_server_of_one_run_starts_no_worker_for_large_bodies(server: EmbeddedS
     assert psutil.Process(server.pid).children(recursive=True) == []
 
 
+def test_a_server_of_one_run_takes_very_large_plans(server: EmbeddedServer) -> None:
+    """Larger than what a shared server takes."""
+    jobs = [PlannedJob(name=f"j{n}", command="x" * 1_000_000) for n in range(65)]
+    with TorcClient(server.url) as client:
+        assert client.create_from_plan(Plan(WorkflowRecord(name="very large", user="u"), jobs)).id
+
+
 def test_what_a_server_wrote_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a file that only its owner reads."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
