@@ -1,5 +1,6 @@
 """What many tests share: a real server, and the installed program run as a user would run it."""
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,18 @@ from pathlib import Path
 import pytest
 from postgres_server import PostgresServer, running_postgres
 from programs import BIN, Torc, isolated_environment, running_server
+
+
+def pytest_configure() -> None:
+    """Let signals have their usual effect on what tests start, also when the tests run in the background or by nohup.
+
+    A shell lets such processes ignore SIGINT, nohup SIGHUP, and what is ignored stays so in every process they start.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -101,8 +101,8 @@ def test_interrupted_workflow_can_go_on(bench: Bench) -> None:
 
 
 CHECKPOINT = """
-n=$(cat state 2>/dev/null || echo 0); trap 'echo $n > state; exit 0' TERM; touch up
-while [ $n -lt {steps} ]; do sleep 0.02; n=$((n + 1)); done; echo $n > model
+n=$(cat state 2>/dev/null || echo 0); trap 'echo $n > state; exit 0' TERM
+while [ $n -lt {steps} ]; do sleep 0.02; n=$((n + 1)); : > up; done; echo $n > model
 """
 """Counts, saves how far it came on SIGTERM and goes on from there."""
 ENDINGS = {
@@ -129,7 +129,7 @@ def test_the_next_run_finishes_what_was_interrupted(bench: Bench, how: str) -> N
             PlannedAction("on_workflow_complete", "run_commands", {"commands": [f"echo over >> {bench.folder}/over"]})
         ],
     )
-    process = start(bench, workflow_id, *([] if ENDINGS[how] else ["--time-limit", "PT12S"]))
+    process = start(bench, workflow_id, *([] if ENDINGS[how] else ["--time-limit", "PT30S"]))
     wait_for(lambda: Path("up").exists() and bench.statuses(workflow_id)["plain"] in ("running", "terminated"))
     for number in ENDINGS[how]:
         process.send_signal(number)
