@@ -23,8 +23,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final
 
-from torc_framework.errors import ConfigError, ExitStatus, OperatorError, TorcError
+from torc_framework.errors import ConfigError, ExitStatus, OperatorError, ServerUnreachableError, TorcError
 from torc_framework.private_files import make_private_folder, open_private
+from torc_framework.processes import insist_on_process
 from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE
 from torc_framework.user import user_folder
 
@@ -77,35 +78,48 @@ class EmbeddedServer:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the process.
+        """Start the process; where the system has none left, try again for `processes.PATIENCE_S` seconds.
 
         Raises:
             ConfigError: the database's folder cannot be made.
+            ServerUnreachableError: the process cannot be started.
         """
         try:
             if isinstance(self.database, Path) and not self.database.parent.is_dir():
                 make_private_folder(self.database.parent)
         except OSError as error:
             raise ConfigError(f"cannot make the folder of the database {self.database}: {error.strerror}") from error
-        reader, self._lifeline = os.pipe()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
-            self._process = subprocess.Popen(
-                self._command(reader),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                pass_fds=(reader,),
-                env={
-                    BODY_VARIABLE: BODY_MIB,
-                    **os.environ,
-                    TOKEN_VARIABLE: self._token,
-                    DATABASE_VARIABLE: str(self.database),
-                },
-                start_new_session=True,
-            )
-        finally:
-            os.close(reader)
+            self._process = insist_on_process(self._begin)
+        except OSError as error:
+            raise ServerUnreachableError(f"the embedded server could not be started: {error.strerror}") from error
+
+    def _begin(self) -> "subprocess.Popen[bytes]":
+        """Return the process; nothing stays open if it cannot be started."""
+        with contextlib.ExitStack() as undo:
+            reader, lifeline = os.pipe()
+            undo.callback(os.close, lifeline)
+            try:
+                errors = undo.enter_context(tempfile.TemporaryFile())
+                process = subprocess.Popen(
+                    self._command(reader),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    pass_fds=(reader,),
+                    env={
+                        BODY_VARIABLE: BODY_MIB,
+                        **os.environ,
+                        TOKEN_VARIABLE: self._token,
+                        DATABASE_VARIABLE: str(self.database),
+                    },
+                    start_new_session=True,
+                )
+            finally:
+                os.close(reader)
+            undo.pop_all()
+        self._lifeline, self._errors = lifeline, errors
+        return process
 
     def _command(self, lifeline: int) -> list[str]:
         # -P keeps a json.py or yaml.py of the user's project out of the server's imports.

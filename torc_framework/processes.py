@@ -16,21 +16,24 @@ SHORTAGES: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.EN
 PATIENCE_S: Final = 30.0
 """How long to try, seconds."""
 PAUSE_S: Final = 0.2
+FIX: Final = "raise the limit on processes (ulimit -u, pids.max of the control group), or end other programs"
 
 
 def insist_on_process(begin: Callable[[], _T], patience_s: float = PATIENCE_S) -> _T:
     """Begin a process, again and again while the system has none left; says once that it waits.
 
     Raises:
-        OSError: it cannot be begun for another reason, or not within ``patience_s`` seconds.
+        OSError: it cannot be begun for another reason, or not within ``patience_s`` seconds; then it says what helps.
     """
     deadline, is_told = time.monotonic() + patience_s, False
     while True:
         try:
             return begin()
         except OSError as error:
-            if error.errno not in SHORTAGES or time.monotonic() > deadline:
+            if error.errno not in SHORTAGES:
                 raise
+            if time.monotonic() > deadline:
+                raise OSError(error.errno, f"{error.strerror} for {patience_s:.0f} s; {FIX}") from None
             if not is_told:
                 _LOG.warning("event=process_waits reason=%r", error.strerror)
                 is_told = True
@@ -53,6 +56,4 @@ def insist_on_thread(thread: threading.Thread, patience_s: float = PATIENCE_S) -
     try:
         insist_on_process(begin, patience_s)
     except OSError as error:
-        raise ConfigError(
-            f"{error.strerror}; raise the limit on processes (ulimit -u), or end other programs"
-        ) from None
+        raise ConfigError(error.strerror) from None

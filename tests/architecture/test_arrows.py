@@ -47,12 +47,13 @@ ROOMS: dict[str, set[str]] = {
     "hpc": {"client", "config", "errors", "executors", "graph", "models", "patterns", "plugins"},
     "runner": {"client", "errors", "executors", "exits", "metrics", "models", "plugins", "private_files"}
     | {"processes", "options", "project_plugins", "shells", "trust"},
-    "recovery": {"client", "errors", "executors", "hpc", "models", "next_step", "pending", "plugins", "runner"},
+    "recovery": {"client", "errors", "executors", "hpc", "models", "next_step", "pending", "plugins", "runner"}
+    | {"processes"},
     "pending": {"client", "models", "plugins"},
     "mcp": {"client", "errors", "logs", "models", "next_step", "pending", "plugins", "recovery", "redaction", "reports"}
     | {"spec"},
     "forensics": {"client", "errors", "logs", "models", "next_step", "plugins"},
-    "embedded": {"client", "errors", "server", "private_files", "user"},
+    "embedded": {"client", "errors", "server", "private_files", "processes", "user"},
     "testing": {"api", "embedded"},
     "cli": {
         "client",

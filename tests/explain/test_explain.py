@@ -171,6 +171,26 @@ def test_an_executor_that_is_not_there(call: Explain, create: Callable[..., int]
     assert call("explain", wid, "--job", "a")["reason"] == "waits_turn"
 
 
+def test_a_runner_that_cannot_start_more(call: Explain, create: Callable[..., int], server: str) -> None:
+    """Which machine, since when, why, and what helps; another runner with room takes what is ready."""
+    wid = create("name: a, command: 'true'", "name: b, command: 'true'")
+    why = {"reason": "no more processes: 3 at a time", "since": "2026-01-01T00:00:00Z"}
+    with TorcClient(server) as client:
+        node_id = register(client, wid, hostname="full-host", scheduler={"type": "local", "hindrance": why})
+        client.exchange(wid, ExchangeRequest(node_id, 1, slots=1))
+        groups = {group["status"]: group for group in call("explain", wid)["groups"]}
+        for status in ("pending", "ready"):
+            assert (groups[status]["reason"], groups[status]["is_problem"]) == ("launch_hindered", False)
+            assert groups[status]["text"].endswith(
+                "on full-host, since 2026-01-01T00:00:00Z: no more processes: 3 at a time; "
+                f"or let fewer run at a time (torc run {wid} --max-parallel-jobs NUMBER)"
+            )
+        node(server, wid)
+        assert {group["reason"] for group in call("explain", wid)["groups"]} == {"launch_hindered", "waits_turn"}
+        client.update(ComputeNodeRecord, node_id, {"scheduler": {"type": "local"}})
+    assert {group["reason"] for group in call("explain", wid)["groups"]} == {"starting", "waits_turn"}
+
+
 def test_a_runner_that_was_killed(call: Explain, at_work: AtWork, server: str) -> None:
     """It is not taken for one that is there, whatever its record says; what it held needs another."""
     wid, runner = at_work

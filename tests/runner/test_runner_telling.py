@@ -1,7 +1,7 @@
 """The progress listener hears news, and nothing else."""
 
 from torc_framework.runner.settings import Progress
-from torc_framework.runner.telling import COUNTS_S, TELL_S, Teller
+from torc_framework.runner.telling import COUNTS_S, RECORD_S, TELL_S, Teller
 
 
 def test_only_news_are_told_and_not_too_often() -> None:
@@ -26,3 +26,29 @@ def test_counts_are_wanted_only_by_a_listener_and_after_a_while() -> None:
     teller.counted({}, 1.0)
     assert not teller.wants_counts(1.0)
     assert teller.wants_counts(1.0 + COUNTS_S)
+
+
+def test_the_server_learns_why_attempts_cannot_begin_seldom() -> None:
+    """It is told of the beginning and the end, not of short pauses between, and not while it cannot store it."""
+    stored: list[str | None] = []
+    is_there = False
+
+    def record(hindrance: str | None) -> bool:
+        stored.append(hindrance)
+        return is_there
+
+    teller = Teller(None, record)
+    teller.tell(1, 0.0)
+    teller.tell(1, 1.0, "no server", "full")
+    assert stored == []
+    teller.tell(1, 2.0, None, "full")
+    is_there = True
+    teller.tell(1, 3.0, None, "full")
+    assert stored == ["full"]
+    teller.tell(1, 2.0 + RECORD_S, None, "full")
+    for turn in range(100):
+        teller.tell(1, 2.0 + RECORD_S + turn, None, "full" if turn % 2 else None)
+    assert stored == ["full", "full"]
+    teller.tell(1, 200.0)
+    teller.tell(1, 300.0)
+    assert stored == ["full", "full", None]

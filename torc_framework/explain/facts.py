@@ -1,7 +1,7 @@
 """All that is known of a workflow, asked for in a few calls however many jobs it has."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from datetime import UTC, datetime
 
 from attrs import Factory, define
@@ -10,6 +10,7 @@ from torc_framework.client import TorcClient
 from torc_framework.models.fit import offered
 from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import (
+    HINDRANCE,
     ComputeNodeRecord,
     JobRecord,
     ResourceRequirementsRecord,
@@ -34,6 +35,15 @@ class Node:
         """What it offers in all."""
         return offered(self.record, self.left_s)
 
+    @property
+    def hindrance(self) -> str | None:
+        """Why its attempts cannot begin at present, in words; None if nothing keeps them from it."""
+        described = self.record.scheduler
+        known = described.get(HINDRANCE) if isinstance(described, dict) else None
+        if not isinstance(known, dict):
+            return None
+        return f"on {self.record.hostname}, since {known.get('since')}: {known.get('reason')}"
+
 
 @define
 class Facts:
@@ -45,6 +55,7 @@ class Facts:
         waiting: Allocations that are queued.
         result: Finds the present result of a job.
         orphans: Jobs in the hands of runners that are dead.
+        hindered: The runners of jobs that were taken by one whose attempts cannot begin at present.
         executors: Names of the executors that plugins here offer; None if nobody looked.
         next_command: What makes the workflow go on when no runner works on it.
         reasons: Why queued allocations wait, as far as their batch systems say.
@@ -63,6 +74,7 @@ class Facts:
     next_command: str = ""
     counts: dict[str, int] = Factory(dict)
     reasons: Collection[PendingReason] = ()
+    hindered: Mapping[int, Node] = Factory(dict)
 
     @property
     def id(self) -> int:
@@ -96,11 +108,11 @@ def gather(
     for job in jobs.values():
         counts[job.status or ""] = counts.get(job.status or "", 0) + 1
     requirements = client.find(ResourceRequirementsRecord, workflow_id=workflow_id)
-    nodes: list[ComputeNodeRecord] = []
+    nodes: list[Node] = []
     dead: list[ComputeNodeRecord] = []
-    for node in client.iterate(ComputeNodeRecord, workflow_id=workflow_id, is_active=True):
-        (dead if is_dead(node) else nodes).append(node)
     buffer_s = workflow.compute_node_expiration_buffer_seconds
+    for record in client.iterate(ComputeNodeRecord, workflow_id=workflow_id, is_active=True):
+        dead.append(record) if is_dead(record) else nodes.append(Node(record, _left_s(record, buffer_s)))
 
     def result(job_id: int) -> ResultRecord | None:
         found = client.find(ResultRecord, workflow_id=workflow_id, job_id=job_id, limit=1)
@@ -113,11 +125,14 @@ def gather(
         jobs=jobs,
         upstream=_upstream(client, workflow_id),
         requirements={record.id or 0: record for record in requirements},
-        nodes=[Node(node, _left_s(node, buffer_s)) for node in nodes],
+        nodes=nodes,
         waiting=waiting,
         reasons=reasons(waiting) if waiting else (),
         result=result,
         orphans={job.id or 0 for node in dead for job in _held_by(client, workflow_id, node)},
+        hindered={
+            job.id or 0: node for node in nodes if node.hindrance for job in _held_by(client, workflow_id, node.record)
+        },
         executors=executors,
         next_command=next_step(client, workflow_id).command,
         counts=counts,

@@ -35,6 +35,7 @@ URGENCY: Final = (
     "stale",
     "allocation_waits",
     "delayed",
+    "launch_hindered",
     "waits_turn",
     "starting",
     "running",
@@ -86,7 +87,7 @@ class Reasons:
             "uninitialized": self._uninitialized,
             "blocked": lambda: Reason("blocked", "waits for other jobs"),
             "ready": lambda: self._of_ready(job),
-            "pending": lambda: self._held(job, "starting", "a runner has taken it and is about to start it"),
+            "pending": lambda: self._held(job, *self._starting(job)),
             "running": lambda: self._held(job, "running", f"attempt {job.attempt_id} is running"),
             "completed": lambda: Reason("completed", "it has completed, and runs again only if its inputs change"),
             "failed": lambda: self._ended(job),
@@ -136,6 +137,16 @@ class Reasons:
             text = "the workflow is not initialized"
         return Reason("not_initialized", text, (f"torc workflows {command} {self.facts.id}",))
 
+    def _starting(self, job: JobRecord) -> tuple[str, str]:
+        """Return why a job that a runner has taken does not run yet: code and text."""
+        if node := self.facts.hindered.get(job.id or 0):
+            return "launch_hindered", f"a runner has taken it and cannot start it at present, {self._remedy(node)}"
+        return "starting", "a runner has taken it and is about to start it"
+
+    def _remedy(self, node: Node) -> str:
+        limit = f"torc run {self.facts.id} --max-parallel-jobs NUMBER"
+        return f"{node.hindrance}; or let fewer run at a time ({limit})"
+
     def _held(self, job: JobRecord, code: str, text: str) -> Reason:
         if self.facts.nodes and job.id not in self.facts.orphans:
             return Reason(code, text)
@@ -164,7 +175,15 @@ class Reasons:
 
     def _why_ready(self, job: JobRecord) -> Reason:
         found = (
-            rule(job) for rule in (self._no_executor, self._no_runner, self._too_large, self._elsewhere, self._later)
+            rule(job)
+            for rule in (
+                self._no_executor,
+                self._no_runner,
+                self._too_large,
+                self._elsewhere,
+                self._later,
+                self._hindered,
+            )
         )
         waits = Reason("waits_turn", "it fits a runner and waits until there is room")
         return next((reason for reason in found if reason is not None), waits)
@@ -235,6 +254,12 @@ class Reasons:
         if not self.facts.is_delayed(job):
             return None
         return Reason("delayed", "its next attempt waits for the delay that its failure handler wants")
+
+    def _hindered(self, _job: JobRecord) -> Reason | None:
+        if not all(node.hindrance for node in self._open_nodes):
+            return None
+        text = f"it waits for a runner that can start more, {self._remedy(self._open_nodes[0])}"
+        return Reason("launch_hindered", text)
 
     def _lacks(self, job: JobRecord, node: Node, short: list[str]) -> Reason:
         record, requirements_id = node.record, job.resource_requirements_id

@@ -239,6 +239,10 @@ class ComputeNodeRecord:
     scheduler: Any = _field(None, "What the executor needs to know again, as a JSON object.")
 
 
+HINDRANCE: Final = "hindrance"
+"""Key in `ComputeNodeRecord.scheduler`: why the runner's attempts cannot begin at present; ``reason`` and ``since``."""
+
+
 @define
 class ScheduledComputeNodeRecord:
     """An allocation asked of a batch system, or a request for allocations whose answer is not recorded yet."""

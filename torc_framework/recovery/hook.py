@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping
 
 from torc_framework.errors import OperatorError, UserError
+from torc_framework.processes import insist_on_process
 from torc_framework.recovery import Teller
 
 
@@ -27,6 +28,8 @@ def split_hook(command: str) -> list[str]:
 def run_hook(command: str, workflow_id: int, environment: Mapping[str, str], tell: Teller) -> None:
     """Run a hook in the present folder; the workflow's id is its last argument and ``TORC_WORKFLOW_ID``.
 
+    Where the system has no more processes, it is tried again for `processes.PATIENCE_S` seconds.
+
     Args:
         environment: Variables by which the hook reaches the server.
         tell: Is told every line that it prints.
@@ -37,14 +40,16 @@ def run_hook(command: str, workflow_id: int, environment: Mapping[str, str], tel
     words = [*split_hook(command), str(workflow_id)]
     variables = {**os.environ, **environment, "TORC_WORKFLOW_ID": str(workflow_id)}
     try:
-        process = subprocess.Popen(
-            words,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
+        process = insist_on_process(
+            lambda: subprocess.Popen(
+                words,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
         )
     except OSError as error:
         raise OperatorError(f"recovery hook {command!r} could not be started: {error}; nothing was changed") from error

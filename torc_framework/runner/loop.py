@@ -66,8 +66,8 @@ class Runner:
         client: TorcClient,
         progress: ProgressListener | None,
     ) -> None:
-        self._settings, self._client, self._teller = settings, client, Teller(progress)
-        self._registration = Registration(settings, client)
+        self._settings, self._client, self._registration = settings, client, Registration(settings, client)
+        self._teller = Teller(progress, self._registration.record_hindrance)
         with ExitStack() as held:
             held.callback(self._registration.identity.release)
             self._waker = Waker()

@@ -11,7 +11,7 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import AllocationError, ApiError, ServerUnreachableError, UserError
 from torc_framework.executors import Allocator, Premises, RunnerContext
 from torc_framework.models.exchange import ExchangeRequest
-from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
+from torc_framework.models.records import HINDRANCE, ComputeNodeRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_duration
 from torc_framework.models.sites import ActionContext
 from torc_framework.runner.allocations import Tenancy, give_back_waiting
@@ -90,7 +90,7 @@ class Registration:
             time_limit=None if limit is None else format_duration(int(limit)),
             scheduler_config_id=self._settings.scheduler_config_id,
             compute_node_type=kind,
-            scheduler={**self._scheduler, "state": states},
+            scheduler=self._describe(states),
         )
         self.node_id = self._client.create(record).id or 0
 
@@ -106,9 +106,29 @@ class Registration:
 
     def update(self, states: dict[str, dict[str, Any]]) -> None:
         """Store what a later runner needs to take over; nothing before the record exists."""
+        description = self._describe(states)
         if self.node_id:
-            changes = {"scheduler": {**self._scheduler, "state": states}}
-            self._client.update(ComputeNodeRecord, self.node_id, changes)
+            self._client.update(ComputeNodeRecord, self.node_id, {"scheduler": description})
+
+    def _describe(self, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        self._scheduler["state"] = states
+        return self._scheduler
+
+    def record_hindrance(self, hindrance: str | None) -> bool:
+        """Store why attempts cannot begin at present, and since when; return whether the server has it.
+
+        Args:
+            hindrance: None if nothing keeps them from it any more.
+        """
+        known = self._scheduler.pop(HINDRANCE, None)
+        if hindrance is not None:
+            since = known["since"] if known else datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            self._scheduler[HINDRANCE] = {"reason": hindrance, "since": since}
+        try:
+            self._client.update(ComputeNodeRecord, self.node_id, {"scheduler": self._scheduler})
+        except (ApiError, ServerUnreachableError):
+            return False
+        return True
 
     def action_context(self, maker: AttemptMaker, crew: Crew, is_stopping: Callable[[], bool]) -> ActionContext:
         """Return where the runner's actions are carried out."""

@@ -27,6 +27,7 @@ from torc_framework.testing.launchers import ExecutorContract
 from torc_framework.testing.matchers import MatcherContract
 from torc_framework.testing.pending import PendingContract
 from torc_framework.testing.policies import PolicyContract
+from torc_framework.testing.process_limits import ProcessLimit, process_limit
 from torc_framework.testing.profiles import HpcProfileContract
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "MatcherContract",
     "PendingContract",
     "PolicyContract",
+    "ProcessLimit",
+    "process_limit",
 ]
 
 del hypothesis, pytest

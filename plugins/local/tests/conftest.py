@@ -7,4 +7,6 @@ sys.path.insert(0, str(Path(__file__).parent))  # pytest's import mode "importli
 
 from local_bench import bench, make_bench
 
-__all__ = ["bench", "make_bench"]
+from torc_framework.testing import process_limit
+
+__all__ = ["bench", "make_bench", "process_limit"]

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from attrs import define
 from local_bench import Bench
 from torc_local import shepherd
 
 from torc_framework.api import AttemptKey
+from torc_framework.testing import ProcessLimit
 
 CROWD = """
 import json, select, sys
@@ -40,49 +40,16 @@ print(json.dumps([seen, sorted(filter(None, told)), launcher.hindrance]))
 """
 
 
-@define
-class Crowd:
-    """A control group of few processes."""
-
-    folder: Path
-
-    def limit(self, number: int) -> None:
-        """Let so many processes be in it."""
-        (self.folder / "pids.max").write_text(str(number))
-
-
-@pytest.fixture
-def crowd(tmp_path: Path) -> Iterator[Crowd]:
-    """Make a control group that limits the number of processes."""
-    for parent in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")):
-        folder = parent / f"torc_test_{os.getpid()}_{tmp_path.name}"
-        try:
-            folder.mkdir()
-        except OSError:
-            continue
-        if (folder / "pids.max").exists():
-            break
-        folder.rmdir()
-    else:
-        pytest.skip("no control group that counts processes can be made here")
-    yield Crowd(folder)
-    deadline = time.monotonic() + 10
-    while (folder / "cgroup.procs").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    folder.rmdir()
-
-
-def run(crowd: Crowd, folder: Path, command: str, count: int) -> "subprocess.Popen[str]":
+def run(process_limit: ProcessLimit, folder: Path, command: str, count: int) -> "subprocess.Popen[str]":
     """Run attempts of a command in the group."""
-    arguments = [sys.executable, "-c", CROWD, str(crowd.folder), str(folder), command, str(count)]
+    arguments = [sys.executable, "-c", CROWD, str(process_limit.folder), str(folder), command, str(count)]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_attempts_wait_for_processes(crowd: Crowd, tmp_path: Path) -> None:
+def test_attempts_wait_for_processes(process_limit: ProcessLimit, tmp_path: Path) -> None:
     """With room for five at a time, thirty get through, and it is said why they wait."""
-    crowd.limit(8)  # the launcher, the reaper and the shepherd are three of them
-    process = run(crowd, tmp_path, "exec sleep 0.05", 30)
+    process_limit.set(8)  # the launcher, the reaper and the shepherd are three of them
+    process = run(process_limit, tmp_path, "exec sleep 0.05", 30)
     out, err = process.communicate(timeout=60)
     seen, told, at_last = json.loads(out)
     assert set(seen.values()) == {0}
@@ -91,28 +58,34 @@ def test_attempts_wait_for_processes(crowd: Crowd, tmp_path: Path) -> None:
     assert err.count("event=attempts_wait") <= 2, "it is logged once, not at every try"
 
 
-def test_the_process_that_runs_jobs_waits_for_its_place(crowd: Crowd, tmp_path: Path) -> None:
-    """Where not even that can be begun, it is tried again."""
-    crowd.limit(1)
-    process = run(crowd, tmp_path, "exit 3", 2)
+def test_the_process_that_runs_jobs_waits_for_its_place(process_limit: ProcessLimit, tmp_path: Path) -> None:
+    """Where neither of the two that there are can be begun, it is tried again; no other is put in its place."""
+    process_limit.set(1)
+    process = run(process_limit, tmp_path, "exit 3", 2)
     time.sleep(1.0)
-    crowd.limit(8)
-    out, _ = process.communicate(timeout=60)
-    assert json.loads(out)[0] == {"1": 3, "2": 3}
+    process_limit.set(2)
+    time.sleep(2.0)
+    process_limit.set(8)
+    out, err = process.communicate(timeout=60)
+    seen, told, at_last = json.loads(out)
+    assert seen == {"1": 3, "2": 3}
+    assert [each.startswith("no more processes can be begun (") for each in told] == [True]
+    assert at_last is None
+    assert "shepherd_replaced" not in err
 
 
 def test_an_attempt_that_can_never_begin_fails_with_the_fix(
-    crowd: Crowd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    process_limit: ProcessLimit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing runs and nothing can be begun for long: a launch failure that says what to do."""
     hurry = "import torc_local.shepherd.shortage as shortage\nshortage.PATIENCE_S = 0.5\n"
     program = shepherd.PROGRAM.replace("from torc_local.shepherd.reaper", f"{hurry}from torc_local.shepherd.reaper")
-    crowd.limit(3)
+    process_limit.set(3)
     code = CROWD.replace(
         "folder, command", f"from torc_local import shepherd\nshepherd.PROGRAM = {program!r}\nfolder, command"
     )
     monkeypatch.setattr(sys.modules[__name__], "CROWD", code)
-    out, _ = run(crowd, tmp_path, "true", 3).communicate(timeout=60)
+    out, _ = run(process_limit, tmp_path, "true", 3).communicate(timeout=60)
     for reason in json.loads(out)[0].values():
         assert "Resource temporarily unavailable for" in reason
         assert "raise the limit on processes" in reason

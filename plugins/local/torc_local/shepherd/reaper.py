@@ -12,6 +12,7 @@ from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep, time
 from torc_local.shepherd import CONTROL_FD, JOURNAL_FD, Key, cells, process_stats, records
 from torc_local.shepherd.ends import PendingEnds
 from torc_local.shepherd.main import Job, Shepherd
+from torc_local.shepherd.shortage import fork
 
 PR_SET_CHILD_SUBREAPER = 36
 EXEC_PATIENCE_S = 2.0
@@ -34,7 +35,7 @@ def main(*home: str) -> None:
     group = (int(home[0]), home[1]) if home else None
     pending = PendingEnds()
     readable, writable = os.pipe()
-    shepherd = os.fork()
+    shepherd = fork()
     if shepherd == 0:
         os.close(writable)
         os.setsid()  # a signal to the group of the one does not reach the other

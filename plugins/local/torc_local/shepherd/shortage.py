@@ -1,7 +1,10 @@
 """What to do when the system has no more processes or memory for attempts: wait, and run fewer at a time."""
 
+import os
+import select
 from time import monotonic
 
+from torc_local.shepherd import CONTROL_FD, frame
 from torc_local.shepherd.processes import SHORTAGES
 
 FIRST_PAUSE_S = 0.05
@@ -11,7 +14,8 @@ RAISE_S = 10.0
 """After so long without a refusal one more attempt may run at a time."""
 PATIENCE_S = 60.0
 """How long nothing may run and nothing may begin before an attempt fails."""
-FIX = "raise the limit on processes (ulimit -u, pids.max of the control group), or end other programs"
+LIMITS = "ulimit -u, or pids.max of the control group"
+FIX = f"raise the limit on processes ({LIMITS}), or end other programs"
 
 
 class Shortage:
@@ -39,7 +43,7 @@ class Shortage:
         if not self.is_refused:
             self.is_refused, self._since, self._pause = True, now, FIRST_PAUSE_S
         self.most = max(1, running // 2)
-        self._reason = f"no more processes can be begun ({error.strerror})"
+        self._reason = _reason(error)
         if not running and now - self._since > PATIENCE_S:
             error.strerror = f"{error.strerror} for {now - self._since:.0f} s, while nothing runs; {FIX}"
             error.filename = None
@@ -72,8 +76,48 @@ class Shortage:
         """Return what the runner is to be told: why attempts wait, "" if none waits any more; None if it knows."""
         if self.most is None:
             return None
-        state = f"{self._reason}: {self.most} at a time" if waiting else ""
+        state = f"{self._reason}: {self.most} at a time; raise {LIMITS}" if waiting else ""
         if bool(state) == bool(self._told):
             return None
         self._told = state
         return state
+
+
+def fork() -> int:
+    """Fork this process, again and again while the system has none left; tell the runner that attempts wait meanwhile.
+
+    Raises:
+        OSError: it cannot be forked within `PATIENCE_S`, or the runner has gone.
+    """
+    deadline, is_told = monotonic() + PATIENCE_S, False
+    runner = select.poll()
+    runner.register(CONTROL_FD, select.POLLRDHUP)
+    while True:
+        try:
+            child = os.fork()
+        except OSError as error:
+            if error.errno not in SHORTAGES:
+                raise
+            if monotonic() > deadline:
+                raise OSError(error.errno, f"{error.strerror}; {FIX}") from None
+            if not is_told:
+                _tell(f"{_reason(error)}; raise {LIMITS}")
+                is_told = True
+            if runner.poll(LAST_PAUSE_S * 1000):
+                raise
+            continue
+        if child and is_told:
+            _tell("")
+        return child
+
+
+def _reason(error: OSError) -> str:
+    return f"no more processes can be begun ({error.strerror})"
+
+
+def _tell(hindrance: str) -> None:
+    """Tell the runner why attempts wait, "" if none waits any more; nothing to a runner that has gone."""
+    try:
+        os.write(CONTROL_FD, frame(("news", [("B", 0, 0, hindrance)])))
+    except OSError:
+        return
