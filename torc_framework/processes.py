@@ -15,6 +15,8 @@ SHORTAGES: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.EN
 """Errors that say that there are too many processes or open files at the moment."""
 PATIENCE_S: Final = 30.0
 """How long to try, seconds."""
+NO_THREAD: Final = "can't start new thread"
+"""What Python says where the system has no more threads; it has no exception of its own for that."""
 PAUSE_S: Final = 0.2
 FIX: Final = "raise the limit on processes (ulimit -u, pids.max of the control group), or end other programs"
 
@@ -50,7 +52,7 @@ def insist_on_thread(thread: threading.Thread, patience_s: float = PATIENCE_S) -
     def begin() -> None:
         try:
             thread.start()
-        except RuntimeError as error:  # "can't start new thread"
+        except RuntimeError as error:
             raise OSError(errno.EAGAIN, str(error)) from error
 
     try:

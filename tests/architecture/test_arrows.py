@@ -37,7 +37,7 @@ ROOMS: dict[str, set[str]] = {
     "config": {"errors", "models", "ownership", "server", "user"},
     "client": {"errors", "models", "user"},
     "store": {"errors", "models", "private_files"},
-    "server": {"errors", "htpasswd", "models", "store", "private_files", "terminal"},
+    "server": {"errors", "htpasswd", "models", "store", "private_files", "processes", "terminal"},
     "metrics": set(),
     "plots": {"errors", "metrics"},
     "logs": {"errors", "models"},

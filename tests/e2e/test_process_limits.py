@@ -138,3 +138,14 @@ def test_a_process_that_finds_no_room_is_one_message(
     assert said.splitlines()[-1].startswith(
         f"Error: {message}Resource temporarily unavailable for 1 s; {processes.FIX}"
     )
+
+
+def test_a_server_without_room_for_its_threads_says_so(
+    torc_env: dict[str, str], work: Path, process_limit: ProcessLimit
+) -> None:
+    """One message with the fix, not a fault of the server."""
+    process_limit.set(2)  # the command and the server, which needs another thread
+    command = begin(process_limit, BIN / "torc", "workflows", "list", cwd=work, env=torc_env)
+    _, said = command.communicate(timeout=60)
+    assert command.returncode == 1, said
+    assert said == f"Error: the server {processes.NO_THREAD}; {processes.FIX}\n"

@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from torc_framework import __version__
+from torc_framework.processes import FIX, NO_THREAD
 from torc_framework.server.access import ACCESS_ENDPOINTS
 from torc_framework.server.access_log import log_events
 from torc_framework.server.additions import ADDITION_ENDPOINTS
@@ -92,6 +93,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     app.add_exception_handler(RequestError, misunderstood)
     app.add_exception_handler(HTTPException, _no_such_path)
     app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(RuntimeError, _out_of_threads)
     app.add_exception_handler(Exception, _failed)
     add_door(app, settings, database)
     app.add_middleware(BodyLimits, limits=settings.limits)
@@ -120,6 +122,14 @@ def _no_such_path(_request: Request, error: Exception) -> Response:
 
 def _gone(_request: Request, _error: Exception) -> Response:
     return error_answer(400, "the request ended before it was whole")  # nobody hears it
+
+
+async def _out_of_threads(_request: Request, error: Exception) -> Response:
+    """Answer what needs a thread that the system does not have at the moment; it needs none itself."""
+    if str(error) != NO_THREAD:
+        raise error
+    _log.error("%s", error)
+    return error_answer(503, f"the server {error}; {FIX}")
 
 
 def _failed(request: Request, error: Exception) -> Response:
