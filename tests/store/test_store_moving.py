@@ -1,7 +1,8 @@
 """Export and import: the same workflow elsewhere, or nothing at all."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -77,7 +78,11 @@ def exported(database: Database, workflow_id: int, *, history: bool = False) -> 
     """Return the document as it travels."""
     with database.read() as tx:
         found = export_workflow(tx, workflow_id, include_results=history, include_events=history)
-        return dict(msgspec.json.decode(msgspec.json.encode(found)))
+        whole = {
+            name: list(chain.from_iterable(part)) if isinstance(part, Iterator) else part
+            for name, part in found.items()
+        }
+        return dict(msgspec.json.decode(msgspec.json.encode(whole)))
 
 
 def imported(database: Database, document: Document, owner: str = "bob") -> int:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from torc_framework.models.answers import AccessCheck, ShortPage
 from torc_framework.models.records import AccessGroupRecord, UserGroupMembershipRecord, WorkflowAccessGroupRecord
+from torc_framework.server.answers import InPieces
 from torc_framework.server.endpoints import MAX_LIMIT, PAGE_PARAMETERS, Call, Endpoint, Work
 from torc_framework.server.scopes import ADMINS, ASKED, GROUP_ADMINS, OPEN, SHARING, WORKFLOW, Scope
 from torc_framework.store import groups
@@ -17,16 +18,18 @@ Found = tuple[list[Values], int]
 def _paged(find: Callable[[Tx, Call, Page], Found]) -> Work:
     """Return the work that lists what is found, in the shape that this part of the API has."""
 
-    def listed(tx: Tx, call: Call) -> dict[str, Any]:
+    def listed(tx: Tx, call: Call) -> InPieces:
         wanted = Page(call.query["offset"], min(call.query["limit"], MAX_LIMIT))
         items, total = find(tx, call, wanted)
-        return {
-            "items": items,
-            "offset": wanted.offset,
-            "limit": wanted.limit,
-            "total_count": total,
-            "has_more": wanted.offset + len(items) < total,
-        }
+        return InPieces(
+            {
+                "items": items,
+                "offset": wanted.offset,
+                "limit": wanted.limit,
+                "total_count": total,
+                "has_more": wanted.offset + len(items) < total,
+            }
+        )
 
     return listed
 

@@ -1,11 +1,15 @@
 """What every answer has in common: JSON, and errors as Torc's clients expect them."""
 
 import logging
-from typing import Any, Final
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, Final
 
 import msgspec
+from attrs import frozen
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from torc_framework.models.answers import DATABASE_GONE
 from torc_framework.store.errors import (
@@ -38,6 +42,12 @@ INSUFFICIENT_STORAGE: Final = 507
 MAKE_ROOM: Final = "nothing of this request was stored; make room where the database is, and runners go on"
 
 
+WHOLE_BYTES: Final = 1024 * 1024
+"""Largest answer that is kept in memory until its reader has it; larger ones lie in a file."""
+_PIECE_BYTES: Final = 256 * 1024
+_ITEMS_AT_ONCE: Final = 64
+
+
 class RequestError(Exception):
     """The request itself is wrong: it does not parse, or does not fit."""
 
@@ -49,6 +59,88 @@ class RequestError(Exception):
 def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a JSON answer."""
     return Response(_encode(content), status, headers, media_type="application/json")
+
+
+@frozen
+class InPieces:
+    """A JSON object with lists that may be long: they are encoded slice by slice.
+
+    Attributes:
+        fields: Its fields; instead of a list there may be an iterator of its slices.
+    """
+
+    fields: Mapping[str, Any]
+
+
+class _FileAnswer(StreamingResponse):
+    """A JSON answer from a file, which is closed when the reader has it or is gone."""
+
+    def __init__(self, file: IO[bytes], size: int, headers: Mapping[str, str]) -> None:
+        self._file = file
+        pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
+        super().__init__(pieces, headers={**headers, "Content-Length": str(size)}, media_type="application/json")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the file, as fast as the reader takes it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
+
+
+def answer_in_pieces(content: InPieces, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a JSON answer that takes little memory, however large it is and however slowly it is read.
+
+    Raises:
+        RequestError: there is no room for it in the folder for temporary files.
+    """
+    file = tempfile.SpooledTemporaryFile(WHOLE_BYTES)  # noqa: SIM115 - a large answer closes it
+    try:
+        for piece in _pieces(content.fields):
+            file.write(piece)
+        size = file.tell()
+        file.seek(0)
+        if size > WHOLE_BYTES:
+            return _FileAnswer(file, size, headers or {})
+        whole = file.read()
+    except OSError as error:
+        file.close()
+        folder = tempfile.gettempdir()
+        raise RequestError(
+            f"no room for the answer in {folder}: {error.strerror}; make room there, or ask for less at once",
+            INSUFFICIENT_STORAGE,
+        ) from error
+    except BaseException:
+        file.close()
+        raise
+    file.close()
+    return Response(whole, headers=headers, media_type="application/json")
+
+
+def _pieces(fields: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
+    """Yield the JSON text of an object."""
+    before = b"{"
+    for name, value in fields.items():
+        yield before + _encode(name) + b":"
+        before = b","
+        if isinstance(value, list):
+            slices = (value[start : start + _ITEMS_AT_ONCE] for start in range(0, len(value), _ITEMS_AT_ONCE))
+            yield from _list(slices)
+        elif isinstance(value, Iterator):
+            yield from _list(value)
+        else:
+            yield _encode(value)
+    yield b"}"
+
+
+def _list(slices: Iterator[list[Any]]) -> Iterator[bytes | memoryview]:
+    """Yield the JSON text of a list of which the slices are given; none of them is empty."""
+    before = b"["
+    for part in slices:
+        yield before
+        yield memoryview(_encode(part))[1:-1]
+        before = b","
+    yield b"]" if before == b"," else b"[]"
 
 
 def error_answer(status: int, message: str, **more: Any) -> Response:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from torc_framework.server.access_log import note
-from torc_framework.server.answers import RequestError, answer
+from torc_framework.server.answers import InPieces, RequestError, answer, answer_in_pieces
 from torc_framework.server.bodies import parse_body, parse_json
 from torc_framework.server.large_bodies import LargeBodies
 from torc_framework.server.scopes import Scope
@@ -122,16 +122,18 @@ class Endpoint:
     summary: str = field(default="", kw_only=True)
 
 
-def page(items: Sequence[Any], offset: int, total: int) -> dict[str, Any]:
+def page(items: list[Any], offset: int, total: int) -> InPieces:
     """Return one page as Torc's clients expect it."""
-    return {
-        "items": items,
-        "offset": offset,
-        "max_limit": MAX_LIMIT,
-        "count": len(items),
-        "total_count": total,
-        "has_more": offset + len(items) < total,
-    }
+    return InPieces(
+        {
+            "items": items,
+            "offset": offset,
+            "max_limit": MAX_LIMIT,
+            "count": len(items),
+            "total_count": total,
+            "has_more": offset + len(items) < total,
+        }
+    )
 
 
 _OWNERS: Final = {"/workflows/{id}/": "workflow_id", "/access_groups/{id}/": "group_id"}
@@ -188,6 +190,8 @@ def operation_of(endpoint: Endpoint, database: Database) -> Callable[[Request, b
             if call.caller.is_restricted:
                 endpoint.scope.check(tx, call)
             content = endpoint.work(tx, call)
+            if isinstance(content, InPieces):
+                return answer_in_pieces(content, _warning(ignored))
         if endpoint.changes:
             _note_ids(request, endpoint, content)
         return answer(content, headers=_warning(ignored))

@@ -1,9 +1,10 @@
 """Endpoints that give a whole workflow away as one document, and take one."""
 
-from typing import Any, Final
+from typing import Final
 
 from torc_framework.models.answers import ImportedWorkflow
 from torc_framework.models.document import WorkflowDocument
+from torc_framework.server.answers import InPieces
 from torc_framework.server.endpoints import Call, Endpoint, Parameter
 from torc_framework.server.scopes import NEW_OWNER, WORKFLOW
 from torc_framework.store.export import export_workflow
@@ -11,8 +12,8 @@ from torc_framework.store.imports import import_workflow
 from torc_framework.store.sql import Tx
 
 
-def _export(tx: Tx, call: Call) -> Any:
-    return export_workflow(tx, call.id, **call.query)
+def _export(tx: Tx, call: Call) -> InPieces:
+    return InPieces(export_workflow(tx, call.id, **call.query))
 
 
 def _import(tx: Tx, call: Call) -> ImportedWorkflow:

@@ -1,7 +1,8 @@
 """A workflow as one document."""
 
 import json
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -10,7 +11,7 @@ from torc_framework.store import tables as t
 from torc_framework.store.actions import ACTIONS
 from torc_framework.store.events import utc_text
 from torc_framework.store.jobs import JOBS
-from torc_framework.store.records import Page, Resource, Values, find, get
+from torc_framework.store.records import Page, Resource, Values, get, slices
 from torc_framework.store.resources import (
     COMPUTE_NODES,
     EVENTS,
@@ -23,7 +24,7 @@ from torc_framework.store.resources import (
     USER_DATA,
     WORKFLOWS,
 )
-from torc_framework.store.sql import Statement, Tx, param
+from torc_framework.store.sql import Statement, Tx, ids_param
 
 PARTS: Final = {
     "files": FILES,
@@ -37,15 +38,15 @@ PARTS: Final = {
 }
 """Lists of the document that are always there, and the records in them."""
 _WRITTEN = Statement(
-    sa.select(t.JOB.c.id, t.JOB.c.written_texts).where(
-        t.JOB.c.workflow_id == param("workflow"), t.JOB.c.written_texts.is_not(None)
-    ),
-    "workflow",
+    sa.select(t.JOB.c.id, t.JOB.c.written_texts).where(t.JOB.c.id.in_(ids_param()), t.JOB.c.written_texts.is_not(None))
 )
 
 
 def export_workflow(tx: Tx, workflow_id: int, *, include_results: bool = False, include_events: bool = False) -> Values:
     """Return a workflow as the document that `import_workflow` reads; see `WorkflowDocument`.
+
+    Each list of the document is an iterator of its slices, which are read within the transaction, one after the other:
+    the document of a large workflow is never in memory as a whole.
 
     Raises:
         NotFoundError: there is no such workflow.
@@ -56,9 +57,6 @@ def export_workflow(tx: Tx, workflow_id: int, *, include_results: bool = False, 
         "workflow": get(tx, WORKFLOWS, workflow_id),
     }
     document |= {name: _all(tx, resource, workflow_id) for name, resource in PARTS.items()}
-    written = {job_id: json.loads(texts) for job_id, texts in tx.rows(_WRITTEN, workflow_id)}
-    for job in document["jobs"]:
-        job.update(written.get(job["id"], {}))
     if include_results:
         document["results"] = _all(tx, RESULTS, workflow_id)
     if include_results or include_events:
@@ -68,6 +66,17 @@ def export_workflow(tx: Tx, workflow_id: int, *, include_results: bool = False, 
     return document
 
 
-def _all(tx: Tx, resource: Resource, workflow_id: int) -> list[dict[str, Any]]:
+def _all(tx: Tx, resource: Resource, workflow_id: int) -> Iterator[list[Values]]:
+    """Yield the records of one kind in slices, in the order of their ids."""
     mine = [resource.table.c.workflow_id == workflow_id]
-    return find(tx, resource, mine, Page(limit=-1), relations=bool(resource.relations))[0]
+    for part, _ in slices(tx, resource, mine, Page(limit=-1), relations=True):
+        if resource is JOBS:
+            _add_written(tx, part)
+        yield part
+
+
+def _add_written(tx: Tx, jobs: list[Values]) -> None:
+    """Put the texts of jobs as they were written in the place of those that are run."""
+    written: dict[int, str] = dict(tx.rows_for(_WRITTEN, [job["id"] for job in jobs]))
+    for job in jobs:
+        job.update(json.loads(written.get(job["id"], "{}")))

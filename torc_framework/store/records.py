@@ -4,8 +4,8 @@ What is special about a kind is said in its `Resource`; see ``resources`` for th
 Values are plain dictionaries by field name, as JSON has them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -16,6 +16,14 @@ from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
 from torc_framework.store.references import check_references
 from torc_framework.store.sql import Statement, Tx, ids_param
 from torc_framework.store.tables import WORKFLOW
+
+PAGE_BYTES: Final = 16 * 1024 * 1024
+"""A page ends with the slice that makes it so large."""
+SLICE_RECORDS: Final = 256
+SLICE_BYTES: Final = 1024 * 1024
+"""A slice is smaller than this, or one record."""
+ID_BYTES: Final = 8
+"""What an id in a relation counts."""
 
 Values = dict[str, Any]
 Condition = Callable[[Any], sa.ColumnElement[bool]]
@@ -165,9 +173,96 @@ def find(
 ) -> tuple[list[Values], int]:
     """Return one page of the records that satisfy all conditions, and how many there are in all.
 
+    A page that is limited in number is limited to `PAGE_BYTES`, too: it may be shorter than its limit, and then
+    more records follow.
+
     Raises:
         RuleError: the list cannot be sorted so.
     """
+    if wanted.limit < 0:
+        query = _selected(resource, resource.columns, conditions, wanted)
+        records = _records(tx, resource, query, relations=relations)
+        is_last = True
+    else:
+        records, is_full = _first_bytes(slices(tx, resource, conditions, wanted, relations=relations))
+        is_last = len(records) < wanted.limit and not is_full
+    if is_last and (records or not wanted.offset):
+        return records, wanted.offset + len(records)
+    count = sa.select(sa.func.count()).select_from(resource.table).where(*conditions)
+    return records, int(tx.connection.execute(count).scalar_one())
+
+
+def _first_bytes(parts: Generator[tuple[list[Values], int], None, None]) -> tuple[list[Values], bool]:
+    """Return the records of the first slices, and whether they fill a page."""
+    records: list[Values] = []
+    room = PAGE_BYTES
+    with closing(parts):
+        for part, size in parts:
+            records += part
+            room -= size
+            if room <= 0:
+                return records, True
+    return records, False
+
+
+def slices(
+    tx: Tx,
+    resource: Resource,
+    conditions: Sequence[sa.ColumnElement[bool]],
+    wanted: Page,
+    *,
+    relations: bool = False,
+) -> Generator[tuple[list[Values], int], None, None]:
+    """Yield the records that `find` would return, slice by slice, each with its size in bytes.
+
+    The database sorts ids and sizes, and gives the records of one slice at a time: neither it nor this process has
+    more of them in memory.
+
+    Raises:
+        RuleError: the list cannot be sorted so.
+    """
+    id_column = resource.table.c.id
+    with tx.connection.execute(_selected(resource, [id_column, _size(resource)], conditions, wanted)) as found:
+        for ids, size in _grouped(found):
+            query = sa.select(*resource.columns).where(id_column.in_(ids))
+            part = _records(tx, resource, query, relations=relations)
+            place = {id_: number for number, id_ in enumerate(ids)}
+            part.sort(key=lambda record, place=place: place[record["id"]])  # type: ignore[misc]
+            related = resource.relations if relations else ()
+            yield part, size + ID_BYTES * sum(len(record.get(name, ())) for name in related for record in part)
+
+
+def _grouped(found: Iterable[Any]) -> Iterator[tuple[list[int], int]]:
+    """Yield the ids of one slice after another, each with the size of its records."""
+    ids: list[int] = []
+    total = 0
+    for id_, size in found:
+        if ids and (len(ids) == SLICE_RECORDS or total + size > SLICE_BYTES):
+            yield ids, total
+            ids, total = [], 0
+        ids.append(id_)
+        total += size
+    if ids:
+        yield ids, total
+
+
+def _size(resource: Resource) -> sa.ColumnElement[int]:
+    """Return the length of all texts of a record."""
+    size: sa.ColumnElement[int] = sa.literal(0)
+    for column in resource.columns:
+        stored_as = getattr(column.type, "impl", column.type)  # a type of SQLModel is a decorator around one
+        if isinstance(stored_as, sa.String | sa.JSON):
+            size = size + sa.func.coalesce(sa.func.length(_sortable(column)), 0)
+    return size
+
+
+def _selected(
+    resource: Resource,
+    columns: Sequence[sa.ColumnElement[Any]],
+    conditions: Sequence[sa.ColumnElement[bool]],
+    wanted: Page,
+) -> sa.Select[Any]:
+    """Return the selection of columns of the records on a page, in order."""
     id_column = resource.table.c.id
     order: sa.Column[Any] = id_column
     if wanted.sort_by is not None:
@@ -176,20 +271,19 @@ def find(
         order = resource.table.c[wanted.sort_by]
     direction = _descending if wanted.reverse else _ascending
     query = (
-        sa.select(*resource.columns)
-        .where(*conditions)
-        .order_by(direction(order), direction(id_column))
-        .offset(wanted.offset)
+        sa.select(*columns).where(*conditions).order_by(direction(order), direction(id_column)).offset(wanted.offset)
     )
-    if wanted.limit >= 0:
-        query = query.limit(wanted.limit)
-    records = [present(row) for row in tx.connection.execute(query).mappings()]
+    return query.limit(wanted.limit) if wanted.limit >= 0 else query
+
+
+def _records(tx: Tx, resource: Resource, query: sa.Select[Any], *, relations: bool) -> list[Values]:
+    """Return the records of which a query selects the columns, with their relations if they are wanted."""
+    names = [column.name for column in resource.columns]
+    rows = tx.connection.execute(query)
+    records = [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
     if relations:
         add_relations(tx, resource, records)
-    if (wanted.limit < 0 or len(records) < wanted.limit) and (records or not wanted.offset):
-        return records, wanted.offset + len(records)
-    count = sa.select(sa.func.count()).select_from(resource.table).where(*conditions)
-    return records, int(tx.connection.execute(count).scalar_one())
+    return records
 
 
 def find_in(
