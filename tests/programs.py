@@ -18,10 +18,19 @@ Torc = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def isolated_environment(home: Path) -> dict[str, str]:
-    """Return an environment without any setting of whoever runs the tests, at home in ``home``."""
+    """Return an environment without any setting of whoever runs the tests, at home in ``home``.
+
+    This machine is no login node in it, also where Slurm is installed.
+    """
     home.mkdir(parents=True, exist_ok=True)
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
-    return {**kept, "HOME": str(home), "USER": "tester", "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    return {
+        **kept,
+        "HOME": str(home),
+        "USER": "tester",
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "SLURM_CONF": os.devnull,
+    }
 
 
 def project_plugin(project: Path, name: str, source: str) -> None:

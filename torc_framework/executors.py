@@ -438,6 +438,15 @@ class Allocator(Executor):
         """
         return {}
 
+    @classmethod
+    def submission_advice(cls, workflow_id: int) -> str | None:
+        """Return the command that asks for nodes for what is left of a workflow, where jobs are not to run here.
+
+        That is so on a login node of this batch system, outside of any allocation. Reports ask while a person waits:
+        start no program and use no network. The default knows of no such place and returns None.
+        """
+        return None
+
     def nodes_are_here(self) -> bool:
         """Say whether all nodes are this machine, so that a server on its loopback interface can be reached from them.
 

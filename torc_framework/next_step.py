@@ -1,11 +1,16 @@
 """How a workflow that is not over goes on: the one command that every report and message names."""
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
 from torc_framework.client import TorcClient
+from torc_framework.executors import Allocator, Executor
 from torc_framework.models.records import ScheduledComputeNodeRecord, SlurmSchedulerRecord
+
+InstalledExecutors: TypeAlias = Callable[[], Mapping[str, type[Executor]]]
+"""Returns the executors of this machine's plugins, by name. Called only where the answer depends on them."""
 
 
 @frozen
@@ -24,12 +29,12 @@ class NextStep:
         return {"command": self.command, "why": self.why}
 
 
-def next_step(client: TorcClient, workflow_id: int) -> NextStep:
+def next_step(client: TorcClient, workflow_id: int, executors: InstalledExecutors) -> NextStep:
     """Return the command with which a workflow goes on.
 
     One that was canceled has to be reset first. One that works on nodes of a batch system, or has schedulers for such
-    nodes, gets nodes: the person may be on a login node, where nothing is to run. Every other one runs where the person
-    is.
+    nodes, gets nodes: the person may be on a login node, where nothing is to run. So does every other one where an
+    executor says that this is a login node. Else it runs where the person is.
     """
     if client.workflow_status(workflow_id).is_canceled:
         command = f"torc workflows reset-status {workflow_id} --failed-only --reinitialize"
@@ -41,12 +46,15 @@ def next_step(client: TorcClient, workflow_id: int) -> NextStep:
         return NextStep(f"torc submit {workflow_id}", "asks for nodes that run what is left")
     if client.find(SlurmSchedulerRecord, workflow_id=workflow_id, limit=1):
         return stay
+    for _, executor in sorted(executors().items()):
+        if issubclass(executor, Allocator) and (advice := executor.submission_advice(workflow_id)):
+            return NextStep(advice, "asks for nodes that run what is left")
     return NextStep(f"torc run {workflow_id}", "goes on with it")
 
 
-def next_step_text(client: TorcClient, workflow_id: int, interrupted: int = 0) -> str:
+def next_step_text(client: TorcClient, workflow_id: int, executors: InstalledExecutors, interrupted: int = 0) -> str:
     """Return the sentence that names the next step, and how many interrupted jobs run again by it."""
-    step = next_step(client, workflow_id)
+    step = next_step(client, workflow_id, executors)
     return f"'{step.command}' {step.why}" + (f"; {run_again_text(interrupted)}" if interrupted else "")
 
 

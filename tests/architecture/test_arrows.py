@@ -41,7 +41,7 @@ ROOMS: dict[str, set[str]] = {
     "metrics": set(),
     "plots": {"errors", "metrics"},
     "logs": {"errors", "models"},
-    "next_step": {"client", "models"},
+    "next_step": {"client", "executors", "models"},
     "explain": {"client", "errors", "models", "next_step"},
     "reports": {"client", "errors", "models"},
     "hpc": {"client", "config", "errors", "executors", "graph", "models", "patterns", "plugins"},

@@ -338,6 +338,12 @@ class RemembersByItself(SampleAllocator):
         return {name: self.known.get(name, []) for name in names}
 
 
+class AdvisesInGeneral(SampleAllocator):
+    @classmethod
+    def submission_advice(cls, workflow_id: int) -> str | None:
+        return "torc submit"
+
+
 class SharesItsTerminal(SampleAllocator):
     def _call(self, *command: str, start_new_session: bool = False) -> Any:
         return super()._call(*command)
@@ -373,6 +379,7 @@ def test_faults_of_allocators_that_are_cut_short(
             "test_a_system_that_does_not_answer_is_not_one_that_has_nothing",
             "raise AllocationError in find",
         ),
+        (AdvisesInGeneral, "test_its_advice_is_a_command_for_that_workflow", "with the workflow's id"),
         (LosesSome, "test_each_accepted_allocation_is_told", "the id that the batch system gave"),
         (AsksOneByOne, "test_alive_is_queued_or_running", "ask the system once"),
         (BelievesSilence, "test_a_system_that_does_not_answer_ended_nothing", "does not answer"),

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from programs import BIN
 
+from torc_framework.client import TorcClient
+from torc_framework.hpc.rescheduling import Rescheduler
+
 pytestmark = pytest.mark.e2e
 
 SPEC = """
@@ -96,6 +99,30 @@ def test_one_story_and_one_next_step(interrupted: str, torc: Any) -> None:
     jobs = {job["name"]: job for job in json.loads(torc("-f", "json", "jobs", "list", "1").stdout)["jobs"]}
     assert {name: job["attempt_id"] for name, job in jobs.items() if job["attempt_id"] > 1} == {"train": 2, "plain": 2}
     assert "Its attempt 1 in run 1 was interrupted." in torc("why-failed", "--job", "2").stdout
+
+
+def test_on_a_login_node_nothing_is_to_run(
+    interrupted: str, torc: Any, torc_env: dict[str, str], own_server: str, tmp_path: Path
+) -> None:
+    """Where jobs can be submitted to Slurm, every command names what submits; within an allocation jobs are run."""
+    assert interrupted
+    for name in ("bin/sbatch", "etc/slurm.conf"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch(0o755)
+    torc_env["PATH"] = f"{tmp_path / 'bin'}:{torc_env['PATH']}"
+    torc_env["SLURM_CONF"] = str(tmp_path / "etc/slurm.conf")
+    for name in ("status", "why-failed", "explain job", "recover", "reinitialize", "watch"):
+        done = torc(*STORY[name][0])
+        text = done.stdout + done.stderr
+        assert "torc slurm regenerate 1 --submit" in text, (name, text)
+        assert "torc run" not in text, (name, text)
+    with TorcClient(own_server) as client:
+        planned = Rescheduler(client, 1).jobs
+    assert {job.name for job in planned} == {"train", "plain", "evaluate", "publish"}, (
+        "that command sees to all of them"
+    )
+    torc_env["SLURM_JOB_ID"] = "7"
+    assert STEP in torc(*STORY["status"][0]).stdout
 
 
 def test_the_figures_are_in_the_documents(interrupted: str, torc: Any) -> None:

@@ -69,7 +69,7 @@ def _facts(session: "Session", workflow_id: int) -> "Facts":
         session.client,
         workflow_id,
         is_dead=is_dead,
-        executors=session.plugins(skip_untrusted=True).executors(),
+        executors=session.executors,
         reasons=lambda waiting: [*reasons_here(session, workflow_id, waiting).values()],
     )
 

@@ -93,7 +93,7 @@ def recover(
     rescuer = Rescuer(client, plugins, chosen, options, tell, executor_options=executors, profiles=submitter.profiles)
     found = rescuer.recover(dry_run=dry_run)
     submitted = submitter.submit_anew() if found.goes_on and not dry_run and submitter.has_schedulers() else 0
-    who = f"'torc watch {chosen}' stays with it" if submitted else next_step_text(client, chosen)
+    who = f"'torc watch {chosen}' stays with it" if submitted else next_step_text(client, chosen, session.executors)
     if session.wants_json:
         print_json({**found.as_dict(), "submitted_allocations": submitted})
     elif found.goes_on and not dry_run:

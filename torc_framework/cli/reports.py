@@ -181,7 +181,7 @@ def summary(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
     else:
         _print_summary(found)
         if found.interrupted:
-            print(next_step_text(session.client, found.workflow.id or 0, found.interrupted))
+            print(next_step_text(session.client, found.workflow.id or 0, session.executors, found.interrupted))
 
 
 _MARKS: Final = {"completed": " ✓", "failed": " ✗", "terminated": " ✗", "canceled": " ✗", "pending_failed": " ✗"}

@@ -91,7 +91,7 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
     if outcome.is_canceled:
         print(f"It was canceled; 'torc workflows initialize {workflow_id}' makes it ready to run from the start")
     elif not outcome.is_complete:
-        print(next_step_text(session.client, workflow_id, outcome.interrupted_jobs))
+        print(next_step_text(session.client, workflow_id, session.executors, outcome.interrupted_jobs))
 
 
 def report_worker(session: Session, workflow_id: int, outcome: RunOutcome) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torc_framework.client import TorcClient
     from torc_framework.config import Config
     from torc_framework.embedded import EmbeddedServer
+    from torc_framework.executors import Executor
     from torc_framework.plugins import PluginManager
 
 FORMATS: Final = ("table", "json")
@@ -217,6 +218,10 @@ class Session:
             self._plugins = self._load_plugins(project_dir)
             insist_on_trust(self._plugins.refused_folders)  # the files changed while the person looked at them
         return self._plugins
+
+    def executors(self) -> "Mapping[str, type[Executor]]":
+        """Return the executors of the plugins, by name, without those of folders that are not trusted."""
+        return self.plugins(skip_untrusted=True).executors()
 
     def _load_plugins(self, project_dir: Path | None) -> "PluginManager":
         from torc_framework.plugins import PluginManager

@@ -140,7 +140,7 @@ def status(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None
     for label, count in jobs.counts.items():
         print(f"    {label}: {count}")
     if jobs.interrupted:
-        print(f"  {next_step_text(session.client, chosen, jobs.interrupted)}")
+        print(f"  {next_step_text(session.client, chosen, session.executors, jobs.interrupted)}")
 
 
 def _word(*, is_canceled: bool, is_complete: bool, counts: dict[str, int]) -> str:

@@ -113,7 +113,8 @@ def reinitialize(
     interrupted = session.client.job_counts(chosen).interrupted
     _show_rerun(session, rerun(session.client, chosen, dry_run=dry_run, force=force))
     if dry_run and interrupted and not session.wants_json:
-        print(f"Interrupted jobs need no new run: {next_step_text(session.client, chosen, interrupted)}")
+        step = next_step_text(session.client, chosen, session.executors, interrupted)
+        print(f"Interrupted jobs need no new run: {step}")
 
 
 def _show_rerun(session: "Session", found: "Reinitialized") -> None:

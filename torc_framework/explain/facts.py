@@ -20,7 +20,7 @@ from torc_framework.models.records import (
     WorkflowStatusRecord,
 )
 from torc_framework.models.resources import Resources, parse_duration
-from torc_framework.next_step import next_step
+from torc_framework.next_step import InstalledExecutors, next_step
 
 
 @define
@@ -92,14 +92,14 @@ def gather(
     workflow_id: int,
     *,
     is_dead: Callable[[ComputeNodeRecord], bool] = lambda _: False,
-    executors: Collection[str] | None = None,
+    executors: InstalledExecutors | None = None,
     reasons: Callable[[list[ScheduledComputeNodeRecord]], Collection[PendingReason]] = lambda _: (),
 ) -> Facts:
     """Ask the server for everything about a workflow.
 
     Args:
         is_dead: Says whether a runner has ended without a word.
-        executors: Names of the executors that plugins here offer; None if nobody looked.
+        executors: Returns the executors that plugins here offer; None to look for none.
         reasons: Returns why queued allocations wait.
     """
     workflow = client.get(WorkflowRecord, workflow_id)
@@ -133,8 +133,8 @@ def gather(
         hindered={
             job.id or 0: node for node in nodes if node.hindrance for job in _held_by(client, workflow_id, node.record)
         },
-        executors=executors,
-        next_command=next_step(client, workflow_id).command,
+        executors=executors() if executors else None,
+        next_command=next_step(client, workflow_id, executors or dict).command,
         counts=counts,
     )
 

@@ -142,11 +142,11 @@ def explain_job(
     if job.status == JobStatus.CANCELED.label and (roots := _roots(client, job)):
         names = ", ".join(f"{root.name} ({root.status})" for root in roots[:3]) + (", ..." if len(roots) > 3 else "")
         verdict = ExitVerdict(ExitClass.UPSTREAM_FAILED, f"not run, because of {names}", 1.0)
-        return JobReport(job, tried, verdict, roots=tuple(roots), next=_advice(client, job, verdict))
+        return JobReport(job, tried, verdict, roots=tuple(roots), next=_advice(client, plugins, job, verdict))
     if failed is None:
         if job.status == JobStatus.CANCELED.label:
             verdict = ExitVerdict(ExitClass.CANCELED, "somebody canceled it before it ran", 1.0)
-            return JobReport(job, tried, verdict, next=_advice(client, job, verdict))
+            return JobReport(job, tried, verdict, next=_advice(client, plugins, job, verdict))
         return JobReport(job, tried)
     seen = observation_of(failed)
     verdict = verdict_of(failed, plugins, seen)
@@ -162,18 +162,19 @@ def explain_job(
         _root(excerpts),
         tuple(_lines(excerpts)),
         tuple((each.path, each.trouble) for each in excerpts if each.trouble is not None),
-        next=_advice(client, job, verdict),
+        next=_advice(client, plugins, job, verdict),
         judged=tuple(_if_kept(lambda: client.verdicts(workflow_id, job_id=job_id))),
     )
 
 
-def _advice(client: TorcClient, job: JobRecord, verdict: ExitVerdict) -> NextStep | None:
+def _advice(client: TorcClient, plugins: PluginManager, job: JobRecord, verdict: ExitVerdict) -> NextStep | None:
     """Return what to do about a job, None if nothing is to be done."""
     if job.is_interrupted:
-        return next_step(client, job.workflow_id)
+        return next_step(client, job.workflow_id, plugins.executors)
     if job.status not in TROUBLED:
         return None
-    return advice(verdict.exit_class, job.workflow_id, lambda: next_step(client, job.workflow_id).command, job.status)
+    id_ = job.workflow_id
+    return advice(verdict.exit_class, id_, lambda: next_step(client, id_, plugins.executors).command, job.status)
 
 
 def _lines(excerpts: Iterable[Excerpt]) -> Iterable[LogLine]:

@@ -172,7 +172,7 @@ def explain_workflow(
         if result.job_id in jobs
     ]
     hours = _hours(filter(came_to_nothing, lost), jobs, wanted)
-    step = cache(lambda: next_step(client, workflow_id))
+    step = cache(lambda: next_step(client, workflow_id, plugins.executors))
     reader = Reader(plugins.log_patterns(), nodes, output_dir)
     grouping = _Grouping(plugins, reader, wanted, lambda: step().command)
     last = _last(lost)

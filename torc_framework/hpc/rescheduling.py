@@ -26,13 +26,18 @@ from torc_framework.models.records import (
 from torc_framework.models.sites import HpcProfile
 from torc_framework.models.statuses import JobStatus
 
-WAITING: Final = frozenset({JobStatus.UNINITIALIZED, JobStatus.BLOCKED, JobStatus.READY})
+_WAITING: Final = frozenset(each.label for each in (JobStatus.UNINITIALIZED, JobStatus.BLOCKED, JobStatus.READY))
 """Statuses of jobs that nobody runs yet."""
-_UNDER_WAY: Final = frozenset({JobStatus.PENDING, JobStatus.RUNNING, JobStatus.PENDING_FAILED})
+_UNDER_WAY: Final = frozenset(each.label for each in (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.PENDING_FAILED))
 _KEPT: Final = ("qos", "tmp")
 """Fields of schedulers that new ones take over."""
 _CPUS: Final = re.compile(r"\s*--cpus-per-task=\d+")
 _DEFAULT: Final = "default"
+
+
+def waits(job: JobRecord) -> bool:
+    """Say whether a job is still to run and nobody runs it; an interrupted one runs again on the next runner."""
+    return job.is_interrupted or job.status in _WAITING
 
 
 @frozen
@@ -86,10 +91,8 @@ class Rescheduler:
         found = client.find(JobRecord, workflow_id=workflow_id)
         if unknown := set(include).difference(job.id for job in found):
             raise UserError(f"workflow {workflow_id} has no job {min(unknown)}")
-        wanted = {status.label for status in WAITING}
-        kept = wanted | {status.label for status in _UNDER_WAY}
-        self.jobs = [job for job in found if job.status in kept or job.id in include]
-        self._only = {n for n, job in enumerate(self.jobs) if job.status in wanted or job.id in include}
+        self.jobs = [job for job in found if waits(job) or job.status in _UNDER_WAY or job.id in include]
+        self._only = {n for n, job in enumerate(self.jobs) if waits(job) or job.id in include}
 
     @property
     def has_waiting(self) -> bool:

@@ -173,10 +173,9 @@ class Changing:
         self._desk.workflow(workflow_id)
         desk, client, told = self._desk, self._desk.client, list[str]()
         submitter = Submitter(client, desk.plugins, workflow_id, desk.executor_options, desk.output_dir, told.append)
-        refuse(
-            not submitter.has_schedulers(),
-            f"workflow {workflow_id} never asked a batch system for nodes: {next_step_text(client, workflow_id)}",
-        )
+        if not submitter.has_schedulers():
+            step = next_step_text(client, workflow_id, desk.plugins.executors)
+            raise UserError(f"workflow {workflow_id} never asked a batch system for nodes: {step}")
         ready = client.job_counts(workflow_id).counts.get(JobStatus.READY.label, 0)
         refuse(not ready, f"no job of workflow {workflow_id} is ready: recover_workflow or restart_jobs make them so")
         count = 0 if dry_run else submitter.submit()
@@ -241,7 +240,7 @@ class Changing:
             "name": loaded.plan.workflow.name,
             "job_count": len(loaded.plan.jobs),
             "warnings": loaded.warnings,
-            "next": next_step_text(self._desk.client, stored.id),
+            "next": next_step_text(self._desk.client, stored.id, self._desk.plugins.executors),
         }
 
     def recover_workflow(

@@ -207,9 +207,8 @@ class Rescuer:
         client, id_ = self._client, self._workflow_id
         count = client.job_counts(id_).interrupted
         if count and not client.is_complete(id_).is_canceled:
-            raise UserError(
-                f"workflow {id_} was interrupted and needs no recovery: {next_step_text(client, id_, count)}"
-            )
+            step = next_step_text(client, id_, self._plugins.executors, count)
+            raise UserError(f"workflow {id_} was interrupted and needs no recovery: {step}")
 
     def _judged(self, judged: Classified) -> Classified:
         would = "would be " if judged.dry_run else ""

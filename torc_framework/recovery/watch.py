@@ -262,9 +262,10 @@ class Watcher:
         if self._sees_to_nodes and self._submitter.has_schedulers():
             return self._resubmit(look)
         if self._run_here is None:
+            step = next_step_text(self._client, self._workflow_id, self._plugins.executors)
             raise UserError(
-                f"nobody works on workflow {self._workflow_id}, and it is not complete: "
-                f"{next_step_text(self._client, self._workflow_id)}, or watch it with --recover"
+                f"nobody works on workflow {self._workflow_id}, and it is not complete: {step}, "
+                "or watch it with --recover"
             )
         self._tell(f"Nobody works on workflow {self._workflow_id}: running it here")
         if self._run_here():

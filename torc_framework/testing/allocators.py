@@ -74,6 +74,13 @@ class AllocatorContract:
         require(self.executor.capabilities.can_allocate, "capabilities of an Allocator say can_allocate", self.executor)
         require(self.executor.description, "description says in a sentence what it obtains", self.executor)
 
+    def test_its_advice_is_a_command_for_that_workflow(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
+        """Or there is none, as where this is no login node; asking submits nothing."""
+        said = allocator.submission_advice(4711)
+        is_command = said is None or (said.startswith("torc ") and "4711" in said.split() and "\n" not in said)
+        require(is_command, "submission_advice is None or a torc command with the workflow's id", said)
+        require(not batch.commands, "submission_advice submits nothing", batch.commands)
+
     def test_each_accepted_allocation_is_told(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
         """With the id that the batch system gave."""
         found = allocator.allocate(self.request(3))

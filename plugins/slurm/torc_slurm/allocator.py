@@ -19,6 +19,7 @@ from torc_framework.api import (
 )
 from torc_slurm.bad_nodes import BadNodes
 from torc_slurm.door import Door, SlurmRefusedError
+from torc_slurm.login_node import is_login_node
 from torc_slurm.names import request_and_tasks
 from torc_slurm.options import SlurmOptions
 from torc_slurm.pending_reasons import reasons_of
@@ -147,6 +148,11 @@ class SbatchAllocator(Allocator):
 
     def _cancel(self, *arguments: str) -> None:
         self._desk.door.insist("scancel", *arguments, patience_s=min(RELEASE_PATIENCE_S, self.options.patience_s))
+
+    @classmethod
+    def submission_advice(cls, workflow_id: int) -> str | None:
+        """Return the command that plans nodes for what is left and asks for them, on a login node."""
+        return f"torc slurm regenerate {workflow_id} --submit" if is_login_node() else None
 
     def nodes_are_here(self) -> bool:
         """Say whether all nodes have this machine's own address, as those of a cluster for trials do."""
