@@ -35,6 +35,7 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
     f"POST {W}/process_changed_job_inputs": None,
     f"PUT {W}/cancel": None,
     f"POST {W}/reset_status": None,
+    f"POST {W}/resume_interrupted_jobs": None,
     f"POST {W}/reset_job_status": None,
     **{
         f"GET {W}/{name}": None
