@@ -12,7 +12,7 @@ import pytest
 from runner_bench import Bench, file, handler, job, requirements
 
 from torc_framework.models.plan import PlannedAction
-from torc_framework.models.records import ComputeNodeRecord
+from torc_framework.models.records import ComputeNodeRecord, ResourceRequirementsRecord
 
 TORC = Path(sys.executable).with_name("torc")
 
@@ -129,7 +129,10 @@ def test_the_next_run_finishes_what_was_interrupted(bench: Bench, how: str) -> N
             PlannedAction("on_workflow_complete", "run_commands", {"commands": [f"echo over >> {bench.folder}/over"]})
         ],
     )
-    process = start(bench, workflow_id, *([] if ENDINGS[how] else ["--time-limit", "PT30S"]))
+    # A runner takes only jobs for which it has the time; that of the default requirements is not enforced.
+    (default,) = bench.client.find(ResourceRequirementsRecord, workflow_id=workflow_id, name="default")
+    bench.client.update(ResourceRequirementsRecord, default.id or 0, {"runtime": "PT1S"})
+    process = start(bench, workflow_id, *([] if ENDINGS[how] else ["--time-limit", "PT20S"]))
     wait_for(lambda: Path("up").exists() and bench.statuses(workflow_id)["plain"] in ("running", "terminated"))
     for number in ENDINGS[how]:
         process.send_signal(number)
