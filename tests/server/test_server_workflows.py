@@ -88,7 +88,7 @@ def test_the_life_of_a_workflow(api: Any, report_end: Any) -> None:
     begun = api.ok("POST", f"{one}/begin_run", {"file_mtimes": {}, "only_uninitialized": False})
     assert (begun["run_id"], begun["is_canceled"]) == (1, False)
     assert api.ok("GET", f"{one}/is_uninitialized") == {"is_uninitialized": False}
-    assert api.ok("GET", f"{one}/job_counts") == {"counts": {"ready": 1, "blocked": 2}, "total": 3}
+    assert api.ok("GET", f"{one}/job_counts") == {"counts": {"ready": 1, "blocked": 2}, "total": 3, "interrupted": 0}
     ids = api.ok("GET", f"{one}/job_ids")
     assert ids["count"] == 3
     first, second, third = ids["job_ids"]
@@ -177,10 +177,11 @@ def test_actions_are_listed_and_claimed_once(api: Any) -> None:
     ]
     assert api.ok("GET", f"{one}/pending", trigger_type="on_jobs_ready") == []
     claim = f"{one}/{action['id']}/claim"
-    answer = api.ok("POST", claim, {"compute_node_id": 3})
+    first, second = api.node(workflow_id), api.node(workflow_id)
+    answer = api.ok("POST", claim, {"compute_node_id": first})
     assert answer == {"action_id": action["id"], "success": True, "claimed": True}
-    assert api.call("POST", claim, {"compute_node_id": 4}).status == 409
-    assert api.ok("GET", one)[0]["executed_by"] == 3
+    assert api.call("POST", claim, {"compute_node_id": second}).status == 409
+    assert api.ok("GET", one)[0]["executed_by"] == first
     wrong = api.call("POST", one, {**body, "action_config": {"commands": []}})
     assert (wrong.status, wrong.message.startswith("Invalid action_config: ")) == (422, True)
     assert api.call("POST", one, {**body, "trigger_type": "on_full_moon"}).status == 422
