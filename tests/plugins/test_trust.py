@@ -267,7 +267,7 @@ def test_the_bytes_that_were_looked_at_are_the_bytes_that_run(work: Path, write:
         True,
         str(folder.path / "mine.py"),
     )
-    assert imported_digests() == folder.digest
+    assert folder.digest in imported_digests().split(",")  # of every folder that this process imported
 
 
 def test_no_compiled_file_is_read_or_written(work: Path, write: Write, mark: Path) -> None:
