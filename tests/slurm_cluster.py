@@ -156,6 +156,10 @@ class ServedTorc:
         """Return the ids of the user's batch jobs that wait or run."""
         return {*self.cluster.slurm("squeue", "--me", "-h", "-r", "-o", "%A").split()}
 
+    def has_batch_jobs(self) -> bool:
+        """Say whether the queue has batch jobs that were submitted in this cluster's folder; other tests have others."""
+        return str(self.cluster.folder) in self.cluster.slurm("squeue", "--me", "-h", "-o", "%Z").splitlines()
+
     def cancel_all(self) -> None:
         """Give all allocations of all workflows back."""
         for workflow in self.json("workflows", "list"):

@@ -117,7 +117,7 @@ def test_what_slurm_would_never_start_is_an_error_at_once(served_torc: ServedTor
         said = served_torc("submit", _asking(cluster, count, **scheduler), code=1)
         assert word in said
         assert "Slurm would never start what was asked for, and it was canceled" in said
-    assert served_torc.queue() == set()
+    assert not served_torc.has_batch_jobs()
 
 
 def test_why_allocations_wait_is_told_everywhere(served_torc: ServedTorc) -> None:

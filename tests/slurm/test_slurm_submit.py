@@ -92,7 +92,8 @@ def test_a_refusal_fails_what_needs_it_and_can_be_mended(cluster: Cluster, torc:
     cluster.write("w.yaml", SPEC.replace("partition: short", "partition: nowhere") + first + other)
     said = torc("submit", "w.yaml", code=1)
     assert "invalid partition specified: nowhere" in said
-    assert len(torc.allocations()) == 1
+    # The runner on the other scheduler's node may be about to ask for the refused nodes again: a record without an id.
+    assert len([each for each in torc.allocations() if each["scheduler_id"]]) == 1
     assert "invalid partition" in torc("submit", "1", code=1)
     torc("slurm", "update", "1", "--partition", "short")
     torc("submit", "1")
