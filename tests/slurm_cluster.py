@@ -157,7 +157,7 @@ class ServedTorc:
         return {*self.cluster.slurm("squeue", "--me", "-h", "-r", "-o", "%A").split()}
 
     def has_batch_jobs(self) -> bool:
-        """Say whether the queue has batch jobs that were submitted in this cluster's folder; other tests have others."""
+        """Say whether the queue has batch jobs from this cluster's folder; other tests have others."""
         return str(self.cluster.folder) in self.cluster.slurm("squeue", "--me", "-h", "-o", "%Z").splitlines()
 
     def cancel_all(self) -> None:
