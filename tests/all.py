@@ -35,6 +35,7 @@ TESTS_FAILED = 1
 """Exit code of pytest when it ran, and tests failed (pytest, "Exit codes")."""
 
 SERVICES: dict[str, tuple[str, ...]] = {
+    "acl": ("setfacl",),
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "elvish": ("elvish",),
     "fish": ("fish",),
