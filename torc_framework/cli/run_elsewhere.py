@@ -96,7 +96,7 @@ def _with_schedulers(session: Session, executor: str, spec: "WorkflowSpec", opti
 
 
 def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> "Submission | None":
-    """Ask for nodes; None if there are some already.
+    """Ask for nodes; None if there are some already, or the workflow is complete and needs none.
 
     Raises:
         UserError: everything was refused, or there is nothing to ask for.
@@ -104,7 +104,8 @@ def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> 
     from torc_framework.runner.allocations import open_allocations
 
     find_cut_short(session, workflow_id, executor_options(session, session.plugins(), executor))
-    if open_allocations(session.client, workflow_id):
+    state = session.client.is_complete(workflow_id)
+    if open_allocations(session.client, workflow_id) or (state.is_complete and not state.is_canceled):
         return None
     done = submit_workflow(session, workflow_id, output_dir=folder, executor=executor)
     if not done.allocations:
