@@ -87,6 +87,7 @@ def test_jobs_that_nobody_runs_get_nodes_anew(cluster: Cluster) -> None:
             done = cluster.torc(*regenerate, "--account", "research")
             assert done.returncode == 0, done.stdout + done.stderr
             answer = json.loads(done.stdout)
+            assert "allocations" in answer, done.stdout + refused.stdout
             assert len(answer["allocations"]) == sum(each["allocations"] for each in answer["at_once"])
             assert all(each["name"].endswith("_r1_2") for each in answer["slurm_schedulers"])
             assert {each["account"] for each in answer["slurm_schedulers"]} == {"research"}

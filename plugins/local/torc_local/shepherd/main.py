@@ -395,10 +395,10 @@ class Shepherd:
         if self.unwritten or lines:
             self.unwritten += lines.encode()
             try:
-                self.unwritten = self.unwritten[os.write(JOURNAL_FD, self.unwritten) :]
+                while self.unwritten:  # a disk with little room takes a part, and refuses the rest with the reason
+                    self.unwritten = self.unwritten[os.write(JOURNAL_FD, self.unwritten) :]
             except OSError as error:
                 self.write_error = error.strerror
-                return
 
     def say(self, news: tuple) -> None:  # type: ignore[type-arg]
         """Remember something for the runner."""
