@@ -1,11 +1,13 @@
 """Commands that plan Slurm schedulers, as they are typed; no cluster is needed where a profile describes one."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from programs import Torc
+from slurm_fake import FakeSlurm
 
 pytestmark = pytest.mark.e2e
 
@@ -216,6 +218,22 @@ def test_jobs_that_are_left_get_new_schedulers(torc: Torc, lab: Path) -> None:
     assert len(again["retired_action_ids"]) == 2
 
 
+def test_nodes_are_asked_for_by_the_new_schedulers_alone(torc: Torc, lab: Path, server: str) -> None:
+    """The actions that they replace were never carried out, and are not taken for submissions that were killed."""
+    fake = FakeSlurm(lab / "slurm")
+    path = f"{fake.write_programs(lab / 'bin')}{os.pathsep}{os.environ['PATH']}"
+    env = {"TORC_API_URL": server, "PATH": path}
+    made = json.loads(
+        torc("workflows", "create-slurm", "workflow.yaml", "--profile", "lab", "-f", "json", env=env).stdout
+    )
+    torc("workflows", "initialize", made["id"], env=env)
+    for count in (1, 2):
+        done = torc("slurm", "regenerate", made["id"], "--profile", "lab", "--submit", "-f", "json", env=env)
+        assert done.returncode == 0, done.stderr
+        assert len(json.loads(done.stdout)["allocations"]) == 1, "for the only job that can start"
+        assert len(fake.calls("sbatch")) == count
+
+
 def test_there_may_be_nothing_to_do(torc: Torc, lab: Path) -> None:
     (lab / "empty.yaml").write_text("name: empty\njobs: [{name: a, command: 'true'}]\n")
     made = json.loads(torc("run", "empty.yaml", "-f", "json").stdout)
@@ -238,10 +256,11 @@ def test_a_server_that_ends_at_once_is_of_no_use(torc: Torc, lab: Path) -> None:
 def test_missing_data_is_told_before_anything_is_created(torc: Torc, lab: Path, server: str) -> None:
     needs = "files: [{name: f, path: f.txt}]\njobs:\n  - {name: r, command: 'true', resource_requirements: small, "
     (lab / "workflow.yaml").write_text(SPEC.replace("jobs:\n", f"{needs}input_files: [f]}}\n"))
+    before = torc("--url", server, "workflows", "list", "-f", "json").stdout
     done = torc("submit-slurm", "workflow.yaml", "--profile", "lab", env={"TORC_API_URL": server})
     assert (done.returncode, done.stdout) == (2, "")
     assert "missing input files that no job writes: f.txt" in done.stderr
-    assert json.loads(torc("--url", server, "workflows", "list", "-f", "json").stdout) == []
+    assert torc("--url", server, "workflows", "list", "-f", "json").stdout == before
 
 
 def test_a_look_before_the_submission(torc: Torc, lab: Path) -> None:

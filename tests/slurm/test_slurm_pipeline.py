@@ -69,8 +69,8 @@ def test_a_pipeline_runs_in_stages(cluster: Cluster) -> None:
             cancel(cluster, url, workflow_id)
 
 
-def test_jobs_that_nobody_runs_get_nodes_anew(cluster: Cluster) -> None:
-    """The cluster refused them first: what was asked for in vain is not asked for again."""
+def test_jobs_get_nodes_after_the_cluster_refused_an_account(cluster: Cluster) -> None:
+    """Only the newest schedulers ask for nodes: neither the replaced ones of the spec nor the refused ones do."""
     cluster.write("workflow.yaml", SPEC.replace("depends_on: [prepare], ", "").replace(", depends_on: [prepare]", ""))
     with cluster.server() as url:
         torc = ("--url", url)
@@ -81,13 +81,16 @@ def test_jobs_that_nobody_runs_get_nodes_anew(cluster: Cluster) -> None:
         assert cluster.torc(*torc, "workflows", "initialize", workflow_id).returncode == 0
         try:
             regenerate = (*torc, "slurm", "regenerate", workflow_id, "--submit", "-f", "json")
-            refused = cluster.torc(*regenerate, "--account", "nobody")
+            refused = cluster.torc(*regenerate, "--account", "unknown")
             assert refused.returncode == 1
-            assert "account" in json.loads(refused.stdout)["troubles"][0], "in Slurm's own words"
+            answer = json.loads(refused.stdout)
+            assert answer["allocations"] == [], "the schedulers of the spec are replaced and ask for nothing"
+            assert len(answer["troubles"]) == 3
+            assert all("Invalid account" in each for each in answer["troubles"]), "in Slurm's own words"
             done = cluster.torc(*regenerate, "--account", "research")
             assert done.returncode == 0, done.stdout + done.stderr
             answer = json.loads(done.stdout)
-            assert "allocations" in answer, done.stdout + refused.stdout
+            assert "allocations" in answer, done.stdout
             assert len(answer["allocations"]) == sum(each["allocations"] for each in answer["at_once"])
             assert all(each["name"].endswith("_r1_2") for each in answer["slurm_schedulers"])
             assert {each["account"] for each in answer["slurm_schedulers"]} == {"research"}

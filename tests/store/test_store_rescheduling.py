@@ -78,6 +78,8 @@ def test_everything_changes_together(bench: Any) -> None:
     assert all(each["is_recovery"] for each in mine)
     assert [each for each in due(bench) if each in done.action_ids] == done.action_ids[:1]
     assert not set(due(bench)).intersection(done.retired_action_ids)
+    retired = [each for each in actions(bench) if each["id"] in done.retired_action_ids]
+    assert all(each["executed"] and each["finished_at"] for each in retired), "no submission was cut short"
 
 
 def test_new_actions_become_due_when_their_jobs_are_ready(bench: Any) -> None:

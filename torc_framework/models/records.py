@@ -211,7 +211,7 @@ class WorkflowActionRecord:
     executed_at: str | None = _field(None, "When it was claimed, UTC, ISO 8601.", Access.SERVER)
     executed_by: int | None = _field(None, "Compute node that claimed it.", Access.SERVER)
     finished_at: str | None = _field(
-        None, "When the runner that claimed it was done, UTC, ISO 8601; absent if it does not say so.", Access.SERVER
+        None, "When the runner that claimed it was done, or new schedulers replaced it, UTC, ISO 8601.", Access.SERVER
     )
     error: str | None = _field(None, "Why it failed.", Access.SERVER)
     persistent: bool = _field(False, "Every worker may claim it.", Access.CREATE)

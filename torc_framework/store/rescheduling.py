@@ -75,7 +75,10 @@ def _check(tx: Tx, workflow_id: int, order: SchedulerOrder) -> None:
 
 
 def _retire(tx: Tx, workflow_id: int) -> list[int]:
-    """Mark what asks for nodes as done, as if it had been claimed; return the ids."""
+    """Mark the actions that ask for nodes as claimed and finished; return their ids.
+
+    A claim without an end would be taken for a submission that was killed, and be carried out again.
+    """
     action = t.WORKFLOW_ACTION
     due = sa.and_(
         action.c.workflow_id == workflow_id,
@@ -85,6 +88,8 @@ def _retire(tx: Tx, workflow_id: int) -> list[int]:
     )
     ids = list(tx.connection.execute(sa.select(action.c.id).where(due).order_by(action.c.id)).scalars())
     if ids:
-        changes = {"executed": True, "executed_at": utc_text(), "executed_by": None, "is_open": False, "error": None}
+        now = utc_text()
+        ended = {"executed_by": None, "finished_at": now, "is_open": False, "error": None}
+        changes = {"executed": True, "executed_at": now, **ended}
         tx.connection.execute(sa.update(action).where(due).values(**changes))
     return ids
