@@ -1,13 +1,9 @@
 """Fixtures of the crash tests."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # pytest's import mode "importlib" does not
-
 from crash_bench import Bench
 
 

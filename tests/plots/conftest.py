@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +10,6 @@ import pytest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-sys.path.insert(0, str(Path(__file__).parent))  # pytest's import mode "importlib" does not
 
 
 @pytest.fixture(scope="module")

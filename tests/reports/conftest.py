@@ -1,16 +1,11 @@
 """Fixtures of the reports' tests."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from reports_bench import Bench
 
 from torc_framework.client import TorcClient
-
-sys.path.insert(0, str(Path(__file__).parent))  # pytest's import mode "importlib" does not
-
-from reports_bench import Bench
 
 
 @pytest.fixture

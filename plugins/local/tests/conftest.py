@@ -1,10 +1,5 @@
 """Fixtures of the local executor's tests."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))  # pytest's import mode "importlib" does not
-
 from local_bench import bench, make_bench
 
 from torc_framework.testing import process_limit
