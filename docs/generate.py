@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+import architecture_page
 from attrs import NOTHING, Factory, fields, has
 
 from torc_framework import hookspecs
@@ -392,18 +393,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
     check = parser.parse_args().check
+    texts = {REFERENCE / name: NOTE + make().rstrip() + "\n" for name, make in PAGES.items()}
+    texts[architecture_page.PAGE] = architecture_page.architecture(table)
     stale = []
-    for name, make in PAGES.items():
-        path, text = REFERENCE / name, NOTE + make().rstrip() + "\n"
+    for path, text in texts.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
-        stale.append(name)
+        stale.append(path.name)
         if not check:
             path.write_text(text, encoding="utf-8")
     if check and stale:
         print(f"stale: {', '.join(stale)}: run python docs/generate.py", file=sys.stderr)
         return 1
-    print(f"{len(PAGES)} pages, {len(stale)} {'stale' if check else 'written'}")
+    print(f"{len(texts)} pages, {len(stale)} {'stale' if check else 'written'}")
     return 0
 
 
