@@ -178,8 +178,8 @@ class Bench:
         """Sample running jobs each second and keep the samples: CPU seconds against those of one core."""
         from torc_framework.executors import AttemptKey
         from torc_framework.metrics import SeriesWriter
-        from torc_framework.runner.monitor.sampler import Sampler, Watch
-        from torc_framework.runner.monitor.tree import Tree
+        from torc_framework.runner.monitor.process_tree import ProcessTree
+        from torc_framework.runner.monitor.sampler import SampledAttempt, Sampler
 
         command = ["/bin/sh", "-c", f"sleep {100 * seconds}; true"]
         processes = [subprocess.Popen(command, start_new_session=True) for _ in range(jobs)]
@@ -187,7 +187,7 @@ class Bench:
         try:
             now = time.monotonic()
             sampler.add(
-                Watch(AttemptKey(number, 1), f"job_{number}", Tree([process.pid]), now)
+                SampledAttempt(AttemptKey(number, 1), f"job_{number}", ProcessTree([process.pid]), now)
                 for number, process in enumerate(processes)
             )
             begin = time.process_time()

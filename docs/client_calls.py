@@ -9,7 +9,7 @@ import attrs
 import msgspec
 
 from torc_framework.client import TorcClient
-from torc_framework.client.core import PATHS
+from torc_framework.client.calls.base import RECORD_PATHS
 from torc_framework.models.records import Record, WorkflowActionRecord, WorkflowRecord
 
 NUMBER, WORD = 424242, "a_word"
@@ -52,7 +52,7 @@ def requests() -> dict[str, Request]:
     made: dict[str, Request] = dict(STREAMS)
     for _, name, method in methods():
         if name in FOR_ANY_RECORD:
-            kinds: list[Any] = [*PATHS, *([WorkflowActionRecord] if name == "create" else [])]
+            kinds: list[Any] = [*RECORD_PATHS, *([WorkflowActionRecord] if name == "create" else [])]
             of_workflow = {"workflow_id": NUMBER} if name == "page" else {}
             if name == "delete_all":
                 kinds.remove(WorkflowRecord)

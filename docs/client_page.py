@@ -8,14 +8,14 @@ from typing import Any
 from client_calls import Request, methods, requests
 
 from torc_framework.client import TorcClient, make_api, map_function_to_jobs
-from torc_framework.client.access_calls import AccessCalls
-from torc_framework.client.core import ClientCore
-from torc_framework.client.job_calls import JobCalls
-from torc_framework.client.workflow_calls import WorkflowCalls
+from torc_framework.client.calls.access_groups import AccessCalls
+from torc_framework.client.calls.base import ClientBase
+from torc_framework.client.calls.jobs import JobCalls
+from torc_framework.client.calls.workflows import WorkflowCalls
 
 _SECTIONS = {
     TorcClient: "The server",
-    ClientCore: "Records of any kind",
+    ClientBase: "Records of any kind",
     WorkflowCalls: "Workflows",
     JobCalls: "Jobs",
     AccessCalls: "Access",

@@ -6,10 +6,10 @@ from typing import Any
 
 from attrs import NOTHING, fields
 
-from torc_framework.cli.app import BUILT_IN
+from torc_framework.cli.shared.app import CORE_COMMANDS
 from torc_framework.config.sections import Sections
-from torc_framework.models.settings import Leaf, kind_name, kind_of, leaves, section_of
-from torc_framework.models.sites import Partition
+from torc_framework.models.hpc_profiles import Partition
+from torc_framework.models.settings import SettingEntry, field_type, kind_name, section_of, setting_entries
 
 INTRO = """\
 # Configuration
@@ -34,15 +34,15 @@ COMMANDS = {"client.slurm": "slurm", "client.hpc": "hpc", "client.watch": "watch
 
 def page(table: Any) -> str:
     """Return the page; ``table`` makes a Markdown table."""
-    sections: dict[str, list[Leaf]] = {}
-    for leaf in leaves(Sections):
+    sections: dict[str, list[SettingEntry]] = {}
+    for leaf in setting_entries(Sections):
         sections.setdefault(".".join(leaf.path[:-1]), []).append(leaf)
     parts = [INTRO]
     for name, found in sections.items():
         parts.append(f"## `[{name}]`\n")
         parts += [f"{line}\n" for line in _about(name)]
         parts.append(table(["key", "type", "default", "meaning"], [_row(leaf, name) for leaf in found]))
-    rows = [_row(leaf, "") for leaf in leaves(Partition)]
+    rows = [_row(leaf, "") for leaf in setting_entries(Partition)]
     parts.append("## `[[client.hpc.custom_profiles.NAME.partitions]]`\n")
     parts.append(table(["key", "type", "default", "meaning"], rows))
     return "\n".join(parts)
@@ -53,15 +53,15 @@ def _about(name: str) -> list[str]:
     owner: Any = Sections
     for part in name.split("."):
         if part != "NAME":
-            owner = section_of(kind_of(next(found for found in fields(owner) if found.name == part)))
+            owner = section_of(field_type(next(found for found in fields(owner) if found.name == part)))
     lines = [(owner.__doc__ or "").splitlines()[0].replace("``", "`")]
     command = next((word for prefix, word in COMMANDS.items() if name.startswith(prefix)), None)
-    if command is not None and command not in BUILT_IN:
+    if command is not None and command not in CORE_COMMANDS:
         lines.append("*Checked; nothing in the core uses it yet.*")
     return lines
 
 
-def _row(leaf: Leaf, section: str) -> list[str]:
+def _row(leaf: SettingEntry, section: str) -> list[str]:
     facts = leaf.facts
     notes = [facts.doc]
     if facts.unit:

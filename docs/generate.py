@@ -19,11 +19,11 @@ from torc_framework import hookspecs
 from torc_framework.exits import batch, kubernetes, osmo, slurm
 from torc_framework.exits.sysexits import SYSEXITS
 from torc_framework.models import records
-from torc_framework.models.events import FACTS as EVENT_FACTS
+from torc_framework.models.events import EVENT_FACTS
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
-from torc_framework.models.statuses import FACTS, TRANSITIONS, JobStatus
-from torc_framework.options import options_of
+from torc_framework.models.statuses import STATUS_FACTS, TRANSITIONS, JobStatus
+from torc_framework.plugin_options import options_of
 
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Generated from the code by docs/generate.py; edit the code. -->\n\n"
@@ -63,10 +63,10 @@ def statuses() -> str:
         [
             str(s.value),
             f"`{s.label}`",
-            FACTS[s].description,
-            mark[FACTS[s].unblocks],
-            mark[FACTS[s].ends_attempt],
-            mark[FACTS[s].done],
+            STATUS_FACTS[s].description,
+            mark[STATUS_FACTS[s].unblocks],
+            mark[STATUS_FACTS[s].ends_attempt],
+            mark[STATUS_FACTS[s].done],
         ]
         for s in JobStatus
     ]
@@ -159,7 +159,7 @@ def record_pages() -> str:
         parts += [f"## {owner.__name__.removesuffix('Record')}\n", f"{inspect.cleandoc(owner.__doc__ or '')}\n"]
         rows = []
         for attribute in fields(owner):
-            doc, access, ours = records.describe(attribute)
+            doc, access, ours = records.describe_field(attribute)
             default = "required" if attribute.default is NOTHING else f"`{attribute.default!r}`"
             rows.append(
                 [
@@ -176,8 +176,8 @@ def record_pages() -> str:
 
 def operations() -> str:
     """Every operation of the HTTP API, by what it is about."""
-    from torc_framework.server.app import all_endpoints
-    from torc_framework.server.openapi import document
+    from torc_framework.server.dispatch.openapi import document
+    from torc_framework.server.process.app import all_endpoints
 
     published = document(all_endpoints())
     tables: dict[str, list[list[str]]] = {}
@@ -226,7 +226,7 @@ def schema_name(part: Any) -> str:
 
 def executors() -> str:
     """Installed executors of this project and their options."""
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
     parts = [
         "# Executors\n",
@@ -257,7 +257,7 @@ def option_table(section: str, name: str, options: type[Any]) -> str:
 
 def policies() -> str:
     """Recovery policies of this project and their options."""
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
     parts = [
         "# Recovery policies\n",
@@ -275,7 +275,7 @@ def policies() -> str:
 
 def spec() -> str:
     """Every field of a workflow file."""
-    from torc_framework.spec import model
+    from torc_framework.spec.language import model
 
     owners = [model.WorkflowSpec, *(o for o in vars(model).values() if isinstance(o, type) and has(o))]
     parts = [
@@ -324,8 +324,8 @@ def commands() -> str:
     """The help of every command, as the program prints it at 100 columns."""
     from typer import Context
 
-    from torc_framework.cli.app import BUILT_IN, root_command
-    from torc_framework.cli.session import Session
+    from torc_framework.cli.shared.app import CORE_COMMANDS, root_command
+    from torc_framework.cli.shared.session import Session
 
     def pages(command: object, parent: Context | None, name: str) -> Iterator[str]:
         context = Context(
@@ -333,7 +333,7 @@ def commands() -> str:
         )
         yield f"## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
         if parent is None:
-            children = {child: command.resolve_command(context, [child])[1] for child in BUILT_IN}
+            children = {child: command.resolve_command(context, [child])[1] for child in CORE_COMMANDS}
         else:
             children = getattr(command, "commands", {})
         for child, found in children.items():

@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Callable
 
 from torc_framework.builtin.profiles import torc_hpc_profiles
-from torc_framework.hpc import matching
-from torc_framework.hpc.columns import COLUMNS
+from torc_framework.hpc import partition_matching
+from torc_framework.hpc.partition_columns import PARTITION_COLUMNS
 
 Table = Callable[[list[str], list[list[str]]], str]
 
@@ -66,14 +66,14 @@ and what partitions are for.
 
 def page(table: Table) -> str:
     """Return the page; ``table`` makes a Markdown table."""
-    order = inspect.cleandoc(matching.__doc__ or "").partition("\n\n")[2].replace("``", "`")
+    order = inspect.cleandoc(partition_matching.__doc__ or "").partition("\n\n")[2].replace("``", "`")
     parts = [INTRO, order, REST]
     for profile in torc_hpc_profiles():
-        rows = [[str(source(partition)) for _, source in COLUMNS] for partition in profile.partitions]
+        rows = [[str(source(partition)) for _, source in PARTITION_COLUMNS] for partition in profile.partitions]
         parts += [
             f"### {profile.display_name}\n",
             f"`{profile.name}`, recognised by `{profile.detect_env_var or profile.detect_hostname}`. "
             f"A node hour is charged {profile.charge_factor_cpu:g}, with GPUs {profile.charge_factor_gpu:g}.\n",
-            table([heading for heading, _ in COLUMNS], rows),
+            table([heading for heading, _ in PARTITION_COLUMNS], rows),
         ]
     return "\n".join(parts)

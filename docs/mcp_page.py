@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from torc_framework.cli.mcp_main import _parser
+from torc_framework.cli.programs.torc_mcp_server import _parser
 from torc_framework.client import TorcClient
-from torc_framework.mcp.desk import Desk
 from torc_framework.mcp.server import make_server
-from torc_framework.plugins import PluginManager
+from torc_framework.mcp.tool_context import ToolContext
+from torc_framework.plugins.manager import PluginManager
 
 Table = Callable[[list[str], list[list[str]]], str]
 
@@ -20,7 +20,7 @@ def page(table: Table) -> str:
     """Every tool with its parameters, and the options of the program."""
     program = _parser()
     program.formatter_class = partial(HelpFormatter, width=100)
-    desk = Desk(TorcClient("http://localhost"), PluginManager.load)
+    desk = ToolContext(TorcClient("http://localhost"), PluginManager.load)
     tools = asyncio.run(make_server(desk).list_tools())
     parts = [
         "# MCP tools\n",

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from attrs import field, frozen
 from server_child import ServerChild
 
-from torc_framework import htpasswd
+from torc_framework.server.auth import htpasswd
 
 
 @frozen

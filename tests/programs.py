@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from torc_framework.project_plugins import PROJECT_FOLDER, read_folder
-from torc_framework.trust import trust
+from torc_framework.plugins.project_folders import PROJECT_FOLDER, read_project_folder
+from torc_framework.plugins.trusted_folders import trust_folder
 
 BIN = Path(sys.executable).parent
 Torc = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -37,9 +37,9 @@ def project_plugin(project: Path, name: str, source: str) -> None:
     """Write a plugin file of a project, whose folder this process then trusts; a command has a list of its own."""
     (project / PROJECT_FOLDER).mkdir(exist_ok=True)
     (project / PROJECT_FOLDER / f"{name}.py").write_text(source)
-    folder = read_folder(project)
+    folder = read_project_folder(project)
     assert folder is not None
-    trust(folder.project, folder.digest, folder.names)
+    trust_folder(folder.project, folder.digest, folder.names)
 
 
 @contextmanager

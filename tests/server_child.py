@@ -23,7 +23,7 @@ class ServerChild:
 
     def start(self) -> None:
         """Start the process; return when it listens."""
-        command = [sys.executable, "-m", "torc_framework.cli.server_main", "run", "--host", "127.0.0.1"]
+        command = [sys.executable, "-m", "torc_framework.cli.programs.torc_server", "run", "--host", "127.0.0.1"]
         with (self._folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--port", str(self.port), "--database", str(self._folder / "torc.db"), *self._flags],

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from torc_framework.spec.model import (
+from torc_framework.spec.language.model import (
     ActionSpec,
     FailureHandlerSpec,
     FileSpec,

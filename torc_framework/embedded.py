@@ -24,10 +24,10 @@ from types import TracebackType
 from typing import IO, Final
 
 from torc_framework.errors import ConfigError, ExitStatus, OperatorError, ServerUnreachableError, TorcError
-from torc_framework.private_files import make_private_folder, open_private
-from torc_framework.processes import insist_on_process
 from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE
-from torc_framework.user import user_folder
+from torc_framework.system.private_files import make_private_folder, open_private
+from torc_framework.system.processes import start_process_with_retry
+from torc_framework.system.user import user_folder
 
 START_TIMEOUT_S: Final = 60.0
 """How long a server may take until it listens; migrations and a cold disk included."""
@@ -90,7 +90,7 @@ class EmbeddedServer:
         except OSError as error:
             raise ConfigError(f"cannot make the folder of the database {self.database}: {error.strerror}") from error
         try:
-            self._process = insist_on_process(self._begin)
+            self._process = start_process_with_retry(self._begin)
         except OSError as error:
             raise ServerUnreachableError(f"the embedded server could not be started: {error.strerror}") from error
 
@@ -124,7 +124,7 @@ class EmbeddedServer:
     def _command(self, lifeline: int) -> list[str]:
         # -P keeps a json.py or yaml.py of the user's project out of the server's imports.
         return [
-            *(sys.executable, "-P", "-m", "torc_framework.cli.server_main", "run"),
+            *(sys.executable, "-P", "-m", "torc_framework.cli.programs.torc_server", "run"),
             *("--host", "127.0.0.1", "--port", "0"),
             *("--log-level", self._log_level, "--parent-fd", str(lifeline)),
         ]

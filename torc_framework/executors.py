@@ -16,10 +16,10 @@ from attrs import Factory, field, frozen
 
 from torc_framework.errors import AllocationError
 from torc_framework.models.exits import ExitObservation
+from torc_framework.models.hpc_profiles import HpcProfile
 from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.resources import Resources
-from torc_framework.models.sites import HpcProfile
-from torc_framework.options import NoOptions
+from torc_framework.plugin_options import NoOptions
 
 
 @frozen
@@ -105,24 +105,24 @@ class AttemptEnded:
 
 
 @frozen
-class AttemptVacated:
+class AttemptSlotFreed:
     """A launcher's news: nothing of the attempt runs any more and others may have its place; its end is told later."""
 
     key: AttemptKey
 
 
 @frozen
-class AttemptReturned:
+class AttemptWithdrawn:
     """A launcher's news: the queued attempt was stopped or withdrawn before it began."""
 
     key: AttemptKey
 
 
-News = AttemptStarted | AttemptVacated | AttemptEnded | AttemptReturned
+LauncherEvent = AttemptStarted | AttemptSlotFreed | AttemptEnded | AttemptWithdrawn
 
 
 @frozen
-class Premises:
+class LaunchSite:
     """Where a launcher runs attempts, if that is not simply this machine: nodes of an allocation.
 
     Attributes:
@@ -224,7 +224,7 @@ class Launcher(Executor):
         """
 
     @abc.abstractmethod
-    def poll(self) -> list[News]:
+    def poll(self) -> list[LauncherEvent]:
         """Return what has happened since the last call, oldest first, without blocking.
 
         An attempt whose end is told together with its start may give the end alone.
@@ -235,7 +235,7 @@ class Launcher(Executor):
         """Ask these attempts to end: SIGTERM, or SIGKILL with ``force``, to all their processes.
 
         Unknown or ended attempts are ignored. The end arrives by `poll` as always; a queued
-        attempt that has not begun gives an `AttemptReturned` instead.
+        attempt that has not begun gives an `AttemptWithdrawn` instead.
         """
 
     def queue(self, attempts: Sequence[Attempt]) -> None:
@@ -248,14 +248,14 @@ class Launcher(Executor):
         self.start(attempts)
 
     def withdraw(self, keys: Iterable[AttemptKey]) -> None:
-        """Give queued attempts back, as `AttemptReturned`; those that have begun are left alone."""
+        """Give queued attempts back, as `AttemptWithdrawn`; those that have begun are left alone."""
         return  # a launcher without lanes has begun them all
 
     def wait_fd(self) -> int | None:
         """Return a file descriptor that is readable when `poll` has news, or None."""
         return None
 
-    def premises(self) -> Premises | None:
+    def premises(self) -> LaunchSite | None:
         """Say where attempts run; None is on this machine, whose resources the runner knows itself.
 
         Asked once, before the runner tells the server what it offers. What a person says on the command line
@@ -367,7 +367,7 @@ class AllocationRequest:
 
 
 @frozen
-class Fate:
+class AllocationEnding:
     """What a batch system says became of an allocation that is over.
 
     Attributes:
@@ -431,7 +431,7 @@ class Allocator(Executor):
     def release(self, allocations: Sequence[Allocation]) -> None:
         """Give allocations back; unknown or ended ones are ignored."""
 
-    def fates(self, allocations: Sequence[Allocation]) -> Mapping[str, Fate]:
+    def endings(self, allocations: Sequence[Allocation]) -> Mapping[str, AllocationEnding]:
         """Say by id what became of allocations that are over; those of which nothing is known are left out.
 
         The default knows nothing of any.

@@ -19,8 +19,8 @@ import pluggy
 from torc_framework.executors import Executor
 from torc_framework.models.exits import ExitObservation, ExitVerdict
 from torc_framework.models.failures import Failure, FailureRule, RuleAction, RuleSchema
+from torc_framework.models.hpc_profiles import ActionType, HpcProfile, LogPattern
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
-from torc_framework.models.sites import ActionType, HpcProfile, LogPattern
 
 PROJECT: Final = "torc_framework"
 """Name of the pluggy project and of the entry-point group for hooks."""

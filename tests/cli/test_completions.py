@@ -16,7 +16,7 @@ from shutil import which
 
 import pytest
 
-from torc_framework.cli.app import BUILT_IN
+from torc_framework.cli.shared.app import CORE_COMMANDS
 
 Torc = Callable[..., "subprocess.CompletedProcess[str]"]
 Offered = Callable[..., list[str]]
@@ -60,7 +60,7 @@ def workflow(torc: Torc, owned: str, work: Path) -> str:
 
 def test_commands_and_options_are_offered(offered: Offered) -> None:
     """From the commands' own declarations."""
-    assert offered("")[: len(BUILT_IN)] == list(BUILT_IN)
+    assert offered("")[: len(CORE_COMMANDS)] == list(CORE_COMMANDS)
     assert offered("workf") == ["workflows"]
     assert {"create", "list", "get", "delete"} <= set(offered("workflows", ""))
     assert {"--url", "--username"} <= set(offered("--u"))

@@ -11,7 +11,7 @@ import pytest
 
 from torc_framework.config import Config
 from torc_framework.config.sections import Sections
-from torc_framework.models.settings import leaves
+from torc_framework.models.settings import setting_entries
 
 Torc = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -83,7 +83,7 @@ def test_init_writes_every_setting_commented_out(torc: Torc, work: Path, torc_en
     config, findings = Config.examine({}, work)
     assert findings == []
     assert {leaf.key for leaf in config.settings() if config.origin(leaf) != "default"} == {
-        leaf.key for leaf in leaves(Sections) if leaf.default is not None and "NAME" not in leaf.path
+        leaf.key for leaf in setting_entries(Sections) if leaf.default is not None and "NAME" not in leaf.path
     }
     assert all(config.value(leaf) == leaf.default for leaf in config.settings())
     user = Path(torc_env["HOME"]) / ".config" / "torc" / "config.toml"

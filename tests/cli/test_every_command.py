@@ -7,9 +7,9 @@ import pytest
 from typer import Context
 from typer.core import TyperGroup
 
-from torc_framework.cli.app import root_command
-from torc_framework.cli.main import main
-from torc_framework.cli.session import Session
+from torc_framework.cli.programs.torc import main
+from torc_framework.cli.shared.app import root_command
+from torc_framework.cli.shared.session import Session
 
 
 def leaves() -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import BIN, Torc
 
-from torc_framework.cli.app import root_command
-from torc_framework.cli.main import main
-from torc_framework.cli.session import Session
+from torc_framework.cli.programs.torc import main
+from torc_framework.cli.shared.app import root_command
+from torc_framework.cli.shared.session import Session
 from torc_framework.client import TorcClient
 from torc_framework.models.records import (
     EventRecord,
@@ -27,7 +27,7 @@ from torc_framework.models.records import (
     UserDataRecord,
     WorkflowRecord,
 )
-from torc_framework.terminal import CleanedStream, cleaned, one_line
+from torc_framework.text.terminal import CleanedStream, cleaned, one_line
 
 HOSTILE = {
     "screen": "\x1b[2J\x1b[1;1H",

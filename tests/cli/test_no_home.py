@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from torc_framework.errors import ConfigError
-from torc_framework.user import expanded, user_folder, user_name
+from torc_framework.system.user import expand_home, user_folder, user_name
 
 STRANGER = 54321
 """A user id without an entry."""
@@ -106,8 +106,8 @@ def test_names_and_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.delenv("USER")
     assert user_name() == "second"
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert expanded("~/a") == tmp_path / "a"
+    assert expand_home("~/a") == tmp_path / "a"
     with pytest.raises(ConfigError, match="'~nobody_of_that_name'"):
-        expanded("~nobody_of_that_name/a")
+        expand_home("~nobody_of_that_name/a")
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     assert user_folder("config") == tmp_path / ".config" / "torc"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from attrs import define
 
-from torc_framework.cli.output import RICH_ROWS, memory_text, print_json, print_table, seconds_text
-from torc_framework.cli.progress import ProgressLine, summary
+from torc_framework.cli.commands.running.progress_line import ProgressLine, summary
+from torc_framework.cli.shared.output import RICH_ROWS, memory_text, print_json, print_table, seconds_text
 from torc_framework.models.records import JobRecord
 from torc_framework.runner import Progress
 

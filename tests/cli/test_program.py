@@ -7,7 +7,7 @@ import pytest
 from programs import project_plugin
 
 from torc_framework import __version__
-from torc_framework.cli.main import main
+from torc_framework.cli.programs.torc import main
 
 Captured = pytest.CaptureFixture[str]
 
@@ -98,7 +98,7 @@ def test_a_plugin_file_of_the_project_is_listed_with_its_error(tmp_path: Path, c
 
 def test_a_bug_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     """An error that nobody foresaw is no traceback, unless asked for."""
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
     def broken(self: PluginManager) -> None:
         raise ZeroDivisionError("division by zero")

@@ -8,10 +8,11 @@ import msgspec
 import pytest
 from scripted_server import Handler, answer, hang_up, json_answer, scripted
 
-from torc_framework.cli.run_report import exit_status, report
+from torc_framework.cli.commands.running.run_report import exit_status, report
 from torc_framework.client import TorcClient
 from torc_framework.errors import ExitStatus
-from torc_framework.runner import RunOutcome, patience
+from torc_framework.runner import RunOutcome
+from torc_framework.runner.connection import retries
 
 JOB = {"id": 7, "workflow_id": 1, "name": "train", "command": "true", "status": "completed"}
 
@@ -41,7 +42,7 @@ def test_without_a_server_the_summary_is_told_all_the_same(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The table is missing, with the reason; the exit code is that of the run."""
-    monkeypatch.setattr(patience, "LAST_PATIENCE_S", 0.0)
+    monkeypatch.setattr(retries, "LAST_PATIENCE_S", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with TorcClient(f"http://127.0.0.1:{port}") as client:

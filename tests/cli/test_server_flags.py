@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from torc_framework.cli.server_main import _parser, _settings
-from torc_framework.models.settings import leaves
+from torc_framework.cli.programs.torc_server import _parser, _settings
+from torc_framework.models.settings import setting_entries
 from torc_framework.server.settings import ServerSettings
 
 Captured = pytest.CaptureFixture[str]
@@ -74,7 +74,7 @@ def test_every_setting_is_a_flag_with_help(capsys: Captured) -> None:
         _parser().parse_args(["run", "--help"])
     assert end.value.code == 0
     shown = " ".join(capsys.readouterr().out.split())
-    for leaf in leaves(ServerSettings):
+    for leaf in setting_entries(ServerSettings):
         assert any(flag in shown for flag in leaf.facts.flags or ("--" + leaf.path[-1].replace("_", "-"),))
         assert leaf.facts.doc[:15] in shown
     assert "Port; 0 takes a free one and prints it. (default: 8080)" in shown

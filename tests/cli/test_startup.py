@@ -27,7 +27,7 @@ ROOMS = {"builtin", "client", "embedded", "plugins", "runner", "server", "spec",
 
 def imported(*arguments: str) -> set[str]:
     """Return the modules that a call of the program imports."""
-    code = "import sys; from torc_framework.cli.main import main; main(sys.argv[1:])"
+    code = "import sys; from torc_framework.cli.programs.torc import main; main(sys.argv[1:])"
     call = [sys.executable, "-X", "importtime", "-c", code, *arguments]
     done = subprocess.run(call, capture_output=True, text=True, check=True)
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
@@ -43,7 +43,7 @@ def test_help_imports_no_plugin_server_or_database() -> None:
 def test_the_version_imports_hardly_anything() -> None:
     """It is answered before even the command line library is there."""
     ours = {name for name in imported("--version") if name.startswith(("torc_", "typer"))}
-    assert ours == {"torc_framework", "torc_framework.cli", "torc_framework.cli.main", "torc_framework.errors"}
+    assert ours == {"torc_framework", "torc_framework.cli", "torc_framework.cli.programs.torc", "torc_framework.errors"}
 
 
 @pytest.mark.parametrize("group", ["run", "workflows", "jobs", "results", "plugins"])

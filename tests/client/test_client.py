@@ -5,7 +5,8 @@ import threading
 import pytest
 from sample_records import register
 
-from torc_framework.client import TorcClient, answers
+from torc_framework.client import TorcClient
+from torc_framework.client.calls import paging
 from torc_framework.errors import ApiError
 from torc_framework.models.exchange import EndedReport, ExchangeRequest, StartedReport
 from torc_framework.models.plan import Plan, PlannedJob
@@ -68,7 +69,7 @@ def test_actions_hang_on_their_workflow(api: TorcClient, workflow: int) -> None:
 
 def test_lists_are_read_page_by_page(api: TorcClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """In order, once each, as many as wanted."""
-    monkeypatch.setattr(answers, "PAGE_SIZE", 3)
+    monkeypatch.setattr(paging, "PAGE_SIZE", 3)
     workflow = stored(api, 10)
     names = [f"j{number}" for number in range(10)]
     assert [job.name for job in api.iterate(JobRecord, workflow_id=workflow)] == names

@@ -6,8 +6,10 @@ import pytest
 from programs import running_server
 from sample_records import register
 
-from torc_framework.client import TorcClient, answers, job_calls
-from torc_framework.client.job_calls import NodeResources
+from torc_framework.client import TorcClient
+from torc_framework.client.calls import jobs as job_calls
+from torc_framework.client.calls import paging
+from torc_framework.client.calls.jobs import NodeResources
 from torc_framework.errors import ApiError
 from torc_framework.models.plan import Barrier, Plan, PlannedJob
 from torc_framework.models.records import (
@@ -79,7 +81,7 @@ def test_an_attempt_step_by_step(api: TorcClient, workflow: int) -> None:
 
 
 def test_relations_are_walked_page_by_page(api: TorcClient, workflow: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "PAGE_SIZE", 1)
+    monkeypatch.setattr(paging, "PAGE_SIZE", 1)
     first, second = api.job_ids(workflow)
     (pair,) = api.job_dependencies(workflow)
     assert (pair.job_id, pair.depends_on_job_id, pair.job_name) == (second, first, "b")

@@ -15,9 +15,10 @@ import httptools
 import pytest
 
 from torc_framework import client as client_package
-from torc_framework.client import TorcClient, event_stream
-from torc_framework.client.connection import Answer
-from torc_framework.client.transport import Transport
+from torc_framework.client import TorcClient
+from torc_framework.client.http import event_stream
+from torc_framework.client.http.connection import HttpResponse
+from torc_framework.client.http.transport import Transport
 from torc_framework.models.records import EventRecord
 
 pytestmark = pytest.mark.filterwarnings(
@@ -203,7 +204,7 @@ def test_the_parser_calls_no_python_code() -> None:
         if event == "call":
             called.append(frame.f_code.co_name)
 
-    answer = Answer()
+    answer = HttpResponse()
     former = sys.getprofile()
     sys.setprofile(profile)
     try:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torc_framework.client.connection import Answer, BrokenAnswerError
+from torc_framework.client.http.connection import BrokenResponseError, HttpResponse
 
 FRAMINGS = {
     "length": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
@@ -20,7 +20,7 @@ FRAMINGS = {
 def test_an_answer_reads_the_same_however_it_is_cut(framing: str, cuts: list[int]) -> None:
     text = FRAMINGS[framing]
     edges = [0, *sorted({cut for cut in cuts if cut < len(text)}), len(text)]
-    answer = Answer()
+    answer = HttpResponse()
     for start, end in itertools.pairwise(edges):
         answer.feed(text[start:end])
     if not answer.is_whole:
@@ -31,24 +31,24 @@ def test_an_answer_reads_the_same_however_it_is_cut(framing: str, cuts: list[int
 
 @pytest.mark.parametrize("text", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", b"HTTP/1.1 200 OK\r\nConte"])
 def test_a_connection_closed_too_early_is_an_error(text: bytes) -> None:
-    answer = Answer()
+    answer = HttpResponse()
     if text:
         answer.feed(text)
-    with pytest.raises(BrokenAnswerError, match="without an answer"):
+    with pytest.raises(BrokenResponseError, match="without an answer"):
         answer.feed(b"")
 
 
 def test_what_is_no_http_is_an_error() -> None:
-    with pytest.raises(BrokenAnswerError, match="no HTTP"):
-        Answer().feed(b"SSH-2.0-OpenSSH_9.2\r\n")
+    with pytest.raises(BrokenResponseError, match="no HTTP"):
+        HttpResponse().feed(b"SSH-2.0-OpenSSH_9.2\r\n")
 
 
 def test_a_second_answer_to_one_request_is_an_error() -> None:
     """It must not be taken for the answer to the next request."""
-    with pytest.raises(BrokenAnswerError, match="no HTTP"):
-        Answer().feed(FRAMINGS["length"] * 2)
+    with pytest.raises(BrokenResponseError, match="no HTTP"):
+        HttpResponse().feed(FRAMINGS["length"] * 2)
 
 
 def test_a_change_of_protocol_is_an_error() -> None:
-    with pytest.raises(BrokenAnswerError, match="no HTTP"):
-        Answer().feed(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+    with pytest.raises(BrokenResponseError, match="no HTTP"):
+        HttpResponse().feed(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_server import OK, Handler, answer, hang_up, json_answer, scripted
 
-from torc_framework.client import transport as transport_module
-from torc_framework.client.retries import LAST_PAUSE_S, Chance, Failure, Patience, seconds
-from torc_framework.client.transport import Transport
+from torc_framework.client.http import transport as transport_module
+from torc_framework.client.http.retries import LAST_PAUSE_S, Backoff, FailedRequest, RetryRule, retry_after_seconds
+from torc_framework.client.http.transport import Transport
 from torc_framework.errors import ApiError, ServerUnreachableError, TorcError
 
 
@@ -124,14 +124,14 @@ def test_a_server_that_wants_more_time_than_there_is_patience_is_left_alone(paus
 @given(total=st.floats(0, 10_000), wanted=st.lists(st.floats(0, 100), max_size=300))
 def test_all_pauses_stay_within_the_bound(total: float, wanted: list[float]) -> None:
     """On a clock that only the pauses move; each pause is at least what the server wanted."""
-    from torc_framework.client import retries
+    from torc_framework.client.http import retries
 
     clock = [0.0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retries.time, "monotonic", lambda: clock[0])
-        patience = Patience(total)
+        patience = Backoff(total)
         for after_s in wanted:
-            failure = Failure(TorcError(), Chance.ALWAYS, after_s=after_s)
+            failure = FailedRequest(TorcError(), RetryRule.ALWAYS, after_s=after_s)
             pause = patience.pause_before_next(failure, harmless=False)
             if pause is None:
                 break
@@ -151,4 +151,4 @@ def test_all_pauses_stay_within_the_bound(total: float, wanted: list[float]) -> 
     ],
 )
 def test_retry_after_is_a_number_or_a_date(header: str, check: Callable[[float], Any]) -> None:
-    assert check(seconds(header))
+    assert check(retry_after_seconds(header))

@@ -9,7 +9,7 @@ import pytest
 from scripted_server import OK, answer, hang_up, json_answer, scripted
 
 from torc_framework.client import TorcClient, make_url
-from torc_framework.client.transport import Transport
+from torc_framework.client.http.transport import Transport
 from torc_framework.errors import ApiError, ConfigError, ServerUnreachableError
 
 

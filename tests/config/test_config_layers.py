@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torc_framework.config import Config, WrongConfigError, config_files, default_database, files
 from torc_framework.config.sections import Sections
 from torc_framework.errors import ConfigError
-from torc_framework.models.settings import leaves
+from torc_framework.models.settings import setting_entries
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_options_of_recovery_policies(home: Path) -> None:
 def test_every_setting_is_documented_and_has_a_default_of_its_kind() -> None:
     """A default is what a file or a variable could have said."""
     keys = set()
-    for leaf in leaves(Sections):
+    for leaf in setting_entries(Sections):
         assert leaf.facts.doc.endswith("."), leaf.key
         assert leaf.default is not NOTHING or "partitions" in leaf.key
         assert leaf.default is None or isinstance(leaf.default, leaf.kind if isinstance(leaf.kind, type) else tuple)
@@ -216,7 +216,7 @@ def test_every_setting_is_documented_and_has_a_default_of_its_kind() -> None:
         keys.add(leaf.key)
 
 
-@given(st.dictionaries(st.sampled_from([leaf.variable for leaf in leaves(Sections)]), st.text(max_size=8)))
+@given(st.dictionaries(st.sampled_from([leaf.variable for leaf in setting_entries(Sections)]), st.text(max_size=8)))
 def test_whatever_the_environment_holds_there_is_a_configuration(environ: dict[str, str]) -> None:
     """Each text is a value of its kind or a finding that names the variable."""
     _, found = Config.examine({name: text.replace("\0", "") for name, text in environ.items()}, Path("/nowhere"))

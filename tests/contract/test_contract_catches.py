@@ -36,9 +36,9 @@ from torc_framework.testing import (
     HpcProfileContract,
     MatcherContract,
     PolicyContract,
-    allocators,
 )
-from torc_framework.testing.bench import LauncherBench
+from torc_framework.testing.contracts import allocators
+from torc_framework.testing.support.launcher_bench import LauncherBench
 
 Nice = executor_of_the_docs()
 

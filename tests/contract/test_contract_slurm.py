@@ -8,7 +8,7 @@ import pytest
 from torc_slurm.executor import SlurmExecutor
 
 from torc_framework.testing import AllocatorContract, FakeBatchSystem
-from torc_framework.testing import batch as batch_module
+from torc_framework.testing.support import fake_batch_system as batch_module
 
 _PROGRAM: Final = """#!{python}
 import runpy, sys

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from torc_framework.testing.fixtures import Runs
+from torc_framework.testing.fixtures import WorkflowRuns
 
 pytestmark = pytest.mark.e2e
 
@@ -27,9 +27,9 @@ SPEC = {
 }
 
 
-def test_a_run_with_scripted_endings(torc_runs: Runs) -> None:
+def test_a_run_with_scripted_endings(torc_runs: WorkflowRuns) -> None:
     """Scripted and real jobs side by side."""
-    torc_runs.plugin("scripted", "from torc_framework.testing.scripted import torc_executors\n")
+    torc_runs.plugin("scripted", "from torc_framework.testing.scripted_executor import torc_executors\n")
     run = torc_runs.run(SPEC)
     assert run.exit_status == 1, run.stderr
     assert run.statuses == {"grows": "completed", "real": "failed", "unreadable": "failed"}

@@ -13,7 +13,7 @@ import pytest
 from doc_pages import DOCS, blocks
 
 SAMPLE = DOCS / "samples" / "torc-peak"
-MAIN = "import sys; from torc_framework.cli.main import main; sys.exit(main())"
+MAIN = "import sys; from torc_framework.cli.programs.torc import main; sys.exit(main())"
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
 
 pytestmark = pytest.mark.slow

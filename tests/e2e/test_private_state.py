@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from programs import BIN, Torc, isolated_environment
 
-from torc_framework.private_files import keep_private, make_private_folder, open_private
+from torc_framework.system.private_files import make_private, make_private_folder, open_private
 
 pytestmark = pytest.mark.e2e
 SPEC = "name: w\njobs: [{name: a, command: 'true'}]\n"
@@ -105,7 +105,7 @@ def test_what_is_anothers_or_a_link_is_left_alone(tmp_path: Path) -> None:
     make_private_folder(tmp_path / "link")
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "torc.db").symlink_to(other / "x")
-    keep_private(tmp_path / "own" / "torc.db")
+    make_private(tmp_path / "own" / "torc.db")
     assert modes(other) == {".": "755", "x": "644"}
     os.close(open_private(other / "x", os.O_RDWR))
     assert modes(other) == {".": "755", "x": "644"}

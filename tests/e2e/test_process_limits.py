@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from programs import BIN
 
-from torc_framework import processes
+from torc_framework.system import processes
 from torc_framework.testing import ProcessLimit, process_limit
 
 __all__ = ["process_limit"]
@@ -107,10 +107,10 @@ def test_the_embedded_server_waits_for_its_process(
 
 IN_VAIN = """
 from torc_framework import processes
-from torc_framework.cli.main import main
+from torc_framework.cli.programs.torc import main
 from torc_framework.errors import TorcError
-from torc_framework.recovery.hook import run_hook
-processes.insist_on_process.__defaults__ = (1.0,)
+from torc_framework.recovery.recovery_hook import run_hook
+processes.start_process_with_retry.__defaults__ = (1.0,)
 try:
     raise SystemExit({call})
 except TorcError as error:

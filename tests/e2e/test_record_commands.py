@@ -12,17 +12,17 @@ import pytest
 from attrs import define
 from programs import BIN
 
-from torc_framework.cli.compute_nodes import NODES
-from torc_framework.cli.files import FILES
-from torc_framework.cli.jobs import JOBS
-from torc_framework.cli.records import Records
-from torc_framework.cli.resource_requirements import REQUIREMENTS
-from torc_framework.cli.results import RESULTS
-from torc_framework.cli.scheduled_compute_nodes import SCHEDULED
-from torc_framework.cli.user_data import USER_DATA
+from torc_framework.cli.commands.records.compute_nodes import NODES
+from torc_framework.cli.commands.records.files import FILES
+from torc_framework.cli.commands.records.jobs import JOBS
+from torc_framework.cli.commands.records.resource_requirements import REQUIREMENTS
+from torc_framework.cli.commands.records.results import RESULTS
+from torc_framework.cli.commands.records.scheduled_compute_nodes import SCHEDULED
+from torc_framework.cli.commands.records.user_data import USER_DATA
+from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.client import TorcClient
 from torc_framework.models.records import ComputeNodeRecord, ScheduledComputeNodeRecord
-from torc_framework.store.resources import IN_WORKFLOWS
+from torc_framework.store.record_kinds.kinds import IN_WORKFLOWS
 
 pytestmark = pytest.mark.e2e
 SPEC = """
@@ -92,7 +92,7 @@ GROUPS = [FILES, USER_DATA, REQUIREMENTS, RESULTS, NODES, SCHEDULED, JOBS]
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.several)
-def test_filters_are_those_of_the_server(group: Records) -> None:
+def test_filters_are_those_of_the_server(group: RecordCommands) -> None:
     """A filter that the server does not know would be ignored."""
     (resource,) = (each for each in IN_WORKFLOWS if each.record is group.record)
     known = {*resource.filters, "include_relationships"} | ({"failed"} if group is RESULTS else set())
@@ -100,7 +100,7 @@ def test_filters_are_those_of_the_server(group: Records) -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.several)
-def test_every_record_is_listed_and_shown(group: Records, call: Any, torc: Any, server: str, two: int) -> None:
+def test_every_record_is_listed_and_shown(group: RecordCommands, call: Any, torc: Any, server: str, two: int) -> None:
     """Lists are wrapped in the kind's key, sorted and cut as asked; one record stands alone."""
     with TorcClient(server) as client:
         fields = {"scheduler_id": 7, "scheduler_config_id": 1, "scheduler_type": "slurm", "status": "active"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from torc_framework import api
 from torc_framework.exits import handlers, limits, osmo_actions, pairs
-from torc_framework.exits.endings import class_of_word, classify_exit, exit_return_code
+from torc_framework.exits.classifier import class_of_word, classify_exit, exit_return_code
 from torc_framework.exits.slurm import STATES, normal_state
 from torc_framework.models.exits import ExitClass, ExitObservation, StopReason
 from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from torc_framework.forensics.verdicts import OTHERS_CONFIDENCE, evidence_of, verdict_of
+from torc_framework.forensics.verdicts import UNCONFIRMED_CONFIDENCE, evidence_of, verdict_of
 from torc_framework.models.exits import ExitClass, StopReason
 from torc_framework.models.records import ResultRecord
-from torc_framework.models.stored_exits import observation_of
-from torc_framework.plugins import PluginManager
+from torc_framework.models.result_observations import observation_of
+from torc_framework.plugins.manager import PluginManager
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_a_class_that_nobody_here_would_give_is_kept_with_less_confidence(plugin
     seen = {"executor": "elsewhere", "exit_code": 3}
     stored = result(observation=seen, exit_class="preempted", reason="said so", exit_code=3)
     verdict = verdict_of(stored, plugins, observation_of(stored))
-    assert (verdict.exit_class, verdict.confidence) == (ExitClass.PREEMPTED, OTHERS_CONFIDENCE)
+    assert (verdict.exit_class, verdict.confidence) == (ExitClass.PREEMPTED, UNCONFIRMED_CONFIDENCE)
     later = result(observation=seen, exit_class="of_the_future", exit_code=3)
     assert verdict_of(later, plugins, observation_of(later)).exit_class is ExitClass.UNKNOWN
 
@@ -55,4 +55,4 @@ def test_results_of_other_runners_go_by_their_code(plugins: PluginManager) -> No
     stored = result()
     verdict = verdict_of(stored, plugins, observation_of(stored))
     assert verdict.exit_class is ExitClass.USER_ERROR
-    assert verdict.confidence <= OTHERS_CONFIDENCE
+    assert verdict.confidence <= UNCONFIRMED_CONFIDENCE

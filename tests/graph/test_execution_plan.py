@@ -7,7 +7,7 @@ from hypothesis import given
 from strategies import graphs
 
 from torc_framework.graph import ExecutionPlan, execution_plan, plan_of_records
-from torc_framework.graph.stages import compressed, describe_trigger
+from torc_framework.graph.stages import compress_names, describe_trigger
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import JobRecord, SlurmSchedulerRecord, WorkflowActionRecord, WorkflowRecord
 
@@ -222,7 +222,7 @@ def test_wide_barriers_are_shown_at_once() -> None:
     ],
 )
 def test_runs_of_numbers_are_put_together(names: list[str], expected: list[str]) -> None:
-    assert compressed(names) == expected
+    assert compress_names(names) == expected
 
 
 def test_triggers_in_words() -> None:

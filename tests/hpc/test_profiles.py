@@ -10,12 +10,12 @@ from torc_framework.builtin.profiles import KESTREL
 from torc_framework.config.sections import HpcSection, ProfileOverride
 from torc_framework.errors import UnknownNameError, UserError
 from torc_framework.executors import Allocator, Capabilities
-from torc_framework.hpc.matching import best_partition
-from torc_framework.hpc.profiles import detect, known_profiles, pattern_of, recognised_by
-from torc_framework.hpc.survey import cluster_here
+from torc_framework.hpc.cluster_profile import current_cluster_profile
+from torc_framework.hpc.partition_matching import best_partition
+from torc_framework.hpc.profiles import detect_profile, detection_reason, hostname_pattern, known_profiles
+from torc_framework.models.hpc_profiles import HpcProfile
 from torc_framework.models.resources import Resources
-from torc_framework.models.sites import HpcProfile
-from torc_framework.plugins import PluginManager
+from torc_framework.plugins.manager import PluginManager
 
 GIB = 1024**3
 HOUR = 3_600
@@ -54,22 +54,22 @@ def test_an_override_of_nothing_is_told(plugins: PluginManager, caplog: pytest.L
 
 def test_recognised_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = HpcProfile("p", detect_env_var="CLUSTER=a=b")
-    assert recognised_by(profile, {"CLUSTER": "a=b"}) == "environment variable CLUSTER=a=b"
-    assert recognised_by(profile, {"CLUSTER": "a"}) is None
-    assert recognised_by(profile, {}) is None
+    assert detection_reason(profile, {"CLUSTER": "a=b"}) == "environment variable CLUSTER=a=b"
+    assert detection_reason(profile, {"CLUSTER": "a"}) is None
+    assert detection_reason(profile, {}) is None
     monkeypatch.setenv("CLUSTER", "a=b")
-    assert detect([HpcProfile("q"), profile]) is profile
+    assert detect_profile([HpcProfile("q"), profile]) is profile
 
 
 def test_recognised_by_a_host_name() -> None:
     profile = HpcProfile("p", detect_hostname=r".*\.research\.edu")
-    assert recognised_by(profile, {}, lambda: ("login1", "login1.research.edu")) == "host name login1.research.edu"
-    assert recognised_by(profile, {}, lambda: ("login1",)) is None
+    assert detection_reason(profile, {}, lambda: ("login1", "login1.research.edu")) == "host name login1.research.edu"
+    assert detection_reason(profile, {}, lambda: ("login1",)) is None
 
 
 def test_a_plugin_with_a_wrong_expression_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        assert recognised_by(HpcProfile("p", detect_hostname="*"), {}, lambda: ("x",)) is None
+        assert detection_reason(HpcProfile("p", detect_hostname="*"), {}, lambda: ("x",)) is None
     assert "HPC profile p: detect_hostname '*' is no regular expression" in caplog.text
 
 
@@ -105,7 +105,7 @@ def test_the_cluster_is_the_named_one_or_the_one_here_or_what_its_batch_system_s
     able, unable = Plugins(Surveyor), Plugins()
 
     def found(plugins: Plugins, name: str | None = None) -> str:
-        return cluster_here(HpcSection(), plugins, {}, name).name  # type: ignore[arg-type]
+        return current_cluster_profile(HpcSection(), plugins, {}, name).name  # type: ignore[arg-type]
 
     assert found(able, "kestrel") == "kestrel"
     with pytest.raises(UnknownNameError, match="unknown HPC profile 'kestral'; did you mean 'kestrel'"):
@@ -142,11 +142,11 @@ def test_kestrel_takes_hbw_only_for_ten_nodes_or_more() -> None:
 
 @given(st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?(\.[a-z0-9]{1,5}){0,2}", fullmatch=True))
 def test_the_pattern_of_a_host_recognises_that_host(hostname: str) -> None:
-    profile = HpcProfile("p", detect_hostname=pattern_of(hostname))
-    assert recognised_by(profile, {}, lambda: (hostname,))
-    assert recognised_by(profile, {}, lambda: ("", "other-host.elsewhere.example")) is None
+    profile = HpcProfile("p", detect_hostname=hostname_pattern(hostname))
+    assert detection_reason(profile, {}, lambda: (hostname,))
+    assert detection_reason(profile, {}, lambda: ("", "other-host.elsewhere.example")) is None
 
 
 @pytest.mark.parametrize(("host", "neighbour"), [("login01.peak.edu", "login2.peak.edu"), ("kl3", "kl12")])
 def test_the_pattern_of_a_host_recognises_its_neighbours(host: str, neighbour: str) -> None:
-    assert recognised_by(HpcProfile("p", detect_hostname=pattern_of(host)), {}, lambda: (neighbour,))
+    assert detection_reason(HpcProfile("p", detect_hostname=hostname_pattern(host)), {}, lambda: (neighbour,))

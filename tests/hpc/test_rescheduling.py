@@ -7,8 +7,9 @@ from sample_records import register
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError, UserError
-from torc_framework.hpc.planning import PlanOptions
 from torc_framework.hpc.rescheduling import Rescheduler
+from torc_framework.hpc.scheduler_planning import PlanOptions
+from torc_framework.models.hpc_profiles import HpcProfile, Partition
 from torc_framework.models.plan import Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import (
     JobRecord,
@@ -17,7 +18,6 @@ from torc_framework.models.records import (
     SlurmSchedulerRecord,
     WorkflowRecord,
 )
-from torc_framework.models.sites import HpcProfile, Partition
 
 CLUSTER = HpcProfile(
     "cluster", partitions=(Partition("day", 4, 4000, 86_400), Partition("big", 8, 64_000, 2 * 86_400, shared=True))

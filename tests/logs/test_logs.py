@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from torc_framework.builtin.log_patterns import PATTERNS
 from torc_framework.errors import UserError
 from torc_framework.logs import analyze, bundle
-from torc_framework.logs.names import LogName, read_name
-from torc_framework.logs.scan import Scanner
-from torc_framework.models.sites import LogPattern
+from torc_framework.logs.log_names import LogName, read_name
+from torc_framework.logs.pattern_scanner import PatternScanner
+from torc_framework.models.hpc_profiles import LogPattern
 
 JOB = "job_wf3_j7_r1_a2"
 
@@ -92,7 +92,7 @@ def test_names(name: str, expected: LogName | None) -> None:
 )
 def test_the_most_specific_type_of_a_line(line: str, kind: str | None) -> None:
     """What people see in real logs has one name each."""
-    (*hits,) = Scanner(PATTERNS).hits(io.BytesIO(f"before\n{line}\nafter\n".encode()))
+    (*hits,) = PatternScanner(PATTERNS).hits(io.BytesIO(f"before\n{line}\nafter\n".encode()))
     assert [(hit.line, hit.pattern.name) for hit in hits] == ([(2, kind)] if kind else [])
 
 
@@ -115,7 +115,7 @@ def test_blocks_find_what_lines_hold(text: str, block_bytes: int) -> None:
     for number, line in enumerate(lines, 1):
         kinds = [p.name for p in SAMPLES if line and p.pattern.search(line.rstrip("\r"))]
         expected += [(number, kind) for kind in kinds[:1]]
-    hits = Scanner(SAMPLES, block_bytes).hits(io.BytesIO(text.encode()))
+    hits = PatternScanner(SAMPLES, block_bytes).hits(io.BytesIO(text.encode()))
     assert [(hit.line, hit.pattern.name) for hit in hits] == expected
 
 
@@ -123,18 +123,18 @@ def test_blocks_find_what_lines_hold(text: str, block_bytes: int) -> None:
 def test_any_bytes_are_read(content: bytes, block_bytes: int) -> None:
     """No content stops the scan or spoils the numbers of lines."""
     needle = b"\nCUDA out of memory\n"
-    hits = list(Scanner(PATTERNS, max(block_bytes, 20)).hits(io.BytesIO(content + needle)))
+    hits = list(PatternScanner(PATTERNS, max(block_bytes, 20)).hits(io.BytesIO(content + needle)))
     assert (hits[-1].line, hits[-1].pattern.name) == (content.count(b"\n") + 2, "GPU out of memory")
 
 
 def test_a_line_without_end_is_cut() -> None:
     """It fills no memory, and the lines behind it have their numbers."""
     log = io.BytesIO(b"x" * 5_000_000 + b"\nKilled\n")
-    assert [hit.line for hit in Scanner(PATTERNS).hits(log)] == [2]
+    assert [hit.line for hit in PatternScanner(PATTERNS).hits(log)] == [2]
 
 
 def test_control_characters_of_logs_do_not_reach_the_terminal() -> None:
-    (hit,) = Scanner(PATTERNS).hits(io.BytesIO(b"\x1b[31mPermission denied\x1b[0m\xff\r\n"))
+    (hit,) = PatternScanner(PATTERNS).hits(io.BytesIO(b"\x1b[31mPermission denied\x1b[0m\xff\r\n"))
     assert "\x1b" not in hit.text
     assert "Permission denied" in hit.text
 

@@ -11,7 +11,7 @@ from mcp import Client
 from mcp_bench import SECRET, Scene, environment, http_server, make_scene, over_http, over_stdio, use
 from programs import BIN
 
-from torc_framework.redaction import MARK
+from torc_framework.text.redaction import MARK
 
 pytestmark = pytest.mark.e2e
 WAYS = {"stdio": over_stdio, "http": over_http}

@@ -2,7 +2,17 @@
 
 import pytest
 
-from torc_framework.models.statuses import DONE, END, FACTS, LIVE, TRANSITIONS, UNBLOCKING, UNFINISHED, JobStatus, may
+from torc_framework.models.statuses import (
+    DONE,
+    END,
+    LIVE,
+    STATUS_FACTS,
+    TRANSITIONS,
+    UNBLOCKING,
+    UNFINISHED,
+    JobStatus,
+    is_allowed,
+)
 
 CONTRACT = {
     "uninitialized": 0,
@@ -24,8 +34,8 @@ def test_names_and_numbers_are_those_of_the_http_contract() -> None:
 
 
 def test_every_status_has_its_facts() -> None:
-    assert set(FACTS) == set(JobStatus)
-    assert all(facts.description for facts in FACTS.values())
+    assert set(STATUS_FACTS) == set(JobStatus)
+    assert all(facts.description for facts in STATUS_FACTS.values())
 
 
 def test_sets_follow_from_the_facts() -> None:
@@ -70,6 +80,6 @@ def test_no_transition_leads_to_where_the_job_already_is(name: str) -> None:
 
 
 def test_may_reads_the_table() -> None:
-    assert may("claimed", JobStatus.READY, JobStatus.PENDING)
-    assert not may("claimed", JobStatus.BLOCKED, JobStatus.PENDING)
-    assert not may("attempt_ended", JobStatus.RUNNING, JobStatus.READY)
+    assert is_allowed("claimed", JobStatus.READY, JobStatus.PENDING)
+    assert not is_allowed("claimed", JobStatus.BLOCKED, JobStatus.PENDING)
+    assert not is_allowed("attempt_ended", JobStatus.RUNNING, JobStatus.READY)

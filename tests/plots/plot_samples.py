@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from torc_framework.metrics import Sample, SeriesWriter
+from torc_framework.metrics import ResourceSample, SeriesWriter
 
 GIB = 1 << 30
 NASTY = "</script><script>document.title='broken'</script>&amp;\u2028"
@@ -16,7 +16,7 @@ def write_samples(path: Path, jobs: int = 3, ticks: int = 60, *, attempts: int =
     names[first_id] = NASTY
     for tick in range(ticks):
         samples = [
-            Sample(
+            ResourceSample(
                 id_,
                 1_700_000_000.0 + tick + attempt * 1000 + id_ / 10,
                 100 * (1 + math.sin(tick / 9 + id_)),

@@ -9,8 +9,8 @@ from reports_bench import AGAIN, GIB, Bench
 
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord
 from torc_framework.models.resources import parse_duration, parse_memory
-from torc_framework.reports import Figure, Utilization, analyze, apply, corrections, texts
-from torc_framework.reports.utilization import Resource
+from torc_framework.reports import ResourceUse, Utilization, analyze, apply, corrections, formatting
+from torc_framework.reports.utilization import ComparedResource
 
 
 def test_violations_are_those_of_torcs_report(bench: Bench) -> None:
@@ -186,8 +186,8 @@ def test_requirements_are_raised_for_the_neediest_of_their_jobs(bench: Bench) ->
 def test_corrections_never_round_down(asked: int, extra: int, runtime: int, more: float, multiplier: float) -> None:
     wanted = ResourceRequirementsRecord(id=1, workflow_id=1, name="r", memory=str(asked), runtime=f"PT{runtime}S")
     figures = (
-        Figure(1, "a", Resource.MEMORY, asked, asked + extra, True, 1),
-        Figure(1, "a", Resource.RUNTIME, runtime, runtime + more, True, 1),
+        ResourceUse(1, "a", ComparedResource.MEMORY, asked, asked + extra, True, 1),
+        ResourceUse(1, "a", ComparedResource.RUNTIME, runtime, runtime + more, True, 1),
     )
     report = Utilization(1, None, 1, figures, (), {1: wanted})
     (correction,) = corrections(report, memory_multiplier=multiplier, runtime_multiplier=multiplier)
@@ -200,7 +200,7 @@ def test_corrections_never_round_down(asked: int, extra: int, runtime: int, more
     [(0, "0.0s"), (9.94, "9.9s"), (10, "10s"), (59.6, "1m 0s"), (2730, "45m 30s"), (11742, "3h 15m 42s")],
 )
 def test_durations(seconds: float, expected: str) -> None:
-    assert texts.duration(seconds) == expected
+    assert formatting.duration(seconds) == expected
 
 
 @pytest.mark.parametrize(
@@ -208,4 +208,4 @@ def test_durations(seconds: float, expected: str) -> None:
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.00 KB"), (8 * GIB, "8.00 GB"), (2**60, "1048576.00 TB")],
 )
 def test_sizes(size: int, expected: str) -> None:
-    assert texts.memory(size) == expected
+    assert formatting.memory(size) == expected

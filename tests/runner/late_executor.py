@@ -7,13 +7,13 @@ from torc_framework.api import (
     Attempt,
     AttemptEnded,
     AttemptKey,
+    AttemptSlotFreed,
     AttemptStarted,
-    AttemptVacated,
     Capabilities,
     Executor,
     ExitObservation,
     Launcher,
-    News,
+    LauncherEvent,
     RunnerContext,
     hookimpl,
 )
@@ -35,7 +35,7 @@ class LateLauncher(Launcher):
     def __init__(self, options: object, context: RunnerContext) -> None:
         super().__init__(options, context)
         self._open: list[AttemptKey] = []
-        self._news: list[News] = []
+        self._news: list[LauncherEvent] = []
         self._at_work: list[tuple[float, AttemptKey]] = []
         self._begun, self._patient_until = 0, time.monotonic() + PATIENCE_S
 
@@ -46,9 +46,9 @@ class LateLauncher(Launcher):
             self._at_work.append((time.monotonic() + SOON_S, attempt.key))
             self._news.append(AttemptStarted(attempt.key, time.time()))
 
-    def poll(self) -> list[News]:
+    def poll(self) -> list[LauncherEvent]:
         now = time.monotonic()
-        self._news += [AttemptVacated(key) for due, key in self._at_work if due <= now]
+        self._news += [AttemptSlotFreed(key) for due, key in self._at_work if due <= now]
         self._at_work = [each for each in self._at_work if each[0] > now]
         is_late = now > self._patient_until
         if self._begun >= ALL or is_late:

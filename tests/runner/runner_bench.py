@@ -17,7 +17,7 @@ from torc_framework.models.records import (
     ResultRecord,
     WorkflowRecord,
 )
-from torc_framework.plugins import PluginManager
+from torc_framework.plugins.manager import PluginManager
 from torc_framework.runner import ProgressListener, RunnerSettings, RunOutcome, run
 
 

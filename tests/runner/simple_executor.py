@@ -16,7 +16,7 @@ from torc_framework.api import (
     Executor,
     ExitObservation,
     Launcher,
-    News,
+    LauncherEvent,
     RunnerContext,
     hookimpl,
 )
@@ -33,7 +33,7 @@ class SimpleLauncher(Launcher):
     def __init__(self, options: object, context: RunnerContext) -> None:
         super().__init__(options, context)
         self._running: dict[AttemptKey, tuple[subprocess.Popen[bytes], float]] = {}
-        self._news: list[News] = []
+        self._news: list[LauncherEvent] = []
         self._asked: set[AttemptKey] = set()
 
     def processes(self, keys: Iterable[AttemptKey]) -> Mapping[AttemptKey, Sequence[int]]:
@@ -56,7 +56,7 @@ class SimpleLauncher(Launcher):
             self._running[attempt.key] = process, time.time()
             self._news.append(AttemptStarted(attempt.key, time.time()))
 
-    def poll(self) -> list[News]:
+    def poll(self) -> list[LauncherEvent]:
         for key, (process, started_at) in list(self._running.items()):
             if (code := process.poll()) is not None:
                 del self._running[key]

@@ -19,7 +19,7 @@ from torc_framework.models.records import (
     SlurmSchedulerRecord,
     WorkflowActionRecord,
 )
-from torc_framework.plugins import PluginManager
+from torc_framework.plugins.manager import PluginManager
 from torc_framework.runner import run
 
 ALLOCATOR = """

@@ -13,7 +13,7 @@ from runner_bench import Bench, counted, job, most_at_once, requirements
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError, UserError
 from torc_framework.models.records import ComputeNodeRecord
-from torc_framework.plugins import PluginManager
+from torc_framework.plugins.manager import PluginManager
 
 PLUGIN = Path(__file__).with_name("simple_executor.py")
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torc_framework.models.exchange import EndedReport, RetryRequest
-from torc_framework.runner import machine
-from torc_framework.runner.identity import Identity, is_gone
-from torc_framework.runner.settings import RunnerSettings
-from torc_framework.runner.spool import Spool, read_spool
+from torc_framework.runner.connection.report_spool import ReportSpool, read_spool
+from torc_framework.runner.process import machine
+from torc_framework.runner.process.identity import RunnerIdentity, is_gone
+from torc_framework.runner.process.settings import RunnerSettings
 
 
 def settings(**changes: object) -> RunnerSettings:
@@ -69,7 +69,7 @@ def test_gpus_are_listed_by_the_driver(monkeypatch: pytest.MonkeyPatch, tmp_path
 BRIEF = """
 import json, sys
 from pathlib import Path
-from torc_framework.runner.identity import Identity
+from torc_framework.runner.process.identity import Identity
 print(json.dumps(Identity(Path(sys.argv[1])).describe()), flush=True)
 sys.stdin.read()
 """
@@ -79,7 +79,7 @@ def test_the_living_are_not_settled(tmp_path: Path) -> None:
     """Neither this process nor another; nor one that cannot be judged."""
     import json
 
-    own = Identity(tmp_path)
+    own = RunnerIdentity(tmp_path)
     described = own.describe()
     assert not is_gone(described)
     with subprocess.Popen(
@@ -109,7 +109,7 @@ def report(number: int) -> EndedReport:
 def test_spool_keeps_what_is_not_acknowledged(tmp_path: Path) -> None:
     """And nothing else; a half-written line is not read."""
     path = tmp_path / "folder" / "ends"
-    spool = Spool(path)
+    spool = ReportSpool(path)
     assert read_spool(path, pytest.fail) == []
     spool.add(report(1))
     spool.add(report(2))
@@ -124,7 +124,7 @@ def test_spool_keeps_what_is_not_acknowledged(tmp_path: Path) -> None:
     assert read_spool(path, pytest.fail) == [report(3)]
     spool.close()
     assert path.exists()
-    spool = Spool(path)
+    spool = ReportSpool(path)
     spool.add(report(5))
     spool.acknowledge([report(5)])
     spool.close()
@@ -162,7 +162,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_report_is_spooled_whole_or_not_at_all(small_disk: Path) -> None:
     """On a full disk the file ends with the last whole report; once there is room, the next one follows it."""
-    spool = Spool(small_disk / "x.ends")
+    spool = ReportSpool(small_disk / "x.ends")
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(40 << 10))
     kept = itertools.count(1)

@@ -10,7 +10,7 @@ from programs import project_plugin
 from runner_bench import Bench, handler, job
 
 from torc_framework.models.records import JobRecord, ResultRecord
-from torc_framework.plugins import PluginManager
+from torc_framework.plugins.manager import PluginManager
 
 
 def attempts(bench: Bench, workflow_id: int, name: str) -> list[str]:

@@ -12,8 +12,8 @@ from runner_bench import Bench, handler, job
 from torc_framework.errors import ApiError, ConfigError, LaunchError
 from torc_framework.models.plan import PlannedAction
 from torc_framework.models.records import JobRecord, WorkflowRecord
-from torc_framework.options import environment_of_options, option
-from torc_framework.shells import shell_command
+from torc_framework.plugin_options import environment_of_options, option
+from torc_framework.system.shells import shell_command
 
 OF_BASH = {
     "test": ("x=abc; [[ $x == a* && $x =~ c$ ]] && echo yes", "yes"),

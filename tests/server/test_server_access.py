@@ -13,7 +13,7 @@ from people import Person, guarded_server, password_of
 from sample_records import ACTION, RECORDS
 from starlette.routing import Route
 
-from torc_framework.server.app import create_app
+from torc_framework.server.process.app import create_app
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 
 RESULT: Final = {**RECORDS["results"], "job_id": "{jobs}", "workflow_id": "{workflows}"}

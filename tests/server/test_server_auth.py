@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from people import Person, password_of, write_users
 from server_child import ServerChild
 
-from torc_framework import htpasswd
-from torc_framework.server import auth
-from torc_framework.server.auth_throttle import (
+from torc_framework.server.auth import htpasswd, middleware
+from torc_framework.server.auth.passwords import MAX_PENDING, PasswordChecker, PasswordFile
+from torc_framework.server.auth.throttle import (
     FIRST_WAIT_S,
     FORGOTTEN_AFTER_S,
     FREE_FAILURES,
@@ -27,10 +27,9 @@ from torc_framework.server.auth_throttle import (
     FREE_OF_NAME,
     LONGEST_WAIT_S,
     MAX_IN_LINE,
-    BusyError,
-    Throttle,
+    LoginThrottle,
+    TooManyLoginsError,
 )
-from torc_framework.server.auth_users import MAX_PENDING, Credentials, UserFile
 from torc_framework.server.settings import ServerSettings
 
 
@@ -96,11 +95,11 @@ def test_a_guesser_at_the_same_address_locks_nobody_out(optional: ServerChild) -
 def test_answers_to_guesses_wait_in_a_bounded_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A right password is let in after any number of failures; failures without room to wait are refused at once."""
     write_users(tmp_path / "users", ["alice"])
-    monkeypatch.setattr(auth, "MAX_DELAYED", 3)
+    monkeypatch.setattr(middleware, "MAX_DELAYED", 3)
     right = b"Basic " + base64.b64encode(f"alice:{password_of('alice')}".encode())
 
     async def attack() -> None:
-        login = auth.Login(ServerSettings(auth_file=tmp_path / "users", require_auth=True))
+        login = middleware.Authenticator(ServerSettings(auth_file=tmp_path / "users", require_auth=True))
         for _ in range(40):
             login._throttle.failed("alice", "a")
         guesses = [asyncio.create_task(login.caller(_basic("alice", f"{n}"), "a")) for n in range(8)]
@@ -112,7 +111,7 @@ def test_answers_to_guesses_wait_in_a_bounded_number(tmp_path: Path, monkeypatch
             done |= more
         assert len(waiting) == 3
         refused = [task.exception() for task in done]
-        assert {error.status for error in refused if isinstance(error, auth.RefusedError)} == {429}
+        assert {error.status for error in refused if isinstance(error, middleware.AuthError)} == {429}
         for task in waiting:
             task.cancel()
 
@@ -139,7 +138,7 @@ def test_a_flood_of_unknown_names_leaves_room_for_known_log_ins(
     clock = Clock()
 
     async def log_in() -> None:
-        credentials = Credentials(UserFile(tmp_path / "users"), 60, clock)
+        credentials = PasswordChecker(PasswordFile(tmp_path / "users"), 60, clock)
         known, password = credentials.key(b"alice"), password_of("alice")
         assert await credentials.check(known, "alice", password)
         clock.now = 61
@@ -148,7 +147,7 @@ def test_a_flood_of_unknown_names_leaves_room_for_known_log_ins(
             for n in range(MAX_PENDING)
         ]
         await asyncio.sleep(0)
-        with pytest.raises(BusyError):
+        with pytest.raises(TooManyLoginsError):
             await credentials.check(credentials.key(b"new"), "new", "unknown")
         assert credentials.recall(known) is None
         assert await credentials.check(known, "alice", password)
@@ -190,7 +189,7 @@ def test_a_changed_file_is_noticed(strict: ServerChild, tmp_path: Path) -> None:
 def test_settings_that_protect_nothing_are_refused(tmp_path: Path, flags: tuple[str, ...], reason: str) -> None:
     """A server that would refuse everybody, or nobody, does not start."""
     (tmp_path / "sha").write_text("bob:{SHA}x\n")
-    command = [sys.executable, "-m", "torc_framework.cli.server_main", "run", "--port", "0"]
+    command = [sys.executable, "-m", "torc_framework.cli.programs.torc_server", "run", "--port", "0"]
     options = ["--database", str(tmp_path / "torc.db"), *(flag.format(tmp_path) for flag in flags)]
     done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
@@ -246,7 +245,7 @@ class Clock:
 def test_failures_double_the_delay_of_the_next_one() -> None:
     """Each name and address apart, and less strictly each name at all addresses, and each address with all names."""
     clock = Clock()
-    throttle = Throttle(clock)
+    throttle = LoginThrottle(clock)
     waits = [throttle.failed("alice", "a") for _ in range(FREE_FAILURES + 7)]
     assert waits[:FREE_FAILURES] == [0.0] * FREE_FAILURES
     assert waits[FREE_FAILURES:] == [min(FIRST_WAIT_S * 2**n, LONGEST_WAIT_S) for n in range(7)]
@@ -261,7 +260,7 @@ def test_failures_double_the_delay_of_the_next_one() -> None:
 def test_the_memory_of_failures_is_bounded(attempts: list[tuple[str, int, float]]) -> None:
     """However many names are tried, no more than so many are kept, and no answer waits longer than the longest wait."""
     clock = Clock()
-    throttle = Throttle(clock, max_entries=5)
+    throttle = LoginThrottle(clock, max_entries=5)
     for name, address, later in attempts:
         clock.now += later
         assert 0 <= throttle.failed(name, str(address)) <= LONGEST_WAIT_S
@@ -272,7 +271,7 @@ def test_a_suspected_name_is_checked_one_attempt_at_a_time() -> None:
     """Others are not held up by it, and no more than so many wait."""
 
     async def attempt() -> None:
-        throttle = Throttle()
+        throttle = LoginThrottle()
         for _ in range(FREE_FAILURES + 1):
             throttle.failed("alice", "a")
         begun = []
@@ -285,7 +284,7 @@ def test_a_suspected_name_is_checked_one_attempt_at_a_time() -> None:
         waiting = [asyncio.create_task(check()) for _ in range(MAX_IN_LINE)]
         await asyncio.sleep(0.01)
         assert begun == [1]
-        with pytest.raises(BusyError):
+        with pytest.raises(TooManyLoginsError):
             async with throttle.turn("alice", "a"):
                 pass
         for others in (("alice", "b"), ("bob", "a")):
@@ -313,7 +312,7 @@ def test_a_password_is_checked_once_at_a_time(tmp_path: Path, monkeypatch: pytes
     clock = Clock()
 
     async def log_in() -> None:
-        credentials = Credentials(UserFile(tmp_path / "users"), 60, clock)
+        credentials = PasswordChecker(PasswordFile(tmp_path / "users"), 60, clock)
         key = credentials.key(b"header")
         password = password_of("alice")
         assert credentials.recall(key) is None

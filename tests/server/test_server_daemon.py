@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "torc_framework.cli.server_main", "run", "--daemon", "--port", "0"]
+COMMAND = [sys.executable, "-m", "torc_framework.cli.programs.torc_server", "run", "--daemon", "--port", "0"]
 Start = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

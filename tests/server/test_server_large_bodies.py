@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from server_child import ServerChild
 
-from torc_framework.server.answers import RequestError
-from torc_framework.server.body_worker import Order
-from torc_framework.server.large_bodies import INLINE_BYTES, Worker
-from torc_framework.store.database import Database
+from torc_framework.server.dispatch.large_bodies import INLINE_BYTES, LargeBodyWorker
+from torc_framework.server.http.responses import RequestError
+from torc_framework.server.process.large_body_worker import LargeBodyOrder
+from torc_framework.store.database.base import Database
 
 SIZE = 1024 * 1024
 PLAN = b'{"workflow":{"name":"w","user":"u"},"jobs":[{"name":"a","command":"c"}],'
@@ -125,9 +125,11 @@ def test_unknown_fields_of_a_large_body_are_named(busy: ServerChild, make_api: A
 def test_a_worker_that_dies_refuses_its_request_only(tmp_path: Path) -> None:
     """The turn at the database is given back."""
     database = Database.open(str(tmp_path / "torc.db"))
-    worker = Worker(database.source)
+    worker = LargeBodyWorker(database.source)
     worker._process.kill()
-    order = Order("POST /files", {"type": "http", "method": "POST", "path": "/", "headers": [], "path_params": {}})
+    order = LargeBodyOrder(
+        "POST /files", {"type": "http", "method": "POST", "path": "/", "headers": [], "path_params": {}}
+    )
     with pytest.raises(RequestError, match="too much memory or time"):
         worker.carry_out(order, b"{}", database)
     worker.end()

@@ -20,9 +20,9 @@ from sample_records import NODE
 
 from torc_framework.errors import ConfigError
 from torc_framework.server import logs
-from torc_framework.server.access_log import log_events
+from torc_framework.server.http.access_log import log_events
 from torc_framework.server.settings import LoggingSettings
-from torc_framework.store.database import Database
+from torc_framework.store.database.base import Database
 
 PREFIX = "/torc-service/v1"
 
@@ -117,7 +117,16 @@ def test_events_are_not_even_looked_at_when_no_line_would_show(tmp_path: Path) -
 @contextmanager
 def logged(folder: Path, environ: dict[str, str], *flags: str) -> Iterator[int]:
     """Run a server that logs to a file and to standard error, both in the folder; yield its port."""
-    command = [sys.executable, "-m", "torc_framework.cli.server_main", "run", "--port", "0", "--log-dir", "logs"]
+    command = [
+        sys.executable,
+        "-m",
+        "torc_framework.cli.programs.torc_server",
+        "run",
+        "--port",
+        "0",
+        "--log-dir",
+        "logs",
+    ]
     with (folder / "stderr").open("wb") as stderr:
         process = subprocess.Popen(
             [*command, *flags], cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=stderr, text=True
@@ -213,4 +222,4 @@ def test_passwords_are_not_told(tmp_path: Path, torc_env: dict[str, str]) -> Non
     text = (tmp_path / "logs" / "torc-server.log").read_text()
     assert "open-sesame" not in text
     assert b64encode(b"eve:open-sesame").decode() not in text
-    assert logs.without_password("postgresql://eve:open-sesame@db/torc") == "postgresql://eve:***@db/torc"
+    assert logs.url_without_password("postgresql://eve:open-sesame@db/torc") == "postgresql://eve:***@db/torc"

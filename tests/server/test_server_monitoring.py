@@ -121,7 +121,7 @@ def test_a_server_without_its_database_is_unwell(tmp_path: Path) -> None:
 def test_a_server_that_nobody_scrapes_does_not_load_the_library(tmp_path: Path) -> None:
     """It takes longer to import than a small server may take to start."""
     code = (
-        "import sys; from torc_framework.server.app import create_app; "
+        "import sys; from torc_framework.server.process.app import create_app; "
         "from torc_framework.server.settings import ServerSettings; "
         f"create_app(ServerSettings(database={str(tmp_path / 'torc.db')!r})); "
         "print('prometheus_client' in sys.modules)"

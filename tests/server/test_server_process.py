@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 from sample_records import NODE
 
-from torc_framework.store.database import Database
-from torc_framework.store.probe import is_postgres
+from torc_framework.store.database.base import Database
+from torc_framework.store.database.probe import is_postgres
 
 COMMAND = [
     sys.executable,
     "-m",
-    "torc_framework.cli.server_main",
+    "torc_framework.cli.programs.torc_server",
     "run",
     "--host",
     "127.0.0.1",

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 import trustme
 
-COMMAND = [sys.executable, "-m", "torc_framework.cli.server_main", "run", "--port", "0", "--database", "torc.db"]
+COMMAND = [
+    sys.executable,
+    "-m",
+    "torc_framework.cli.programs.torc_server",
+    "run",
+    "--port",
+    "0",
+    "--database",
+    "torc.db",
+]
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import time
 
 from slurm_cluster import Cluster
 
-from torc_framework.hpc.matching import why_not
+from torc_framework.hpc.partition_matching import mismatch_reason
+from torc_framework.models.hpc_profiles import Partition
 from torc_framework.models.resources import Resources
-from torc_framework.models.sites import Partition
 
 WISHES = {
     "a little": "--cpus 1 --memory 100m --walltime 30m",
@@ -88,7 +88,7 @@ def test_slurm_agrees_on_what_fits(cluster: Cluster) -> None:
         command = ["sbatch", "--test-only", "-p", partition.name, "-t", "5", "--nodes", str(nodes)]
         command += ["--ntasks-per-node", "1", "-c", str(cpus), "--mem", f"{memory_mib}M"]
         done = cluster.run(*command, *(["--gres", f"gpu:{gpus}"] if gpus else []), "--wrap", "true")
-        reason = why_not(partition, wanted, named=True)
+        reason = mismatch_reason(partition, wanted, named=True)
         assert (done.returncode == 0) == (reason is None), f"{partition.name}, {wanted}: {reason}; {done.stderr}"
 
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import parameter_texts
 
-from torc_framework.spec.errors import Problems
-from torc_framework.spec.expand import expand
-from torc_framework.spec.model import FileSpec, JobSpec, UserDataSpec, WorkflowSpec
+from torc_framework.spec.expansion.expand import expand
+from torc_framework.spec.language.findings import Problems
+from torc_framework.spec.language.model import FileSpec, JobSpec, UserDataSpec, WorkflowSpec
 
 
 def jobs_of(*jobs: JobSpec, parameters: dict[str, str] | None = None) -> list[JobSpec]:

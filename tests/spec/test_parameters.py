@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import NAMES, whole_ranges
 
-from torc_framework.spec.parameters import MAX_VALUES, Value, parse_values
+from torc_framework.spec.expansion.parameters import MAX_VALUES, ParameterValue, parse_values
 
 
 def texts(parameter: str) -> list[str]:
@@ -132,26 +132,26 @@ def test_any_text_is_values_or_a_clear_no(text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "specifier", "expected"),
     [
-        (Value("5", 5), "03d", "005"),
-        (Value("100", 100), "02d", "100"),
-        (Value("0.001", 0.001), ".4f", "0.0010"),
-        (Value("0.001", 0.001), ".2e", "1.00e-03"),
-        (Value("5", 5), ".1f", "5.0"),
+        (ParameterValue("5", 5), "03d", "005"),
+        (ParameterValue("100", 100), "02d", "100"),
+        (ParameterValue("0.001", 0.001), ".4f", "0.0010"),
+        (ParameterValue("0.001", 0.001), ".2e", "1.00e-03"),
+        (ParameterValue("5", 5), ".1f", "5.0"),
     ],
 )
-def test_format_specifiers(value: Value, specifier: str, expected: str) -> None:
+def test_format_specifiers(value: ParameterValue, specifier: str, expected: str) -> None:
     assert value.format(specifier) == expected
 
 
 @pytest.mark.parametrize(
     ("value", "specifier", "message"),
     [
-        (Value("a"), "03d", "'a' is text"),
-        (Value("0.5", 0.5), "03d", "no whole number"),
-        (Value("5", 5), "99999d", "is not known"),
-        (Value("5", 5), "%Y", "is not known"),
+        (ParameterValue("a"), "03d", "'a' is text"),
+        (ParameterValue("0.5", 0.5), "03d", "no whole number"),
+        (ParameterValue("5", 5), "99999d", "is not known"),
+        (ParameterValue("5", 5), "%Y", "is not known"),
     ],
 )
-def test_specifiers_that_do_not_go(value: Value, specifier: str, message: str) -> None:
+def test_specifiers_that_do_not_go(value: ParameterValue, specifier: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         value.format(specifier)

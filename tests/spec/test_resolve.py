@@ -13,7 +13,7 @@ from strategies import graphs
 
 from torc_framework.models.plan import USER_DATA_REFERENCE, Plan
 from torc_framework.spec import LoadOptions, inspect, load_plan
-from torc_framework.spec.dependencies import DependencyBuilder
+from torc_framework.spec.resolution.dependencies import DependencyBuilder
 
 PLAIN = LoadOptions()
 

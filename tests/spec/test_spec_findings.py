@@ -11,15 +11,22 @@ from hypothesis import strategies as st
 from strategies import JSON_VALUES
 
 from torc_framework.spec import LoadOptions, SpecError, dry_run, inspect, load_plan
-from torc_framework.spec.errors import MAX_KEPT, MAX_SHOWN, Finding, Problems, describe, show_path
-from torc_framework.spec.gate import compile_gate
-from torc_framework.spec.schema import VARIANTS, workflow_schema
+from torc_framework.spec.checking.fast_check import compile_check
+from torc_framework.spec.language.findings import (
+    MAX_KEPT,
+    MAX_SHOWN,
+    Problems,
+    SpecFinding,
+    describe_findings,
+    show_path,
+)
+from torc_framework.spec.language.schema import VARIANTS, workflow_schema
 
 PLAIN = LoadOptions()
 HEAD = "name: w\n"
 
 
-def findings(folder: Path, text: str, options: LoadOptions = PLAIN, name: str = "w.yaml") -> list[Finding]:
+def findings(folder: Path, text: str, options: LoadOptions = PLAIN, name: str = "w.yaml") -> list[SpecFinding]:
     path = folder / name
     path.write_text(dedent(text))
     return inspect(path, options=options).findings
@@ -340,10 +347,10 @@ def test_unknown_names_among_very_many_are_still_found_and_quick(tmp_path: Path)
 def test_a_finding_stands_for_all_jobs_of_its_place() -> None:
     problems = Problems()
     for number in range(5):
-        problems.add(Finding(f"unknown {number}", path=("jobs", 0)), "unknown")
-    problems.add(Finding("other", path=("jobs", 0)), "twice")
+        problems.add(SpecFinding(f"unknown {number}", path=("jobs", 0)), "unknown")
+    problems.add(SpecFinding("other", path=("jobs", 0)), "twice")
     assert [finding.message for finding in problems.findings()] == ["unknown 0; and 4 more like it", "other"]
-    assert describe(problems.findings(), more=3).endswith("... and 3 more")
+    assert describe_findings(problems.findings(), more=3).endswith("... and 3 more")
 
 
 def test_the_dry_run_of_a_wrong_file(tmp_path: Path) -> None:
@@ -379,14 +386,14 @@ def test_the_gate_never_passes_what_the_schema_refuses(data: st.DataObject) -> N
     """Its yes can be relied on: nothing that it lets through has an error for `jsonschema`."""
     key = data.draw(st.sampled_from(sorted(GATE_SCHEMA)))
     value = data.draw(_matching(GATE_SCHEMA[key]))
-    if compile_gate(GATE_SCHEMA[key])(value):
+    if compile_check(GATE_SCHEMA[key])(value):
         assert jsonschema.Draft202012Validator(GATE_SCHEMA[key]).is_valid(value)
 
 
 def test_the_gate_passes_what_is_right_and_stops_what_it_does_not_know() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}, "required": ["a"]}
-    passes = compile_gate(schema)
+    passes = compile_check(schema)
     assert passes({"a": 1, "b": None})
     assert not any(map(passes, ({}, {"a": 0}, {"a": True}, {"a": 1.0}, [], None)))
-    assert not compile_gate({"type": "string", "pattern": "x"})("x")
+    assert not compile_check({"type": "string", "pattern": "x"})("x")
     assert VARIANTS not in GATE_SCHEMA

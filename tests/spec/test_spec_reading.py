@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torc_framework.spec import LoadOptions, SpecError, inspect, load_plan, load_spec
-from torc_framework.spec import read as reading
-from torc_framework.spec.read_json import parse_json, parse_json5
-from torc_framework.spec.read_yaml import parse_yaml
-from torc_framework.spec.schema import workflow_schema
+from torc_framework.spec.language.schema import workflow_schema
+from torc_framework.spec.reading import document as reading
+from torc_framework.spec.reading.read_json import parse_json, parse_json5
+from torc_framework.spec.reading.read_yaml import parse_yaml
 
 SAME = {
     "w.yaml": "name: w\njobs:\n  - name: a\n    command: run\n    depends_on: [b]\n  - {name: b, command: go}\n",
@@ -192,7 +192,7 @@ def test_any_bytes_are_a_spec_or_findings(tmp_path: Path, suffix: str, content: 
 @given(text=st.text("{}[]:,\"'/*\\ \n10ab", max_size=40))
 def test_json5_agrees_with_json(text: str) -> None:
     """What is JSON is JSON5, of the same value."""
-    from torc_framework.spec.problem import ParseProblem
+    from torc_framework.spec.reading.parse_problem import ParseProblem
 
     try:
         value = parse_json(text)

@@ -8,7 +8,7 @@ from strategies import workflow_specs
 
 from torc_framework.errors import UnknownNameError
 from torc_framework.spec import dump_spec, load_spec
-from torc_framework.spec.model import JobSpec, WorkflowSpec
+from torc_framework.spec.language.model import JobSpec, WorkflowSpec
 
 FORMATS = ("yaml", "json", "json5", "kdl")
 

@@ -23,14 +23,15 @@ from torc_framework.models.plan import Barrier, Plan, PlannedJob
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store import records, runs
-from torc_framework.store import tables as t
-from torc_framework.store.blockers import recount
-from torc_framework.store.database import Database
-from torc_framework.store.exchange import exchange
-from torc_framework.store.plans import create_plan
-from torc_framework.store.resources import COMPUTE_NODES, EVENTS, RESULTS
-from torc_framework.store.schema import METADATA, begin_counting
+from torc_framework.store.database.base import Database
+from torc_framework.store.exchange.exchange import exchange
+from torc_framework.store.job_state.dependency_counters import recount
+from torc_framework.store.record_kinds.kinds import COMPUTE_NODES, EVENTS, RESULTS
+from torc_framework.store.records import crud
+from torc_framework.store.runs import lifecycle
+from torc_framework.store.schema import METADATA, insert_id_counters
+from torc_framework.store.tables import core as t
+from torc_framework.store.workflows.plans import create_plan
 
 Pair = tuple[int, int]
 
@@ -78,12 +79,12 @@ class Bench:
         """Register a runner; return its id."""
         values = {**NODE, "workflow_id": self.workflow_id, "num_cpus": 64, **fields}
         with self.database.write() as tx:
-            return int(records.create(tx, COMPUTE_NODES, values)["id"])
+            return int(crud.create(tx, COMPUTE_NODES, values)["id"])
 
     def begin(self, **options: Any) -> int:
         """Begin a run; return its number."""
         with self.database.write() as tx:
-            return runs.begin_run(tx, self.workflow_id, **options).run_id
+            return lifecycle.begin_run(tx, self.workflow_id, **options).run_id
 
     def job_id(self, job: int) -> int:
         """Return the id of a job by its position."""
@@ -154,7 +155,7 @@ class Bench:
     def run_id(self) -> int:
         """Return the present run."""
         with self.database.read() as tx:
-            return runs.status(tx, self.workflow_id).run_id
+            return lifecycle.status(tx, self.workflow_id).run_id
 
     def results(self) -> list[dict[str, Any]]:
         """Return all results."""
@@ -165,10 +166,10 @@ class Bench:
         found = [event["data"] for event in self._all(EVENTS)]
         return [data for data in found if not types or data["event_type"] in types]
 
-    def _all(self, resource: records.Resource) -> list[dict[str, Any]]:
+    def _all(self, resource: crud.RecordKind) -> list[dict[str, Any]]:
         with self.database.read() as tx:
             mine = [resource.table.c.workflow_id == self.workflow_id]
-            return records.find(tx, resource, mine, records.Page(limit=-1))[0]
+            return crud.find(tx, resource, mine, crud.PageRequest(limit=-1))[0]
 
     def check_counters(self) -> None:
         """Assert that every counter of blockers is what counting anew gives."""
@@ -209,7 +210,7 @@ def emptied(database: Database) -> Database:
             tx.connection.execute(sa.delete(table))
         numbered = [table.name for table in tables if table.autoincrement_column is not None]
         tx.connection.exec_driver_sql("; ".join(f"ALTER SEQUENCE {name}_id_seq RESTART" for name in numbered))
-        begin_counting(tx.connection)
+        insert_id_counters(tx.connection)
     return database
 
 

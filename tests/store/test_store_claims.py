@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import ResourceRequirementsRecord, SlurmSchedulerRecord, WorkflowRecord
 from torc_framework.models.resources import Resources
-from torc_framework.store import tables as t
-from torc_framework.store.claims import Offer, Requirements, fits
 from torc_framework.store.errors import RuleError
+from torc_framework.store.exchange.claims import Offer, ParsedRequirements, fits_runner
+from torc_framework.store.tables import core as t
 
 GIB = 1024**3
 
@@ -222,6 +222,6 @@ def test_fitting_is_comparing_each_amount(asked: Resources, total: Resources) ->
     """A job fits when nothing that it asks for exceeds what there is."""
     offer = Offer(slots=1, free=total, total=total)
     parts = ("num_cpus", "memory_bytes", "num_gpus", "num_nodes", "runtime_s")
-    assert fits(Requirements(1, asked, named=True), offer) == all(
+    assert fits_runner(ParsedRequirements(1, asked, named=True), offer) == all(
         getattr(asked, part) <= getattr(total, part) for part in parts
     )

@@ -4,16 +4,17 @@ from typing import Any
 
 import pytest
 
-from torc_framework.models.events import FACTS, LEVELS, Severity, severity_of, type_of
+from torc_framework.models.events import EVENT_FACTS, LEVELS, EventSeverity, event_type_of, severity_of
 from torc_framework.models.statuses import END
-from torc_framework.store import records, runs
-from torc_framework.store.events import JOBS_A_ROW, EventLog, events_after, last_event_id
-from torc_framework.store.resources import EVENTS, WORKFLOWS
+from torc_framework.store.record_kinds.kinds import EVENTS, WORKFLOWS
+from torc_framework.store.records import crud
+from torc_framework.store.records.events import JOBS_A_ROW, EventLog, events_after, last_event_id
+from torc_framework.store.runs import lifecycle
 
 
 def test_every_end_of_a_job_is_a_type() -> None:
     """No status in which an attempt may end is forgotten."""
-    assert {f"job_{status.label}" for status in END} <= set(FACTS)
+    assert {f"job_{status.label}" for status in END} <= set(EVENT_FACTS)
 
 
 @pytest.mark.parametrize(
@@ -31,8 +32,8 @@ def test_every_end_of_a_job_is_a_type() -> None:
 )
 def test_what_an_event_is_called(data: Any, name: str, severity: str) -> None:
     """Types that are known are as grave as they are; others say it themselves."""
-    assert (type_of(data), severity_of(data)) == (name, LEVELS[severity])
-    assert severity_of(data) is Severity[severity.upper()]
+    assert (event_type_of(data), severity_of(data)) == (name, LEVELS[severity])
+    assert severity_of(data) is EventSeverity[severity.upper()]
 
 
 def test_events_are_read_page_by_page(bench: Any) -> None:
@@ -79,7 +80,7 @@ def test_every_way_of_storing_events_tells_it(bench: Any) -> None:
         with bench.database.read() as tx:
             rows = events_after(tx, workflow_id, seen, 100)
         seen = rows[-1].id if rows else seen
-        assert [type_of(row.data) for row in rows] == list(names)
+        assert [event_type_of(row.data) for row in rows] == list(names)
 
     with bench.database.read() as tx:
         seen = last_event_id(tx, workflow_id)
@@ -92,17 +93,17 @@ def test_every_way_of_storing_events_tells_it(bench: Any) -> None:
     expect("job_completed", "jobs_ready")
     bench.claim()
     with bench.database.write() as tx:
-        runs.cancel(tx, workflow_id)
+        lifecycle.cancel(tx, workflow_id)
     expect("workflow_canceled", "job_canceled")
     with bench.database.write() as tx:
-        runs.reset_status(tx, workflow_id, force=True)
+        lifecycle.reset_status(tx, workflow_id, force=True)
     expect("user_action")
     with bench.database.write() as tx:
-        runs.reset_job_status(tx, workflow_id)
+        lifecycle.reset_job_status(tx, workflow_id)
     expect("user_action")
     with bench.database.write() as tx:
-        records.create(tx, EVENTS, {"workflow_id": workflow_id, "data": {"event_type": "mine"}})
+        crud.create(tx, EVENTS, {"workflow_id": workflow_id, "data": {"event_type": "mine"}})
     expect("mine")
     with bench.database.write() as tx:
-        records.delete(tx, WORKFLOWS, workflow_id)
+        crud.delete(tx, WORKFLOWS, workflow_id)
     assert told == [{workflow_id}]

@@ -7,9 +7,10 @@ import pytest
 from torc_framework.models.exchange import RetryRequest, StartedReport
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import FailureHandlerRecord, FileRecord, ResourceRequirementsRecord
-from torc_framework.store import records, runs
 from torc_framework.store.errors import NotFoundError, RuleError
-from torc_framework.store.resources import FILES
+from torc_framework.store.record_kinds.kinds import FILES
+from torc_framework.store.records import crud
+from torc_framework.store.runs import lifecycle
 
 
 def test_a_job_goes_from_claim_to_result(bench: Any) -> None:
@@ -172,7 +173,7 @@ def test_a_canceled_job_keeps_its_result(bench: Any) -> None:
     bench.plan(2, [(1, 0)])
     bench.start(0)
     with bench.database.write() as tx:
-        runs.cancel(tx, bench.workflow_id)
+        lifecycle.cancel(tx, bench.workflow_id)
     assert bench.statuses() == ["canceled", "blocked"]
     reply = bench.exchange(
         ended=[bench.ended(0, "canceled", 143, signal=15, retry=RetryRequest(5))] * 2, slots=5, want_counts=True
@@ -188,7 +189,7 @@ def test_a_canceled_workflow_hands_out_nothing(bench: Any) -> None:
     """Ready jobs stay ready."""
     bench.plan(2)
     with bench.database.write() as tx:
-        runs.cancel(tx, bench.workflow_id)
+        lifecycle.cancel(tx, bench.workflow_id)
     reply = bench.exchange(slots=2)
     assert (reply.jobs, reply.is_canceled, bench.statuses()) == ([], True, ["ready", "ready"])
 
@@ -219,13 +220,13 @@ def test_a_dead_runners_jobs_are_settled_by_another(bench: Any) -> None:
     bench.claim()
     other = bench.node()
     with bench.database.write() as tx:
-        records.update(tx, _nodes(), bench.nodes[0], {"is_active": False})
+        crud.update(tx, _nodes(), bench.nodes[0], {"is_active": False})
     bench.exchange(other, started=[bench.started(0)], released=[bench.job_id(1)])
     assert (bench.statuses(), bench.column("active_compute_node_id")) == (["running", "ready"], [other, None])
 
 
-def _nodes() -> records.Resource:
-    from torc_framework.store.resources import COMPUTE_NODES
+def _nodes() -> crud.RecordKind:
+    from torc_framework.store.record_kinds.kinds import COMPUTE_NODES
 
     return COMPUTE_NODES
 
@@ -306,7 +307,7 @@ def test_output_files_get_their_times(bench: Any) -> None:
     assert [file.path for file in job.output_files] == ["/f", "/g"]
     bench.end(0, file_mtimes={job.output_files[0].id: 12.5})
     with bench.database.read() as tx:
-        times = [records.get(tx, FILES, file.id).get("st_mtime") for file in job.output_files]
+        times = [crud.get(tx, FILES, file.id).get("st_mtime") for file in job.output_files]
     assert times == [12.5, None]
 
 

@@ -13,14 +13,17 @@ from sample_records import ACTION, RECORDS
 
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import WorkflowRecord
-from torc_framework.store import actions, groups, jobs, records, schema
-from torc_framework.store import tables as t
-from torc_framework.store.database import Database
-from torc_framework.store.database_sqlite import alone
-from torc_framework.store.own_tables import COUNTED, ID_COUNTER
-from torc_framework.store.plans import create_plan
-from torc_framework.store.resources import IN_WORKFLOWS, WORKFLOWS
-from torc_framework.store.sql import Tx
+from torc_framework.store import schema
+from torc_framework.store.access import groups
+from torc_framework.store.database.base import Database
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.database.sqlite import schema_transaction
+from torc_framework.store.record_kinds import actions, jobs
+from torc_framework.store.record_kinds.kinds import IN_WORKFLOWS, WORKFLOWS
+from torc_framework.store.records import crud
+from torc_framework.store.tables import core as t
+from torc_framework.store.tables.internal import COUNTED, ID_COUNTER
+from torc_framework.store.workflows.plans import create_plan
 
 TABLES = sorted([*COUNTED, t.EVENT], key=lambda table: table.name)
 
@@ -42,9 +45,9 @@ def fill(tx: Tx) -> int:
             values |= {"job_id": job_id, "compute_node_id": node_id}
         if resource.path == "jobs":
             continue
-        made = records.create(tx, resource, values)
+        made = crud.create(tx, resource, values)
         node_id = made["id"] if resource.path == "compute_nodes" else node_id
-    records.create(tx, actions.ACTIONS, {**ACTION, "workflow_id": workflow_id})
+    crud.create(tx, actions.ACTIONS, {**ACTION, "workflow_id": workflow_id})
     return workflow_id
 
 
@@ -72,7 +75,7 @@ def smallest(tx: Tx, workflow_id: int) -> dict[str, int]:
 def test_a_deleted_workflow_takes_its_ids_along(database: Database) -> None:
     """What is made after the newest of everything was deleted has greater ids, in every table."""
     with database.write() as tx:
-        records.delete(tx, WORKFLOWS, fill(tx))
+        crud.delete(tx, WORKFLOWS, fill(tx))
         before = counters(tx)
     with database.write() as tx:
         again = fill(tx)
@@ -84,7 +87,7 @@ def test_a_deleted_workflow_takes_its_ids_along(database: Database) -> None:
 
 
 @pytest.mark.parametrize("resource", IN_WORKFLOWS, ids=lambda resource: resource.path)
-def test_a_deleted_record_takes_its_id_along(database: Database, resource: records.Resource) -> None:
+def test_a_deleted_record_takes_its_id_along(database: Database, resource: crud.RecordKind) -> None:
     """The newest record of each kind is deleted, alone and with all of its kind; the next has a greater id."""
     with database.write() as tx:
         workflow_id = fill(tx)
@@ -102,11 +105,11 @@ def test_a_deleted_record_takes_its_id_along(database: Database, resource: recor
                 one = {"workflow_id": workflow_id, "name": "x", "command": "true"}
                 values |= {"job_id": jobs.create_jobs(tx, [one])[0]["id"]}
                 values |= {"compute_node_id": largest(tx)["compute_node"]}
-            ids.append(records.create(tx, resource, values)["id"])
+            ids.append(crud.create(tx, resource, values)["id"])
             if len(ids) % 2:
-                records.delete(tx, resource, ids[-1])
+                crud.delete(tx, resource, ids[-1])
             else:
-                records.delete_all(tx, resource, workflow_id)
+                crud.delete_all(tx, resource, workflow_id)
     assert ids == sorted(set(ids))
 
 
@@ -178,7 +181,7 @@ def test_an_older_database_goes_on_after_all_that_it_remembers(tmp_path: Path) -
     engine = sa.create_engine(f"sqlite:///{path}")
     config = Config()
     config.set_main_option("script_location", str(schema.MIGRATIONS))
-    with engine.connect() as connection, alone(connection, migrating=True):
+    with engine.connect() as connection, schema_transaction(connection, migrating=True):
         config.attributes["connection"] = connection
         command.upgrade(config, "0010")
     engine.dispose()

@@ -7,13 +7,15 @@ import sqlalchemy as sa
 
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.plan import PlannedJob
-from torc_framework.store import census, handouts, interruptions, runs, steps
-from torc_framework.store import tables as t
-from torc_framework.store.claims import Offer
 from torc_framework.store.errors import RuleError
-from torc_framework.store.exchange import worth_asking
-from torc_framework.store.recoveries import refuse_if_under_way
-from torc_framework.store.reinitialize import reinitialize
+from torc_framework.store.exchange import single_claims, single_steps
+from torc_framework.store.exchange.claims import Offer
+from torc_framework.store.exchange.exchange import has_something_for_runner
+from torc_framework.store.job_state import interruptions
+from torc_framework.store.recovery.recoveries import check_recoverable
+from torc_framework.store.runs import counts, lifecycle
+from torc_framework.store.runs.reinitialize import reinitialize
+from torc_framework.store.tables import core as t
 
 
 def interrupt(bench: Any, *jobs: int, code: int = 152, node: int | None = None, **fields: Any) -> Any:
@@ -42,10 +44,10 @@ def test_dependents_wait_and_the_workflow_is_not_complete(half: Any) -> None:
     assert interrupted(half) == [True, False, False, True]
     half.check_counters()
     with half.database.read() as tx:
-        assert not runs.outcome(tx, half.workflow_id).is_complete
-        assert interruptions.count(tx, half.workflow_id) == 2
-        assert worth_asking(tx, half.workflow_id, half.nodes[0], half.run_id())
-        assert census.take_census(tx).workflows == {"waiting": 1}
+        assert not lifecycle.outcome(tx, half.workflow_id).is_complete
+        assert interruptions.count_interrupted(tx, half.workflow_id) == 2
+        assert has_something_for_runner(tx, half.workflow_id, half.nodes[0], half.run_id())
+        assert counts.count_database(tx).workflows == {"waiting": 1}
     assert not half.events("workflow_completed")
     assert [result["exit_class"] for result in half.results()] == ["interrupted", "interrupted"]
 
@@ -56,7 +58,7 @@ def test_a_workflow_of_interrupted_jobs_only_is_not_complete(bench: Any) -> None
     bench.start(0)
     assert not interrupt(bench, 0, code=0).is_complete
     with bench.database.read() as tx:
-        assert census.take_census(tx).workflows == {"waiting": 1}
+        assert counts.count_database(tx).workflows == {"waiting": 1}
 
 
 def test_the_next_runner_goes_on(half: Any) -> None:
@@ -102,7 +104,7 @@ def test_single_claims_resume_too(half: Any, claim: str) -> None:
     """Runners that know of no exchange get interrupted jobs as well."""
     with half.database.write() as tx:
         wanted: Any = Offer(slots=9) if claim == "claim_by_resources" else 9
-        claimed = getattr(handouts, claim)(tx, half.workflow_id, wanted)
+        claimed = getattr(single_claims, claim)(tx, half.workflow_id, wanted)
     assert [job.attempt_id for job in claimed.jobs] == [2, 2]
 
 
@@ -138,7 +140,7 @@ def test_a_canceled_allocation_costs_no_retry(bench: Any) -> None:
 def test_an_interrupted_job_may_be_retried_by_call(half: Any) -> None:
     """Whatever number of attempts the call allows."""
     with half.database.write() as tx:
-        steps.retry_job(tx, half.job_id(0), half.run_id(), 1)
+        single_steps.retry_job(tx, half.job_id(0), half.run_id(), 1)
     assert (half.statuses()[0], half.attempt(0), interrupted(half)[0]) == ("ready", 2, False)
     half.check_counters()
 
@@ -160,7 +162,7 @@ def test_a_client_s_own_terminated_is_an_end(bench: Any) -> None:
         "exit_class": str(ExitClass.INTERRUPTED),
     }
     with bench.database.write() as tx:
-        steps.complete_job(tx, bench.job_id(0), "terminated", bench.run_id(), result)
+        single_steps.complete_job(tx, bench.job_id(0), "terminated", bench.run_id(), result)
     assert (bench.statuses(), interrupted(bench)) == (["terminated", "canceled"], [False, False])
     assert bench.events("workflow_completed")
 
@@ -176,14 +178,14 @@ def test_an_interruption_is_said_of_a_terminated_attempt_only(bench: Any) -> Non
 def test_nothing_is_resumed_in_a_canceled_workflow(half: Any) -> None:
     """The cancel counts; after a reset of what was spoiled everything can run."""
     with half.database.write() as tx:
-        runs.cancel(tx, half.workflow_id)
-        assert runs.resume(tx, half.workflow_id) == []
-        assert runs.outcome(tx, half.workflow_id).is_complete
+        lifecycle.cancel(tx, half.workflow_id)
+        assert lifecycle.resume(tx, half.workflow_id) == []
+        assert lifecycle.outcome(tx, half.workflow_id).is_complete
     assert half.claim(9, node=half.node()) == []
     with half.database.write() as tx:
-        runs.reset_status(tx, half.workflow_id)
-        runs.reset_job_status(tx, half.workflow_id, failed_only=True)
-        runs.initialize_jobs(tx, half.workflow_id, only_uninitialized=True)
+        lifecycle.reset_status(tx, half.workflow_id)
+        lifecycle.reset_job_status(tx, half.workflow_id, failed_only=True)
+        lifecycle.initialize_jobs(tx, half.workflow_id, only_uninitialized=True)
     assert half.statuses() == ["ready", "blocked", "blocked", "ready"]
     assert interrupted(half) == [False] * 4
     half.check_counters()
@@ -192,15 +194,15 @@ def test_nothing_is_resumed_in_a_canceled_workflow(half: Any) -> None:
 def test_a_person_may_resume(half: Any) -> None:
     """Before nodes are asked for, for instance; a second call has nothing to do."""
     with half.database.write() as tx:
-        assert runs.resume(tx, half.workflow_id) == [half.job_id(0), half.job_id(3)]
-        assert runs.resume(tx, half.workflow_id) == []
+        assert lifecycle.resume(tx, half.workflow_id) == [half.job_id(0), half.job_id(3)]
+        assert lifecycle.resume(tx, half.workflow_id) == []
     assert half.statuses() == ["ready", "blocked", "blocked", "ready"]
 
 
 def test_initialize_jobs_overwrites_no_attempt(half: Any) -> None:
     """Within the same run a job that runs again is at its next attempt."""
     with half.database.write() as tx:
-        runs.initialize_jobs(tx, half.workflow_id, only_uninitialized=True)
+        lifecycle.initialize_jobs(tx, half.workflow_id, only_uninitialized=True)
     assert (half.statuses()[0], half.attempt(0), interrupted(half)[0]) == ("ready", 2, False)
     half.check_counters()
 
@@ -220,12 +222,12 @@ def test_a_recovery_waits(half: Any) -> None:
     with half.database.write() as tx:
         tx.connection.execute(sa.update(t.COMPUTE_NODE).values(is_active=False))
         with pytest.raises(RuleError, match=r"2 job\(s\) can still run"):
-            refuse_if_under_way(tx, half.workflow_id)
+            check_recoverable(tx, half.workflow_id)
 
 
 def test_a_deleted_interruption_blocks_nobody(half: Any) -> None:
     """What waited for it goes on."""
-    from torc_framework.store.jobs import delete_job
+    from torc_framework.store.record_kinds.jobs import delete_job
 
     with half.database.write() as tx:
         delete_job(tx, half.job_id(0))

@@ -7,14 +7,15 @@ import sqlalchemy as sa
 
 from torc_framework.models import records as r
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
-from torc_framework.store import lookups, records
-from torc_framework.store import tables as t
-from torc_framework.store.actions import all_actions
 from torc_framework.store.errors import RuleError
-from torc_framework.store.jobs import JOBS
-from torc_framework.store.own_tables import ID_COUNTER
-from torc_framework.store.plans import create_plan
-from torc_framework.store.resources import FAILURE_HANDLERS, FILES, RESOURCE_REQUIREMENTS, USER_DATA, WORKFLOWS
+from torc_framework.store.record_kinds import workflow_queries
+from torc_framework.store.record_kinds.actions import all_actions
+from torc_framework.store.record_kinds.jobs import JOBS
+from torc_framework.store.record_kinds.kinds import FAILURE_HANDLERS, FILES, RESOURCE_REQUIREMENTS, USER_DATA, WORKFLOWS
+from torc_framework.store.records import crud
+from torc_framework.store.tables import core as t
+from torc_framework.store.tables.internal import ID_COUNTER
+from torc_framework.store.workflows.plans import create_plan
 
 WORKFLOW = r.WorkflowRecord(name="w", user="u", description="d", metadata='{"a": 1}', use_pending_failed=True)
 
@@ -67,11 +68,11 @@ def stored(database: Any, plan: Plan) -> int:
         return create_plan(tx, plan).id
 
 
-def find(database: Any, resource: records.Resource, workflow_id: int) -> list[dict[str, Any]]:
+def find(database: Any, resource: crud.RecordKind, workflow_id: int) -> list[dict[str, Any]]:
     """Return a workflow's records of one kind."""
     with database.read() as tx:
         mine = [resource.table.c.workflow_id == workflow_id]
-        return records.find(tx, resource, mine, records.Page(limit=-1), relations=True)[0]
+        return crud.find(tx, resource, mine, crud.PageRequest(limit=-1), relations=True)[0]
 
 
 def test_everything_of_a_plan_is_there(database: Any) -> None:
@@ -79,7 +80,7 @@ def test_everything_of_a_plan_is_there(database: Any) -> None:
     stored(database, a_plan())
     workflow_id = stored(database, a_plan())
     with database.read() as tx:
-        workflow = records.get(tx, WORKFLOWS, workflow_id)
+        workflow = crud.get(tx, WORKFLOWS, workflow_id)
     assert (workflow["name"], workflow["metadata"], workflow["use_pending_failed"]) == ("w", '{"a": 1}', True)
     first, second, third, _ = find(database, JOBS, workflow_id)
     config, other = find(database, USER_DATA, workflow_id)
@@ -125,7 +126,7 @@ def test_a_barrier_costs_as_many_rows_as_jobs(database: Any) -> None:
             tx.connection.execute(sa.select(sa.func.count()).select_from(table)).scalar()
             for table in (t.JOB_DEPENDENCY, t.GROUP_MEMBER, t.GROUP_WAITER)
         ]
-        pairs, total = lookups.job_dependencies(tx, workflow_id, 0, 5)
+        pairs, total = workflow_queries.job_dependencies(tx, workflow_id, 0, 5)
     assert rows == [0, 1000, 1000]
     assert (len(pairs), total) == (5, 1_000_000)
 
@@ -143,7 +144,7 @@ def test_pages_of_dependencies_are_the_whole(database: Any, size: int) -> None:
     found = []
     with database.read() as tx:
         for offset in range(0, len(wanted) + size, size):
-            page, total = lookups.job_dependencies(tx, workflow_id, offset, size)
+            page, total = workflow_queries.job_dependencies(tx, workflow_id, offset, size)
             assert total == len(wanted)
             found += [(pair["job_name"], pair["depends_on_job_name"]) for pair in page]
     assert found == wanted

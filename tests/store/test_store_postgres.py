@@ -10,14 +10,15 @@ from postgres_server import OWNER, PostgresServer
 
 from torc_framework.models.plan import Plan
 from torc_framework.models.records import FileRecord, WorkflowRecord
-from torc_framework.store import records, schema
-from torc_framework.store import tables as t
-from torc_framework.store.database import Database
-from torc_framework.store.database_postgres import PostgresDatabase, alone
+from torc_framework.store import schema
+from torc_framework.store.database.base import Database
+from torc_framework.store.database.postgres import PostgresDatabase, schema_transaction
 from torc_framework.store.errors import DatabaseError, RuleError
-from torc_framework.store.events import EventLog
-from torc_framework.store.plans import create_plan
-from torc_framework.store.resources import EVENTS, FILES, USER_DATA, WORKFLOWS, new_workflow
+from torc_framework.store.record_kinds.kinds import EVENTS, FILES, USER_DATA, WORKFLOWS, new_workflow
+from torc_framework.store.records import crud
+from torc_framework.store.records.events import EventLog
+from torc_framework.store.tables import core as t
+from torc_framework.store.workflows.plans import create_plan
 
 COLUMNS = (
     "SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name "
@@ -66,7 +67,7 @@ def test_migrations_make_the_tables(url: str) -> None:
     with new._writer.begin():
         new._writer.exec_driver_sql("DROP SCHEMA public CASCADE")
         new._writer.exec_driver_sql("CREATE SCHEMA public")
-    schema.migrate(new._writer, "base", "new", alone)
+    schema.migrate(new._writer, "base", "new", schema_transaction)
     assert _tables(new) == expected
     new.close()
 
@@ -129,7 +130,7 @@ def test_a_wrong_url_is_told_without_its_password(url: str, words: str) -> None:
 def test_a_missing_driver_is_told() -> None:
     """With the command that installs it."""
     code = (
-        "import sys; sys.modules['psycopg'] = None; from torc_framework.store.probe import check_database; "
+        "import sys; sys.modules['psycopg'] = None; from torc_framework.store.database.probe import check_database; "
         "check_database('postgresql://u:sesame@h/x')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -145,7 +146,7 @@ def test_what_cannot_be_stored_is_refused(own: Database) -> None:
     """One by one, in bulk, in JSON and in a question; nothing is left, and the next change works."""
     workflow_id = workflow(own)
     mine = {"workflow_id": workflow_id}
-    sent: list[tuple[records.Resource, dict[str, Any]]] = [
+    sent: list[tuple[crud.RecordKind, dict[str, Any]]] = [
         (FILES, {**mine, "name": "a\0b", "path": "p"}),
         (USER_DATA, {**mine, "name": "x", "data": {"deep": ["a\0b"]}}),
         (EVENTS, {**mine, "data": {"category": "\0"}}),
@@ -153,18 +154,18 @@ def test_what_cannot_be_stored_is_refused(own: Database) -> None:
     ]
     for resource, values in sent:
         with pytest.raises(RuleError, match=r"NUL|too large"), own.write() as tx:
-            records.create(tx, resource, values)
+            crud.create(tx, resource, values)
     for count in (1, 200):
         files = [FileRecord(workflow_id=0, name=f"{n}\0", path="p") for n in range(count)]
         with pytest.raises(RuleError, match="NUL"), own.write_bulk() as tx:
             create_plan(tx, Plan(workflow=WorkflowRecord(name="w", user="u"), jobs=[], files=files))
     with pytest.raises(RuleError, match="NUL"), own.read() as tx:
-        records.find(tx, FILES, [t.FILE.c.name == "\0"], records.Page())
+        crud.find(tx, FILES, [t.FILE.c.name == "\0"], crud.PageRequest())
     with own.read() as tx:
-        assert [records.find(tx, kind, [], records.Page())[1] for kind, _ in sent] == [0, 0, 0, 1]
+        assert [crud.find(tx, kind, [], crud.PageRequest())[1] for kind, _ in sent] == [0, 0, 0, 1]
     with own.write() as tx:
         text = {"looks": "like \\u0000"}
-        assert records.create(tx, USER_DATA, {**mine, "name": "x", "data": text})["data"] == text
+        assert crud.create(tx, USER_DATA, {**mine, "name": "x", "data": text})["data"] == text
 
 
 def test_events_can_be_looked_into_whatever_they_tell(database: Database) -> None:
@@ -174,7 +175,7 @@ def test_events_can_be_looked_into_whatever_they_tell(database: Database) -> Non
         events = EventLog(workflow_id)
         events.add("job_failed", reason="a\0b")
         events.write(tx)
-        found, _ = records.find_in(tx, EVENTS, workflow_id, {"category": "job_failed"}, records.Page())
+        found, _ = crud.find_in_workflow(tx, EVENTS, workflow_id, {"category": "job_failed"}, crud.PageRequest())
     assert [event["data"]["reason"] for event in found] == ["a\ufffdb"]
 
 
@@ -197,7 +198,9 @@ def test_lists_are_sorted_alike(own: Database, sqlite: Database) -> None:
             for text in texts:
                 new_workflow(tx, {"name": "w", "user": "u", "description": text})
             pages = [
-                records.find_in(tx, WORKFLOWS, None, filters, records.Page(sort_by="description", reverse=reverse))[0]
+                crud.find_in_workflow(
+                    tx, WORKFLOWS, None, filters, crud.PageRequest(sort_by="description", reverse=reverse)
+                )[0]
                 for filters in ({}, {"description": "A"})
                 for reverse in (False, True)
             ]
@@ -219,19 +222,19 @@ def test_ids_given_in_bulk_and_one_by_one_do_not_meet(database: Database) -> Non
         with database.write_bulk() as tx:
             create_plan(tx, Plan(workflow=WorkflowRecord(name="w", user="u"), jobs=[], files=files))
         with database.write() as tx:
-            made = records.create(tx, FILES, {"workflow_id": workflow_id, "name": f"x{round_}", "path": "p"})
+            made = crud.create(tx, FILES, {"workflow_id": workflow_id, "name": f"x{round_}", "path": "p"})
         seen.append(made["id"])
     assert seen == [31, 62, 93]
     with database.write() as tx:
-        records.delete_all(tx, FILES, workflow_id)
-        records.create(tx, FILES, {"workflow_id": workflow_id, "name": "y", "path": "p"})
+        crud.delete_all(tx, FILES, workflow_id)
+        crud.create(tx, FILES, {"workflow_id": workflow_id, "name": "y", "path": "p"})
 
 
 def test_a_workflows_id_is_never_used_twice(database: Database) -> None:
     """Not even the last one's."""
     first = workflow(database)
     with database.write() as tx:
-        records.delete(tx, WORKFLOWS, first)
+        crud.delete(tx, WORKFLOWS, first)
     assert workflow(database) > first
 
 
@@ -246,7 +249,7 @@ def test_a_lost_connection_is_replaced(postgres: PostgresServer, url: str, own: 
     for _ in range(2):
         end_connections(postgres, url)
         with own.read() as tx:
-            assert records.find(tx, WORKFLOWS, [], records.Page())[1] >= 1
+            assert crud.find(tx, WORKFLOWS, [], crud.PageRequest())[1] >= 1
         end_connections(postgres, url)
         workflow(own)
     end_connections(postgres, url)
@@ -266,7 +269,7 @@ def test_a_connection_lost_in_a_change_is_told(postgres: PostgresServer, url: st
     with pytest.raises(DatabaseError, match=f"cannot use database postgresql://{OWNER}@"):
         broken()
     with own.read() as tx:
-        assert records.find(tx, WORKFLOWS, [], records.Page())[1] == 0
+        assert crud.find(tx, WORKFLOWS, [], crud.PageRequest())[1] == 0
     workflow(own)
 
 
@@ -287,7 +290,7 @@ def test_a_server_that_is_gone_is_told(postgres: PostgresServer, url: str, own: 
         postgres.start()
     workflow(own)
     with own.read() as tx:
-        assert records.find(tx, WORKFLOWS, [], records.Page())[1] == 1
+        assert crud.find(tx, WORKFLOWS, [], crud.PageRequest())[1] == 1
 
 
 def test_settings_are_durable(own: Database) -> None:

@@ -8,11 +8,12 @@ import sqlalchemy as sa
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.recovery import RecoveryOrder, RecoveryReceipt, Repair
-from torc_framework.store import records, runs
-from torc_framework.store import tables as t
 from torc_framework.store.errors import NotFoundError, RuleError
-from torc_framework.store.recoveries import recover, recoveries
-from torc_framework.store.resources import COMPUTE_NODES, RESOURCE_REQUIREMENTS, SCHEDULED_COMPUTE_NODES
+from torc_framework.store.record_kinds.kinds import COMPUTE_NODES, RESOURCE_REQUIREMENTS, SCHEDULED_COMPUTE_NODES
+from torc_framework.store.records import crud
+from torc_framework.store.recovery.recoveries import find_recoveries, recover
+from torc_framework.store.runs import lifecycle
+from torc_framework.store.tables import core as t
 
 GIB = 1024**3
 SMALL = ResourceRequirementsRecord(workflow_id=0, name="small", memory="1g", runtime="PT10M", num_cpus=2, num_gpus=1)
@@ -34,19 +35,19 @@ def run_recovery(bench: Any, *repairs: Repair, run_id: int | None = None, leave:
     with bench.database.write() as tx:
         if leave:
             for node in bench.nodes:
-                records.update(tx, COMPUTE_NODES, node, {"is_active": False})
+                crud.update(tx, COMPUTE_NODES, node, {"is_active": False})
         return recover(tx, bench.workflow_id, RecoveryOrder(run_id or bench_run(bench, tx), list(repairs)))
 
 
 def bench_run(bench: Any, tx: Any) -> int:
     """Return the present run."""
-    return runs.status(tx, bench.workflow_id).run_id
+    return lifecycle.status(tx, bench.workflow_id).run_id
 
 
 def asked(bench: Any, job: int) -> dict[str, Any]:
     """Return what a job asks for."""
     with bench.database.read() as tx:
-        return records.get(tx, RESOURCE_REQUIREMENTS, bench.column("resource_requirements_id")[job])
+        return crud.get(tx, RESOURCE_REQUIREMENTS, bench.column("resource_requirements_id")[job])
 
 
 def test_only_jobs_that_failed_grow(bench: Any) -> None:
@@ -85,8 +86,8 @@ def test_a_record_of_their_own_grows_in_place(bench: Any) -> None:
         assert (asked(bench, 0)["name"], asked(bench, 0)["memory"]) == ("small", f"{size}g")
         bench.nodes = [bench.node()]
     with bench.database.read() as tx:
-        entries, total = recoveries(tx, bench.workflow_id)
-        assert recoveries(tx, bench.workflow_id, 1, 1) == (entries[1:2], 4)
+        entries, total = find_recoveries(tx, bench.workflow_id)
+        assert find_recoveries(tx, bench.workflow_id, 1, 1) == (entries[1:2], 4)
     assert total == 4
     assert [(entry.old_memory, entry.new_memory) for entry in entries] == [("1g", "2g")] * 2 + [("2g", "4g")] * 2
     assert [(entry.run_id, entry.new_run_id) for entry in entries] == [(1, 2)] * 2 + [(2, 3)] * 2
@@ -101,7 +102,7 @@ def test_default_requirements_are_never_changed(bench: Any) -> None:
     run_recovery(bench, repair(bench, 0, memory_bytes=GIB))
     assert (asked(bench, 0)["name"], asked(bench, 0)["memory"]) == ("default_recovered_r2", "1g")
     with bench.database.read() as tx:
-        assert records.get(tx, RESOURCE_REQUIREMENTS, before["id"]) == before
+        assert crud.get(tx, RESOURCE_REQUIREMENTS, before["id"]) == before
 
 
 def test_requests_never_shrink(bench: Any) -> None:
@@ -154,7 +155,7 @@ def test_a_canceled_workflow_can_be_recovered(bench: Any) -> None:
     bench.finish(0, status="failed")
     bench.start(1)
     with bench.database.write() as tx:
-        runs.cancel(tx, bench.workflow_id)
+        lifecycle.cancel(tx, bench.workflow_id)
     run_recovery(bench, repair(bench, 0))
     assert bench.statuses() == ["ready", "canceled", "blocked"]
 
@@ -166,7 +167,7 @@ def test_a_dry_run_changes_nothing(bench: Any) -> None:
     for repairs, count in (([repair(bench, 0, memory_bytes=2 * GIB)], 2), ([], 0)):
         with bench.database.write() as tx:
             for node in bench.nodes:
-                records.update(tx, COMPUTE_NODES, node, {"is_active": False})
+                crud.update(tx, COMPUTE_NODES, node, {"is_active": False})
         events = len(bench.events())
         with bench.database.write() as tx:
             receipt = recover(tx, bench.workflow_id, RecoveryOrder(1, repairs, dry_run=True))
@@ -202,7 +203,7 @@ def test_an_unfinished_workflow_is_refused(bench: Any) -> None:
     bench.finish(1)
     node = {"scheduler_id": 1, "scheduler_config_id": 1, "scheduler_type": "slurm", "status": "pending"}
     with bench.database.write() as tx:
-        records.create(tx, SCHEDULED_COMPUTE_NODES, {"workflow_id": bench.workflow_id, **node})
+        crud.create(tx, SCHEDULED_COMPUTE_NODES, {"workflow_id": bench.workflow_id, **node})
     with pytest.raises(RuleError, match="1 pending or active scheduled compute node"):
         run_recovery(bench, repair(bench, 0))
 

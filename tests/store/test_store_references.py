@@ -7,13 +7,16 @@ from sample_records import ACTION, RECORDS
 
 from torc_framework.models.plan import AddedJob, Addition
 from torc_framework.models.records import WorkflowRecord
-from torc_framework.store import actions, additions, jobs, records, steps
-from torc_framework.store.database import Database
+from torc_framework.store.database.base import Database
+from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import StoreError
-from torc_framework.store.plans import create_workflow
-from torc_framework.store.references import REFERENCES
-from torc_framework.store.resources import IN_WORKFLOWS
-from torc_framework.store.sql import Tx
+from torc_framework.store.exchange import single_steps
+from torc_framework.store.record_kinds import actions, jobs
+from torc_framework.store.record_kinds.kinds import IN_WORKFLOWS
+from torc_framework.store.records import crud
+from torc_framework.store.records.references import REFERENCES
+from torc_framework.store.workflows import additions
+from torc_framework.store.workflows.plans import create_workflow
 
 KINDS = {resource.path: resource for resource in IN_WORKFLOWS} | {"actions": actions.ACTIONS}
 TARGETS = {
@@ -39,7 +42,7 @@ def make(tx: Tx, path: str, workflow_id: int, **fields: Any) -> int:
         return int(jobs.create_jobs(tx, [values])[0]["id"])
     if path == "results" and "job_id" not in fields:
         values["job_id"] = make(tx, "jobs", workflow_id, name="of a result")
-    return int(records.create(tx, KINDS[path], values)["id"])
+    return int(crud.create(tx, KINDS[path], values)["id"])
 
 
 def workflow(tx: Tx) -> int:
@@ -58,7 +61,7 @@ def test_another_workflows_record_is_refused(database: Database, path: str, name
             make(tx, path, mine, **{name: wrong})
         if path in ("jobs", "results"):
             with pytest.raises(StoreError):
-                records.update(tx, KINDS[path], there, {name: wrong})
+                crud.update(tx, KINDS[path], there, {name: wrong})
 
 
 def _named(path: str) -> dict[str, str]:
@@ -80,7 +83,7 @@ def test_every_other_way_is_checked_too(bench: Any) -> None:
             lambda: make(tx, "actions", mine, action_type="schedule_nodes", action_config=config),
             lambda: actions.claim_action(tx, mine, action, node),
             lambda: actions.finish_action(tx, mine, action, node, None),
-            lambda: steps.complete_job(tx, bench.job_id(0), "completed", 1, result),
+            lambda: single_steps.complete_job(tx, bench.job_id(0), "completed", 1, result),
         ):
             with pytest.raises(StoreError, match=rf"workflow {mine} has no such record"):
                 way()

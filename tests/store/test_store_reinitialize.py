@@ -7,17 +7,18 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torc_framework.models.answers import Reinitialized
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import FileRecord, UserDataRecord
+from torc_framework.models.responses import Reinitialized
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store import records, runs
-from torc_framework.store import tables as t
 from torc_framework.store.errors import NotFoundError, RuleError
-from torc_framework.store.inputs import remember
-from torc_framework.store.jobs import JOBS
-from torc_framework.store.reinitialize import reinitialize
-from torc_framework.store.resources import USER_DATA
+from torc_framework.store.job_state.changed_inputs import remember_inputs
+from torc_framework.store.record_kinds.jobs import JOBS
+from torc_framework.store.record_kinds.kinds import USER_DATA
+from torc_framework.store.records import crud
+from torc_framework.store.runs import lifecycle
+from torc_framework.store.runs.reinitialize import reinitialize
+from torc_framework.store.tables import core as t
 
 
 def file(name: str, mtime: float | None = None) -> FileRecord:
@@ -65,9 +66,9 @@ def first(bench: Any, table: sa.Table) -> int:
         return int(tx.connection.execute(query).scalar_one())
 
 
-def update(bench: Any, resource: records.Resource, record_id: int, **values: Any) -> None:
+def update(bench: Any, resource: crud.RecordKind, record_id: int, **values: Any) -> None:
     with bench.database.write() as tx:
-        records.update(tx, resource, record_id, values)
+        crud.update(tx, resource, record_id, values)
 
 
 FOLLOWERS = {"b": "it waits for 'a', which runs again", "c": "it waits for 'b', which runs again"}
@@ -177,7 +178,7 @@ def test_a_dry_run_sees_dependencies_to_come(bench: Any) -> None:
     chain(bench)
     with bench.database.write() as tx:
         sent = {"workflow_id": bench.workflow_id, "name": "new", "command": "n"}
-        records.create(tx, JOBS, {**sent, "output_file_ids": [first(bench, t.FILE)]})
+        crud.create(tx, JOBS, {**sent, "output_file_ids": [first(bench, t.FILE)]})
     before = snapshot(bench)
     assert reasons(again(bench, dry_run=True)) == {"a": "it waits for 'new', which runs again", **FOLLOWERS}
     assert snapshot(bench) == before
@@ -191,7 +192,7 @@ def test_after_a_cancellation(bench: Any) -> None:
     bench.finish(0)
     bench.start(1)
     with bench.database.write() as tx:
-        runs.cancel(tx, bench.workflow_id)
+        lifecycle.cancel(tx, bench.workflow_id)
     assert bench.statuses()[:2] == ["completed", "canceled"]
     assert again(bench).jobs[0].reason == "it was canceled"
     assert bench.statuses() == ["completed", "ready", "blocked"]
@@ -238,9 +239,9 @@ def test_jobs_in_the_hands_of_runners(bench: Any) -> None:
 def test_archived_and_unknown_workflows(bench: Any) -> None:
     chain(bench)
     with bench.database.write() as tx:
-        status = runs.status(tx, bench.workflow_id)
+        status = lifecycle.status(tx, bench.workflow_id)
         status.is_archived = True
-        runs.put_status(tx, status)
+        lifecycle.put_status(tx, status)
     with pytest.raises(RuleError, match="Unarchive it first"):
         again(bench)
     with bench.database.write() as tx, pytest.raises(NotFoundError):
@@ -263,8 +264,8 @@ def test_ephemeral_user_data_of_finished_jobs_stays(bench: Any) -> None:
     update(bench, JOBS, bench.job_id(1), command="better")
     assert reasons(again(bench)) == {"b": "command changed"}
     with bench.database.read() as tx:
-        assert records.get(tx, USER_DATA, x)["data"] == 1
-        assert "data" not in records.get(tx, USER_DATA, x + 1)
+        assert crud.get(tx, USER_DATA, x)["data"] == 1
+        assert "data" not in crud.get(tx, USER_DATA, x + 1)
 
 
 STATUSES = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.UNINITIALIZED)
@@ -313,7 +314,7 @@ def test_propagation(sqlite: Any, bench_on: Any, drawn: Any) -> None:
     for job, (_, changed) in enumerate(jobs):
         if changed:
             with bench.database.write() as tx:
-                remember(tx, [bench.job_id(job)])
+                remember_inputs(tx, [bench.job_id(job)])
                 tx.connection.execute(sa.update(t.JOB).where(t.JOB.c.id == bench.job_id(job)).values(command="better"))
     all_pairs = pairs + [(j, on) for upstream, downstream in barriers for j in downstream for on in upstream]
     done = again(bench)

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from torc_framework.models.answers import Rescheduled
 from torc_framework.models.plan import PlannedAction, SchedulerOrder
 from torc_framework.models.records import SlurmSchedulerRecord
-from torc_framework.store.actions import all_actions, claim_action, due_actions, finish_action
+from torc_framework.models.responses import Rescheduled
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
-from torc_framework.store.rescheduling import reschedule
-from torc_framework.store.runs import begin_run
+from torc_framework.store.record_kinds.actions import all_actions, claim_action, due_actions, finish_action
+from torc_framework.store.recovery.rescheduling import reschedule
+from torc_framework.store.runs.lifecycle import begin_run
 
 NODES: dict[str, Any] = {"scheduler_type": "batch", "num_allocations": 1}
 

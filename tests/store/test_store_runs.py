@@ -8,13 +8,15 @@ import sqlalchemy as sa
 from torc_framework.models.plan import PlannedAction, PlannedJob
 from torc_framework.models.records import FileRecord, UserDataRecord, WorkflowRecord, WorkflowStatusRecord
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store import lookups, records, runs
-from torc_framework.store import tables as t
-from torc_framework.store.actions import ACTIONS, all_actions, claim_action, due_actions
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
-from torc_framework.store.jobs import JOBS, create_jobs, delete_job, delete_jobs
-from torc_framework.store.plans import create_workflow
-from torc_framework.store.resources import COMPUTE_NODES, FILES, SCHEDULED_COMPUTE_NODES, USER_DATA
+from torc_framework.store.record_kinds import workflow_queries
+from torc_framework.store.record_kinds.actions import ACTIONS, all_actions, claim_action, due_actions
+from torc_framework.store.record_kinds.jobs import JOBS, create_jobs, delete_job, delete_jobs
+from torc_framework.store.record_kinds.kinds import COMPUTE_NODES, FILES, SCHEDULED_COMPUTE_NODES, USER_DATA
+from torc_framework.store.records import crud
+from torc_framework.store.runs import lifecycle
+from torc_framework.store.tables import core as t
+from torc_framework.store.workflows.plans import create_workflow
 
 DIAMOND = [(1, 0), (2, 0), (3, 1), (3, 2)]
 
@@ -32,10 +34,10 @@ def test_a_run_makes_jobs_ready_or_blocked(bench: Any) -> None:
     """The first run is number one; jobs that wait for nothing are ready."""
     bench.plan(4, DIAMOND, begin=False)
     assert (bench.run_id(), set(bench.statuses())) == (0, {"uninitialized"})
-    assert do(bench, runs.is_uninitialized)
+    assert do(bench, lifecycle.is_uninitialized)
     assert bench.begin() == 1
     assert bench.statuses() == ["ready", "blocked", "blocked", "blocked"]
-    assert not do(bench, runs.is_uninitialized)
+    assert not do(bench, lifecycle.is_uninitialized)
 
 
 def test_a_run_starts_over(bench: Any) -> None:
@@ -59,7 +61,7 @@ def test_a_run_starts_over(bench: Any) -> None:
 def test_a_run_clears_the_cancel(bench: Any) -> None:
     """A canceled workflow can be run again."""
     bench.plan(1)
-    do(bench, runs.cancel)
+    do(bench, lifecycle.cancel)
     bench.begin()
     assert len(bench.claim()) == 1
 
@@ -69,7 +71,9 @@ def test_an_archived_workflow_does_not_run(bench: Any) -> None:
     bench.plan(1, begin=False)
     do(
         bench,
-        lambda tx, wf: runs.put_status(tx, WorkflowStatusRecord(id=wf, run_id=3, is_canceled=False, is_archived=True)),
+        lambda tx, wf: lifecycle.put_status(
+            tx, WorkflowStatusRecord(id=wf, run_id=3, is_canceled=False, is_archived=True)
+        ),
     )
     with pytest.raises(RuleError, match="archived"):
         bench.begin()
@@ -86,7 +90,7 @@ def test_a_run_does_not_take_jobs_from_active_runners(bench: Any) -> None:
     assert bench.begin(force=True) == 2
     bench.claim()
     with bench.database.write() as tx:
-        records.update(tx, COMPUTE_NODES, bench.nodes[0], {"is_active": False})
+        crud.update(tx, COMPUTE_NODES, bench.nodes[0], {"is_active": False})
     assert (bench.begin(), bench.statuses()) == (3, ["ready"])
 
 
@@ -99,7 +103,7 @@ def test_file_times_are_stored_with_the_run(bench: Any) -> None:
     bench.plan(1, begin=False)
     bench.begin(file_mtimes={file: 9.5})
     with bench.database.read() as tx:
-        assert records.get(tx, FILES, file)["st_mtime"] == 7.5
+        assert crud.get(tx, FILES, file)["st_mtime"] == 7.5
 
 
 def test_ephemeral_user_data_is_cleared(bench: Any) -> None:
@@ -107,14 +111,20 @@ def test_ephemeral_user_data_is_cleared(bench: Any) -> None:
     data = [UserDataRecord(workflow_id=0, name=name, data=1, is_ephemeral=name == "e") for name in ("e", "k")]
     bench.plan(1, user_data=data)
     with bench.database.read() as tx:
-        rows = records.find(tx, USER_DATA, [], records.Page())[0]
+        rows = crud.find(tx, USER_DATA, [], crud.PageRequest())[0]
     assert [row.get("data") for row in rows] == [None, 1]
 
 
 def test_unknown_workflows_do_not_run(bench: Any) -> None:
     """Every question about one that is not there is refused."""
     bench.workflow_id = 12
-    for function in (runs.begin_run, runs.cancel, runs.initialize_jobs, runs.reset_status, runs.reset_job_status):
+    for function in (
+        lifecycle.begin_run,
+        lifecycle.cancel,
+        lifecycle.initialize_jobs,
+        lifecycle.reset_status,
+        lifecycle.reset_job_status,
+    ):
         with pytest.raises(NotFoundError, match="Workflow not found with ID: 12"):
             do(bench, function)
 
@@ -127,7 +137,7 @@ def test_initialize_blocks_what_follows_a_job_that_has_to_run(bench: Any) -> Non
     bench.plan(4, [(1, 0), (2, 1)])
     bench.finish(0, 1, 2, 3)
     bench.set_status(1, JobStatus.UNINITIALIZED)
-    do(bench, runs.initialize_jobs)
+    do(bench, lifecycle.initialize_jobs)
     assert bench.statuses() == ["completed", "ready", "blocked", "completed"]
     bench.check_counters()
 
@@ -149,7 +159,7 @@ def test_initialize_runs_stopped_jobs_again(bench: Any) -> None:
     bench.finish(0, status="terminated", code=0)
     bench.finish(2)
     bench.finish(1, status="pending_failed")
-    do(bench, runs.initialize_jobs)
+    do(bench, lifecycle.initialize_jobs)
     assert bench.statuses() == ["ready", "ready", "blocked", "blocked"]
     bench.check_counters()
 
@@ -159,7 +169,7 @@ def test_initialize_leaves_running_jobs_alone(bench: Any) -> None:
     bench.plan(3, [(2, 0), (2, 1)])
     bench.start(0)
     for only_uninitialized in (False, True):
-        do(bench, runs.initialize_jobs, only_uninitialized=only_uninitialized)
+        do(bench, lifecycle.initialize_jobs, only_uninitialized=only_uninitialized)
         assert bench.statuses() == ["running", "pending", "blocked"]
 
 
@@ -168,7 +178,7 @@ def test_a_failed_dependency_counts_as_over_at_initialize(bench: Any) -> None:
     bench.plan(2, [(1, 0)])
     bench.finish(0, status="failed")
     bench.set_status(1, JobStatus.UNINITIALIZED)
-    do(bench, runs.initialize_jobs, only_uninitialized=True)
+    do(bench, lifecycle.initialize_jobs, only_uninitialized=True)
     assert bench.statuses() == ["failed", "ready"]
 
 
@@ -176,7 +186,7 @@ def test_disabled_jobs_stay_out(bench: Any) -> None:
     """They count as finished for the workflow, and hold back what waits for them."""
     bench.plan(3, [(1, 0)], begin=False)
     with bench.database.write() as tx:
-        records.update(tx, JOBS, bench.job_id(0), {"status": "disabled"})
+        crud.update(tx, JOBS, bench.job_id(0), {"status": "disabled"})
     bench.begin()
     assert bench.statuses() == ["disabled", "blocked", "ready"]
 
@@ -186,8 +196,8 @@ def api_jobs(bench: Any, *jobs: dict[str, Any]) -> list[int]:
     with bench.database.write() as tx:
         bench.workflow_id = create_workflow(tx, WorkflowRecord(name="w", user="u"))
         for name in ("f", "g"):
-            records.create(tx, FILES, {"workflow_id": bench.workflow_id, "name": name, "path": name})
-        records.create(tx, USER_DATA, {"workflow_id": bench.workflow_id, "name": "u"})
+            crud.create(tx, FILES, {"workflow_id": bench.workflow_id, "name": name, "path": name})
+        crud.create(tx, USER_DATA, {"workflow_id": bench.workflow_id, "name": "u"})
         sent = [
             {"workflow_id": bench.workflow_id, "name": f"j{n}", "command": "x", **job} for n, job in enumerate(jobs)
         ]
@@ -211,7 +221,7 @@ def test_files_and_user_data_imply_dependencies(bench: Any) -> None:
     bench.begin()
     assert bench.statuses() == ["ready", "blocked", "blocked", "ready", "blocked"]
     with bench.database.read() as tx:
-        jobs = [records.get(tx, JOBS, first + n) for n in range(5)]
+        jobs = [crud.get(tx, JOBS, first + n) for n in range(5)]
     waits = [[other - first for other in job.get("depends_on_job_ids", [])] for job in jobs]
     assert waits == [[], [0], [0, 1, 3, 4], [], [0, 3]]
     bench.begin()
@@ -257,7 +267,7 @@ def test_reset_of_failed_jobs_takes_what_follows(bench: Any) -> None:
     bench.plan(5, [(1, 0), (2, 1), (3, 1)])
     bench.finish(4)
     bench.finish(0, status="failed")
-    assert do(bench, runs.reset_job_status, failed_only=True) == 4
+    assert do(bench, lifecycle.reset_job_status, failed_only=True) == 4
     assert bench.statuses() == ["uninitialized"] * 4 + ["completed"]
     bench.check_counters()
     (event,) = bench.events("user_action")
@@ -269,7 +279,7 @@ def test_reset_of_all_jobs_counts_attempts_anew(bench: Any) -> None:
     bench.plan(2)
     bench.start(0)
     bench.retry(0, 5)
-    assert do(bench, runs.reset_job_status) == 2
+    assert do(bench, lifecycle.reset_job_status) == 2
     assert (bench.statuses(), bench.column("attempt_id")) == (["uninitialized"] * 2, [1, 1])
     assert len(bench.results()) == 1
 
@@ -278,8 +288,8 @@ def test_a_reset_within_a_run_replaces_the_result(bench: Any) -> None:
     """The attempt runs again under its old number: its new end counts."""
     bench.plan(1)
     bench.finish(0, status="failed")
-    do(bench, runs.reset_job_status)
-    do(bench, runs.initialize_jobs)
+    do(bench, lifecycle.reset_job_status)
+    do(bench, lifecycle.initialize_jobs)
     bench.finish(0)
     assert bench.statuses() == ["completed"]
     assert [result["status"] for result in bench.results()] == ["completed"]
@@ -290,15 +300,15 @@ def test_reset_of_the_status_needs_rest(bench: Any) -> None:
     bench.plan(1)
     bench.claim()
     with pytest.raises(RuleError, match=r"1 job\(s\) are pending or running"):
-        do(bench, runs.reset_status)
-    do(bench, runs.cancel)
+        do(bench, lifecycle.reset_status)
+    do(bench, lifecycle.cancel)
     with bench.database.write() as tx:
         node = {"scheduler_id": 1, "scheduler_config_id": 1, "scheduler_type": "slurm", "status": "pending"}
-        records.create(tx, SCHEDULED_COMPUTE_NODES, {"workflow_id": bench.workflow_id, **node})
+        crud.create(tx, SCHEDULED_COMPUTE_NODES, {"workflow_id": bench.workflow_id, **node})
     with pytest.raises(RuleError, match=r"1 scheduled compute node\(s\)"):
-        do(bench, runs.reset_status)
-    do(bench, runs.reset_status, force=True)
-    assert not do(bench, runs.outcome).is_canceled
+        do(bench, lifecycle.reset_status)
+    do(bench, lifecycle.reset_status, force=True)
+    assert not do(bench, lifecycle.outcome).is_canceled
 
 
 def test_cancel_ends_what_runners_hold(bench: Any) -> None:
@@ -306,9 +316,9 @@ def test_cancel_ends_what_runners_hold(bench: Any) -> None:
     bench.plan(4, [(3, 0)])
     bench.claim(2)
     bench.exchange(started=[bench.started(0)])
-    do(bench, runs.cancel)
+    do(bench, lifecycle.cancel)
     assert bench.statuses() == ["canceled", "canceled", "ready", "blocked"]
-    assert do(bench, runs.outcome) == runs.Outcome(True, True, False)
+    assert do(bench, lifecycle.outcome) == lifecycle.WorkflowCompletion(True, True, False)
     assert bench.events("workflow_canceled")
     bench.check_counters()
     bench.begin()
@@ -322,15 +332,15 @@ def test_an_unfinished_job_keeps_the_workflow_open(bench: Any, unfinished: JobSt
     bench.plan(2, begin=False)
     bench.set_status(0, JobStatus.COMPLETED)
     bench.set_status(1, unfinished)
-    assert not do(bench, runs.outcome).is_complete
+    assert not do(bench, lifecycle.outcome).is_complete
     bench.set_status(1, JobStatus.TERMINATED)
-    assert do(bench, runs.outcome).is_complete
+    assert do(bench, lifecycle.outcome).is_complete
 
 
 def test_an_empty_workflow_is_complete(bench: Any) -> None:
     """There is nothing left to do."""
     bench.plan(0)
-    assert do(bench, runs.outcome).is_complete
+    assert do(bench, lifecycle.outcome).is_complete
     assert bench.exchange(slots=1).is_complete
 
 
@@ -346,11 +356,11 @@ def test_inputs_that_nobody_makes_must_exist(bench: Any) -> None:
         PlannedJob("b", "x", input_files=[1], output_files=[2], input_user_data=[1], output_user_data=[2]),
     ]
     bench.plan(jobs, [(1, 0)], files=files, user_data=data)
-    assert do(bench, lookups.required_existing_files) == [1]
-    assert do(bench, lookups.missing_user_data) == [1]
+    assert do(bench, workflow_queries.required_existing_files) == [1]
+    assert do(bench, workflow_queries.missing_user_data) == [1]
     bench.finish(0)
-    assert do(bench, lookups.required_existing_files) == [1, 2]
-    assert do(bench, lookups.missing_user_data) == [1, 2]
+    assert do(bench, workflow_queries.required_existing_files) == [1, 2]
+    assert do(bench, workflow_queries.missing_user_data) == [1, 2]
 
 
 # --- actions ---------------------------------------------------------------------------------------
@@ -396,7 +406,7 @@ def test_start_actions_are_due_from_the_start(bench: Any) -> None:
     bench.plan(1, actions=[act("on_workflow_start"), act("on_worker_start", persistent=True)])
     with bench.database.write() as tx:
         config = {"action_type": "run_commands", "action_config": {"commands": ["x"]}, "is_recovery": True}
-        records.create(tx, ACTIONS, {"workflow_id": bench.workflow_id, "trigger_type": "on_jobs_ready", **config})
+        crud.create(tx, ACTIONS, {"workflow_id": bench.workflow_id, "trigger_type": "on_jobs_ready", **config})
     start, worker, _ = do(bench, all_actions)
     for _ in range(2):
         assert due(bench) == ["on_workflow_start", "on_worker_start"]
@@ -433,8 +443,8 @@ def test_action_settings_are_checked(bench: Any, kind: str, config: dict[str, An
     with bench.database.write() as tx:
         action = {"workflow_id": bench.workflow_id, "trigger_type": "on_workflow_start", "action_config": config}
         with pytest.raises(RuleError, match=f"Invalid action_config: {reason}"):
-            records.create(tx, ACTIONS, {**action, "action_type": kind})
-        records.create(tx, ACTIONS, {**action, "action_type": "of_a_plugin"})
+            crud.create(tx, ACTIONS, {**action, "action_type": kind})
+        crud.create(tx, ACTIONS, {**action, "action_type": "of_a_plugin"})
 
 
 # --- jobs ------------------------------------------------------------------------------------------
@@ -450,8 +460,8 @@ def test_deleting_a_job_frees_what_waits_for_it(bench: Any) -> None:
         delete_job(tx, bench.job_id(2))
     assert bench.statuses() == ["ready"] * 3
     with bench.database.write() as tx:
-        assert delete_jobs(tx, bench.workflow_id, lookups.job_ids(tx, bench.workflow_id)) == 3
-    assert do(bench, runs.outcome).is_complete
+        assert delete_jobs(tx, bench.workflow_id, workflow_queries.job_ids(tx, bench.workflow_id)) == 3
+    assert do(bench, lifecycle.outcome).is_complete
 
 
 def test_an_initialized_job_takes_few_changes(bench: Any) -> None:
@@ -459,7 +469,7 @@ def test_an_initialized_job_takes_few_changes(bench: Any) -> None:
     bench.plan(2)
     with bench.database.write() as tx:
         changed = {"scheduler_id": 3, "invocation_script": "s", "supports_termination": True, "command": "run 0"}
-        job = records.update(tx, JOBS, bench.job_id(0), changed)
+        job = crud.update(tx, JOBS, bench.job_id(0), changed)
         assert (job["scheduler_id"], job["invocation_script"], job["supports_termination"]) == (3, "s", True)
         for refused in (
             {"name": "n"},
@@ -468,19 +478,19 @@ def test_an_initialized_job_takes_few_changes(bench: Any) -> None:
             {"depends_on_job_ids": [bench.job_id(1)]},
         ):
             with pytest.raises(RuleError, match=f"cannot change {next(iter(refused))}"):
-                records.update(tx, JOBS, bench.job_id(0), refused)
+                crud.update(tx, JOBS, bench.job_id(0), refused)
         with pytest.raises(RuleError, match="cannot change input_file_ids"):
-            records.update(tx, JOBS, bench.job_id(0), {"input_file_ids": [4]})
+            crud.update(tx, JOBS, bench.job_id(0), {"input_file_ids": [4]})
 
 
 def test_an_uninitialized_job_takes_dependencies(bench: Any) -> None:
     """They replace the old ones, also those of groups; a cycle is seen at initialize."""
     bench.plan(4, [(1, 0)], [([0, 1], [2, 3])], begin=False)
     with bench.database.write() as tx:
-        job = records.update(tx, JOBS, bench.job_id(2), {"depends_on_job_ids": [bench.job_id(3)], "name": "new"})
+        job = crud.update(tx, JOBS, bench.job_id(2), {"depends_on_job_ids": [bench.job_id(3)], "name": "new"})
         assert (job["depends_on_job_ids"], job["name"]) == ([bench.job_id(3)], "new")
     bench.check_counters()
     with bench.database.write() as tx:
-        records.update(tx, JOBS, bench.job_id(3), {"depends_on_job_ids": [bench.job_id(2)]})
+        crud.update(tx, JOBS, bench.job_id(3), {"depends_on_job_ids": [bench.job_id(2)]})
     with pytest.raises(RuleError, match="cycle"):
         bench.begin()

@@ -15,13 +15,13 @@ from alembic.script import ScriptDirectory
 from attrs import NOTHING, Attribute, fields
 
 from torc_framework.models import records as r
-from torc_framework.store import access_tables as access
 from torc_framework.store import schema
-from torc_framework.store import tables as t
-from torc_framework.store.allocation_tables import SCHEDULED_COMPUTE_NODE
-from torc_framework.store.database import Database
-from torc_framework.store.database_sqlite import alone
+from torc_framework.store.database.base import Database
+from torc_framework.store.database.sqlite import schema_transaction
 from torc_framework.store.errors import DatabaseError
+from torc_framework.store.tables import access
+from torc_framework.store.tables import core as t
+from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
 
 TABLES: dict[type[Any], sa.Table] = {
     r.WorkflowRecord: t.WORKFLOW,
@@ -68,7 +68,7 @@ def test_migrations_make_the_tables(tmp_path: Path) -> None:
     """All migrations, one after another, give exactly the tables."""
     engine = sa.create_engine(f"sqlite:///{tmp_path / 'migrated.db'}")
     with engine.connect() as connection:
-        schema.migrate(connection, "base", "new", alone)
+        schema.migrate(connection, "base", "new", schema_transaction)
         with connection.begin():
             assert compare_metadata(MigrationContext.configure(connection), t.METADATA) == []
             made = _sql(connection)
@@ -94,7 +94,7 @@ def test_the_newest_migration_is_known() -> None:
 def test_a_present_database_is_used_without_alembic(tmp_path: Path) -> None:
     """Start-up pays for migrations only when there are any."""
     code = (
-        "import sys; from torc_framework.store.database import Database; "
+        "import sys; from torc_framework.store.database.base import Database; "
         "[Database.open(sys.argv[1]).close() for _ in range(2)]; print('alembic' in sys.modules)"
     )
     done = subprocess.run(

@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from torc_framework.store import blockers, claims, consequences, exchange, reports, transitions, triggers
-from torc_framework.store import tables as t
-from torc_framework.store.database import Database
-from torc_framework.store.sql import IDS, Insertion, Statement, Tx, ids_param, insertion, padded, param
+from torc_framework.store.database.base import Database
+from torc_framework.store.database.sql import IDS, Insertion, Statement, Tx, ids_param, insertion, padded, param
+from torc_framework.store.exchange import claims, exchange, reports
+from torc_framework.store.job_state import dependency_counters, propagation, transitions, triggers
+from torc_framework.store.tables import core as t
 
 HOT = {
     f"{module.__name__.rpartition('.')[2]}.{name}": statement
-    for module in (blockers, claims, consequences, exchange, reports, transitions, triggers)
+    for module in (dependency_counters, claims, propagation, exchange, reports, transitions, triggers)
     for name, statement in vars(module).items()
     if type(statement) is Statement
 }

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 import torc_framework.store
 from torc_framework.models.statuses import TRANSITIONS, JobStatus
-from torc_framework.store import tables as t
-from torc_framework.store import transitions
-from torc_framework.store.sql import Tx
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.job_state import transitions
+from torc_framework.store.tables import core as t
 
 S = JobStatus
 

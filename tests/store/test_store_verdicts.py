@@ -10,11 +10,11 @@ from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.verdicts import JudgeKind, Verdict, VerdictOrder, VerdictReceipt, VerdictRecord
-from torc_framework.store import tables as t
-from torc_framework.store import verdicts
 from torc_framework.store.errors import NotFoundError, RuleError
-from torc_framework.store.records import Page
-from torc_framework.store.verdict_tables import VERDICT
+from torc_framework.store.records.crud import PageRequest
+from torc_framework.store.recovery import verdicts
+from torc_framework.store.tables import core as t
+from torc_framework.store.tables.verdicts import VERDICT
 
 
 def judge(bench: Any, *given: Verdict, **fields: Any) -> VerdictReceipt:
@@ -25,7 +25,7 @@ def judge(bench: Any, *given: Verdict, **fields: Any) -> VerdictReceipt:
 
 def kept(bench: Any, **wanted: Any) -> list[VerdictRecord]:
     with bench.database.read() as tx:
-        return verdicts.find_verdicts(tx, bench.workflow_id, Page(), **wanted)[0]
+        return verdicts.find_verdicts(tx, bench.workflow_id, PageRequest(), **wanted)[0]
 
 
 def waiting(bench: Any, jobs: Any, *args: Any, wait: tuple[int, ...] = (0,), **parts: Any) -> None:

@@ -22,20 +22,20 @@ from torc_framework.errors import (
 from torc_framework.executors import (
     Adoption,
     Allocation,
+    AllocationEnding,
     AllocationRequest,
     Allocator,
     Attempt,
     AttemptEnded,
     AttemptKey,
-    AttemptReturned,
+    AttemptSlotFreed,
     AttemptStarted,
-    AttemptVacated,
+    AttemptWithdrawn,
     Capabilities,
     Executor,
-    Fate,
     Launcher,
-    News,
-    Premises,
+    LauncherEvent,
+    LaunchSite,
     RunnerContext,
 )
 from torc_framework.hookspecs import hookimpl
@@ -48,8 +48,9 @@ from torc_framework.models.exits import (
     signal_name,
 )
 from torc_framework.models.failures import MATCHER_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
+from torc_framework.models.hpc_profiles import ActionContext, ActionType, HpcProfile, LogPattern, Partition, Severity
 from torc_framework.models.pending_reason import PendingReason
-from torc_framework.models.pending_reason import joined as joined_reasons
+from torc_framework.models.pending_reason import join_reasons as joined_reasons
 from torc_framework.models.recovery import (
     Ceiling,
     FailedJob,
@@ -65,18 +66,17 @@ from torc_framework.models.resources import (
     parse_duration,
     parse_memory,
 )
-from torc_framework.models.sites import ActionContext, ActionType, HpcProfile, LogPattern, Partition, Severity
 from torc_framework.models.statuses import JobStatus
-from torc_framework.options import option
-from torc_framework.patterns import search_all
-from torc_framework.processes import insist_on_process
-from torc_framework.shells import shell_command
-from torc_framework.user import user_folder, user_name
+from torc_framework.plugin_options import option
+from torc_framework.system.processes import start_process_with_retry
+from torc_framework.system.shells import shell_command
+from torc_framework.system.user import user_folder, user_name
+from torc_framework.text.safe_regex import search_all
 
 if TYPE_CHECKING:
     from torc_framework.client import NodeResources, Page, TorcClient, make_api, map_function_to_jobs
     from torc_framework.exits.cases import answer_case
-    from torc_framework.exits.endings import class_of_word, classify_exit, exit_return_code
+    from torc_framework.exits.classifier import class_of_word, classify_exit, exit_return_code
     from torc_framework.exits.limits import parse_time_limit
     from torc_framework.exits.osmo import osmo_class_of_code
     from torc_framework.exits.osmo_actions import exit_action_problems, match_exit_actions
@@ -98,14 +98,14 @@ if TYPE_CHECKING:
         WorkflowRecord,
         WorkflowStatusRecord,
     )
-    from torc_framework.redaction import is_secret_name, redact, secret_values
+    from torc_framework.text.redaction import is_secret_name, redact, secret_values
 
 _HOMES: Final = {
     **dict.fromkeys(("NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs"), "client"),
-    **dict.fromkeys(("is_secret_name", "redact", "secret_values"), "redaction"),
+    **dict.fromkeys(("is_secret_name", "redact", "secret_values"), "text.redaction"),
     "SYSEXITS": "exits.sysexits",
     "answer_case": "exits.cases",
-    **dict.fromkeys(("class_of_word", "classify_exit", "exit_return_code"), "exits.endings"),
+    **dict.fromkeys(("class_of_word", "classify_exit", "exit_return_code"), "exits.classifier"),
     **dict.fromkeys(("exit_action_problems", "match_exit_actions"), "exits.osmo_actions"),
     "osmo_class_of_code": "exits.osmo",
     "parse_time_limit": "exits.limits",
@@ -131,6 +131,7 @@ __all__ = [
     "ActionType",
     "Adoption",
     "Allocation",
+    "AllocationEnding",
     "AllocationError",
     "AllocationRequest",
     "AllocationUnknownError",
@@ -139,9 +140,9 @@ __all__ = [
     "Attempt",
     "AttemptEnded",
     "AttemptKey",
-    "AttemptReturned",
+    "AttemptSlotFreed",
     "AttemptStarted",
-    "AttemptVacated",
+    "AttemptWithdrawn",
     "Capabilities",
     "Ceiling",
     "ComputeNodeRecord",
@@ -155,23 +156,22 @@ __all__ = [
     "Failure",
     "FailureHandlerRecord",
     "FailureRule",
-    "Fate",
     "FileRecord",
     "HpcProfile",
     "JobRecord",
     "JobStatus",
     "LaunchError",
+    "LaunchSite",
     "Launcher",
+    "LauncherEvent",
     "LocalSchedulerRecord",
     "LogPattern",
-    "News",
     "NodeResources",
     "Page",
     "Partition",
     "PendingContext",
     "PendingReason",
     "PendingVerdict",
-    "Premises",
     "RecoveryAction",
     "RecoveryDecision",
     "ResourceRequirementsRecord",
@@ -200,7 +200,6 @@ __all__ = [
     "format_duration",
     "format_memory",
     "hookimpl",
-    "insist_on_process",
     "is_secret_name",
     "joined_reasons",
     "make_api",
@@ -221,6 +220,7 @@ __all__ = [
     "secret_values",
     "shell_command",
     "signal_name",
+    "start_process_with_retry",
     "user_folder",
     "user_name",
 ]

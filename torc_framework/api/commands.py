@@ -5,34 +5,31 @@ point of the group ``torc_framework.commands``, whose name is the command as it 
 ``workflows create-slurm`` within a group of the core. Its module is imported when it is called.
 """
 
-from torc_framework.cli.app import App as CommandGroup
-from torc_framework.cli.app import single as single_command
-from torc_framework.cli.common import (
-    Limit,
-    Offset,
-    RecordId,
-    WorkflowId,
-    pick_workflow,
-    session_of,
+from torc_framework.cli.commands.running.submit import (
+    allocator_of,
+    require_lasting_server,
+    show_submission,
+    submit_workflow,
 )
-from torc_framework.cli.executor_flags import executor_options
-from torc_framework.cli.output import Column, memory_text, print_json, print_pairs, print_table, seconds_text
-from torc_framework.cli.record_options import option as record_option
-from torc_framework.cli.records import Records
-from torc_framework.cli.session import Session
-from torc_framework.cli.submit import allocator_of, require_lasting_server, show_submission, submit_workflow
+from torc_framework.cli.shared.app import CommandGroup, single_command
+from torc_framework.cli.shared.arguments import Limit, Offset, RecordId, WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.executor_flags import executor_options
+from torc_framework.cli.shared.output import Column, memory_text, print_json, print_pairs, print_table, seconds_text
+from torc_framework.cli.shared.record_commands import RecordCommands
+from torc_framework.cli.shared.record_options import option as record_option
+from torc_framework.cli.shared.session import Session
 from torc_framework.logs import analyze as analyze_logs
 from torc_framework.reports.allocations import jobs_of_allocation
-from torc_framework.runner.node_requests import NodeWishes, obtain_nodes, torc_program
+from torc_framework.runner.allocations.node_requests import NodeRequest, obtain_nodes, torc_program
 
 __all__ = [
     "Column",
     "CommandGroup",
     "Limit",
-    "NodeWishes",
+    "NodeRequest",
     "Offset",
+    "RecordCommands",
     "RecordId",
-    "Records",
     "Session",
     "WorkflowId",
     "allocator_of",

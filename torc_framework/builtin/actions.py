@@ -13,9 +13,9 @@ from torc_framework.api import (
     Allocator,
     TorcError,
     hookimpl,
-    insist_on_process,
     shell_command,
     signal_name,
+    start_process_with_retry,
 )
 
 LOOK_S: Final = 0.2
@@ -40,7 +40,7 @@ def run_commands(config: Mapping[str, Any], context: ActionContext) -> None:
 def _run(command: str, environment: Mapping[str, str], context: ActionContext, log: IO[bytes]) -> int:
     """Run one command; return its exit code, or minus the signal that ended it."""
     try:
-        process = insist_on_process(
+        process = start_process_with_retry(
             lambda: subprocess.Popen(
                 [*shell_command(context.shell), "-c", command],
                 cwd=context.output_dir,

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from torc_framework.client.address import make_url
-from torc_framework.client.answers import CompletionState, Page
-from torc_framework.client.connect import make_api
-from torc_framework.client.job_calls import NodeResources
-from torc_framework.client.torc_client import TorcClient
+from torc_framework.client.calls.connect import make_api
+from torc_framework.client.calls.jobs import NodeResources
+from torc_framework.client.calls.paging import CompletionState, Page
+from torc_framework.client.calls.torc_client import TorcClient
+from torc_framework.client.http.address import make_url
 
 if TYPE_CHECKING:
-    from torc_framework.client.mapping import map_function_to_jobs
+    from torc_framework.client.mapped_functions.jobs import map_function_to_jobs
 
 __all__ = ["CompletionState", "NodeResources", "Page", "TorcClient", "make_api", "make_url", "map_function_to_jobs"]
 
@@ -17,7 +17,7 @@ __all__ = ["CompletionState", "NodeResources", "Page", "TorcClient", "make_api",
 def __getattr__(name: str) -> Any:
     """Import what only scripts need when it is first asked for: runners start without it."""
     if name == "map_function_to_jobs":
-        from torc_framework.client.mapping import map_function_to_jobs
+        from torc_framework.client.mapped_functions.jobs import map_function_to_jobs
 
         return map_function_to_jobs
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,15 @@ folder, ``torc.toml`` in the present folder. A key ``client.run.num_cpus`` is sp
 ``TORC_CLIENT__RUN__NUM_CPUS`` in the environment.
 """
 
-from torc_framework.config.files import candidates, config_files
-from torc_framework.config.settings import Config, Finding, WrongConfigError, database_place, default_database
+from torc_framework.config.files import config_files, config_locations
+from torc_framework.config.layers import Config, ConfigFinding, WrongConfigError, database_location, default_database
 
-__all__ = ["Config", "Finding", "WrongConfigError", "candidates", "config_files", "database_place", "default_database"]
+__all__ = [
+    "Config",
+    "ConfigFinding",
+    "WrongConfigError",
+    "config_files",
+    "config_locations",
+    "database_location",
+    "default_database",
+]

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from torc_framework.errors import ConfigError
-from torc_framework.ownership import other_writer
-from torc_framework.user import user_folder
+from torc_framework.system.ownership import other_writer
+from torc_framework.system.user import user_folder
 
 SYSTEM_FILE: Final = Path("/etc/torc/config.toml")
 _HEADER: Final = re.compile(r"^\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _ASSIGNMENT: Final = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
 
-def candidates(folder: Path | None = None) -> dict[str, Path]:
+def config_locations(folder: Path | None = None) -> dict[str, Path]:
     """Return where configuration files may be, by the word for each place, the weakest first."""
     return {
         "system": SYSTEM_FILE,
@@ -29,7 +29,7 @@ def config_files(folder: Path | None = None) -> list[Path]:
     Raises:
         ConfigError: others could have written that of the present folder.
     """
-    places = candidates(folder)
+    places = config_locations(folder)
     found = [path for path in places.values() if path.is_file()]
     if places["local"] in found and (writer := other_writer(places["local"])):
         raise ConfigError(

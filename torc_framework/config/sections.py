@@ -5,8 +5,8 @@ from typing import Final
 
 from attrs import field, frozen
 
+from torc_framework.models.hpc_profiles import HpcProfile
 from torc_framework.models.settings import LOG_LEVELS, setting
-from torc_framework.models.sites import HpcProfile
 from torc_framework.server.settings import ServerSettings
 
 FORMATS: Final = ("table", "json")

@@ -11,7 +11,7 @@ import fnmatch
 from collections.abc import Mapping
 from typing import Any, Final
 
-from torc_framework.exits.facts import CODE_NAMES, CaseError, Facts
+from torc_framework.exits.facts import CODE_NAMES, CaseError, CaseValues
 from torc_framework.exits.pairs import render_exit
 from torc_framework.models.exits import ExitClass
 
@@ -94,13 +94,13 @@ def _answer(named: ExitClass | None, code: Any, **more: Any) -> dict[str, Any]:
     return {"outcome": named, "status": status, "exit": code, "action": "none", **more}
 
 
-def classify_lsf(seen: Facts) -> dict[str, Any]:
+def classify_lsf(seen: CaseValues) -> dict[str, Any]:
     """Answer what an ending was by the termination reason of LSF, else by its code."""
     answer = _lsf_ending(seen)
     return answer | {"status": "DONE" if answer["outcome"] is ExitClass.SUCCESS else "EXIT"}
 
 
-def _lsf_ending(seen: Facts) -> dict[str, Any]:
+def _lsf_ending(seen: CaseValues) -> dict[str, Any]:
     code, signal = seen.ending()
     reason = seen.get("term_reason", "termination_reason", "exit_reason", "reason", "scheduler_reason", "term")
     word = str(reason).strip().upper() if reason is not None else ""
@@ -113,7 +113,7 @@ def _lsf_ending(seen: Facts) -> dict[str, Any]:
     return _answer(_by_code(code) if reason is None or code else ExitClass.UNKNOWN, code, reason=reason)
 
 
-def classify_pbs(seen: Facts) -> dict[str, Any]:
+def classify_pbs(seen: CaseValues) -> dict[str, Any]:
     """Answer what an exit status of PBS or TORQUE says: above its base it is the base and a signal."""
     status = seen.ending("exit_status", *CODE_NAMES)[0]
     if status is None:
@@ -127,7 +127,7 @@ def classify_pbs(seen: Facts) -> dict[str, Any]:
     return _answer(_by_code(status), status)
 
 
-def classify_condor(seen: Facts) -> dict[str, Any]:
+def classify_condor(seen: CaseValues) -> dict[str, Any]:
     """Answer what HTCondor says: the reason of a hold, else code or signal; completed only means ended."""
     hold = seen.integer("hold_reason_code", "HoldReasonCode", "hold_code")
     by_signal = seen.flag("exit_by_signal", "ExitBySignal")
@@ -144,10 +144,10 @@ def classify_condor(seen: Facts) -> dict[str, Any]:
     return _answer(_by_code(code), pair) | {"status": "Completed"}
 
 
-def classify_aws(seen: Facts) -> dict[str, Any]:
+def classify_aws(seen: CaseValues) -> dict[str, Any]:
     """Answer what AWS Batch says: its reasons, else the code."""
     if isinstance(seen.get("container"), dict):
-        seen = Facts(seen.name, {**seen.object("container").values, **seen.values})
+        seen = CaseValues(seen.name, {**seen.object("container").values, **seen.values})
     code = seen.ending()[0]
     for text in (seen.text("reason", "container_reason"), seen.text("status_reason", "statusReason")):
         for pattern, named in AWS_REASONS:
@@ -157,12 +157,12 @@ def classify_aws(seen: Facts) -> dict[str, Any]:
     return _answer(named, code) | {"status": "SUCCEEDED" if named is ExitClass.SUCCESS else "FAILED"}
 
 
-def decide_aws(seen: Facts, policy: Facts) -> dict[str, Any]:
+def decide_aws(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Answer what a retry strategy of AWS Batch does: the first condition that fits; without any, retry."""
     answer = classify_aws(seen)
     attempt = seen.integer("attempt", "attempt_id", "attempts") or 1
     if policy.has("retry_strategy", "retryStrategy"):
-        policy = Facts(policy.name, {**policy.object("retry_strategy", "retryStrategy").values, **policy.values})
+        policy = CaseValues(policy.name, {**policy.object("retry_strategy", "retryStrategy").values, **policy.values})
     most = policy.integer("attempts") or 1
     texts = {
         "exit_code": "" if answer["exit"] is None else str(answer["exit"]),
@@ -179,7 +179,7 @@ def decide_aws(seen: Facts, policy: Facts) -> dict[str, Any]:
     return answer | {"action": "retry" if action == "RETRY" and attempt < most else "fail"}
 
 
-def _aws_fits(rule: Facts, texts: Mapping[str, str]) -> bool:
+def _aws_fits(rule: CaseValues, texts: Mapping[str, str]) -> bool:
     names = {
         "exit_code": ("on_exit_code", "onExitCode"),
         "reason": ("on_reason", "onReason"),
@@ -197,13 +197,13 @@ SGE_REQUEUE: Final = 99
 SGE_ERROR: Final = 100
 
 
-def classify_plain(seen: Facts) -> dict[str, Any]:
+def classify_plain(seen: CaseValues) -> dict[str, Any]:
     """Answer what a code or signal says where a system adds no words of its own."""
     code, signal = seen.ending()
     return _answer(ExitClass.SIGNALED if signal else _by_code(code), 128 + signal if signal else code)
 
 
-def decide_sge(seen: Facts, _policy: Facts) -> dict[str, Any]:
+def decide_sge(seen: CaseValues, _policy: CaseValues) -> dict[str, Any]:
     """Answer what Grid Engine does about a job script's code: 99 queues it again, 100 holds it."""
     answer = classify_plain(seen)
     return answer | {"action": {SGE_REQUEUE: "retry", SGE_ERROR: "hold"}.get(answer["exit"] or 0, "none")}
@@ -213,7 +213,7 @@ NEXTFLOW_RETRIED: Final = frozenset({104, *range(130, 146)})
 """Codes after which nf-core's template asks for more resources."""
 
 
-def decide_nextflow(seen: Facts, policy: Facts) -> dict[str, Any]:
+def decide_nextflow(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Answer what an error strategy does; by default nf-core's: one retry on `NEXTFLOW_RETRIED`, else finish."""
     answer = classify_plain(seen)
     if answer["outcome"] is ExitClass.SUCCESS:

@@ -23,14 +23,14 @@ from torc_framework.exits import (
     spur,
     torc,
 )
-from torc_framework.exits.facts import CaseError, Facts
+from torc_framework.exits.facts import CaseError, CaseValues
 from torc_framework.models.resources import parse_duration
 
 Answer = dict[str, Any]
-Question = Callable[[Facts, Facts], Answer]
+Question = Callable[[CaseValues, CaseValues], Answer]
 
 
-def _seen_only(function: Callable[[Facts], Answer]) -> Question:
+def _seen_only(function: Callable[[CaseValues], Answer]) -> Question:
     return lambda seen, _policy: function(seen)
 
 
@@ -38,11 +38,11 @@ def _torc(executor: str) -> Question:
     return lambda seen, policy: torc.answer(seen, policy, executor)
 
 
-def _slurm_ending(seen: Facts, _policy: Facts) -> Answer:
+def _slurm_ending(seen: CaseValues, _policy: CaseValues) -> Answer:
     return spur.classify_completion(seen) if seen.has("nodes", "steps") else slurm.classify_accounting(seen)
 
 
-def _spur_ending(seen: Facts, _policy: Facts) -> Answer:
+def _spur_ending(seen: CaseValues, _policy: CaseValues) -> Answer:
     return slurm.classify_accounting(seen) if seen.has("scheduler_state") else spur.classify_completion(seen)
 
 
@@ -50,7 +50,7 @@ def _validity(problems: list[str]) -> Answer:
     return {"valid": not problems} | ({"problems": problems} if problems else {})
 
 
-def _check_osmo(seen: Facts, _policy: Facts) -> Answer:
+def _check_osmo(seen: CaseValues, _policy: CaseValues) -> Answer:
     if seen.has("tasks"):
         problem = osmo_groups.check_group(seen)
         return _validity([problem] if problem else [])
@@ -62,7 +62,7 @@ def _check_osmo(seen: Facts, _policy: Facts) -> Answer:
     return answer
 
 
-def _check_rules(seen: Facts, _policy: Facts) -> Answer:
+def _check_rules(seen: CaseValues, _policy: CaseValues) -> Answer:
     rules = seen.get("rules")
     if rules is None:
         rules = [seen.get("rule")] if seen.has("rule") else [dict(seen.values)]
@@ -71,12 +71,12 @@ def _check_rules(seen: Facts, _policy: Facts) -> Answer:
     return _validity([problem for rule in rules for problem in handlers.problems_of(rule)])
 
 
-def _check_report(seen: Facts, _policy: Facts) -> Answer:
+def _check_report(seen: CaseValues, _policy: CaseValues) -> Answer:
     problem = spur.check_report(seen)
     return _validity([problem] if problem else [])
 
 
-def _time_limit(dialect: str, seen: Facts, _policy: Facts) -> Answer:
+def _time_limit(dialect: str, seen: CaseValues, _policy: CaseValues) -> Answer:
     unit = (seen.text("unit") or "minutes").lower()
     text = seen.get("text", "time_limit", "time")
     try:
@@ -85,7 +85,7 @@ def _time_limit(dialect: str, seen: Facts, _policy: Facts) -> Answer:
         return {"value": "error", "message": str(error)}
 
 
-def _duration(seen: Facts, _policy: Facts) -> Answer:
+def _duration(seen: CaseValues, _policy: CaseValues) -> Answer:
     try:
         seconds = parse_duration(str(seen.get("text", "runtime", "duration")))
     except ValueError as error:
@@ -93,7 +93,7 @@ def _duration(seen: Facts, _policy: Facts) -> Answer:
     return {"value": seconds if (seen.text("unit") or "").lower() == "seconds" else -(-seconds // 60)}
 
 
-def _log_line(seen: Facts, _policy: Facts) -> Answer:
+def _log_line(seen: CaseValues, _policy: CaseValues) -> Answer:
     found = log_patterns.match_line(seen.text("line") or "", seen.text("tool") or "logs analyze")
     return {"pattern": found and found.name, "severity": found and found.severity}
 
@@ -169,7 +169,7 @@ def answer_case(case: Any) -> Answer:
         return {"id": None, "error": f"a case is {_short(case)}; expected an object with executor, kind, observation"}
     head = {"id": case.get("id")}
     try:
-        return head | _answer(Facts("case", case))
+        return head | _answer(CaseValues("case", case))
     except (CaseError, ValueError, OverflowError) as error:
         return head | {"error": str(error)}
 
@@ -179,7 +179,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _answer(case: Facts) -> Answer:
+def _answer(case: CaseValues) -> Answer:
     executor = case.text("executor")
     name = (executor or "").strip().lower().replace("_", "-")
     kinds = EXECUTORS.get(OTHER_NAMES.get(name, name))
@@ -190,4 +190,4 @@ def _answer(case: Facts) -> Answer:
     if question is None:
         raise CaseError(f"kind is {kind!r}; known of {executor}: {', '.join(kinds)}")
     seen, policy = case.object("observation"), case.object("policy")
-    return question(Facts("observation", seen.values), Facts("policy", policy.values))
+    return question(CaseValues("observation", seen.values), CaseValues("policy", policy.values))

@@ -8,7 +8,7 @@ import math
 from fractions import Fraction
 from typing import Any, Final
 
-from torc_framework.exits.facts import CODE_NAMES, Facts, size_of
+from torc_framework.exits.facts import CODE_NAMES, CaseValues, size_of
 from torc_framework.exits.torc import class_of_result
 from torc_framework.models.exits import OOM_RETURN_CODE, TIMEOUT_RETURN_CODE, ExitClass
 from torc_framework.models.resources import parse_duration
@@ -32,7 +32,7 @@ def _seconds(text: Any) -> int | None:
         return None
 
 
-def diagnose(seen: Facts) -> dict[str, Any]:
+def diagnose(seen: CaseValues) -> dict[str, Any]:
     """Answer whether a failed job probably lacked memory or time."""
     code, signal = seen.ending("return_code", *CODE_NAMES)
     if signal and not code:
@@ -73,7 +73,7 @@ def diagnose(seen: Facts) -> dict[str, Any]:
     return answer
 
 
-def _has_requirements(seen: Facts) -> bool:
+def _has_requirements(seen: CaseValues) -> bool:
     if seen.get("has_requirements", "has_resource_requirements") is False:
         return False
     return seen.has("memory_limit", "runtime_limit") or seen.get("has_resource_requirements") is True
@@ -107,7 +107,7 @@ def raised_runtime(limit_s: int, multiplier: float) -> str:
     return "PT" + (f"{hours}H" if hours else "") + (f"{rest}M" if rest or not hours else "")
 
 
-def _largest_peak(seen: Facts) -> int | None:
+def _largest_peak(seen: CaseValues) -> int | None:
     """Return the largest peak among the jobs that share the requirements."""
     peak = seen.get("peak_memory_bytes")
     peaks = peak if isinstance(peak, list) else [peak]
@@ -118,7 +118,7 @@ def _largest_peak(seen: Facts) -> int | None:
     return max(known, default=None)
 
 
-def recover(seen: Facts, policy: Facts) -> dict[str, Any]:
+def recover(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Answer what the next try of a diagnosed job asks for."""
     lacks_memory, lacks_time = seen.flag("likely_oom"), seen.flag("likely_timeout")
     is_watch = (policy.text("command") or "").lower() == "watch"

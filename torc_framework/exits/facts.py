@@ -35,7 +35,7 @@ def size_of(value: Any) -> int | None:
 
 
 @frozen
-class Facts:
+class CaseValues:
     """An object of JSON; a key that is absent or null was not seen.
 
     Attributes:
@@ -125,7 +125,7 @@ class Facts:
         """
         value = self.get(*(names or ("signal",)))
         if isinstance(value, dict):  # as Slurm's own JSON has it
-            return Facts(f"{self.name}.signal", value).signal("id", "signal_id", "number", "name")
+            return CaseValues(f"{self.name}.signal", value).signal("id", "signal_id", "number", "name")
         if not isinstance(value, str):
             return self.integer(*(names or ("signal",)))
         try:
@@ -143,10 +143,10 @@ class Facts:
         if value is None and self.has("wait_status", "raw_status"):
             return decode_wait_status(self.integer("wait_status", "raw_status") or 0)
         if isinstance(value, dict):
-            inner = Facts(f"{self.name}.{(names or CODE_NAMES)[0]}", value)
+            inner = CaseValues(f"{self.name}.{(names or CODE_NAMES)[0]}", value)
             code, told = inner.ending(*CODE_NAMES, "number")
         elif isinstance(value, list) and len(value) == 2:
-            code, told = Facts(self.name, {"exit_code": value[0], "signal": value[1]}).ending()
+            code, told = CaseValues(self.name, {"exit_code": value[0], "signal": value[1]}).ending()
         elif isinstance(value, str) and ":" in value:
             code, told = parse_exit(value)
         else:
@@ -161,15 +161,15 @@ class Facts:
         """
         return list(self._typed(list, names) or ())
 
-    def object(self, *names: str) -> "Facts":
+    def object(self, *names: str) -> "CaseValues":
         """Return an object; empty if it was not seen.
 
         Raises:
             CaseError: it is something else.
         """
-        return Facts(f"{self.name}.{names[0]}", self._typed(dict, names) or {})
+        return CaseValues(f"{self.name}.{names[0]}", self._typed(dict, names) or {})
 
-    def objects(self, *names: str) -> list["Facts"]:
+    def objects(self, *names: str) -> list["CaseValues"]:
         """Return a list of objects; empty if it was not seen.
 
         Raises:
@@ -180,7 +180,7 @@ class Facts:
             where = f"{self.name}.{names[0]}[{index}]"
             if not isinstance(value, dict):
                 raise CaseError(f"{where} is {value!r}; expected an object")
-            found.append(Facts(where, value))
+            found.append(CaseValues(where, value))
         return found
 
     def says(self, pattern: re.Pattern[str]) -> bool:

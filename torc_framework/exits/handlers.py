@@ -8,7 +8,7 @@ all; the count is the job's, not the rule's.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from torc_framework.exits.facts import CODE_NAMES, CaseError, Facts
+from torc_framework.exits.facts import CODE_NAMES, CaseError, CaseValues
 from torc_framework.exits.torc import class_of_result
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.failures import DEFAULT_MAX_DELAY_S, DEFAULT_MAX_RETRIES, FailureRule
@@ -93,7 +93,7 @@ def _is_codes(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_i32, value))
 
 
-def decide(seen: Facts, policy: Facts) -> dict[str, Any]:
+def decide(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Answer what a failure handler does about a failed attempt."""
     code, signal = seen.ending("return_code", *CODE_NAMES)
     if signal and not code:
@@ -111,7 +111,7 @@ def decide(seen: Facts, policy: Facts) -> dict[str, Any]:
     if status not in HANDLED or code is None:
         return answer
     if policy.has("failure_handler"):
-        policy = Facts(policy.name, {**policy.object("failure_handler").values, **policy.values})
+        policy = CaseValues(policy.name, {**policy.object("failure_handler").values, **policy.values})
     rules = [policy.get("rules")] if isinstance(policy.get("rules"), dict) else policy.items("rules")
     for rule in rules:
         if problems := problems_of(rule):
@@ -130,7 +130,7 @@ def decide(seen: Facts, policy: Facts) -> dict[str, Any]:
     return answer
 
 
-def _is_refused(seen: Facts) -> bool:
+def _is_refused(seen: CaseValues) -> bool:
     """The server would not reserve the retry: another run, status or attempt by then."""
     for key, value in seen.values.items():
         if "reserv" in key and (value is False or (isinstance(value, str) and "refus" in value.lower())):

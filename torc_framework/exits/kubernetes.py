@@ -9,7 +9,7 @@ failure policy). A condition or reason is the cluster's own word and outweighs a
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from torc_framework.exits.facts import Facts
+from torc_framework.exits.facts import CaseValues
 from torc_framework.exits.pods import conditions_of, containers_of, is_true, lone_container, phase_of, pod_of, same_word
 from torc_framework.models.exits import ExitClass
 
@@ -66,7 +66,7 @@ DEFAULT_BACKOFF_LIMIT: Final = 6
 _STRONGEST_FIRST: Final = (_C.OOM, _C.TIMEOUT, _C.IMAGE_PULL, _C.LAUNCH_FAILURE, _C.NODE_FAILURE)
 
 
-def _by_conditions(seen: Facts) -> ExitClass | None:
+def _by_conditions(seen: CaseValues) -> ExitClass | None:
     conditions = [each for each in conditions_of(seen) if is_true(each)]
     for each in conditions:
         if each.get("type") == "DisruptionTarget":
@@ -79,7 +79,7 @@ def _by_conditions(seen: Facts) -> ExitClass | None:
     return None
 
 
-def _by_containers(containers: Sequence[Facts]) -> tuple[ExitClass | None, int | None]:
+def _by_containers(containers: Sequence[CaseValues]) -> tuple[ExitClass | None, int | None]:
     """Return what the containers' reasons and codes say, and the code that goes with it."""
     named: dict[ExitClass, int | None] = {}
     codes: list[int] = []
@@ -101,7 +101,7 @@ def _by_containers(containers: Sequence[Facts]) -> tuple[ExitClass | None, int |
     return None, max(codes, default=None)
 
 
-def classify(seen: Facts) -> dict[str, Any]:
+def classify(seen: CaseValues) -> dict[str, Any]:
     """Answer what a pod's ending was: conditions, then the pod's reason, then its containers."""
     seen = pod_of(seen)
     phase = phase_of(seen)
@@ -127,7 +127,7 @@ def _by_phase(phase: str | None, code: int | None) -> ExitClass | None:
 _RULE_ACTIONS: Final = {"failjob": "fail", "failindex": "fail", "ignore": "retry", "count": None}
 
 
-def decide_retry(seen: Facts, policy: Facts) -> dict[str, Any]:
+def decide_retry(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Answer what a Job does about a failed pod: its failure policy in order, then its backoff limit."""
     answer = classify(seen)
     answer["rule_index"] = None
@@ -146,16 +146,16 @@ def decide_retry(seen: Facts, policy: Facts) -> dict[str, Any]:
     return answer | {"action": "retry" if is_within else "fail"}
 
 
-def _rules(policy: Facts) -> list[Facts]:
+def _rules(policy: CaseValues) -> list[CaseValues]:
     written = policy.get("pod_failure_policy", "podFailurePolicy")
     holder = policy.object("pod_failure_policy", "podFailurePolicy") if isinstance(written, dict) else policy
     return holder.objects("rules", "pod_failure_policy", "podFailurePolicy")
 
 
-def _rule_matches(rule: Facts, seen: Facts, code: int | None) -> bool:
+def _rule_matches(rule: CaseValues, seen: CaseValues, code: int | None) -> bool:
     listed = rule.get("on_exit_codes", "onExitCodes")
     codes = (
-        Facts(rule.name, {"values": listed})
+        CaseValues(rule.name, {"values": listed})
         if isinstance(listed, list)
         else rule.object("on_exit_codes", "onExitCodes")
     )

@@ -12,7 +12,7 @@ from attrs import frozen
 
 
 @frozen
-class Pattern:
+class LinePattern:
     """One named pattern."""
 
     name: str
@@ -20,12 +20,12 @@ class Pattern:
     pattern: re.Pattern[str]
 
 
-def _any_case(name: str, severity: str, pattern: str) -> Pattern:
-    return Pattern(name, severity, re.compile(pattern, re.IGNORECASE))
+def _any_case(name: str, severity: str, pattern: str) -> LinePattern:
+    return LinePattern(name, severity, re.compile(pattern, re.IGNORECASE))
 
 
-def _exact(name: str, severity: str, pattern: str) -> Pattern:
-    return Pattern(name, severity, re.compile(pattern))
+def _exact(name: str, severity: str, pattern: str) -> LinePattern:
+    return LinePattern(name, severity, re.compile(pattern))
 
 
 _WORD: Final = "(?<![a-z])(?:{})(?![a-z])"
@@ -88,10 +88,10 @@ PARSE_LOGS: Final = (
     _any_case("Job failed", "error", r"failed"),
 )
 """Of ``torc slurm parse-logs``."""
-TOOLS: Final[Mapping[str, tuple[Pattern, ...]]] = {"logs analyze": ANALYZE, "slurm parse-logs": PARSE_LOGS}
+TOOLS: Final[Mapping[str, tuple[LinePattern, ...]]] = {"logs analyze": ANALYZE, "slurm parse-logs": PARSE_LOGS}
 
 
-def match_line(line: str, tool: str = "logs analyze") -> Pattern | None:
+def match_line(line: str, tool: str = "logs analyze") -> LinePattern | None:
     """Return the most specific pattern that a line matches.
 
     Raises:

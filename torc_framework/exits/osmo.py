@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from torc_framework.exits.facts import Facts
+from torc_framework.exits.facts import CaseValues
 from torc_framework.exits.pods import conditions_of, containers_of, is_true, phase_of, pod_of, same_word
 from torc_framework.models.exits import ExitClass
 
@@ -160,7 +160,7 @@ _POD_REASONS: Final = {
 }
 
 
-def _offset(container: Facts) -> int:
+def _offset(container: CaseValues) -> int:
     name = (container.text("name") or "").lower()
     if name == CONTROL:
         return CONTROL_OFFSET
@@ -169,7 +169,7 @@ def _offset(container: Facts) -> int:
     return INIT_OFFSET if name == "osmo-init" or container.flag("init") else 0
 
 
-def _terminated_code(container: Facts) -> int | None:
+def _terminated_code(container: CaseValues) -> int | None:
     """Return the code of a container that ended badly, its offset added."""
     ended = container.object("terminated")
     code = ended.ending()[0]
@@ -191,11 +191,11 @@ def _told_code(message: Any) -> int | None:
     return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
-def _conditions(pod: Facts) -> list[Facts]:
+def _conditions(pod: CaseValues) -> list[CaseValues]:
     return [each for each in conditions_of(pod) if is_true(each)]
 
 
-def _minutes_not_ready(pod: Facts) -> float:
+def _minutes_not_ready(pod: CaseValues) -> float:
     """Return for how long a pod has not been ready, by the words in which that can be said."""
     places = [pod]
     for condition in conditions_of(pod):
@@ -214,7 +214,7 @@ def _minutes_not_ready(pod: Facts) -> float:
     return 0.0
 
 
-def task_of_pod(pod: Facts) -> tuple[str, int | None, ExitClass | None]:
+def task_of_pod(pod: CaseValues) -> tuple[str, int | None, ExitClass | None]:
     """Return status, code and class of the task whose pod looks like this; code and class None while it lives."""
     if any(each.get("reason") == "PreemptionByScheduler" for each in _conditions(pod)):
         return "FAILED_PREEMPTED", 3006, ExitClass.PREEMPTED
@@ -232,7 +232,7 @@ def task_of_pod(pod: Facts) -> tuple[str, int | None, ExitClass | None]:
     return status, code, named
 
 
-def _by_phase(pod: Facts, containers: list[Facts]) -> tuple[str, int | None]:
+def _by_phase(pod: CaseValues, containers: list[CaseValues]) -> tuple[str, int | None]:
     phase = phase_of(pod) or ""
     status = _PHASES.get(phase, "RUNNING" if phase == "Unknown" else "SCHEDULING")
     if any(each.flag("init") and each.object("waiting").get("reason") in _CREATING for each in containers):
@@ -250,13 +250,13 @@ def _by_phase(pod: Facts, containers: list[Facts]) -> tuple[str, int | None]:
     return status, max(codes, default=4000)
 
 
-def _breaks_running(container: Facts) -> bool:
+def _breaks_running(container: CaseValues) -> bool:
     ended = container.object("terminated")
     reason = ended.get("reason")
     return reason == "StartError" or (container.text("name") == CONTROL and _terminated_code(container) is not None)
 
 
-def _by_waiting(pod: Facts, containers: list[Facts], status: str, code: int | None) -> tuple[str, int | None]:
+def _by_waiting(pod: CaseValues, containers: list[CaseValues], status: str, code: int | None) -> tuple[str, int | None]:
     waiting: dict[str, int] = {}
     for each in containers:
         reason = each.object("waiting").text("reason") or ""
@@ -277,7 +277,7 @@ _OF_PODS: Final = ("pod_phase", "phase", "pod_reason", "containers", "containerS
 """What is told of pods only."""
 
 
-def classify(seen: Facts) -> dict[str, Any]:
+def classify(seen: CaseValues) -> dict[str, Any]:
     """Answer what a task's ending was: by its pod, else by status and code."""
     pod = pod_of(seen)
     if pod.has(*_OF_PODS):

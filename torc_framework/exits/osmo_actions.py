@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from torc_framework.exits import osmo
-from torc_framework.exits.facts import CaseError, Facts
+from torc_framework.exits.facts import CaseError, CaseValues
 
 ACTIONS: Final[Mapping[str, str]] = {"COMPLETE": "COMPLETED", "FAIL": "FAILED", "RESCHEDULE": "RESCHEDULED"}
 """Status that each action leads to."""
@@ -62,7 +62,7 @@ def overlaps(actions: Mapping[str, str | int]) -> list[str]:
     return warnings
 
 
-def decide(seen: Facts, policy: Facts) -> dict[str, Any]:
+def decide(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Answer what is done about a task that ended with a code."""
     code = seen.ending()[0]
     status = (seen.text("status") or osmo.status_of_code(code)).upper()
@@ -89,7 +89,7 @@ def _reschedule(retry: int, limit: int) -> dict[str, Any]:
     return {"status": "RESCHEDULED", "action": "reschedule", "next_retry_id": retry + 1}
 
 
-def _matching(policy: Facts, code: int) -> str | None:
+def _matching(policy: CaseValues, code: int) -> str | None:
     """Return the action of the task's map, or of its pool's if the task's lists nothing for the code."""
     for facts in (
         policy.object("exit_actions", "exitActions"),

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from torc_framework.exits.facts import Facts
+from torc_framework.exits.facts import CaseValues
 from torc_framework.exits.osmo import is_failed, is_finished
 
 _ANY_TASK: Final = ("FAILED_UPSTREAM", "FAILED_SERVER_ERROR", "FAILED_PREEMPTED")
@@ -20,31 +20,31 @@ _WORKFLOW: Final = ("FAILED_CANCELED", "FAILED_SERVER_ERROR", "FAILED_EXEC_TIMEO
 
 
 @frozen
-class Task:
+class OsmoTask:
     """One task of a group: its newest attempt."""
 
     status: str
     is_lead: bool
 
 
-def _tasks(seen: Facts) -> list[Task]:
-    newest: dict[str, Facts] = {}
+def _tasks(seen: CaseValues) -> list[OsmoTask]:
+    newest: dict[str, CaseValues] = {}
     for index, task in enumerate(_described(seen)):
         name = str(task.get("name") or index)
         known = newest.get(name)
         if known is None or (task.integer("retry_id") or 0) >= (known.integer("retry_id") or 0):
             newest[name] = task
-    tasks = [Task((task.text("status") or "WAITING").upper(), task.flag("lead")) for task in newest.values()]
-    return [Task(tasks[0].status, True)] if len(tasks) == 1 else tasks
+    tasks = [OsmoTask((task.text("status") or "WAITING").upper(), task.flag("lead")) for task in newest.values()]
+    return [OsmoTask(tasks[0].status, True)] if len(tasks) == 1 else tasks
 
 
-def _described(seen: Facts) -> list[Facts]:
+def _described(seen: CaseValues) -> list[CaseValues]:
     """Return the tasks; one of which only the status was told is a text."""
     tasks = [{"status": task} if isinstance(task, str) else task for task in seen.items("tasks")]
-    return Facts(seen.name, {"tasks": tasks}).objects("tasks")
+    return CaseValues(seen.name, {"tasks": tasks}).objects("tasks")
 
 
-def check_group(seen: Facts) -> str | None:
+def check_group(seen: CaseValues) -> str | None:
     """Return what is wrong with the tasks of a group: exactly one leads."""
     tasks = seen.objects("tasks")
     leads = sum(task.flag("lead") for task in tasks)
@@ -53,7 +53,7 @@ def check_group(seen: Facts) -> str | None:
     return None if leads == 1 or (len(tasks) == 1 and not leads) else f"a group has one lead task, not {leads}"
 
 
-def group_status(tasks: Sequence[Task], *, ignore_nonlead_status: bool = True) -> str:
+def group_status(tasks: Sequence[OsmoTask], *, ignore_nonlead_status: bool = True) -> str:
     """Return the status of a group with these tasks."""
     statuses = [task.status for task in tasks]
     if not all(map(is_finished, statuses)):
@@ -81,7 +81,7 @@ def workflow_status(groups: Iterable[str]) -> str:
     return "FAILED" if any(map(is_failed, statuses)) else "COMPLETED"
 
 
-def answer(seen: Facts, policy: Facts) -> dict[str, Any]:
+def answer(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Answer what status a group or workflow has, and what becomes of its other tasks and its successors."""
     if seen.has("groups"):
         statuses = [_status_in(one) for one in seen.items("groups")]

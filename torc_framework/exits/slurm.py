@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from torc_framework.exits.facts import CODE_NAMES, Facts
+from torc_framework.exits.facts import CODE_NAMES, CaseValues
 from torc_framework.exits.pairs import OOM_MARK, render_end_reason, render_exit
 from torc_framework.models.exits import ExitClass, ExitObservation
 
 
 @frozen
-class State:
+class SlurmState:
     """One job state: its short code, what an ending in it is called, and the reason shown for it.
 
     ``exit_class`` is None for states that are no end; `FAILED` is told apart by its exit code.
@@ -30,31 +30,31 @@ class State:
 
 
 _C = ExitClass
-STATES: Final[Mapping[str, State]] = {
-    "COMPLETED": State("CD", _C.SUCCESS, "ended with code 0"),
-    "FAILED": State("F", _C.UNKNOWN, "ended with another code or by a signal"),
-    "CANCELLED": State("CA", _C.CANCELED, "canceled by its user or an administrator"),
-    "TIMEOUT": State("TO", _C.TIMEOUT, "reached its time limit", "TimeLimit"),
-    "DEADLINE": State("DL", _C.TIMEOUT, "reached its deadline", "DeadLine"),
-    "OUT_OF_MEMORY": State("OOM", _C.OOM, "ran out of memory", "OutOfMemory"),
-    "NODE_FAIL": State("NF", _C.NODE_FAILURE, "one of its nodes failed", "NodeDown"),
-    "BOOT_FAIL": State("BF", _C.NODE_FAILURE, "its node did not start", "BootFailure"),
-    "PREEMPTED": State("PR", _C.PREEMPTED, "made way for another job", "Preempted"),
-    "REVOKED": State("RV", _C.CANCELED, "another cluster of the federation took it"),
-    "PENDING": State("PD", None, "waits"),
-    "RUNNING": State("R", None, "runs"),
-    "SUSPENDED": State("S", None, "is suspended"),
-    "COMPLETING": State("CG", None, "is ending"),
-    "CONFIGURING": State("CF", None, "its nodes are getting ready"),
-    "STOPPED": State("ST", None, "is stopped and keeps its CPUs"),
-    "SPECIAL_EXIT": State("SE", None, "was requeued in a special state"),
-    "RESIZING": State("RS", None, "changes its size"),
-    "SIGNALING": State("SI", None, "is being signaled"),
-    "STAGE_OUT": State("SO", None, "stages files out"),
-    "REQUEUED": State("RQ", None, "is requeued"),
-    "REQUEUE_HOLD": State("RH", None, "is requeued and held"),
-    "REQUEUE_FED": State("RF", None, "is requeued by a federation"),
-    "RESV_DEL_HOLD": State("RD", None, "is held: its reservation was deleted"),
+STATES: Final[Mapping[str, SlurmState]] = {
+    "COMPLETED": SlurmState("CD", _C.SUCCESS, "ended with code 0"),
+    "FAILED": SlurmState("F", _C.UNKNOWN, "ended with another code or by a signal"),
+    "CANCELLED": SlurmState("CA", _C.CANCELED, "canceled by its user or an administrator"),
+    "TIMEOUT": SlurmState("TO", _C.TIMEOUT, "reached its time limit", "TimeLimit"),
+    "DEADLINE": SlurmState("DL", _C.TIMEOUT, "reached its deadline", "DeadLine"),
+    "OUT_OF_MEMORY": SlurmState("OOM", _C.OOM, "ran out of memory", "OutOfMemory"),
+    "NODE_FAIL": SlurmState("NF", _C.NODE_FAILURE, "one of its nodes failed", "NodeDown"),
+    "BOOT_FAIL": SlurmState("BF", _C.NODE_FAILURE, "its node did not start", "BootFailure"),
+    "PREEMPTED": SlurmState("PR", _C.PREEMPTED, "made way for another job", "Preempted"),
+    "REVOKED": SlurmState("RV", _C.CANCELED, "another cluster of the federation took it"),
+    "PENDING": SlurmState("PD", None, "waits"),
+    "RUNNING": SlurmState("R", None, "runs"),
+    "SUSPENDED": SlurmState("S", None, "is suspended"),
+    "COMPLETING": SlurmState("CG", None, "is ending"),
+    "CONFIGURING": SlurmState("CF", None, "its nodes are getting ready"),
+    "STOPPED": SlurmState("ST", None, "is stopped and keeps its CPUs"),
+    "SPECIAL_EXIT": SlurmState("SE", None, "was requeued in a special state"),
+    "RESIZING": SlurmState("RS", None, "changes its size"),
+    "SIGNALING": SlurmState("SI", None, "is being signaled"),
+    "STAGE_OUT": SlurmState("SO", None, "stages files out"),
+    "REQUEUED": SlurmState("RQ", None, "is requeued"),
+    "REQUEUE_HOLD": SlurmState("RH", None, "is requeued and held"),
+    "REQUEUE_FED": SlurmState("RF", None, "is requeued by a federation"),
+    "RESV_DEL_HOLD": SlurmState("RD", None, "is held: its reservation was deleted"),
 }
 _BY_CODE: Final = {state.code: name for name, state in STATES.items()}
 _LONG_NAMES: Final = {"NODE_FAILED": "NODE_FAIL", "CANCELED": "CANCELLED"}
@@ -138,10 +138,10 @@ def reason_of(state: str, code: int = 0, signal: int = 0) -> str:
 # --- accounting ------------------------------------------------------------------------------------
 
 
-def classify_accounting(seen: Facts) -> dict[str, Any]:
+def classify_accounting(seen: CaseValues) -> dict[str, Any]:
     """Answer what an ending was by its accounting: the row of the allocation, if several were seen."""
     row = _deciding_row(seen)
-    state, told_reason = state_and_reason(row, "scheduler_state", "state", "State", "JobState", "job_state")
+    state, told_reason = state_and_reason(row, "scheduler_state", "state", "SlurmState", "JobState", "job_state")
     state = state or ""
     code, signal = row.ending("exit", "exit_code_pair", "ExitCode", *CODE_NAMES)
     written = None if code is None and signal is None else render_exit(code or 0, signal or 0)
@@ -158,11 +158,11 @@ def classify_accounting(seen: Facts) -> dict[str, Any]:
     }
 
 
-def state_and_reason(seen: Facts, *names: str) -> tuple[str | None, str | None]:
+def state_and_reason(seen: CaseValues, *names: str) -> tuple[str | None, str | None]:
     """Return the state that was seen and a reason told with it: a word, a list of words, or both in an object."""
     value = seen.get(*names)
     if isinstance(value, dict):  # as Slurm's own JSON has it
-        inner = Facts(f"{seen.name}.{names[0]}", value)
+        inner = CaseValues(f"{seen.name}.{names[0]}", value)
         return state_and_reason(inner, "current", "state")[0], inner.text("reason")
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return (value[0] if value else None), None
@@ -181,17 +181,19 @@ _JOB_KEYS: Final = ("allocation", "job", "job_row", "allocation_row")
 _STATE_KEYS: Final = ("allocation_state", "job_state", "JobState")
 
 
-def _deciding_row(seen: Facts) -> Facts:
+def _deciding_row(seen: CaseValues) -> CaseValues:
     """Return the row of the allocation, else the first, else the observation itself."""
     for key in _JOB_KEYS:
         if isinstance(seen.get(key), dict):
             return seen.object(key)
         if isinstance(seen.get(key), str) and normal_state(seen.get(key)):  # a state, with or without its exit
             words = seen.get(key).split()
-            return Facts(f"{seen.name}.{key}", {"state": words[0], "exit": words[-1] if ":" in words[-1] else None})
+            return CaseValues(
+                f"{seen.name}.{key}", {"state": words[0], "exit": words[-1] if ":" in words[-1] else None}
+            )
     if seen.has(*_STATE_KEYS):
         exit_ = seen.get("allocation_exit", "job_exit", *CODE_NAMES)
-        return Facts(
+        return CaseValues(
             seen.name, {"scheduler_state": seen.get(*_STATE_KEYS), "exit": exit_, "reason": seen.get("reason")}
         )
     rows = seen.objects("rows", "sacct", "records")
@@ -199,5 +201,5 @@ def _deciding_row(seen: Facts) -> Facts:
     return next(iter([*of_jobs, *rows]), seen)
 
 
-def _is_step(row: Facts) -> bool:
+def _is_step(row: CaseValues) -> bool:
     return row.get("step", "row", "kind", "JobName", "name") in ("batch", "extern", "interactive", "step")

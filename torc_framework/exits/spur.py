@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from torc_framework.exits.facts import CODE_NAMES, CaseError, Facts
+from torc_framework.exits.facts import CODE_NAMES, CaseError, CaseValues
 from torc_framework.exits.pairs import parse_exit, render_end_reason, render_exit
 from torc_framework.exits.slurm import STATES, class_of, normal_state
 from torc_framework.models.exits import ExitClass
@@ -27,7 +27,7 @@ _RESERVED_NAMES: Final = frozenset({"batch", "extern", "interactive"})
 
 
 @frozen
-class Happening:
+class ControllerEvent:
     """What the controller itself learns of a job: the state it leads to and the words that tell of it."""
 
     state: str
@@ -41,18 +41,20 @@ def _words(pattern: str) -> re.Pattern[str]:
 
 
 _C = ExitClass
-HAPPENINGS: Final[Mapping[str, Happening]] = {
-    "admin_requeue": Happening("PENDING", "None", None, _words(r"admin|scontrol|manual|operator")),
-    "preempted": Happening("PREEMPTED", "Preempted", _C.PREEMPTED, _words(r"preempt")),
-    "node_down": Happening("NODE_FAIL", "NodeDown", _C.NODE_FAILURE, _words(r"node_?(down|fail|lost|loss)|agent_lost")),
-    "out_of_memory": Happening("OUT_OF_MEMORY", "OutOfMemory", _C.OOM, _words(r"oom|out_of_memory|memory")),
-    "boot_failure": Happening("BOOT_FAIL", "BootFailure", _C.NODE_FAILURE, _words(r"boot")),
-    "launch_failure": Happening(
+CONTROLLER_EVENTS: Final[Mapping[str, ControllerEvent]] = {
+    "admin_requeue": ControllerEvent("PENDING", "None", None, _words(r"admin|scontrol|manual|operator")),
+    "preempted": ControllerEvent("PREEMPTED", "Preempted", _C.PREEMPTED, _words(r"preempt")),
+    "node_down": ControllerEvent(
+        "NODE_FAIL", "NodeDown", _C.NODE_FAILURE, _words(r"node_?(down|fail|lost|loss)|agent_lost")
+    ),
+    "out_of_memory": ControllerEvent("OUT_OF_MEMORY", "OutOfMemory", _C.OOM, _words(r"oom|out_of_memory|memory")),
+    "boot_failure": ControllerEvent("BOOT_FAIL", "BootFailure", _C.NODE_FAILURE, _words(r"boot")),
+    "launch_failure": ControllerEvent(
         "FAILED", "JobLaunchFailure", _C.LAUNCH_FAILURE, _words(r"launch|dispatch|start_fail|prolog")
     ),
-    "timeout": Happening("TIMEOUT", "TimeLimit", _C.TIMEOUT, _words(r"time_?out|time_?limit|watchdog|walltime")),
-    "deadline": Happening("DEADLINE", "DeadLine", _C.TIMEOUT, _words(r"deadline")),
-    "canceled": Happening("CANCELLED", "None", _C.CANCELED, _words(r"cancel")),
+    "timeout": ControllerEvent("TIMEOUT", "TimeLimit", _C.TIMEOUT, _words(r"time_?out|time_?limit|watchdog|walltime")),
+    "deadline": ControllerEvent("DEADLINE", "DeadLine", _C.TIMEOUT, _words(r"deadline")),
+    "canceled": ControllerEvent("CANCELLED", "None", _C.CANCELED, _words(r"cancel")),
 }
 """Happenings in the order in which their words are looked for."""
 
@@ -67,14 +69,14 @@ def _happening(word: str | None) -> str | None:
     written = word.strip().lower().replace(" ", "_").replace("-", "_")
     if _TOO_LATE.search(written):
         return None
-    return next((name for name, known in HAPPENINGS.items() if known.pattern.search(written)), None)
+    return next((name for name, known in CONTROLLER_EVENTS.items() if known.pattern.search(written)), None)
 
 
 # --- how it ended ----------------------------------------------------------------------------------
 
 
 @frozen
-class Exit:
+class NodeExit:
     """How the batch process of one node ended."""
 
     code: int
@@ -92,13 +94,13 @@ _LIMIT: Final = re.compile(r"^(?!.*(after|late)).*(limit|timeout|timed_out)")
 _WATCHDOG: Final = re.compile("watchdog")
 
 
-def _exit(seen: Facts) -> Exit:
+def _exit(seen: CaseValues) -> NodeExit:
     code, signal = seen.ending("exit", *CODE_NAMES)
     code, signal = code or 0, signal or 0
-    return Exit(code, signal & ~OOM_BIT, seen.says(_OOM) or bool(signal & OOM_BIT))
+    return NodeExit(code, signal & ~OOM_BIT, seen.says(_OOM) or bool(signal & OOM_BIT))
 
 
-def _nodes(seen: Facts) -> dict[str, Exit]:
+def _nodes(seen: CaseValues) -> dict[str, NodeExit]:
     nodes = seen.get("nodes")
     if isinstance(nodes, list):
         return {_name(node, index): _exit(_node(node, index)) for index, node in enumerate(nodes)}
@@ -109,12 +111,12 @@ def _name(node: Any, index: int) -> str:
     return str(node.get("name") or node.get("node") or index) if isinstance(node, dict) else str(index)
 
 
-def _node(node: Any, name: str | int) -> Facts:
+def _node(node: Any, name: str | int) -> CaseValues:
     """Return what was seen of a node: an object, or its exit alone."""
-    return Facts(f"observation.nodes.{name}", node if isinstance(node, dict) else {"exit": node})
+    return CaseValues(f"observation.nodes.{name}", node if isinstance(node, dict) else {"exit": node})
 
 
-def derived_code(seen: Facts) -> int:
+def derived_code(seen: CaseValues) -> int:
     """Return the largest code of a job's own steps; a step that a signal ended counts as 128+n."""
     return max(map(_step_code, seen.items("steps")), default=0)
 
@@ -127,7 +129,7 @@ def _step_code(step: Any) -> int:
         return 128 + signal if signal else code
     if not isinstance(step, dict):
         raise CaseError(f"step {step!r} is neither a code nor an object")
-    facts = Facts("observation.steps", step)
+    facts = CaseValues("observation.steps", step)
     number = facts.get("id", "step_id", "step")
     is_reserved = str(number).isdecimal() and int(number) >= FIRST_RESERVED_STEP
     if is_reserved or str(number) in _RESERVED_NAMES or facts.get("name") in _RESERVED_NAMES:
@@ -136,20 +138,20 @@ def _step_code(step: Any) -> int:
     return 128 + seen.signal if seen.signal else seen.code
 
 
-def _job_exit(nodes: Mapping[str, Exit], primary: str | None) -> Exit:
+def _job_exit(nodes: Mapping[str, NodeExit], primary: str | None) -> NodeExit:
     """Return the exit of the primary node, else the worst of those that failed."""
     if primary in nodes:
         return nodes[primary or ""]
     failing = [node for node in nodes.values() if node.is_failure]
-    return max(failing, key=lambda node: (node.signal > 0, node.code, node.signal), default=Exit(0, 0, False))
+    return max(failing, key=lambda node: (node.signal > 0, node.code, node.signal), default=NodeExit(0, 0, False))
 
 
-def _hit_limit(seen: Facts) -> bool:
+def _hit_limit(seen: CaseValues) -> bool:
     """The time limit was signalled while the job ran; a mark that came after its end says nothing."""
     return seen.says(_LIMIT)
 
 
-def classify_completion(seen: Facts) -> dict[str, Any]:
+def classify_completion(seen: CaseValues) -> dict[str, Any]:
     """Answer how a job ended: state, exit, derived exit, reason."""
     nodes = _nodes(seen)
     state = seen.text("state", "scheduler_state")
@@ -158,7 +160,7 @@ def classify_completion(seen: Facts) -> dict[str, Any]:
         primary = str(seen.get("primary")) if seen.has("primary") else next(iter(nodes))
         ended = _job_exit(nodes, primary)
     elif happened or not seen.has(*CODE_NAMES, "signal", "wait_status", "raw_status"):
-        ended = Exit(*UNSEEN, ran_out_of_memory=False) if happened else Exit(0, 0, False)
+        ended = NodeExit(*UNSEEN, ran_out_of_memory=False) if happened else NodeExit(0, 0, False)
     else:
         ended = _exit(seen)
     answer = {"derived_exit": render_exit(derived_code(seen)), "action": "none"}
@@ -173,7 +175,7 @@ def classify_completion(seen: Facts) -> dict[str, Any]:
     elif _hit_limit(seen):
         verdict = "TIMEOUT", "TimeLimit", ExitClass.TIMEOUT
     elif happened:
-        known = HAPPENINGS[happened]
+        known = CONTROLLER_EVENTS[happened]
         verdict = known.state, known.reason, known.exit_class or ExitClass.CANCELED
     elif ended.signal:
         verdict = "FAILED", render_end_reason("RaisedSignal", ended.signal), ExitClass.SIGNALED
@@ -192,7 +194,7 @@ def classify_completion(seen: Facts) -> dict[str, Any]:
     }
 
 
-def _watchdog(seen: Facts) -> str | None:
+def _watchdog(seen: CaseValues) -> str | None:
     return "timeout" if seen.says(_WATCHDOG) else None
 
 
@@ -206,17 +208,17 @@ def launch_backoff_s(interval_s: int, requeue_count: int) -> int:
     return min(max(2 * interval_s + 3, 5) << min(max(requeue_count, 0), 16), BACKOFF_CAP_S)
 
 
-def decide_requeue(seen: Facts, policy: Facts) -> dict[str, Any]:
+def decide_requeue(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Answer whether a job is queued again: lost nodes and time-outs by budget, failures never."""
     written = seen.text("event") or seen.text("state", "scheduler_state") or ""
     happened = _happening(written)
-    state = HAPPENINGS[happened].state if happened else (normal_state(written) or written)
+    state = CONTROLLER_EVENTS[happened].state if happened else (normal_state(written) or written)
     count = seen.integer("requeue_count") or 0
     code, signal = seen.ending("exit", *CODE_NAMES)
     pair = None if code is None and signal is None else render_exit(code or 0, signal or 0)
     answer: dict[str, Any] = {"status": state, "action": "none", "requeue_count": count, "exit": pair}
     if happened:
-        answer |= {"outcome": HAPPENINGS[happened].exit_class, "reason": HAPPENINGS[happened].reason}
+        answer |= {"outcome": CONTROLLER_EVENTS[happened].exit_class, "reason": CONTROLLER_EVENTS[happened].reason}
     else:
         answer["outcome"] = class_of(state, code, signal)
     if happened == "admin_requeue" or (happened == "preempted" and _preemption_requeues(written, policy)):
@@ -231,21 +233,21 @@ def decide_requeue(seen: Facts, policy: Facts) -> dict[str, Any]:
     return answer
 
 
-def _preemption_requeues(written: str, policy: Facts) -> bool:
+def _preemption_requeues(written: str, policy: CaseValues) -> bool:
     mode = (policy.text("preempt_mode", "preemption") or written).lower()
     if "requeue" in mode or "cancel" in mode:
         return "requeue" in mode
     return policy.flag("requeue")
 
 
-def _by_budget(count: int, policy: Facts) -> dict[str, Any]:
+def _by_budget(count: int, policy: CaseValues) -> dict[str, Any]:
     most = policy.integer("max_batch_requeue")
     if count < (MAX_REQUEUES if most is None else most):
         return {"status": "PENDING", "action": "retry", "requeue_count": count + 1}
     return {"status": "PENDING", "action": "hold", "reason": "JobHoldMaxRequeue", "priority": 0}
 
 
-def check_report(seen: Facts) -> str | None:
+def check_report(seen: CaseValues) -> str | None:
     """Return what is wrong with an agent's report: completed goes with code 0, failed with any other."""
     state = (seen.text("reported_state", "state") or "").strip().upper()
     code = seen.ending()[0] or 0

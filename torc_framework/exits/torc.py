@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from torc_framework.exits.endings import classify_exit, exit_return_code, status_of
-from torc_framework.exits.facts import Facts
+from torc_framework.exits.classifier import classify_exit, exit_return_code, status_of
+from torc_framework.exits.facts import CaseValues
 from torc_framework.exits.pairs import OOM_MARK
 from torc_framework.exits.slurm import state_and_reason
 from torc_framework.models.exits import (
@@ -57,13 +57,15 @@ _NO_WORDS_OF_STOPPING: Final = frozenset(
 )
 
 
-def observe(seen: Facts, policy: Facts, executor: str) -> ExitObservation:
+def observe(seen: CaseValues, policy: CaseValues, executor: str) -> ExitObservation:
     """Return the observation that a question describes.
 
     Raises:
         CaseError: a value is of another kind.
     """
-    stops = Facts(seen.name, {key: value for key, value in seen.values.items() if key not in _NO_WORDS_OF_STOPPING})
+    stops = CaseValues(
+        seen.name, {key: value for key, value in seen.values.items() if key not in _NO_WORDS_OF_STOPPING}
+    )
     words = list(stops.words())
     code, signal = seen.ending()
     was_marked = signal == OOM_MARK
@@ -103,18 +105,18 @@ def observe(seen: Facts, policy: Facts, executor: str) -> ExitObservation:
     )
 
 
-def _peak(seen: Facts) -> int | None:
+def _peak(seen: CaseValues) -> int | None:
     kib = seen.get("max_rss_kib")
     if isinstance(kib, (int, float)) or (isinstance(kib, str) and kib.strip().isdecimal()):
         return (seen.integer("max_rss_kib") or 0) * 1024
     return seen.size("max_rss_kib", "peak_memory_bytes", "max_rss", "MaxRSS", "peak_memory")
 
 
-def _limit(seen: Facts) -> int | None:
+def _limit(seen: CaseValues) -> int | None:
     return seen.size("memory_limit", "memory_limit_bytes")
 
 
-def answer(seen: Facts, policy: Facts, executor: str) -> dict[str, Any]:
+def answer(seen: CaseValues, policy: CaseValues, executor: str) -> dict[str, Any]:
     """Answer what an ending is called, the status that it leaves, and its return code."""
     observation = observe(seen, policy, executor)
     verdict = classify_exit(observation)

@@ -1,7 +1,7 @@
 """Says why jobs do not run, or will run again, and what would change that."""
 
-from torc_framework.explain.facts import Facts, gather
-from torc_framework.explain.reasons import Reason, Reasons
+from torc_framework.explain.job_reasons import JobReason, JobReasons
 from torc_framework.explain.report import explain_job, explain_workflow
+from torc_framework.explain.snapshot import WorkflowSnapshot, take_snapshot
 
-__all__ = ["Facts", "Reason", "Reasons", "explain_job", "explain_workflow", "gather"]
+__all__ = ["JobReason", "JobReasons", "WorkflowSnapshot", "explain_job", "explain_workflow", "take_snapshot"]

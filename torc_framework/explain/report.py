@@ -2,18 +2,18 @@
 
 from typing import Any, Final
 
-from torc_framework.explain.facts import Facts
-from torc_framework.explain.reasons import RANK, Reason, Reasons
+from torc_framework.explain.job_reasons import RANK, JobReason, JobReasons
+from torc_framework.explain.snapshot import WorkflowSnapshot
 from torc_framework.models.records import JobRecord
 
-SHOWN: Final = 5
+MAX_NAMED_JOBS: Final = 5
 """Jobs of a group that are named."""
-_WAITS_FOR_SHOWN: Final = 100
+_MAX_WAITS_FOR: Final = 100
 
 
-def explain_job(facts: Facts, job: JobRecord) -> dict[str, Any]:
+def explain_job(facts: WorkflowSnapshot, job: JobRecord) -> dict[str, Any]:
     """Return why one job does not run, with what it waits for and the root of that."""
-    reasons = Reasons(facts)
+    reasons = JobReasons(facts)
     reason, root = reasons.full(job)
     waits_for = reasons.unfinished(reasons.direct(job)) if job.status == "blocked" else []
     root_reason = reasons.of(root) if root is not None else None
@@ -25,20 +25,20 @@ def explain_job(facts: Facts, job: JobRecord) -> dict[str, Any]:
         "reason": reason.code,
         "text": reason.text + _detail(facts, job),
         "is_problem": (root_reason or reason).is_problem,
-        "waits_for": [_brief(reasons, other) for other in waits_for[:_WAITS_FOR_SHOWN]],
+        "waits_for": [_brief(reasons, other) for other in waits_for[:_MAX_WAITS_FOR]],
         "waits_for_count": len(waits_for),
         "root": None if root is None else _brief(reasons, root),
         "commands": list((root_reason or reason).commands),
     }
 
 
-def _brief(reasons: Reasons, job: JobRecord) -> dict[str, Any]:
+def _brief(reasons: JobReasons, job: JobRecord) -> dict[str, Any]:
     reason = reasons.of(job)
     text = reason.text + _detail(reasons.facts, job)
     return {"job_id": job.id, "job_name": job.name, "status": job.status, "reason": reason.code, "text": text}
 
 
-def _detail(facts: Facts, job: JobRecord) -> str:
+def _detail(facts: WorkflowSnapshot, job: JobRecord) -> str:
     """Return what is a job's own: how it ended, if it ended badly, and when it may begin."""
     if job.status == "ready" and facts.is_delayed(job):
         return f" (until {job.not_before})"
@@ -48,9 +48,9 @@ def _detail(facts: Facts, job: JobRecord) -> str:
     return f" ({result.reason or f'return code {result.return_code}'})" if result is not None else ""
 
 
-def explain_workflow(facts: Facts) -> dict[str, Any]:
+def explain_workflow(facts: WorkflowSnapshot) -> dict[str, Any]:
     """Return why the jobs of a workflow do not run: like jobs together, what needs a person first."""
-    reasons = Reasons(facts)
+    reasons = JobReasons(facts)
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     for job in facts.jobs.values():
         if job.status == "completed":
@@ -63,7 +63,7 @@ def explain_workflow(facts: Facts) -> dict[str, Any]:
         if group is None:
             group = groups[key] = _group(reasons, job, reason, root)
         group["count"] += 1
-        if len(group["job_ids"]) < SHOWN:
+        if len(group["job_ids"]) < MAX_NAMED_JOBS:
             group["job_ids"].append(job.id)
             group["job_names"].append(job.name)
     listed = sorted(
@@ -83,7 +83,7 @@ def explain_workflow(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _group(reasons: Reasons, job: JobRecord, reason: Reason, root: JobRecord | None) -> dict[str, Any]:
+def _group(reasons: JobReasons, job: JobRecord, reason: JobReason, root: JobRecord | None) -> dict[str, Any]:
     cause = reason if root is None else reasons.of(root)
     return {
         "status": job.status,

@@ -7,34 +7,34 @@ from attrs import evolve
 from torc_framework.models.exits import ExitObservation, ExitVerdict, signal_name
 from torc_framework.models.records import ResultRecord
 from torc_framework.models.resources import format_duration, format_memory
-from torc_framework.models.stored_exits import exit_class_of
+from torc_framework.models.result_observations import exit_class_of
 
 _SHOWN_OTHERWISE: Final = frozenset(
     {"peak_memory_bytes", "memory_limit_bytes", "runtime_limit_s", "scheduler_state", "scheduler_reason"}
 )
-OTHERS_CONFIDENCE: Final = 0.5
+UNCONFIRMED_CONFIDENCE: Final = 0.5
 """Confidence in an ending of which no more than a return code is known."""
 
 
-class Classifies(Protocol):
+class Classifier(Protocol):
     """Who names endings: the plugin manager."""
 
     def classify(self, observation: ExitObservation) -> ExitVerdict:
         """Name one."""
 
 
-def verdict_of(result: ResultRecord, judge: Classifies, seen: ExitObservation) -> ExitVerdict:
+def verdict_of(result: ResultRecord, judge: Classifier, seen: ExitObservation) -> ExitVerdict:
     """Return what an ending is called: as it was named then; how sure that is, the classifiers of now say.
 
     A name that they would not give comes from a plugin that is not here: nothing is known of its grounds.
     """
     now = judge.classify(seen)
     if result.exit_class is None:
-        return evolve(now, confidence=min(now.confidence, OTHERS_CONFIDENCE), reason=result.reason or now.reason)
+        return evolve(now, confidence=min(now.confidence, UNCONFIRMED_CONFIDENCE), reason=result.reason or now.reason)
     then = exit_class_of(result)
     if now.exit_class is then:
         return evolve(now, reason=result.reason or now.reason)
-    return ExitVerdict(then, result.reason or result.exit_class, OTHERS_CONFIDENCE)
+    return ExitVerdict(then, result.reason or result.exit_class, UNCONFIRMED_CONFIDENCE)
 
 
 def evidence_of(seen: ExitObservation, verdict: ExitVerdict) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ class Graph:
                 before[after].append(node)
         found: list[list[int]] = []
         while stuck and len(found) < limit:
-            stuck = _without_loose_ends(stuck, before)
+            stuck = _after_cycles(stuck, before)
             if not stuck:
                 break
             cycle = _shortest_cycle(min(stuck), stuck, before)
@@ -140,7 +140,7 @@ class Graph:
         return path[::-1]
 
 
-def _without_loose_ends(nodes: set[int], before: dict[int, list[int]]) -> set[int]:
+def _after_cycles(nodes: set[int], before: dict[int, list[int]]) -> set[int]:
     """Return the nodes that have one of ``nodes`` before them, again and again, until all have."""
     nodes = set(nodes)
     after: dict[int, list[int]] = {node: [] for node in nodes}
@@ -171,10 +171,10 @@ def _shortest_cycle(start: int, nodes: set[int], before: dict[int, list[int]]) -
     while node not in seen:
         seen.add(node)
         node = min(on for on in before[node] if on in nodes)
-    return _way_round(node, nodes, before)
+    return _shortest_cycle_through(node, nodes, before)
 
 
-def _way_round(node: int, nodes: set[int], before: dict[int, list[int]]) -> list[int]:
+def _shortest_cycle_through(node: int, nodes: set[int], before: dict[int, list[int]]) -> list[int]:
     """Return the shortest cycle through ``node``, breadth first."""
     came_from: dict[int, int] = {}
     queue = [node]

@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 from torc_framework.graph.dag import Graph
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import JobRecord, SlurmSchedulerRecord, WorkflowActionRecord, WorkflowRecord
-from torc_framework.terminal import one_line
+from torc_framework.text.terminal import one_line
 
 START: Final = "start"
 _NAMED_TRIGGERS: Final = 3
@@ -26,7 +26,7 @@ _NUMBERED: Final = re.compile(r"(.*?)(\d+)(\D*)", re.DOTALL)
 
 
 @frozen
-class Allocation:
+class PlannedAllocation:
     """Compute nodes that an action asks for."""
 
     scheduler: str
@@ -45,7 +45,7 @@ class Allocation:
 
 
 @define
-class Stage:
+class PlanStage:
     """One level of the graph.
 
     Attributes:
@@ -55,17 +55,17 @@ class Stage:
 
     trigger: list[str]
     jobs: list[str]
-    allocations: list[Allocation] = field(factory=list)
+    allocations: list[PlannedAllocation] = field(factory=list)
 
 
 @define
-class Event:
+class PlanEvent:
     """The completion of one set of jobs, or the start of the workflow."""
 
     id: str
     trigger: list[str]
     jobs: list[str]
-    allocations: list[Allocation] = field(factory=list)
+    allocations: list[PlannedAllocation] = field(factory=list)
     depends_on: list[str] = field(factory=list)
     unlocks: list[str] = field(factory=list)
 
@@ -99,13 +99,14 @@ class ExecutionPlan:
                 self._barriers.setdefault(job, []).append(number)
 
     @cached_property
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[PlanStage]:
         """The stages, first to last."""
         members: dict[int, list[int]] = {}
         for job, level in enumerate(self._graph.levels):
             members.setdefault(level, []).append(job)
         stages = [
-            Stage(self._named(sorted(self._upstream(jobs))), self._named(jobs)) for _, jobs in sorted(members.items())
+            PlanStage(self._named(sorted(self._upstream(jobs))), self._named(jobs))
+            for _, jobs in sorted(members.items())
         ]
         for action in self._allocating():
             number = self._stage_of(action)
@@ -114,16 +115,16 @@ class ExecutionPlan:
         return stages
 
     @cached_property
-    def events(self) -> list[Event]:
+    def events(self) -> list[PlanEvent]:
         """The events: the start, then one for each different set of jobs waited for, in order of stages."""
         waiting: dict[frozenset[int], list[int]] = {frozenset(): []}
         for jobs in self._alike():
             waiting.setdefault(frozenset(self._upstream(jobs)), []).extend(jobs)
         levels = self._graph.levels
         order = sorted(waiting.items(), key=lambda item: (bool(item[0]), levels[item[1][0]] if item[1] else 0))
-        ids = _Ids()
+        ids = _EventIds()
         events = [
-            Event(ids.of(self._named(sorted(on))), self._named(sorted(on)), self._named(jobs)) for on, jobs in order
+            PlanEvent(ids.of(self._named(sorted(on))), self._named(sorted(on)), self._named(jobs)) for on, jobs in order
         ]
         event_of = {job: number for number, (_, jobs) in enumerate(order) for job in jobs}
         for event, (on, _) in zip(events, order, strict=True):
@@ -165,7 +166,7 @@ class ExecutionPlan:
                     for one in stage.allocations
                 ]
             lines.append("  Jobs Becoming Ready:")
-            lines += [f"    • {name}" for name in _limited(compressed(stage.jobs))]
+            lines += [f"    • {name}" for name in _limited(compress_names(stage.jobs))]
         return "\n".join([*map(one_line, lines), "", f"Total Stages: {len(self.stages)}"])
 
     def _named(self, jobs: Iterable[int]) -> list[str]:
@@ -209,10 +210,10 @@ class ExecutionPlan:
         last = max(jobs, key=lambda job: self._graph.levels[job], default=None)
         return 0 if last is None else event_of[last]
 
-    def _allocation(self, action: PlannedAction) -> Allocation:
+    def _allocation(self, action: PlannedAction) -> PlannedAllocation:
         jobs = action.jobs or [n for n, job in enumerate(self._plan.jobs) if job.scheduler == action.scheduler]
         name = None if action.scheduler is None else self._plan.slurm_schedulers[action.scheduler].name
-        return Allocation(
+        return PlannedAllocation(
             name or "unnamed",
             str(action.config.get("scheduler_type", "slurm")),
             int(action.config.get("num_allocations", 1)),
@@ -279,7 +280,7 @@ def describe_trigger(jobs: Sequence[str]) -> str:
     return f"When {len(jobs)} jobs complete"
 
 
-def compressed(names: Sequence[str]) -> list[str]:
+def compress_names(names: Sequence[str]) -> list[str]:
     """Return names with runs of numbers put together: ``work_1``, ``work_2``, ``work_3`` → ``work_{1..3}``."""
     runs: list[list[str]] = []
     expected: str | None = None
@@ -322,7 +323,7 @@ def _limited(entries: list[str]) -> list[str]:
     return [*entries[: _SHOWN_JOBS - 1], f"... and {len(entries) - _SHOWN_JOBS + 1} more"]
 
 
-class _Ids:
+class _EventIds:
     """Gives each event an id that says what it waits for, and never the same one twice."""
 
     def __init__(self) -> None:

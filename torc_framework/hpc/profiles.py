@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve
 
 from torc_framework.errors import UnknownNameError, suggestion
-from torc_framework.models.sites import HpcProfile
-from torc_framework.patterns import search_all
+from torc_framework.models.hpc_profiles import HpcProfile
+from torc_framework.text.safe_regex import search_all
 
 if TYPE_CHECKING:
     from torc_framework.config.sections import HpcSection
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
 _log: Final = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def known_profiles(section: "HpcSection", plugins: "PluginManager") -> dict[str,
     }
 
 
-def choose(profiles: Mapping[str, HpcProfile], name: str) -> HpcProfile:
+def profile_named(profiles: Mapping[str, HpcProfile], name: str) -> HpcProfile:
     """Return the named profile.
 
     Raises:
@@ -59,12 +59,12 @@ def choose(profiles: Mapping[str, HpcProfile], name: str) -> HpcProfile:
     return profiles[name]
 
 
-def detect(profiles: Iterable[HpcProfile]) -> HpcProfile | None:
+def detect_profile(profiles: Iterable[HpcProfile]) -> HpcProfile | None:
     """Return the first profile that fits this machine; None if none does."""
-    return next((profile for profile in profiles if recognised_by(profile)), None)
+    return next((profile for profile in profiles if detection_reason(profile)), None)
 
 
-def recognised_by(
+def detection_reason(
     profile: HpcProfile, environ: Mapping[str, str] = os.environ, hostnames: Callable[[], Iterable[str]] | None = None
 ) -> str | None:
     """Say in words by what this machine is recognised as one of a cluster; None if it is none of it."""
@@ -95,7 +95,7 @@ def host_names() -> tuple[str, ...]:
     return (name,) if full in (name, "localhost", "localhost.localdomain") else (name, full)
 
 
-def pattern_of(hostname: str) -> str:
+def hostname_pattern(hostname: str) -> str:
     """Return a regular expression for the names of a cluster's machines, made from one of them.
 
     All of its domain if there is one, else all that differ in their last digits only.

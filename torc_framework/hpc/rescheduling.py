@@ -15,7 +15,8 @@ from attrs import evolve, frozen
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
 from torc_framework.graph import plan_of_records
-from torc_framework.hpc.planning import PlanOptions, plan_schedulers
+from torc_framework.hpc.scheduler_planning import PlanOptions, plan_schedulers
+from torc_framework.models.hpc_profiles import HpcProfile
 from torc_framework.models.plan import Barrier, Plan, SchedulerOrder, SchedulerPlan
 from torc_framework.models.records import (
     JobRecord,
@@ -23,25 +24,28 @@ from torc_framework.models.records import (
     SlurmSchedulerRecord,
     WorkflowRecord,
 )
-from torc_framework.models.sites import HpcProfile
 from torc_framework.models.statuses import JobStatus
 
-_WAITING: Final = frozenset(each.label for each in (JobStatus.UNINITIALIZED, JobStatus.BLOCKED, JobStatus.READY))
+_WAITING_STATUSES: Final = frozenset(
+    each.label for each in (JobStatus.UNINITIALIZED, JobStatus.BLOCKED, JobStatus.READY)
+)
 """Statuses of jobs that nobody runs yet."""
-_UNDER_WAY: Final = frozenset(each.label for each in (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.PENDING_FAILED))
-_KEPT: Final = ("qos", "tmp")
+_ACTIVE_STATUSES: Final = frozenset(
+    each.label for each in (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.PENDING_FAILED)
+)
+_KEPT_FIELDS: Final = ("qos", "tmp")
 """Fields of schedulers that new ones take over."""
-_CPUS: Final = re.compile(r"\s*--cpus-per-task=\d+")
-_DEFAULT: Final = "default"
+_CPUS_OPTION: Final = re.compile(r"\s*--cpus-per-task=\d+")
+_DEFAULT_REQUIREMENTS: Final = "default"
 
 
-def waits(job: JobRecord) -> bool:
+def is_waiting(job: JobRecord) -> bool:
     """Say whether a job is still to run and nobody runs it; an interrupted one runs again on the next runner."""
-    return job.is_interrupted or job.status in _WAITING
+    return job.is_interrupted or job.status in _WAITING_STATUSES
 
 
 @frozen
-class Scheduled:
+class ImmediateRequest:
     """Nodes to be asked for at once.
 
     Attributes:
@@ -70,7 +74,7 @@ class Rescheduling:
 
     planned: SchedulerPlan
     jobs: Sequence[JobRecord]
-    at_once: Sequence[Scheduled] = ()
+    at_once: Sequence[ImmediateRequest] = ()
     scheduler_ids: Sequence[int] = ()
     retired_action_ids: Sequence[int] = ()
 
@@ -91,8 +95,8 @@ class Rescheduler:
         found = client.find(JobRecord, workflow_id=workflow_id)
         if unknown := set(include).difference(job.id for job in found):
             raise UserError(f"workflow {workflow_id} has no job {min(unknown)}")
-        self.jobs = [job for job in found if waits(job) or job.status in _UNDER_WAY or job.id in include]
-        self._only = {n for n, job in enumerate(self.jobs) if waits(job) or job.id in include}
+        self.jobs = [job for job in found if is_waiting(job) or job.status in _ACTIVE_STATUSES or job.id in include]
+        self._only = {n for n, job in enumerate(self.jobs) if is_waiting(job) or job.id in include}
 
     @property
     def has_waiting(self) -> bool:
@@ -167,18 +171,18 @@ class Rescheduler:
             groups=[group for group in groups if group.upstream and group.downstream],
         )
         records = self._client.find(ResourceRequirementsRecord, workflow_id=self._workflow_id)
-        plan.resource_requirements = [record for record in records if record.name != _DEFAULT]
+        plan.resource_requirements = [record for record in records if record.name != _DEFAULT_REQUIREMENTS]
         position = {record.id: n for n, record in enumerate(plan.resource_requirements)}
         for planned, job in zip(plan.jobs, self.jobs, strict=True):
             planned.resource_requirements = position.get(job.resource_requirements_id)
         return plan
 
-    def _at_once(self, planned: SchedulerPlan, ids: Sequence[int] = ()) -> list[Scheduled]:
+    def _at_once(self, planned: SchedulerPlan, ids: Sequence[int] = ()) -> list[ImmediateRequest]:
         found = []
         for action in planned.actions:
             if not action.jobs and action.scheduler is not None:
                 found.append(
-                    Scheduled(
+                    ImmediateRequest(
                         ids[action.scheduler] if ids else 0,
                         planned.schedulers[action.scheduler].name or "",
                         action.config["num_allocations"],
@@ -200,10 +204,10 @@ class Rescheduler:
     def _extras(self) -> dict[str, Any]:
         """Return what all schedulers so far agree on, besides what is planned anew."""
         found: dict[str, Any] = {}
-        for name in _KEPT:
+        for name in _KEPT_FIELDS:
             if (value := _common(getattr(each, name) for each in self.schedulers)) is not None:
                 found[name] = value
-        extra = _common(_CPUS.sub("", each.extra or "").strip() for each in self.schedulers)
+        extra = _common(_CPUS_OPTION.sub("", each.extra or "").strip() for each in self.schedulers)
         return {**found, "extra": extra} if extra else found
 
     def _partitions(self, plan: Plan, bound: Mapping[int, int | None]) -> dict[int, str]:

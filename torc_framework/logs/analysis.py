@@ -8,10 +8,10 @@ from typing import Any, Final
 from attrs import Factory, define, evolve, frozen
 
 from torc_framework.errors import UserError
-from torc_framework.logs.names import LogName, read_name
-from torc_framework.logs.scan import Hit, Scanner, printable
-from torc_framework.logs.sources import MAX_BYTES, Source
-from torc_framework.models.sites import LogPattern
+from torc_framework.logs.log_names import LogName, read_name
+from torc_framework.logs.log_sources import MAX_BYTES, LogSource
+from torc_framework.logs.pattern_scanner import PatternHit, PatternScanner, printable
+from torc_framework.models.hpc_profiles import LogPattern
 
 MAX_SHOWN: Final = 10
 """Lines of one type in one file that are kept; the others are counted."""
@@ -22,7 +22,7 @@ _NOT_LOGS: Final = ("environment",)
 
 
 @frozen
-class Finding:
+class LogFinding:
     """One line that tells of trouble.
 
     Attributes:
@@ -31,7 +31,7 @@ class Finding:
 
     file: str
     name: LogName
-    hit: Hit
+    hit: PatternHit
     more: int = 0
 
     def as_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Analysis:
     workflow_id: int | None
     files_scanned: int = 0
     files_with_errors: int = 0
-    findings: list[Finding] = Factory(list)
+    findings: list[LogFinding] = Factory(list)
     counts: Counter[str] = Factory(Counter)
     skipped: list[tuple[str, str]] = Factory(list)
 
@@ -100,12 +100,12 @@ def analyze(
         workflow_id: Only logs of this workflow; those whose names tell of none are looked at, too.
         job_id: Only logs of this job.
         max_bytes: Most bytes that a bundle may unfold to.
-        kinds: Only logs of these kinds (`torc_framework.logs.names.KINDS`).
+        kinds: Only logs of these kinds (`torc_framework.logs.log_names.KINDS`).
 
     Raises:
         UserError: there are no logs, or logs of several workflows and none was named.
     """
-    source, scanner = Source(place, max_bytes), Scanner(patterns)
+    source, scanner = LogSource(place, max_bytes), PatternScanner(patterns)
     found = Analysis(str(place), workflow_id)
     for path, log in source.files():
         name = read_name(PurePath(path).name)
@@ -135,7 +135,7 @@ def _of(workflow_id: int | None, job_id: int | None) -> str:
     return "".join(f" of {what} {id_}" for what, id_ in words if id_ is not None)
 
 
-def _note(found: Analysis, path: str, name: LogName, hits: Iterable[Hit]) -> None:
+def _note(found: Analysis, path: str, name: LogName, hits: Iterable[PatternHit]) -> None:
     """Add what was found in one file."""
     first: dict[str, int] = {}
     seen: Counter[str] = Counter()
@@ -143,7 +143,7 @@ def _note(found: Analysis, path: str, name: LogName, hits: Iterable[Hit]) -> Non
         kind = hit.pattern.name
         seen[kind] += 1
         if seen[kind] <= MAX_SHOWN and len(found.findings) < MAX_FINDINGS:
-            found.findings.append(Finding(printable(path), name, hit))
+            found.findings.append(LogFinding(printable(path), name, hit))
             first.setdefault(kind, len(found.findings) - 1)
     for kind, position in first.items():
         if (more := seen[kind] - MAX_SHOWN) > 0:

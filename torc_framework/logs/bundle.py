@@ -14,8 +14,8 @@ from typing import IO, Any, Final
 from attrs import Factory, frozen
 
 from torc_framework.errors import UserError
-from torc_framework.logs.names import LogName, read_name
-from torc_framework.logs.sources import open_log, walk
+from torc_framework.logs.log_names import LogName, read_name
+from torc_framework.logs.log_sources import open_log, walk
 
 METADATA: Final = "bundle_metadata.json"
 _SECRET: Final = re.compile(
@@ -26,7 +26,7 @@ _MAX_ENVIRONMENT_BYTES: Final = 1 << 22
 
 
 @frozen
-class Skipped:
+class SkippedFile:
     """A file that was passed over, and why."""
 
     file: str
@@ -45,7 +45,7 @@ class Bundle:
     workflow_id: int | None
     files: int
     size_bytes: int
-    skipped: list[Skipped] = Factory(list)
+    skipped: list[SkippedFile] = Factory(list)
 
 
 def logs_in(folder: Path, workflow_id: int | None, skipped: list[tuple[str, str]]) -> list[tuple[Path, LogName]]:
@@ -96,7 +96,7 @@ def bundle(
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None
     only = workflows[0] if len(workflows) == 1 else None
-    left_out = [*(Skipped(*each) for each in skipped), *unread]
+    left_out = [*(SkippedFile(*each) for each in skipped), *unread]
     return Bundle(str(path), only, len(logs) - len(unread), path.stat().st_size, left_out)
 
 
@@ -108,9 +108,9 @@ def _target(given: Path | None, name: str) -> Path:
 
 def _write(
     path: Path, stem: str, folder: Path, logs: Sequence[tuple[Path, LogName]], metadata: Mapping[str, Any]
-) -> list[Skipped]:
+) -> list[SkippedFile]:
     """Write the bundle; return the logs that could not be opened."""
-    skipped: list[Skipped] = []
+    skipped: list[SkippedFile] = []
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name_of_unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     unfinished = Path(name_of_unfinished)
@@ -122,7 +122,7 @@ def _write(
                 try:
                     file = open_log(log)
                 except OSError as error:
-                    skipped.append(Skipped(str(log), error.strerror or str(error)))
+                    skipped.append(SkippedFile(str(log), error.strerror or str(error)))
                     continue
                 with file:
                     if name.kind == "environment":

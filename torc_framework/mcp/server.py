@@ -1,4 +1,4 @@
-"""The MCP server: the tools of `Reading` and `Changing`, over standard input and output, or over HTTP."""
+"""The MCP server: the tools of `ReadTools` and `ChangeTools`, over standard input and output, or over HTTP."""
 
 import inspect
 import secrets
@@ -15,9 +15,9 @@ from mcp.types import ToolAnnotations
 
 from torc_framework import __version__
 from torc_framework.errors import TorcError, UserError, suggestion
-from torc_framework.mcp.changing import Changing
-from torc_framework.mcp.desk import Desk
-from torc_framework.mcp.reading import Reading
+from torc_framework.mcp.change_tools import ChangeTools
+from torc_framework.mcp.read_tools import ReadTools
+from torc_framework.mcp.tool_context import ToolContext
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 """Where an HTTP server may listen: what it offers is for programs of this machine."""
@@ -28,16 +28,18 @@ INSTRUCTIONS: Final = (
 )
 
 
-def tools(desk: Desk, *, read_only: bool = False) -> Iterator[tuple[str, Callable[..., Any], bool]]:
+def tools(desk: ToolContext, *, read_only: bool = False) -> Iterator[tuple[str, Callable[..., Any], bool]]:
     """Yield every tool: its name, its function, and whether it changes something."""
-    owners: tuple[Reading | Changing, ...] = (Reading(desk),) if read_only else (Reading(desk), Changing(desk))
+    owners: tuple[ReadTools | ChangeTools, ...] = (
+        (ReadTools(desk),) if read_only else (ReadTools(desk), ChangeTools(desk))
+    )
     for owner in owners:
         for name in vars(type(owner)):
             if not name.startswith("_") and inspect.isroutine(getattr(owner, name)):
-                yield name, getattr(owner, name), isinstance(owner, Changing)
+                yield name, getattr(owner, name), isinstance(owner, ChangeTools)
 
 
-def make_server(desk: Desk, *, read_only: bool = False, only: Collection[str] = ()) -> MCPServer[Any]:
+def make_server(desk: ToolContext, *, read_only: bool = False, only: Collection[str] = ()) -> MCPServer[Any]:
     """Return a server with the tools for a desk.
 
     Args:
@@ -55,18 +57,18 @@ def make_server(desk: Desk, *, read_only: bool = False, only: Collection[str] = 
     for name, (function, changes) in offered.items():
         if not only or name in only:
             hints = ToolAnnotations(read_only_hint=not changes, destructive_hint=changes, open_world_hint=False)
-            server.add_tool(_told(desk, function), name, annotations=hints)
+            server.add_tool(_wrapped_tool(desk, function), name, annotations=hints)
     return server
 
 
-def _told(desk: Desk, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def _wrapped_tool(desk: ToolContext, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """Return a tool whose answers and errors hold no secrets, and that knows who asks."""
 
     def call(ctx: Context[Any, Any], **arguments: Any) -> dict[str, Any]:
         owner = getattr(function, "__self__", None)
         work = function
-        if isinstance(owner, Changing):
-            work = getattr(Changing(desk, _name_of(ctx)), function.__name__)
+        if isinstance(owner, ChangeTools):
+            work = getattr(ChangeTools(desk, _client_name(ctx)), function.__name__)
         try:
             answer: dict[str, Any] = desk.cleaned(work(**arguments))
         except (TorcError, ValueError) as error:
@@ -82,7 +84,7 @@ def _told(desk: Desk, function: Callable[..., dict[str, Any]]) -> Callable[..., 
     return tool  # type: ignore[no-any-return]
 
 
-def _name_of(ctx: Any) -> str:
+def _client_name(ctx: Any) -> str:
     """Return the name by which the program that asks has introduced itself."""
     params = getattr(ctx.session, "client_params", None)
     info = getattr(params, "client_info", None)
@@ -92,7 +94,7 @@ def _name_of(ctx: Any) -> str:
 # --- HTTP ------------------------------------------------------------------------------------------
 
 
-class TokenDoor:
+class TokenMiddleware:
     """Lets only those in who know the token: others who are logged in here can reach the port, too."""
 
     def __init__(self, app: Any, token: str) -> None:
@@ -136,7 +138,7 @@ def serve_http(server: MCPServer[Any], host: str, port: int, token: str, announc
     bound = listener.getsockname()[1]
     names = [f"{name}:{bound}" for name in ("127.0.0.1", "localhost", "[::1]")]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
-    app = TokenDoor(server.streamable_http_app(transport_security=security), token)
+    app = TokenMiddleware(server.streamable_http_app(transport_security=security), token)
     announce(f"http://{shown}:{bound}/mcp")
     with listener:
         uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

@@ -38,7 +38,7 @@ CREATE INDEX IF NOT EXISTS job_resource_samples_by_job ON job_resource_samples (
 
 
 @frozen
-class Sample:
+class ResourceSample:
     """What one attempt used at one moment.
 
     Attributes:
@@ -58,19 +58,19 @@ class Sample:
     gpu_memory_bytes: int | None = None
 
 
-_COLUMNS: Final = tuple(attribute.name for attribute in fields(Sample))
+_COLUMNS: Final = tuple(attribute.name for attribute in fields(ResourceSample))
 _row: Final = attrgetter(*_COLUMNS)
 _INSERT: Final = f"INSERT INTO job_resource_samples ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 
 @define
-class Series:
+class AttemptSeries:
     """The samples of one attempt, oldest first."""
 
     job_id: int
     attempt_id: int
     job_name: str
-    samples: list[Sample] = Factory(list)
+    samples: list[ResourceSample] = Factory(list)
 
 
 def series_path(output_dir: Path, hostname: str, workflow_id: int, run_id: int) -> Path:
@@ -98,7 +98,7 @@ class SeriesWriter:
         except sqlite3.Error as error:
             raise OSError(f"{path}: {error}") from error
 
-    def add(self, samples: Sequence[Sample], names: Mapping[int, str]) -> None:
+    def add(self, samples: Sequence[ResourceSample], names: Mapping[int, str]) -> None:
         """Append the samples of one tick in one transaction; ``names`` holds the jobs' names by id."""
         new = [(job_id, name) for job_id, name in names.items() if job_id not in self._named]
         try:
@@ -114,7 +114,7 @@ class SeriesWriter:
         self._connection.close()
 
 
-def read_series(path: Path) -> list[Series]:
+def read_series(path: Path) -> list[AttemptSeries]:
     """Return the samples of a file by job and attempt, also of one that Torc wrote.
 
     Raises:
@@ -132,16 +132,16 @@ def read_series(path: Path) -> list[Series]:
         raise ValueError(f"{path} is not a file of resource samples: {error}") from error
 
 
-def _read(connection: "sqlite3.Connection") -> list[Series]:
+def _read(connection: "sqlite3.Connection") -> list[AttemptSeries]:
     names: dict[int, str] = dict(connection.execute("SELECT job_id, job_name FROM job_metadata"))
     known = {row[1] for row in connection.execute("PRAGMA table_info(job_resource_samples)")}
     columns = [name for name in _COLUMNS if name in known]
-    found: dict[tuple[int, int], Series] = {}
+    found: dict[tuple[int, int], AttemptSeries] = {}
     rows: Any = connection.execute(f"SELECT {', '.join(columns)} FROM job_resource_samples ORDER BY timestamp, id")
     for row in rows:
-        sample = Sample(**dict(zip(columns, row, strict=True)))
+        sample = ResourceSample(**dict(zip(columns, row, strict=True)))
         key = sample.job_id, sample.attempt_id
         if key not in found:
-            found[key] = Series(*key, names.get(sample.job_id) or f"job {sample.job_id}")
+            found[key] = AttemptSeries(*key, names.get(sample.job_id) or f"job {sample.job_id}")
         found[key].samples.append(sample)
     return [found[key] for key in sorted(found)]

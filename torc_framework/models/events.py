@@ -11,7 +11,7 @@ from typing import Any, Final
 from attrs import frozen
 
 
-class Severity(IntEnum):
+class EventSeverity(IntEnum):
     """How grave an event is; whoever asks for a level gets that level and all above it."""
 
     DEBUG = 0
@@ -25,7 +25,7 @@ class Severity(IntEnum):
         return self.name.lower()
 
 
-LEVELS: Final[Mapping[str, Severity]] = {severity.label: severity for severity in Severity}
+LEVELS: Final[Mapping[str, EventSeverity]] = {severity.label: severity for severity in EventSeverity}
 """Severities by name."""
 
 
@@ -40,7 +40,7 @@ class EventFacts:
     """
 
     meaning: str
-    severity: Severity = Severity.INFO
+    severity: EventSeverity = EventSeverity.INFO
     keys: tuple[str, ...] = ()
 
 
@@ -60,27 +60,29 @@ _JUDGED: Final = (
 )
 _NODE: Final = ("compute_node_id", "hostname", "compute_node_type")
 
-FACTS: Final[Mapping[str, EventFacts]] = {
+EVENT_FACTS: Final[Mapping[str, EventFacts]] = {
     "workflow_started": EventFacts("a run of the workflow began", keys=("run_id",)),
     "workflow_reinitialized": EventFacts("a run of the jobs that are not done began", keys=("run_id",)),
     "workflow_completed": EventFacts("no job is unfinished"),
-    "workflow_canceled": EventFacts("somebody canceled the workflow", Severity.WARNING, ("canceled_jobs",)),
-    "jobs_ready": EventFacts("jobs wait for nothing any more", Severity.DEBUG, ("job_ids",)),
+    "workflow_canceled": EventFacts("somebody canceled the workflow", EventSeverity.WARNING, ("canceled_jobs",)),
+    "jobs_ready": EventFacts("jobs wait for nothing any more", EventSeverity.DEBUG, ("job_ids",)),
     "job_started": EventFacts(
         "an attempt began", keys=("job_id", "job_name", "compute_node_id", "run_id", "attempt_id")
     ),
     "job_completed": EventFacts("the job succeeded", keys=_ENDED),
-    "job_failed": EventFacts("the job failed", Severity.ERROR, _ENDED),
-    "job_terminated": EventFacts("the system stopped the job", Severity.WARNING, _ENDED),
-    "job_canceled": EventFacts("a person, or the failure of a dependency, canceled the job", Severity.WARNING, _ENDED),
+    "job_failed": EventFacts("the job failed", EventSeverity.ERROR, _ENDED),
+    "job_terminated": EventFacts("the system stopped the job", EventSeverity.WARNING, _ENDED),
+    "job_canceled": EventFacts(
+        "a person, or the failure of a dependency, canceled the job", EventSeverity.WARNING, _ENDED
+    ),
     "job_pending_failed": EventFacts("the job failed and waits for a verdict", keys=_ENDED),
     "job_judged": EventFacts("a verdict was given on a failure that waited for one", keys=_JUDGED),
     "jobs_resumed": EventFacts("interrupted jobs run again", keys=("job_ids",)),
-    "job_retried": EventFacts("the attempt failed and another follows", Severity.WARNING, _AGAIN),
-    "job_lost": EventFacts("nobody knows how the attempt ended; another follows", Severity.WARNING, _AGAIN),
+    "job_retried": EventFacts("the attempt failed and another follows", EventSeverity.WARNING, _AGAIN),
+    "job_lost": EventFacts("nobody knows how the attempt ended; another follows", EventSeverity.WARNING, _AGAIN),
     "job_recovered": EventFacts(
         "the failed job is to run again, with the requests that a recovery gave it",
-        Severity.WARNING,
+        EventSeverity.WARNING,
         (
             *("job_id", "job_name", "run_id", "attempt_id", "new_run_id", "decided_by", "reason"),
             *("old_memory", "new_memory", "old_runtime", "new_runtime"),
@@ -99,7 +101,7 @@ FACTS: Final[Mapping[str, EventFacts]] = {
 _UNNAMED: Final = "event"
 
 
-def type_of(data: Any) -> str:
+def event_type_of(data: Any) -> str:
     """Return an event's type: its ``event_type``, else its ``category``, else ``event``."""
     if isinstance(data, Mapping):
         for key in ("event_type", "category"):
@@ -108,9 +110,9 @@ def type_of(data: Any) -> str:
     return _UNNAMED
 
 
-def severity_of(data: Any) -> Severity:
+def severity_of(data: Any) -> EventSeverity:
     """Return how grave an event is: what is known of its type, else its own ``severity``, else info."""
-    if (facts := FACTS.get(type_of(data))) is not None:
+    if (facts := EVENT_FACTS.get(event_type_of(data))) is not None:
         return facts.severity
     own = data.get("severity") if isinstance(data, Mapping) else None
-    return LEVELS.get(own, Severity.INFO) if isinstance(own, str) else Severity.INFO
+    return LEVELS.get(own, EventSeverity.INFO) if isinstance(own, str) else EventSeverity.INFO

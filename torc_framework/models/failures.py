@@ -109,9 +109,9 @@ CORE_RULE_KEYS: Final[RuleSchema] = {
 """Keys that say what is done about a failure; they belong to the core."""
 DEFAULT_MAX_DELAY_S: Final = 3600.0
 
-NOT_THE_JOBS_DOING: Final = frozenset(
+SEPARATE_BUDGET_CLASSES: Final = frozenset(
     {ExitClass.PREEMPTED, ExitClass.EVICTED, ExitClass.NODE_FAILURE, ExitClass.ORPHANED}
 )
 """Classes of endings that cost a job none of its own attempts: each has a budget of its own."""
-FREE_OF_CHARGE: Final = NOT_THE_JOBS_DOING | {ExitClass.INTERRUPTED}
+UNCOUNTED_CLASSES: Final = SEPARATE_BUDGET_CLASSES | {ExitClass.INTERRUPTED}
 """Classes of endings that do not count as attempts of a job's own; interruptions have no budget at all."""

@@ -23,7 +23,7 @@ class PendingReason:
         return f"{self.code} ({self.text})" if self.text else self.code
 
 
-def joined(reasons: Collection[PendingReason]) -> str:
+def join_reasons(reasons: Collection[PendingReason]) -> str:
     """Return several reasons in words, each once, those that never pass first."""
     ordered = sorted(reasons, key=lambda reason: (not reason.never_passes, reason.code))
     return "; ".join(dict.fromkeys(map(str, ordered)))

@@ -16,7 +16,7 @@ from attrs import Attribute, define, field, fields
 from torc_framework.models.exits import CleanExit
 
 
-class Access(StrEnum):
+class FieldAccess(StrEnum):
     """Who sets a field."""
 
     WRITE = "write"
@@ -30,26 +30,26 @@ class Access(StrEnum):
 _META: Final = "torc"
 
 
-def _field(default: Any, doc: str, access: Access = Access.WRITE, *, ours: bool = False) -> Any:
+def _field(default: Any, doc: str, access: FieldAccess = FieldAccess.WRITE, *, ours: bool = False) -> Any:
     return field(default=default, kw_only=True, metadata={_META: (doc, access, ours)})
 
 
-def _required(doc: str, access: Access = Access.WRITE, *, ours: bool = False) -> Any:
+def _required(doc: str, access: FieldAccess = FieldAccess.WRITE, *, ours: bool = False) -> Any:
     return field(kw_only=True, metadata={_META: (doc, access, ours)})
 
 
-def describe(attribute: "Attribute[Any]") -> tuple[str, Access, bool]:
+def describe_field(attribute: "Attribute[Any]") -> tuple[str, FieldAccess, bool]:
     """Return a record field's sentence, who sets it, and whether it is an addition of ours."""
     doc, access, ours = attribute.metadata[_META]
     return doc, access, ours
 
 
 def _id() -> Any:
-    return _field(None, "Set by the server.", Access.SERVER)
+    return _field(None, "Set by the server.", FieldAccess.SERVER)
 
 
 def _workflow_id() -> Any:
-    return _required("The workflow it belongs to.", Access.CREATE)
+    return _required("The workflow it belongs to.", FieldAccess.CREATE)
 
 
 @define
@@ -60,7 +60,7 @@ class WorkflowRecord:
     name: str = _required("Name; need not be unique.")
     user: str = _required("Owner.")
     description: str | None = _field(None, "Free text.")
-    timestamp: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", Access.SERVER)
+    timestamp: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", FieldAccess.SERVER)
     compute_node_expiration_buffer_seconds: int = _field(60, "Runners stop this many seconds before their end time.")
     compute_node_wait_for_new_jobs_seconds: int = _field(90, "An idle runner waits this long for new jobs.")
     compute_node_ignore_workflow_completion: bool = _field(False, "Runners stay after the workflow is complete.")
@@ -73,7 +73,7 @@ class WorkflowRecord:
     project: str | None = _field(None, "Project the workflow belongs to.")
     shell: str | None = _field(None, "Program and options that run its commands; None is bash.", ours=True)
     metadata: str | None = _field(None, "JSON text of the owner's.")
-    status_id: int | None = _field(None, "Id of the status record; equal to the workflow's.", Access.SERVER)
+    status_id: int | None = _field(None, "Id of the status record; equal to the workflow's.", FieldAccess.SERVER)
 
 
 @define
@@ -100,22 +100,25 @@ class JobRecord:
     cancel_on_blocking_job_failure: bool = _field(True, "Cancel it when a dependency fails.")
     supports_termination: bool = _field(False, "It wants SIGTERM and time to react before SIGKILL.")
     depends_on_job_ids: list[int] | None = _field(None, "Jobs it waits for.")
-    input_file_ids: list[int] | None = _field(None, "Files it reads.", Access.CREATE)
-    output_file_ids: list[int] | None = _field(None, "Files it writes.", Access.CREATE)
-    input_user_data_ids: list[int] | None = _field(None, "User data it reads.", Access.CREATE)
-    output_user_data_ids: list[int] | None = _field(None, "User data it writes.", Access.CREATE)
+    input_file_ids: list[int] | None = _field(None, "Files it reads.", FieldAccess.CREATE)
+    output_file_ids: list[int] | None = _field(None, "Files it writes.", FieldAccess.CREATE)
+    input_user_data_ids: list[int] | None = _field(None, "User data it reads.", FieldAccess.CREATE)
+    output_user_data_ids: list[int] | None = _field(None, "User data it writes.", FieldAccess.CREATE)
     resource_requirements_id: int | None = _field(None, "What it asks for.")
     scheduler_id: int | None = _field(None, "Scheduler it is bound to.")
     failure_handler_id: int | None = _field(None, "Rules for its failures.")
-    attempt_id: int = _field(1, "Number of its present attempt.", Access.SERVER)
+    attempt_id: int = _field(1, "Number of its present attempt.", FieldAccess.SERVER)
     executor: str | None = _field(None, "Executor that must run it; None is the runner's own.", ours=True)
     shell: str | None = _field(None, "Program and options that run its command; None is the workflow's.", ours=True)
     clean_exit_after_stop: CleanExit = _field(
         "auto", "What exit code 0 means after a stop: auto, completed or interrupted.", ours=True
     )
-    not_before: str | None = _field(None, "When its next attempt may begin, UTC.", Access.SERVER, ours=True)
+    not_before: str | None = _field(None, "When its next attempt may begin, UTC.", FieldAccess.SERVER, ours=True)
     is_interrupted: bool = _field(
-        False, "It is terminated only because its runner had to end; the next runner goes on.", Access.SERVER, ours=True
+        False,
+        "It is terminated only because its runner had to end; the next runner goes on.",
+        FieldAccess.SERVER,
+        ours=True,
     )
 
 
@@ -201,21 +204,23 @@ class WorkflowActionRecord:
 
     id: int | None = _id()
     workflow_id: int = _workflow_id()
-    trigger_type: str = _required("What fires it.", Access.CREATE)
-    action_type: str = _required("What is done.", Access.CREATE)
-    action_config: Any = _required("Settings of the action type.", Access.CREATE)
-    job_ids: list[int] | None = _field(None, "Jobs that a job trigger watches.", Access.CREATE)
-    trigger_count: int = _field(0, "Triggers seen so far.", Access.SERVER)
-    required_triggers: int = _field(1, "Triggers needed.", Access.SERVER)
-    executed: bool = _field(False, "It was claimed.", Access.SERVER)
-    executed_at: str | None = _field(None, "When it was claimed, UTC, ISO 8601.", Access.SERVER)
-    executed_by: int | None = _field(None, "Compute node that claimed it.", Access.SERVER)
+    trigger_type: str = _required("What fires it.", FieldAccess.CREATE)
+    action_type: str = _required("What is done.", FieldAccess.CREATE)
+    action_config: Any = _required("Settings of the action type.", FieldAccess.CREATE)
+    job_ids: list[int] | None = _field(None, "Jobs that a job trigger watches.", FieldAccess.CREATE)
+    trigger_count: int = _field(0, "Triggers seen so far.", FieldAccess.SERVER)
+    required_triggers: int = _field(1, "Triggers needed.", FieldAccess.SERVER)
+    executed: bool = _field(False, "It was claimed.", FieldAccess.SERVER)
+    executed_at: str | None = _field(None, "When it was claimed, UTC, ISO 8601.", FieldAccess.SERVER)
+    executed_by: int | None = _field(None, "Compute node that claimed it.", FieldAccess.SERVER)
     finished_at: str | None = _field(
-        None, "When the runner that claimed it was done, or new schedulers replaced it, UTC, ISO 8601.", Access.SERVER
+        None,
+        "When the runner that claimed it was done, or new schedulers replaced it, UTC, ISO 8601.",
+        FieldAccess.SERVER,
     )
-    error: str | None = _field(None, "Why it failed.", Access.SERVER)
-    persistent: bool = _field(False, "Every worker may claim it.", Access.CREATE)
-    is_recovery: bool = _field(False, "Made by a recovery; deleted at the next initialize.", Access.CREATE)
+    error: str | None = _field(None, "Why it failed.", FieldAccess.SERVER)
+    persistent: bool = _field(False, "Every worker may claim it.", FieldAccess.CREATE)
+    is_recovery: bool = _field(False, "Made by a recovery; deleted at the next initialize.", FieldAccess.CREATE)
 
 
 @define
@@ -273,11 +278,11 @@ class ResultRecord:
     """How one attempt of a job ended."""
 
     id: int | None = _id()
-    job_id: int = _required("The job.", Access.CREATE)
+    job_id: int = _required("The job.", FieldAccess.CREATE)
     workflow_id: int = _workflow_id()
-    run_id: int = _required("Run of the workflow.", Access.CREATE)
-    attempt_id: int = _field(1, "Attempt of the job.", Access.CREATE)
-    compute_node_id: int = _required("Runner that held it.", Access.CREATE)
+    run_id: int = _required("Run of the workflow.", FieldAccess.CREATE)
+    attempt_id: int = _field(1, "Attempt of the job.", FieldAccess.CREATE)
+    compute_node_id: int = _required("Runner that held it.", FieldAccess.CREATE)
     return_code: int = _required("Rendering of the ending as one number.")
     exec_time_minutes: float = _required("Run time in minutes.")
     completion_time: str = _required("End, UTC, ISO 8601.")
@@ -300,7 +305,7 @@ class EventRecord:
 
     id: int | None = _id()
     workflow_id: int = _workflow_id()
-    timestamp: int | None = _field(None, "Milliseconds since the epoch, UTC.", Access.SERVER)
+    timestamp: int | None = _field(None, "Milliseconds since the epoch, UTC.", FieldAccess.SERVER)
     data: Any = _required("A JSON object; event_type names it.")
 
 
@@ -311,8 +316,8 @@ class AccessGroupRecord:
     id: int | None = _id()
     name: str = _required("Name; there is one group of it.")
     description: str | None = _field(None, "Free text.")
-    is_system: bool = _field(False, "The server's configuration says who is in it.", Access.SERVER, ours=True)
-    created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", Access.SERVER)
+    is_system: bool = _field(False, "The server's configuration says who is in it.", FieldAccess.SERVER, ours=True)
+    created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", FieldAccess.SERVER)
 
 
 @define
@@ -320,10 +325,10 @@ class UserGroupMembershipRecord:
     """One person in one access group."""
 
     id: int | None = _id()
-    user_name: str = _required("Name that the person logs in with.", Access.CREATE)
-    group_id: int = _required("The access group.", Access.CREATE)
-    role: str = _field("member", "`member`, or `admin`: may say who else is in the group.", Access.CREATE)
-    created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", Access.SERVER)
+    user_name: str = _required("Name that the person logs in with.", FieldAccess.CREATE)
+    group_id: int = _required("The access group.", FieldAccess.CREATE)
+    role: str = _field("member", "`member`, or `admin`: may say who else is in the group.", FieldAccess.CREATE)
+    created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", FieldAccess.SERVER)
 
 
 @define
@@ -331,8 +336,8 @@ class WorkflowAccessGroupRecord:
     """One workflow that one access group may use."""
 
     workflow_id: int = _workflow_id()
-    group_id: int = _required("The access group.", Access.CREATE)
-    created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", Access.SERVER)
+    group_id: int = _required("The access group.", FieldAccess.CREATE)
+    created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", FieldAccess.SERVER)
 
 
 Record = (

@@ -58,7 +58,7 @@ def setting(default: Any = NOTHING, doc: str = "", **facts: Any) -> Any:
 
 
 @frozen
-class Leaf:
+class SettingEntry:
     """One setting of a section or of a section within it.
 
     Attributes:
@@ -83,7 +83,7 @@ class Leaf:
         return "TORC_" + "__".join(self.path).upper()
 
 
-def kind_of(attribute: "Attribute[Any]") -> Any:
+def field_type(attribute: "Attribute[Any]") -> Any:
     """Return a field's type; None, where that is allowed, is left out."""
     kind: Any = attribute.type
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
@@ -91,7 +91,7 @@ def kind_of(attribute: "Attribute[Any]") -> Any:
     return kind
 
 
-def facts_of(attribute: "Attribute[Any]") -> Setting | None:
+def setting_of(attribute: "Attribute[Any]") -> Setting | None:
     """Return what is declared of a field; None if it is no setting."""
     found: Setting | None = attribute.metadata.get(_META)
     return found
@@ -104,14 +104,14 @@ def section_of(kind: Any) -> type[Any] | None:
     return kind if isinstance(kind, type) and has(kind) else None
 
 
-def leaves(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[Leaf]:
+def setting_entries(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[SettingEntry]:
     """Yield the settings of a section; names that a user chooses stand as ``NAME`` in their path."""
     for attribute in fields(section):
-        kind, here = kind_of(attribute), (*path, attribute.name)
+        kind, here = field_type(attribute), (*path, attribute.name)
         if inner := section_of(kind):
-            yield from leaves(inner, here if inner is kind else (*here, "NAME"))
-        elif (facts := facts_of(attribute)) is not None:
-            yield Leaf(here, kind, attribute.default, facts)
+            yield from setting_entries(inner, here if inner is kind else (*here, "NAME"))
+        elif (facts := setting_of(attribute)) is not None:
+            yield SettingEntry(here, kind, attribute.default, facts)
 
 
 # --- values ---------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class StatusFacts:
     done: bool = False
 
 
-FACTS: Final[Mapping[JobStatus, StatusFacts]] = {
+STATUS_FACTS: Final[Mapping[JobStatus, StatusFacts]] = {
     JobStatus.UNINITIALIZED: StatusFacts("created; dependencies not evaluated yet"),
     JobStatus.BLOCKED: StatusFacts("waits for other jobs"),
     JobStatus.READY: StatusFacts("may be claimed by a runner"),
@@ -88,11 +88,11 @@ FACTS: Final[Mapping[JobStatus, StatusFacts]] = {
     JobStatus.PENDING_FAILED: StatusFacts("failed; waits for a verdict of a person or an assistant", ends_attempt=True),
 }
 
-UNBLOCKING: Final = frozenset(s for s, f in FACTS.items() if f.unblocks)
+UNBLOCKING: Final = frozenset(s for s, f in STATUS_FACTS.items() if f.unblocks)
 """Statuses after which dependents are looked at again."""
-END: Final = frozenset(s for s, f in FACTS.items() if f.ends_attempt)
+END: Final = frozenset(s for s, f in STATUS_FACTS.items() if f.ends_attempt)
 """Statuses in which an ended attempt may leave its job."""
-DONE: Final = frozenset(s for s, f in FACTS.items() if f.done)
+DONE: Final = frozenset(s for s, f in STATUS_FACTS.items() if f.done)
 """Statuses that count as finished for the workflow."""
 UNFINISHED: Final = frozenset(JobStatus) - DONE
 """Statuses that keep the workflow from being complete."""
@@ -177,7 +177,7 @@ TRANSITIONS: Final[Mapping[str, Transition]] = {
 """The only ways in which a job's status changes; the store has one function for each."""
 
 
-def may(name: str, source: JobStatus, target: JobStatus) -> bool:
+def is_allowed(name: str, source: JobStatus, target: JobStatus) -> bool:
     """Say whether transition ``name`` leads from ``source`` to ``target``."""
     transition = TRANSITIONS[name]
     return source in transition.sources and target in transition.targets

@@ -14,8 +14,8 @@ from typing import Any, Final
 from attrs import frozen
 
 from torc_framework.errors import UserError
-from torc_framework.metrics import Sample, Series, read_series
-from torc_framework.plots.page import html
+from torc_framework.metrics import AttemptSeries, ResourceSample, read_series
+from torc_framework.plots.html_page import html
 
 FORMATS: Final = ("html", "json")
 MOST_JOB_PAGES: Final = 500
@@ -23,23 +23,23 @@ MOST_JOB_PAGES: Final = 500
 OVERVIEW_POINTS: Final = 500_000
 """Points of all jobs together in one overview; more are thinned out, largest values kept."""
 
-Page = dict[str, Any]
-Measure = Callable[[Sample], float | None]
+PlotPage = dict[str, Any]
+Measure = Callable[[ResourceSample], float | None]
 
 
-def _cpu(sample: Sample) -> float:
+def _cpu(sample: ResourceSample) -> float:
     return sample.cpu_percent
 
 
-def _memory(sample: Sample) -> int:
+def _memory(sample: ResourceSample) -> int:
     return sample.memory_bytes
 
 
-def _processes(sample: Sample) -> int:
+def _processes(sample: ResourceSample) -> int:
     return sample.num_processes
 
 
-def _gpu_memory(sample: Sample) -> int | None:
+def _gpu_memory(sample: ResourceSample) -> int | None:
     return sample.gpu_memory_bytes
 
 
@@ -72,15 +72,15 @@ class PlotRequest:
 
 
 @frozen
-class Track:
+class AttemptSamples:
     """The samples of one attempt, under the name that tells it from all others."""
 
     label: str
-    series: Series
+    series: AttemptSeries
     source: str
 
     @property
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[ResourceSample]:
         """Its samples, oldest first."""
         return self.series.samples
 
@@ -94,7 +94,7 @@ def write_plots(request: PlotRequest) -> tuple[list[Path], list[str]]:
     tracks = load(request.databases, request.job_ids)
     written, remarks = [], []
     jobs = dict.fromkeys(track.series.job_id for track in tracks)
-    pages: list[tuple[str, Page]] = []
+    pages: list[tuple[str, PlotPage]] = []
     if len(jobs) <= MOST_JOB_PAGES or request.job_ids:
         pages += [(f"job_{id_}", job_page([t for t in tracks if t.series.job_id == id_])) for id_ in jobs]
     else:
@@ -115,13 +115,13 @@ def write_plots(request: PlotRequest) -> tuple[list[Path], list[str]]:
     return written, remarks
 
 
-def load(databases: Sequence[Path], job_ids: Sequence[int] = ()) -> list[Track]:
+def load(databases: Sequence[Path], job_ids: Sequence[int] = ()) -> list[AttemptSamples]:
     """Return the samples of all files.
 
     Raises:
         UserError: a file cannot be read, a job has no samples, or there are none at all.
     """
-    found: list[tuple[Path, Series]] = []
+    found: list[tuple[Path, AttemptSeries]] = []
     for path in databases:
         try:
             found += [(path, series) for series in read_series(path)]
@@ -142,7 +142,7 @@ def _some(ids: set[int]) -> str:
     return f"{', '.join(shown)}{', ...' if len(ids) > len(shown) else ''}" if ids else "none"
 
 
-def _labelled(found: list[tuple[Path, Series]]) -> list[Track]:
+def _labelled(found: list[tuple[Path, AttemptSeries]]) -> list[AttemptSamples]:
     """Give each attempt a name of its own: that of its job, with whatever tells it from others."""
     tracks = []
     names = Counter(series.job_name for _, series in found)
@@ -152,14 +152,14 @@ def _labelled(found: list[tuple[Path, Series]]) -> list[Track]:
         if names[series.job_name] > attempts[path, series.job_id]:
             marks.append(path.stem.removeprefix("resource_metrics_"))
         label = f"{series.job_name} ({', '.join(marks)})" if marks else series.job_name
-        tracks.append(Track(label, series, path.name))
+        tracks.append(AttemptSamples(label, series, path.name))
     return sorted(tracks, key=lambda track: (track.series.job_id, track.samples[0].timestamp))
 
 
 # --- pages ----------------------------------------------------------------------------------------
 
 
-def job_page(tracks: Sequence[Track]) -> Page:
+def job_page(tracks: Sequence[AttemptSamples]) -> PlotPage:
     """Return the page of one job: each measure over time, attempts one after the other."""
     series = tracks[0].series
     charts = []
@@ -177,7 +177,7 @@ def job_page(tracks: Sequence[Track]) -> Page:
     }
 
 
-def overview_page(title: str, unit: str, measure: Measure, tracks: Sequence[Track]) -> Page:
+def overview_page(title: str, unit: str, measure: Measure, tracks: Sequence[AttemptSamples]) -> PlotPage:
     """Return a page with one line for each attempt."""
     most = max(10, OVERVIEW_POINTS // len(tracks))
     lines = [_line(track.label, _thinned(track.samples, measure, most), measure) for track in tracks]
@@ -186,7 +186,7 @@ def overview_page(title: str, unit: str, measure: Measure, tracks: Sequence[Trac
     return {"title": title, "subtitle": _subtitle(tracks), "charts": [chart]}
 
 
-def summary_page(tracks: Sequence[Track]) -> Page:
+def summary_page(tracks: Sequence[AttemptSamples]) -> PlotPage:
     """Return the page of peaks and means."""
     charts = []
     for title, unit, measure in _MEASURES[:2]:
@@ -198,7 +198,7 @@ def summary_page(tracks: Sequence[Track]) -> Page:
     return {"title": "Resource use of jobs", "subtitle": _subtitle(tracks), "charts": charts, "table": _table(tracks)}
 
 
-def _subtitle(tracks: Sequence[Track]) -> str:
+def _subtitle(tracks: Sequence[AttemptSamples]) -> str:
     count = sum(len(track.samples) for track in tracks)
     sources = ", ".join(dict.fromkeys(track.source for track in tracks))
     return f"{count} samples from {sources}"
@@ -218,7 +218,7 @@ _COLUMNS: Final = (
 )
 
 
-def _table(tracks: Sequence[Track]) -> Page:
+def _table(tracks: Sequence[AttemptSamples]) -> PlotPage:
     rows = [
         [
             track.label,
@@ -235,23 +235,23 @@ def _table(tracks: Sequence[Track]) -> Page:
     return {"columns": [{"label": label, "unit": unit} for label, unit in _COLUMNS], "rows": rows}
 
 
-def _values(samples: Sequence[Sample], measure: Measure) -> Iterator[tuple[float, float]]:
+def _values(samples: Sequence[ResourceSample], measure: Measure) -> Iterator[tuple[float, float]]:
     for sample in samples:
         if (value := measure(sample)) is not None:
             yield round(sample.timestamp, 3), value
 
 
-def _line(label: str, samples: Sequence[Sample], measure: Measure) -> dict[str, Any]:
+def _line(label: str, samples: Sequence[ResourceSample], measure: Measure) -> dict[str, Any]:
     points = list(_values(samples, measure))
     return {"label": label, "times": [time for time, _ in points], "values": [value for _, value in points]}
 
 
-def _peak_and_mean(samples: Sequence[Sample], measure: Measure) -> tuple[float, float]:
+def _peak_and_mean(samples: Sequence[ResourceSample], measure: Measure) -> tuple[float, float]:
     values = [value for _, value in _values(samples, measure)]
     return max(values), round(sum(values) / len(values), 1)
 
 
-def _thinned(samples: Sequence[Sample], measure: Measure, most: int) -> Sequence[Sample]:
+def _thinned(samples: Sequence[ResourceSample], measure: Measure, most: int) -> Sequence[ResourceSample]:
     """Return ``most`` samples: of each stretch that with the largest value."""
     if len(samples) <= most:
         return samples

@@ -6,5 +6,5 @@
 
 from collections.abc import Callable
 
-Teller = Callable[[str], None]
+ReportLine = Callable[[str], None]
 """Is told what happens, one line at a time."""

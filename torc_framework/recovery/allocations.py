@@ -9,31 +9,31 @@ from attrs import frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import TorcError, UserError
-from torc_framework.hpc.planning import PlanOptions
 from torc_framework.hpc.rescheduling import Rescheduler
+from torc_framework.hpc.scheduler_planning import PlanOptions
+from torc_framework.models.hpc_profiles import HpcProfile
 from torc_framework.models.records import JobRecord, ScheduledComputeNodeRecord
-from torc_framework.models.sites import HpcProfile
 from torc_framework.models.statuses import JobStatus
 from torc_framework.next_step import run_again_text
-from torc_framework.recovery import Teller
-from torc_framework.runner.allocations import allocator_named, context_of
-from torc_framework.runner.node_requests import NodeWishes, obtain_nodes
+from torc_framework.recovery import ReportLine
+from torc_framework.runner.allocations.node_requests import NodeRequest, obtain_nodes
+from torc_framework.runner.allocations.records import context_without_runner, make_allocator
 from torc_framework.runner.submission import ask_for_first_nodes
 
 if TYPE_CHECKING:
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
 
-Cluster = Callable[[str], HpcProfile | None]
+ClusterLookup = Callable[[str], HpcProfile | None]
 """Returns the profile of the cluster of an executor, by name; None if nobody knows it."""
 
 
-def _nobody_knows(_executor: str) -> HpcProfile | None:
+def _no_cluster(_executor: str) -> HpcProfile | None:
     return None
 
 
 @frozen
-class Submitter:
+class NodeResubmitter:
     """Asks for nodes, for a workflow that has asked for some before.
 
     Args:
@@ -47,8 +47,8 @@ class Submitter:
     workflow_id: int
     executor_options: Mapping[str, Mapping[str, Any]]
     output_dir: Path
-    tell: Teller
-    cluster: Cluster = _nobody_knows
+    tell: ReportLine
+    cluster: ClusterLookup = _no_cluster
 
     def has_schedulers(self) -> bool:
         """Say whether nodes were ever asked for."""
@@ -131,10 +131,10 @@ class Submitter:
         return dict(Counter((node.scheduler_type, node.scheduler_config_id) for node in nodes))
 
     def _allocate(self, executor: str, scheduler_id: int, count: int) -> int:
-        context = context_of(self.client, self.workflow_id)
-        wishes = NodeWishes(scheduler_id, self.output_dir, count)
+        context = context_without_runner(self.client, self.workflow_id)
+        wishes = NodeRequest(scheduler_id, self.output_dir, count)
         try:
-            allocator = allocator_named(self.plugins, self.executor_options, context, executor)
+            allocator = make_allocator(self.plugins, self.executor_options, context, executor)
             return len(obtain_nodes(self.client, allocator, self.workflow_id, wishes))
         except TorcError as error:
             self.tell(f"Warning: no nodes from {executor!r}: {error}")

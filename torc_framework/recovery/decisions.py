@@ -7,24 +7,24 @@ from attrs import frozen
 
 from torc_framework.models.recovery import RecoveryAction, RecoveryDecision, Repair
 from torc_framework.models.resources import format_duration, format_memory
-from torc_framework.recovery.cases import Case
+from torc_framework.recovery.failed_jobs import RecoveryCase
 
 if TYPE_CHECKING:
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
 UNKNOWN: Final = "unknown"
 """Cause of failures on which no policy has an opinion."""
 
 
 @frozen
-class Decided:
+class JobDecision:
     """One failed job and what is to be done about it.
 
     Attributes:
         is_unknown: No policy had an opinion.
     """
 
-    case: Case
+    case: RecoveryCase
     decision: RecoveryDecision
     is_unknown: bool = False
 
@@ -60,7 +60,9 @@ class Decided:
         }
 
 
-def decide(plugins: "PluginManager", cases: Sequence[Case], *, retry_unknown: bool, has_hook: bool) -> list[Decided]:
+def decide(
+    plugins: "PluginManager", cases: Sequence[RecoveryCase], *, retry_unknown: bool, has_hook: bool
+) -> list[JobDecision]:
     """Ask the policies about each job.
 
     Args:
@@ -70,10 +72,10 @@ def decide(plugins: "PluginManager", cases: Sequence[Case], *, retry_unknown: bo
     return [_decide(plugins, case, retry_unknown=retry_unknown, has_hook=has_hook) for case in cases]
 
 
-def _decide(plugins: "PluginManager", case: Case, *, retry_unknown: bool, has_hook: bool) -> Decided:
+def _decide(plugins: "PluginManager", case: RecoveryCase, *, retry_unknown: bool, has_hook: bool) -> JobDecision:
     decision = plugins.decide_recovery(case.seen)
     if decision is not None:
-        return Decided(case, decision)
+        return JobDecision(case, decision)
     failure = case.seen.failure
     what = f"unknown failure ({failure.verdict.reason})"
     if has_hook:
@@ -84,10 +86,10 @@ def _decide(plugins: "PluginManager", case: Case, *, retry_unknown: bool, has_ho
         action, reason, who = RecoveryAction.DEFER, what, ""
     evidence = (f"return_code={failure.return_code}",)
     decided = RecoveryDecision(action, reason, causes=(UNKNOWN,), confidence=0.0, evidence=evidence, decided_by=who)
-    return Decided(case, decided, is_unknown=True)
+    return JobDecision(case, decided, is_unknown=True)
 
 
-def repair_of(decided: Decided) -> Repair:
+def repair_of(decided: JobDecision) -> Repair:
     """Return what the server is asked to do about a job that is to run again."""
     decision = decided.decision
     return Repair(

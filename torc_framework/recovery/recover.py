@@ -10,22 +10,22 @@ from attrs import Factory, asdict, define, field, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
+from torc_framework.models.hpc_profiles import HpcProfile
 from torc_framework.models.records import ScheduledComputeNodeRecord
 from torc_framework.models.recovery import RecoveryAction, RecoveryOrder, RecoveryReceipt
-from torc_framework.models.sites import HpcProfile
 from torc_framework.models.statuses import JobStatus
 from torc_framework.next_step import next_step_text
-from torc_framework.pending import Classified
-from torc_framework.recovery import Teller
-from torc_framework.recovery.cases import failed_cases
-from torc_framework.recovery.ceilings import Ceilings
-from torc_framework.recovery.decisions import Decided, decide, repair_of
-from torc_framework.recovery.hook import run_hook, split_hook
-from torc_framework.runner.allocations import context_of, open_allocations, release
-from torc_framework.runner.orphans import Findings, sync_status
+from torc_framework.pending import PendingClassification
+from torc_framework.recovery import ReportLine
+from torc_framework.recovery.decisions import JobDecision, decide, repair_of
+from torc_framework.recovery.failed_jobs import failed_cases
+from torc_framework.recovery.orphans import OrphanFindings, sync_status
+from torc_framework.recovery.recovery_hook import run_hook, split_hook
+from torc_framework.recovery.resource_ceilings import ResourceCeilings
+from torc_framework.runner.allocations.records import context_without_runner, open_allocations, release_allocations
 
 if TYPE_CHECKING:
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
 MEMORY_MULTIPLIER: Final = 1.5
 RECOVER_RUNTIME_MULTIPLIER: Final = 1.4
@@ -55,7 +55,7 @@ class RecoveryOptions:
     hook: str | None = None
     output_dir: Path = Path("output")
     policies: Mapping[str, Any] = field(factory=dict)
-    judge: Callable[[bool], Classified] | None = None
+    judge: Callable[[bool], PendingClassification] | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -77,10 +77,10 @@ class Recovery:
 
     workflow_id: int
     dry_run: bool
-    orphans: Findings | None = None
-    decided: list[Decided] = Factory(list)
+    orphans: OrphanFindings | None = None
+    decided: list[JobDecision] = Factory(list)
     receipt: RecoveryReceipt | None = None
-    judged: Classified | None = None
+    judged: PendingClassification | None = None
 
     @property
     def goes_on(self) -> bool:
@@ -92,12 +92,12 @@ class Recovery:
         return sum(each.is_retry and cause in each.decision.causes for each in self.decided)
 
     @property
-    def retried(self) -> list[Decided]:
+    def retried(self) -> list[JobDecision]:
         """The jobs that run again."""
         return [each for each in self.decided if each.is_retry]
 
     @property
-    def unknown(self) -> list[Decided]:
+    def unknown(self) -> list[JobDecision]:
         """The jobs on whose failures no policy had an opinion."""
         return [each for each in self.decided if each.is_unknown]
 
@@ -122,7 +122,7 @@ class Recovery:
         }
 
 
-class Rescuer:
+class WorkflowRecoverer:
     """Recovers one workflow.
 
     Args:
@@ -137,7 +137,7 @@ class Rescuer:
         plugins: "PluginManager",
         workflow_id: int,
         options: RecoveryOptions,
-        tell: Teller,
+        tell: ReportLine,
         *,
         executor_options: Mapping[str, Mapping[str, Any]] | None = None,
         profiles: Callable[[], Mapping[str, HpcProfile] | None] = lambda: None,
@@ -210,7 +210,7 @@ class Rescuer:
             step = next_step_text(client, id_, self._plugins.executors, count)
             raise UserError(f"workflow {id_} was interrupted and needs no recovery: {step}")
 
-    def _judged(self, judged: Classified) -> Classified:
+    def _judged(self, judged: PendingClassification) -> PendingClassification:
         would = "would be " if judged.dry_run else ""
         for verdict in judged.verdicts:
             done = "retried" if verdict.action == "retry" else "failed"
@@ -221,7 +221,7 @@ class Rescuer:
             self._tell(f"  Job {left.job_id} ({left.job_name}) waits for a person: {left.reason}")
         return judged
 
-    def _end_orphans(self, *, dry_run: bool) -> Findings:
+    def _end_orphans(self, *, dry_run: bool) -> OrphanFindings:
         found = sync_status(self._client, self._plugins, self._executor_options, self._workflow_id, dry_run=dry_run)
         for note in found.notes:
             self._tell(f"Warning: {note}")
@@ -235,7 +235,9 @@ class Rescuer:
         deadline = time.monotonic() + LEAVING_S
         while (there := open_allocations(client, id_)) and time.monotonic() < deadline:
             if waiting := [each for each in there if each.status == "pending"]:
-                answers = release(waiting, self._plugins, self._executor_options, context_of(client, id_))
+                answers = release_allocations(
+                    waiting, self._plugins, self._executor_options, context_without_runner(client, id_)
+                )
                 for note in answers.unasked:
                     self._tell(f"Warning: {note}")
                 if answers.yes:
@@ -246,9 +248,9 @@ class Rescuer:
                 time.sleep(LOOK_S)
                 sync_status(client, self._plugins, self._executor_options, id_)
 
-    def _decide(self) -> list[Decided]:
+    def _decide(self) -> list[JobDecision]:
         profiles = self._profiles() or self._plugins.hpc_profiles()
-        ceilings = Ceilings.of_workflow(self._client, self._workflow_id, profiles)
+        ceilings = ResourceCeilings.of_workflow(self._client, self._workflow_id, profiles)
         options = self._options
         cases = failed_cases(self._client, self._workflow_id, ceilings, options.settings, options.output_dir)
         return decide(self._plugins, cases, retry_unknown=options.retry_unknown, has_hook=options.hook is not None)

@@ -8,21 +8,21 @@ from attrs import Factory, define, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
-from torc_framework.models.answers import JobCounts
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
+from torc_framework.models.responses import JobCounts
 from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.next_step import next_step_text
-from torc_framework.recovery import Teller
-from torc_framework.recovery.allocations import AutoSchedule, Submitter
-from torc_framework.recovery.recover import Recovery, Rescuer
-from torc_framework.recovery.wake import Alarm
-from torc_framework.runner.allocations import open_records
-from torc_framework.runner.orphans import sync_status
+from torc_framework.recovery import ReportLine
+from torc_framework.recovery.allocations import AutoSchedule, NodeResubmitter
+from torc_framework.recovery.event_wait import EventWaiter
+from torc_framework.recovery.orphans import sync_status
+from torc_framework.recovery.recover import Recovery, WorkflowRecoverer
+from torc_framework.runner.allocations.records import open_records
 
 if TYPE_CHECKING:
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
 _OPEN: Final = [status.label for status in (*sorted(LIVE), JobStatus.READY, JobStatus.UNINITIALIZED)]
 """Statuses of jobs that can still run by themselves."""
@@ -62,7 +62,7 @@ class WatchOptions:
 
 
 @frozen
-class Look:
+class WorkflowSnapshot:
     """Where a workflow stands.
 
     Attributes:
@@ -122,16 +122,16 @@ class Watcher:
         plugins: "PluginManager",
         workflow_id: int,
         options: WatchOptions,
-        tell: Teller,
+        tell: ReportLine,
         *,
-        rescuer: Rescuer,
-        submitter: Submitter,
+        recoverer: WorkflowRecoverer,
+        submitter: NodeResubmitter,
         run_here: RunHere | None = None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self._client, self._plugins, self._workflow_id = client, plugins, workflow_id
         self._options, self._tell, self._check = options, tell, check
-        self._rescuer, self._submitter, self._run_here = rescuer, submitter, run_here
+        self._recoverer, self._resubmitter, self._run_here = recoverer, submitter, run_here
         self._outcome = WatchOutcome(workflow_id)
         self._asked_at = float("-inf")
         self._retries_since: float | None = None
@@ -157,7 +157,7 @@ class Watcher:
             UserError: nobody works on it, and nobody is to be asked to.
         """
         self._tell(self._heading())
-        with Alarm(self._client, self._workflow_id) as alarm:
+        with EventWaiter(self._client, self._workflow_id) as alarm:
             while True:
                 self._check()
                 look = self._look()
@@ -183,7 +183,7 @@ class Watcher:
 
     # --- looking ------------------------------------------------------------------------------------
 
-    def _look(self) -> Look:
+    def _look(self) -> WorkflowSnapshot:
         """Bring orphans to an end and see how things stand after that: batch systems may take minutes to answer."""
         look = self._read()
         if not look.is_over and self._end_orphans(look.counts):
@@ -192,7 +192,7 @@ class Watcher:
             self._show(look.counts)
         return look
 
-    def _read(self) -> Look:
+    def _read(self) -> WorkflowSnapshot:
         """Return how things stand now.
 
         Runners report before they leave, and the last report makes a workflow complete: read in the opposite order,
@@ -204,7 +204,7 @@ class Watcher:
         state = client.is_complete(id_)
         counted = client.job_counts(id_)
         is_over = state.is_complete or not _can_go_on(counted)
-        return Look(counted.counts, state.is_canceled, is_over, has_nodes and not is_over)
+        return WorkflowSnapshot(counted.counts, state.is_canceled, is_over, has_nodes and not is_over)
 
     def _end_orphans(self, counts: Mapping[str, int]) -> bool:
         """Bring orphans to an end, if it is time to look for some; return whether it was.
@@ -222,7 +222,7 @@ class Watcher:
         found = sync_status(
             self._client,
             self._plugins,
-            self._submitter.executor_options,
+            self._resubmitter.executor_options,
             self._workflow_id,
             rerun=self._sees_to_nodes,
         )
@@ -253,13 +253,13 @@ class Watcher:
 
     # --- while it is under way ----------------------------------------------------------------------
 
-    def _keep_going(self, look: Look) -> bool:
+    def _keep_going(self, look: WorkflowSnapshot) -> bool:
         """See that somebody works on the workflow; return whether to go on watching."""
         if self._options.auto_schedule is not None and self._schedule(self._options.auto_schedule, look):
             return True
         if look.has_nodes:
             return True
-        if self._sees_to_nodes and self._submitter.has_schedulers():
+        if self._sees_to_nodes and self._resubmitter.has_schedulers():
             return self._resubmit(look)
         if self._run_here is None:
             step = next_step_text(self._client, self._workflow_id, self._plugins.executors)
@@ -282,7 +282,7 @@ class Watcher:
         """The workflow is to go on although its nodes are gone."""
         return self._options.recover or self._options.auto_schedule is not None
 
-    def _resubmit(self, look: Look) -> bool:
+    def _resubmit(self, look: WorkflowSnapshot) -> bool:
         """Ask for nodes because there are none; return whether to go on watching.
 
         Nodes that end again and again without any job having got further are not asked for for ever.
@@ -293,13 +293,13 @@ class Watcher:
         if self._in_vain >= MOST_IN_VAIN:
             self._tell(f"Nodes ended {self._in_vain} times in a row before any job got further: no more are asked for.")
             self._tell(
-                f"Their logs in {self._submitter.output_dir} say why, and 'torc explain {self._workflow_id}' may;"
+                f"Their logs in {self._resubmitter.output_dir} say why, and 'torc explain {self._workflow_id}' may;"
             )
             self._tell(f"'torc scheduled-compute-nodes list {self._workflow_id}' lists them.")
             return False
         self._tell("No nodes are left, and jobs wait: asking for nodes")
         self._asked_at = time.monotonic()
-        if self._submitter.submit() > 0 or self._read() != look:  # what was to be done may be done, or others asked
+        if self._resubmitter.submit() > 0 or self._read() != look:  # what was to be done may be done, or others asked
             return True
         self._tell("There are no nodes for what is left.")
         return False
@@ -310,9 +310,9 @@ class Watcher:
         results = self._client.iterate(ResultRecord, workflow_id=self._workflow_id, status=status, all_runs=True)
         return sum(each.exit_class == ExitClass.INTERRUPTED and each.return_code == 0 for each in results)
 
-    def _schedule(self, when: AutoSchedule, look: Look) -> bool:
+    def _schedule(self, when: AutoSchedule, look: WorkflowSnapshot) -> bool:
         """Ask for more nodes if it is time to, although there are some; return whether there will be."""
-        if not look.has_nodes or not self._submitter.has_schedulers():
+        if not look.has_nodes or not self._resubmitter.has_schedulers():
             return False
         now = time.monotonic()
         ready = self._client.find(JobRecord, workflow_id=self._workflow_id, status=JobStatus.READY.label)
@@ -329,11 +329,11 @@ class Watcher:
             return False
         self._asked_at, self._retries_since = now, None
         self._tell(f"Auto-schedule: {len(ready)} job(s) ready, {retries} of them retries; asking for nodes")
-        return self._submitter.submit() > 0
+        return self._resubmitter.submit() > 0
 
     # --- when it is over ----------------------------------------------------------------------------
 
-    def _go_on(self, look: Look, alarm: Alarm) -> bool:
+    def _go_on(self, look: WorkflowSnapshot, alarm: EventWaiter) -> bool:
         """Say how the workflow ended, and recover it if that is wanted; return whether to go on watching."""
         options, outcome, id_ = self._options, self._outcome, self._workflow_id
         total = sum(look.counts.values())
@@ -370,7 +370,7 @@ class Watcher:
         alarm.wait(options.cooldown_s)
         return self._recover(f"Attempting automatic recovery (attempt {done + 1}/{options.max_retries})")
 
-    def _await_verdicts(self, waiting: int, alarm: Alarm) -> bool:
+    def _await_verdicts(self, waiting: int, alarm: EventWaiter) -> bool:
         """Go on watching a workflow that is not over before these jobs have got their verdicts (Torc, "torc watch")."""
         if waiting != self._waiting:
             id_ = self._workflow_id
@@ -384,7 +384,7 @@ class Watcher:
     def _recover(self, heading: str) -> bool:
         self._tell(heading)
         try:
-            found = self._rescuer.recover()
+            found = self._recoverer.recover()
         except UserError as error:  # only canceled jobs, which are somebody's will
             self._tell(f"{error}.")
             return False
@@ -392,8 +392,8 @@ class Watcher:
         if not found.goes_on:
             self._outcome.recoveries.pop()
             return False
-        if self._submitter.has_schedulers():
+        if self._resubmitter.has_schedulers():
             self._asked_at = time.monotonic()
-            self._submitter.submit_anew()
+            self._resubmitter.submit_anew()
         self._tell("Recovery initiated. Resuming monitoring...")
         return True

@@ -2,16 +2,16 @@
 
 from torc_framework.reports.corrections import Correction, apply, corrections
 from torc_framework.reports.results import ResultsReport, results_report
-from torc_framework.reports.summary import Summary, summarize
-from torc_framework.reports.utilization import FailedJob, Figure, Utilization, analyze
+from torc_framework.reports.summary import WorkflowSummary, summarize
+from torc_framework.reports.utilization import FailedAttempt, ResourceUse, Utilization, analyze
 
 __all__ = [
     "Correction",
-    "FailedJob",
-    "Figure",
+    "FailedAttempt",
+    "ResourceUse",
     "ResultsReport",
-    "Summary",
     "Utilization",
+    "WorkflowSummary",
     "analyze",
     "apply",
     "corrections",

@@ -14,7 +14,7 @@ from attrs import define, field
 from torc_framework.client import TorcClient
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.resources import format_duration, format_memory
-from torc_framework.reports.utilization import Resource, Utilization
+from torc_framework.reports.utilization import ComparedResource, Utilization
 
 MEMORY_MULTIPLIER: Final = 1.2
 RUNTIME_MULTIPLIER: Final = 1.3
@@ -36,10 +36,10 @@ def _cpus(percent: float) -> int:
     return math.ceil(percent / 100)
 
 
-_FIELDS: Final[Mapping[Resource, tuple[str, Callable[[float], Any]]]] = {
-    Resource.MEMORY: ("memory", _memory),
-    Resource.RUNTIME: ("runtime", _runtime),
-    Resource.CPU: ("num_cpus", _cpus),
+_FIELDS: Final[Mapping[ComparedResource, tuple[str, Callable[[float], Any]]]] = {
+    ComparedResource.MEMORY: ("memory", _memory),
+    ComparedResource.RUNTIME: ("runtime", _runtime),
+    ComparedResource.CPU: ("num_cpus", _cpus),
 }
 """Field of the requirements, and the spelling of an amount."""
 
@@ -71,8 +71,12 @@ def corrections(
     runtime_multiplier: float = RUNTIME_MULTIPLIER,
 ) -> list[Correction]:
     """Return what would have to change so that no job of a report exceeds its requirements."""
-    multipliers = {Resource.MEMORY: memory_multiplier, Resource.RUNTIME: runtime_multiplier, Resource.CPU: 1.0}
-    needs: dict[tuple[int, Resource], float] = {}
+    multipliers = {
+        ComparedResource.MEMORY: memory_multiplier,
+        ComparedResource.RUNTIME: runtime_multiplier,
+        ComparedResource.CPU: 1.0,
+    }
+    needs: dict[tuple[int, ComparedResource], float] = {}
     found: dict[int, Correction] = {}
     for figure in report.violations:
         key = figure.requirements_id, figure.resource

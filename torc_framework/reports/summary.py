@@ -8,11 +8,11 @@ from attrs import frozen
 from torc_framework.client import TorcClient
 from torc_framework.models.records import ResultRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
-from torc_framework.reports import texts
+from torc_framework.reports import formatting
 
 
 @frozen
-class Summary:
+class WorkflowSummary:
     """Where a workflow stands.
 
     Attributes:
@@ -39,13 +39,13 @@ class Summary:
             "is_complete": self.is_complete,
             "interrupted_jobs": self.interrupted,
             "total_exec_time_minutes": self.exec_time_s / 60,
-            "total_exec_time_formatted": texts.duration(self.exec_time_s),
+            "total_exec_time_formatted": formatting.duration(self.exec_time_s),
             "walltime_seconds": round(self.walltime_s, 3),
-            "walltime_formatted": texts.duration(self.walltime_s),
+            "walltime_formatted": formatting.duration(self.walltime_s),
         }
 
 
-def summarize(client: TorcClient, workflow_id: int) -> Summary:
+def summarize(client: TorcClient, workflow_id: int) -> WorkflowSummary:
     """Return the summary of a workflow, complete or not."""
     workflow = client.get(WorkflowRecord, workflow_id)
     jobs = client.job_counts(workflow_id)
@@ -59,4 +59,4 @@ def summarize(client: TorcClient, workflow_id: int) -> Summary:
         spans[result.run_id] = min(first, end - seconds), max(last, end)
     walltime = sum(last - first for first, last in spans.values())
     is_complete = client.is_complete(workflow_id).is_complete
-    return Summary(workflow, jobs.counts, jobs.interrupted, is_complete, total, walltime)
+    return WorkflowSummary(workflow, jobs.counts, jobs.interrupted, is_complete, total, walltime)

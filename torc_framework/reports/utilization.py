@@ -15,7 +15,7 @@ from torc_framework.models.exits import OOM_RETURN_CODE, ExitClass
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord
 from torc_framework.models.resources import parse_duration, parse_memory
 from torc_framework.models.statuses import JobStatus
-from torc_framework.reports import texts
+from torc_framework.reports import formatting
 
 CPU_NOISE_PERCENT: Final = 5.0
 """CPU use is sampled in hundredths of a second: so little above the cores asked for is none."""
@@ -25,7 +25,7 @@ DEFAULT_NAME: Final = "default"
 _FAILURES: Final = frozenset({JobStatus.FAILED.label, JobStatus.TERMINATED.label, JobStatus.PENDING_FAILED.label})
 
 
-class Resource(StrEnum):
+class ComparedResource(StrEnum):
     """What is compared."""
 
     MEMORY = "Memory"
@@ -34,7 +34,7 @@ class Resource(StrEnum):
 
 
 @frozen
-class Rule:
+class ComparisonRule:
     """How one resource is read from requirements and results, and spelled."""
 
     asked: Callable[[ResourceRequirementsRecord], float]
@@ -44,28 +44,31 @@ class Rule:
     noise_percent: float = 0.0
 
 
-RULES: Final[Mapping[Resource, Rule]] = {
-    Resource.MEMORY: Rule(
-        lambda wanted: parse_memory(wanted.memory), lambda seen: seen.peak_memory_bytes, texts.memory, texts.memory
+RULES: Final[Mapping[ComparedResource, ComparisonRule]] = {
+    ComparedResource.MEMORY: ComparisonRule(
+        lambda wanted: parse_memory(wanted.memory),
+        lambda seen: seen.peak_memory_bytes,
+        formatting.memory,
+        formatting.memory,
     ),
-    Resource.RUNTIME: Rule(
+    ComparedResource.RUNTIME: ComparisonRule(
         lambda wanted: parse_duration(wanted.runtime),
         lambda seen: seen.exec_time_minutes * 60,
-        texts.duration,
-        texts.duration,
+        formatting.duration,
+        formatting.duration,
     ),
-    Resource.CPU: Rule(
+    ComparedResource.CPU: ComparisonRule(
         lambda wanted: wanted.num_cpus * 100,
         lambda seen: seen.peak_cpu_percent,
-        lambda percent: texts.cores(percent / 100),
-        texts.cpu,
+        lambda percent: formatting.cores(percent / 100),
+        formatting.cpu,
         CPU_NOISE_PERCENT,
     ),
 }
 
 
 @frozen
-class Figure:
+class ResourceUse:
     """The use of one resource by one job, at its largest.
 
     Attributes:
@@ -76,7 +79,7 @@ class Figure:
 
     job_id: int
     job_name: str
-    resource: Resource
+    resource: ComparedResource
     asked: float
     used: float
     is_violation: bool
@@ -96,12 +99,12 @@ class Figure:
             "resource_type": self.resource.value,
             "specified": rule.asked_text(self.asked),
             "peak_used": rule.used_text(self.used),
-            "over_utilization": texts.over(self.over_percent),
+            "over_utilization": formatting.over(self.over_percent),
         }
 
 
 @frozen
-class FailedJob:
+class FailedAttempt:
     """A failed attempt, and whether it probably lacked memory or time. Reasons are None where it did not."""
 
     result: ResultRecord
@@ -126,7 +129,7 @@ class FailedJob:
             "configured_memory": self.wanted.memory,
             "configured_runtime": self.wanted.runtime,
             "peak_memory_bytes": peak,
-            "peak_memory_formatted": None if peak is None else texts.memory(peak),
+            "peak_memory_formatted": None if peak is None else formatting.memory(peak),
             "likely_oom": self.oom_reason is not None,
             "oom_reason": self.oom_reason,
             "likely_timeout": self.timeout_reason is not None,
@@ -141,12 +144,12 @@ class Utilization:
     workflow_id: int
     run_id: int | None
     total_results: int
-    figures: tuple[Figure, ...]
-    failed: tuple[FailedJob, ...]
+    figures: tuple[ResourceUse, ...]
+    failed: tuple[FailedAttempt, ...]
     requirements: Mapping[int, ResourceRequirementsRecord]
 
     @property
-    def violations(self) -> list[Figure]:
+    def violations(self) -> list[ResourceUse]:
         """Figures that are more than was asked for."""
         return [figure for figure in self.figures if figure.is_violation]
 
@@ -184,11 +187,11 @@ def analyze(
     results = [r for r in _results(client, workflow_id, run_id, all_attempts=include_failed) if r.job_id in jobs]
     if not include_failed:
         results = [result for result in results if result.status == JobStatus.COMPLETED.label]
-    figures: list[Figure] = []
+    figures: list[ResourceUse] = []
     for job_id, attempts in _by_job(results).items():
         wanted = requirements.get(jobs[job_id].resource_requirements_id or 0)
         if wanted is not None and wanted.name != DEFAULT_NAME:
-            figures += _figures(jobs[job_id], attempts, wanted, min_over_percent)
+            figures += _resource_uses(jobs[job_id], attempts, wanted, min_over_percent)
     failures = [result for result in results if result.status in _FAILURES]
     return Utilization(
         workflow_id,
@@ -222,27 +225,29 @@ def _by_job(results: Iterable[ResultRecord]) -> dict[int, list[ResultRecord]]:
     return dict(sorted(found.items()))
 
 
-def _figures(
+def _resource_uses(
     job: JobRecord, attempts: Sequence[ResultRecord], wanted: ResourceRequirementsRecord, min_over_percent: float
-) -> Iterable[Figure]:
+) -> Iterable[ResourceUse]:
     for resource, rule in RULES.items():
         used = [amount for result in attempts if (amount := rule.used(result)) is not None]
         if used:
             asked = rule.asked(wanted)
             overlooked = max(min_over_percent, rule.noise_percent)
             is_violation = max(used) > asked and _over(max(used), asked) > overlooked
-            yield Figure(job.id or 0, job.name, resource, asked, max(used), is_violation, wanted.id or 0)
+            yield ResourceUse(job.id or 0, job.name, resource, asked, max(used), is_violation, wanted.id or 0)
 
 
 def _over(used: float, asked: float) -> float:
     return 100 * (used / asked - 1) if asked else float("inf")
 
 
-def _failed(job: JobRecord, result: ResultRecord, requirements: Mapping[int, ResourceRequirementsRecord]) -> FailedJob:
+def _failed(
+    job: JobRecord, result: ResultRecord, requirements: Mapping[int, ResourceRequirementsRecord]
+) -> FailedAttempt:
     wanted = requirements.get(job.resource_requirements_id or 0)
     if wanted is None:  # its record was deleted meanwhile
         wanted = ResourceRequirementsRecord(workflow_id=job.workflow_id, name=DEFAULT_NAME)
-    return FailedJob(result, job.name, wanted, _oom_reason(result, wanted), _timeout_reason(result, wanted))
+    return FailedAttempt(result, job.name, wanted, _oom_reason(result, wanted), _timeout_reason(result, wanted))
 
 
 def _oom_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) -> str | None:

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from torc_framework.runner.settings import Progress, ProgressListener, RunnerSettings, RunOutcome
+from torc_framework.runner.process.settings import Progress, ProgressListener, RunnerSettings, RunOutcome
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
 __all__ = ["Progress", "ProgressListener", "RunOutcome", "RunnerSettings", "run"]
 

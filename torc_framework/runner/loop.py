@@ -13,43 +13,43 @@ from torc_framework.errors import ServerUnreachableError, TorcError
 from torc_framework.executors import (
     AttemptEnded,
     AttemptKey,
-    AttemptReturned,
+    AttemptSlotFreed,
     AttemptStarted,
-    AttemptVacated,
+    AttemptWithdrawn,
     Launcher,
-    News,
+    LauncherEvent,
 )
 from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeReply, StartedReport
 from torc_framework.models.exits import ExitObservation, StopReason
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
-from torc_framework.runner import machine
-from torc_framework.runner.actions import ActionDesk
-from torc_framework.runner.courier import Answer, Courier, Wishes
-from torc_framework.runner.crew import Crew
-from torc_framework.runner.endings import Coroner
-from torc_framework.runner.hand import AttemptMaker, JobInHand, Stage
-from torc_framework.runner.interrupts import Interrupts, Waker
-from torc_framework.runner.log import RunnerLog
-from torc_framework.runner.monitor import Monitor
-from torc_framework.runner.news import EventSender
-from torc_framework.runner.patience import LAST_PATIENCE_S, insist, stay_until
-from torc_framework.runner.pool import Pool
-from torc_framework.runner.registration import Registration
-from torc_framework.runner.scripts import RecoveryScripts
-from torc_framework.runner.settings import ProgressListener, RunnerSettings, RunOutcome
-from torc_framework.runner.settle import Settler
-from torc_framework.runner.shutdown import ShutdownRequests
-from torc_framework.runner.spool import Spool
-from torc_framework.runner.stops import Stops
-from torc_framework.runner.succession import Succession
-from torc_framework.runner.telling import Teller
-from torc_framework.runner.unfit import explain
-from torc_framework.runner.walltime import Walltime, shorter_limit
-from torc_framework.runner.workload import Pace, Workload
+from torc_framework.runner.action_thread import ActionThread
+from torc_framework.runner.attempts.ending_classifier import EndingClassifier
+from torc_framework.runner.attempts.held_jobs import AttemptFactory, HeldJob, JobStage
+from torc_framework.runner.attempts.job_chains import JobChains
+from torc_framework.runner.attempts.launchers import Launchers
+from torc_framework.runner.attempts.recovery_scripts import RecoveryScripts
+from torc_framework.runner.attempts.resource_pool import ResourcePool
+from torc_framework.runner.attempts.stop_schedule import StopSchedule
+from torc_framework.runner.attempts.workload import EndRate, Workload
+from torc_framework.runner.connection.exchange_client import ExchangeAnswer, ExchangeClient, RunnerDemand
+from torc_framework.runner.connection.plugin_events import PluginEvents
+from torc_framework.runner.connection.progress import ProgressReporter
+from torc_framework.runner.connection.registration import Registration
+from torc_framework.runner.connection.report_spool import ReportSpool
+from torc_framework.runner.connection.retries import LAST_PATIENCE_S, retry_until_answered, stay_until
+from torc_framework.runner.connection.takeover import Takeover
+from torc_framework.runner.connection.unfit_jobs import explain_unfit_jobs
+from torc_framework.runner.monitor import ResourceMonitor
+from torc_framework.runner.process import machine
+from torc_framework.runner.process.runner_log import RunnerLog
+from torc_framework.runner.process.settings import ProgressListener, RunnerSettings, RunOutcome
+from torc_framework.runner.process.shutdown import ShutdownRequests
+from torc_framework.runner.process.signals import RunnerSignals, Waker
+from torc_framework.runner.process.walltime import Walltime, shorter_limit
 
 if TYPE_CHECKING:
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
 LONGEST_SLEEP_S: Final = 1.0
 """The runner looks around at least this often, whatever wakes it."""
@@ -67,14 +67,14 @@ class Runner:
         progress: ProgressListener | None,
     ) -> None:
         self._settings, self._client, self._registration = settings, client, Registration(settings, client)
-        self._teller = Teller(progress, self._registration.record_hindrance)
+        self._teller = ProgressReporter(progress, self._registration.record_hindrance)
         with ExitStack() as held:
             held.callback(self._registration.identity.release)
             self._waker = Waker()
             held.callback(self._waker.close)
             self._selector = held.enter_context(selectors.DefaultSelector())
             self._selector.register(self._waker.read_fd, selectors.EVENT_READ)
-            self._interrupts = Interrupts(self._waker, wanted=settings.handle_signals)
+            self._interrupts = RunnerSignals(self._waker, wanted=settings.handle_signals)
             self._outcome = RunOutcome()
             try:
                 self._register(plugins, held)
@@ -88,49 +88,51 @@ class Runner:
         settings, registration, wake = self._settings, self._registration, self._waker.wake
         context, workflow = registration.context, registration.workflow
         patience_s = workflow.compute_node_wait_for_healthy_database_minutes * 60.0
-        self._crew = Crew(plugins.executor, settings.executor_options, context, self._watch_launcher)
-        held.callback(self._crew.abandon)
-        premises = self._crew.get(settings.executor).premises()
+        self._launchers = Launchers(plugins.executor, settings.executor_options, context, self._watch_launcher)
+        held.callback(self._launchers.abandon)
+        premises = self._launchers.get(settings.executor).premises()
         limit_s, cause = shorter_limit(settings.time_limit_s, premises.ends_at if premises else None, time.time())
         self._log = RunnerLog(registration.log_path(premises), settings.log_level)
         held.callback(self._log.close)
-        self._courier = Courier(self._client, registration.blank_request, context.workflow_id, wake, patience_s)
-        held.callback(self._courier.close)
+        self._exchange = ExchangeClient(self._client, registration.blank_request, context.workflow_id, wake, patience_s)
+        held.callback(self._exchange.close)
         excess = wake if settings.enforce_limits else None
-        self._monitor = Monitor(workflow.resource_monitor_config, self._crew.get, context, self._log, excess)
+        self._monitor = ResourceMonitor(
+            workflow.resource_monitor_config, self._launchers.get, context, self._log, excess
+        )
         held.callback(self._monitor.close)
         gpu_names = machine.gpu_names(settings.num_gpus, premises)
         offer = machine.offered(settings, premises, gpu_names)
-        registration.register(offer, premises, limit_s, self._crew.states())
+        registration.register(offer, premises, limit_s, self._launchers.states())
         now = time.monotonic()
         self._walltime, self._last_busy = Walltime(now, limit_s, workflow, cause), now
         self._asked_in_vain = self._has_vacancy = False
         self._pool, self._maker = (
-            Pool(offer, gpu_names, settings.max_parallel_jobs),
-            AttemptMaker(context, self._crew.shell),
+            ResourcePool(offer, gpu_names, settings.max_parallel_jobs),
+            AttemptFactory(context, self._launchers.shell),
         )
-        self._workload = Workload(self._pool, self._crew, self._maker)
-        self._succession = Succession(self._workload, lambda: self._walltime.left_s(time.monotonic()))
-        self._pace = Pace(now)
-        self._coroner = Coroner(
+        self._workload = Workload(self._pool, self._launchers, self._maker)
+        self._chains = JobChains(self._workload, lambda: self._walltime.left_s(time.monotonic()))
+        self._pace = EndRate(now)
+        self._ending_classifier = EndingClassifier(
             plugins, self._maker, context.workflow_id, use_pending_failed=workflow.use_pending_failed
         )
-        self._stops = Stops(self._workload.stop, settings.term_lead_s)
+        self._stops = StopSchedule(self._workload.stop, settings.term_lead_s)
         self._scripts = RecoveryScripts(
             context.working_dir, self._maker, self._log, self._watch, self._selector.unregister
         )
-        self._spool = Spool(registration.identity.spool_path)
-        self._settler = Settler(self._client, self._crew, self._log, self._report_lost)
-        where = self._registration.action_context(self._maker, self._crew, lambda: self._halting)
-        self._desk = ActionDesk(self._client, plugins, where, self._log, wake)
-        self._events = EventSender(plugins, context.workflow_id, registration.run_id)
+        self._spool = ReportSpool(registration.identity.spool_path)
+        self._takeover = Takeover(self._client, self._launchers, self._log, self._report_lost)
+        where = self._registration.action_context(self._maker, self._launchers, lambda: self._halting)
+        self._desk = ActionThread(self._client, plugins, where, self._log, wake)
+        self._events = PluginEvents(plugins, context.workflow_id, registration.run_id)
         self._stopping: StopReason | None = None
         self._halting, self._newest_reply = False, 0
         self._shutdown = ShutdownRequests(self._interrupts, self._walltime)
         self._fatal: TorcError | None = None
         self._log.about(workflow_id=context.workflow_id, run_id=context.run_id, compute_node_id=registration.node_id)
         self._log.info("runner_started", executor=settings.executor)
-        for caution in self._crew.cautions():
+        for caution in self._launchers.cautions():
             self._log.info("caution", reason=caution)
 
     def _watch(self, fd: int) -> None:
@@ -139,7 +141,7 @@ class Runner:
     def _watch_launcher(self, launcher: Launcher) -> None:
         if (fd := launcher.wait_fd()) is not None:
             self._watch(fd)
-        self._registration.update(self._crew.states())
+        self._registration.update(self._launchers.states())
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -167,11 +169,11 @@ class Runner:
     def _take_over(self) -> None:
         """Settle what dead runners of this machine left."""
         context = self._registration.context
-        settlement = self._settler.settle(context.workflow_id, context.run_id, context.hostname)
+        settlement = self._takeover.settle(context.workflow_id, context.run_id, context.hostname)
         for job, executor in settlement.adopted:
-            self._workload.add(job, executor, Stage.RUNNING)
-        self._succession.learn(settlement.following)
-        self._settler.dismiss_settled()
+            self._workload.add(job, executor, JobStage.RUNNING)
+        self._chains.learn(settlement.following)
+        self._takeover.dismiss_settled()
 
     def _turn(self) -> None:
         """Take in all that happened, answer it, and wait for more."""
@@ -188,19 +190,21 @@ class Runner:
             self._workload.fill()
             self._give_back_surplus(now)
         else:
-            self._release(self._workload.at(Stage.WAITING), now)
-        self._teller.tell(self._workload.count(Stage.RUNNING), now, self._courier.trouble, self._crew.hindrance())
+            self._release(self._workload.at(JobStage.WAITING), now)
+        self._teller.tell(
+            self._workload.count(JobStage.RUNNING), now, self._exchange.trouble, self._launchers.hindrance()
+        )
         wishes = self._wishes(now)
         if self._fatal is None:
-            self._courier.pump(now, wishes, lambda: list(self._workload.items))
+            self._exchange.pump(now, wishes, lambda: list(self._workload.items))
         if not self._is_over(now):
             self._sleep(now, wishes)
 
-    def _sleep(self, now: float, wishes: Wishes) -> None:
+    def _sleep(self, now: float, wishes: RunnerDemand) -> None:
         """Wait until something happens or is due."""
-        timers = self._courier.next_due(now, wishes), self._stops.next_due(), self._monitor.next_due()
+        timers = self._exchange.next_due(now, wishes), self._stops.next_due(), self._monitor.next_due()
         due = [now + LONGEST_SLEEP_S, *(when for when in timers if when is not None)]
-        if (interval := self._crew.poll_interval_s()) is not None:
+        if (interval := self._launchers.poll_interval_s()) is not None:
             due.append(now + interval)
         if self._asked_in_vain and (leaving := self._idle_until()) > now:
             due.append(leaving)
@@ -209,7 +213,7 @@ class Runner:
     def _is_over(self, now: float) -> bool:
         if self._fatal is not None:
             return all(map(self._can_be_left, self._workload.items.values()))
-        return self._may_leave(now) and self._courier.is_idle()
+        return self._may_leave(now) and self._exchange.is_idle()
 
     def _may_leave(self, now: float) -> bool:
         """Say whether nothing is in hand and there is a reason to go."""
@@ -221,7 +225,7 @@ class Runner:
             or (outcome.is_complete and not self._registration.workflow.compute_node_ignore_workflow_completion)
             or outcome.unfit is not None
             or not self._walltime.allows_new_jobs(now)
-            or (self._asked_in_vain and not self._courier.is_failing and now >= self._idle_until())
+            or (self._asked_in_vain and not self._exchange.is_failing and now >= self._idle_until())
         )
 
     def _idle_until(self) -> float:
@@ -252,16 +256,16 @@ class Runner:
     def _leave(self) -> None:
         """Say goodbye: everything that was observed is on the server."""
         outcome, context = self._outcome, self._registration.context
-        outcome.cut_logs = self._coroner.cut_logs
-        outcome.troubles = [*self._crew.cautions(), *self._desk.troubles.values()]
+        outcome.cut_logs = self._ending_classifier.cut_logs
+        outcome.troubles = [*self._launchers.cautions(), *self._desk.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
-        self._settler.dismiss_settled()
-        counted = insist(lambda: self._client.job_counts(context.workflow_id))
+        self._takeover.dismiss_settled()
+        counted = retry_until_answered(lambda: self._client.job_counts(context.workflow_id))
         outcome.counts, outcome.interrupted_jobs = counted.counts, counted.interrupted
-        outcome.troubles += self._registration.leave(self._crew)
+        outcome.troubles += self._registration.leave(self._launchers)
         if outcome.is_complete:
             self._events.workflow_completed()
-        self._crew.close()
+        self._launchers.close()
         self._spool.close()
         self._registration.identity.close()
         self._log.info("runner_ended", attempts=outcome.attempts, complete=outcome.is_complete, unfit=outcome.unfit)
@@ -269,12 +273,12 @@ class Runner:
     # --- time and signals ------------------------------------------------------------------------
 
     def _obey(self, now: float) -> None:
-        """Answer signals and the end of the walltime."""
+        """ExchangeAnswer signals and the end of the walltime."""
         for request in self._shutdown.new(now):
             self._stops.cause = self._stops.cause or request.cause
             if request.is_signal:
                 self._outcome.interrupted = True
-                self._courier.patience_s = min(self._courier.patience_s, LAST_PATIENCE_S)
+                self._exchange.patience_s = min(self._exchange.patience_s, LAST_PATIENCE_S)
             else:
                 self._outcome.out_of_time = True
             self._log.info("shutdown_requested", cause=request.cause, forced=request.is_forced)
@@ -283,59 +287,59 @@ class Runner:
     def _stop_all(self, reason: StopReason, now: float, *, force: bool = False) -> None:
         """Begin nothing more, give back what has not begun, stop what runs."""
         self._stopping, self._halting = self._stopping or reason, True
-        self._workload.withdraw(self._workload.at(Stage.QUEUED))
-        self._stops.stop(self._workload.at(Stage.RUNNING), self._stopping, now, force=force)
+        self._workload.withdraw(self._workload.at(JobStage.QUEUED))
+        self._stops.stop(self._workload.at(JobStage.RUNNING), self._stopping, now, force=force)
         self._scripts.kill()
 
     # --- what launchers tell ---------------------------------------------------------------------
 
     def _listen(self, now: float) -> None:
         ends = 0
-        for news in self._crew.poll():
-            ends += isinstance(news, (AttemptEnded, AttemptVacated)) and self._pool.has(news.key)  # a place is free
+        for news in self._launchers.poll():
+            ends += isinstance(news, (AttemptEnded, AttemptSlotFreed)) and self._pool.has(news.key)  # a place is free
             self._hear(news, now)
         if ends:
             self._pace.ended(ends, now)
 
-    def _hear(self, news: News, now: float) -> None:
+    def _hear(self, news: LauncherEvent, now: float) -> None:
         item = self._workload.find(news.key)
         if item is None:
             return
         match news:
             case AttemptStarted():
                 self._started(item, news, now)
-            case AttemptVacated():
+            case AttemptSlotFreed():
                 self._pool.release(item.key)
                 self._has_vacancy = True
             case AttemptEnded():
                 self._conclude(item, news.observation, now)
-            case AttemptReturned():
+            case AttemptWithdrawn():
                 self._release([item], now)
 
-    def _started(self, item: JobInHand, news: AttemptStarted, now: float) -> None:
+    def _started(self, item: HeldJob, news: AttemptStarted, now: float) -> None:
         item.started_at = news.at
-        if item.stage is Stage.QUEUED:
-            self._workload.move(item, Stage.RUNNING)
-        if not self._crew.get(item.executor).capabilities.limits_runtime:
+        if item.stage is JobStage.QUEUED:
+            self._workload.move(item, JobStage.RUNNING)
+        if not self._launchers.get(item.executor).capabilities.limits_runtime:
             self._stops.limit(item, now, news.age_s)
         self._monitor.begin(item, now, news.age_s)
-        self._courier.report_started(StartedReport(item.key.job_id, item.key.attempt_id, news.at), now)
+        self._exchange.report_started(StartedReport(item.key.job_id, item.key.attempt_id, news.at), now)
         self._log.info("job_started", job_id=item.key.job_id, attempt_id=item.key.attempt_id)
         if self._stopping is not None:
             self._stops.stop([item], self._stopping, now)
 
-    def _conclude(self, item: JobInHand, observation: ExitObservation, now: float) -> None:
+    def _conclude(self, item: HeldJob, observation: ExitObservation, now: float) -> None:
         """Examine an ended attempt and report it."""
         measured = self._monitor.end(item.key, observation)
         if item.is_disowned:
             self._workload.drop(item)
             return
-        ending = self._coroner.examine(item, measured.observation)
+        ending = self._ending_classifier.examine(item, measured.observation)
         report = ending.report
         measured.complete(report)
-        follower = None if self._stopping else self._succession.after(item, report)
+        follower = None if self._stopping else self._chains.after(item, report)
         report.next_job_id = None if follower is None else follower.id
-        if not self._crew.survives(item.executor):
+        if not self._launchers.survives(item.executor):
             self._spool.keep(report, self._log)
         self._workload.drop(item)
         self._last_busy = now
@@ -343,7 +347,7 @@ class Runner:
         self._outcome.failed_attempts += report.status not in WELL and not report.interrupted
         if ending.script is not None:
             self._scripts.order(item, ending.script, report.return_code)
-        self._courier.report_ended(report, now)
+        self._exchange.report_ended(report, now)
         self._log.ended(report, is_start_told=item.started_at is not None)
         if follower is not None:
             self._accept(follower, now, item.following[1:])
@@ -351,14 +355,14 @@ class Runner:
             self._disown([job.id for job in item.following])
 
     def _report_lost(self, job: ClaimedJob, executor: str) -> EndedReport:
-        item = JobInHand(job, executor, AttemptKey(job.id, job.attempt_id))
-        return self._coroner.examine(item, ExitObservation(executor, lost=True)).report
+        item = HeldJob(job, executor, AttemptKey(job.id, job.attempt_id))
+        return self._ending_classifier.examine(item, ExitObservation(executor, lost=True)).report
 
     # --- what the server tells -------------------------------------------------------------------
 
     def _read_answers(self, now: float) -> None:
         try:
-            answers = self._courier.answers(now)
+            answers = self._exchange.answers(now)
         except TorcError as error:
             self._give_up(error, now)
             return
@@ -372,26 +376,26 @@ class Runner:
         self._fatal, self._stops.cause = error, self._stops.cause or "the server refused it or was gone"
         self._log.warning("giving_up", reason=str(error))
         self._stopping, self._halting = self._stopping or StopReason.SHUTDOWN, True
-        items = [item for item in self._workload.at(Stage.RUNNING) if not self._can_be_left(item)]
-        self._workload.withdraw(self._workload.at(Stage.QUEUED))
+        items = [item for item in self._workload.at(JobStage.RUNNING) if not self._can_be_left(item)]
+        self._workload.withdraw(self._workload.at(JobStage.QUEUED))
         self._stops.stop(items, self._stopping, now)
         self._scripts.kill()
 
-    def _can_be_left(self, item: JobInHand) -> bool:
+    def _can_be_left(self, item: HeldJob) -> bool:
         """Say whether a job may stay behind when the runner gives up: it goes on, and can be reported later."""
-        return isinstance(self._fatal, ServerUnreachableError) and self._crew.survives(item.executor)
+        return isinstance(self._fatal, ServerUnreachableError) and self._launchers.survives(item.executor)
 
-    def _acknowledged(self, answer: Answer) -> None:
+    def _acknowledged(self, answer: ExchangeAnswer) -> None:
         """The server has these reports: nothing of them needs to be kept."""
         request = answer.request
         self._spool.acknowledge(request.ended)
         self._events.acknowledged(request)
-        self._settler.reported(AttemptKey(report.job_id, report.attempt_id) for report in request.ended)
+        self._takeover.reported(AttemptKey(report.job_id, report.attempt_id) for report in request.ended)
 
-    def _take_reply(self, answer: Answer, reply: ExchangeReply, now: float) -> None:
+    def _take_reply(self, answer: ExchangeAnswer, reply: ExchangeReply, now: float) -> None:
         for job in reply.jobs:
             self._accept(job, now)
-        self._succession.learn(reply.following)
+        self._chains.learn(reply.following)
         self._disown(reply.refused)
         self._outcome.resumed_jobs += reply.resumed
         self._scripts.call_off({report.job_id for report in answer.request.ended})  # no retry was granted
@@ -402,7 +406,7 @@ class Runner:
             return
         self._newest_reply = answer.request.seq
         if answer.request.slots:
-            self._has_vacancy = bool(reply.jobs) and self._pool.room() > self._workload.count(Stage.WAITING)
+            self._has_vacancy = bool(reply.jobs) and self._pool.room() > self._workload.count(JobStage.WAITING)
         self._asked_in_vain = not self._workload.items and answer.request.slots > 0
         self._last_busy = max(self._last_busy, stay_until(now, reply.due_in_s))
         self._outcome.is_complete = reply.is_complete
@@ -411,21 +415,23 @@ class Runner:
             self._log.info("workflow_canceled")
             self._stop_all(StopReason.CANCELED, now, force=True)
         if reply.unfit and not self._workload.items and self._stopping is None:
-            self._outcome.unfit = explain(self._client, self._settings.workflow_id, self._total(now), reply.unfit)
+            self._outcome.unfit = explain_unfit_jobs(
+                self._client, self._settings.workflow_id, self._total(now), reply.unfit
+            )
 
     def _disown(self, job_ids: Iterable[int]) -> None:
         """Stop and forget jobs that were begun before their turn, and those that went on from them."""
         for job_id in job_ids:
-            self._disown(self._courier.forget(job_id))
+            self._disown(self._exchange.forget(job_id))
             item = self._workload.items.get(job_id)
             if item is None:
                 continue
-            self._settler.reported([item.key])
+            self._takeover.reported([item.key])
             match item.stage:
-                case Stage.RUNNING:
+                case JobStage.RUNNING:
                     item.is_disowned = True
                     self._workload.stop([item], True)
-                case Stage.QUEUED:
+                case JobStage.QUEUED:
                     self._workload.withdraw([item])
                 case _:
                     self._workload.drop(item)
@@ -437,9 +443,9 @@ class Runner:
         self._last_busy, self._asked_in_vain = now, False
         executor = job.executor or self._settings.executor
         try:
-            self._crew.get(executor)
+            self._launchers.get(executor)
         except ServerUnreachableError:
-            self._courier.release([job.id], now)
+            self._exchange.release([job.id], now)
             return
         except TorcError as error:
             item = self._workload.add(job, executor)
@@ -448,7 +454,7 @@ class Runner:
         item = self._workload.add(job, executor)
         item.following = following or []
         if self._stopping is None and self._scripts.begin(item):
-            self._workload.move(item, Stage.RECOVERING)
+            self._workload.move(item, JobStage.RECOVERING)
         elif job.is_early:
             self._release([item], now)
 
@@ -456,7 +462,7 @@ class Runner:
         """Recovery scripts that ended let their jobs run, also when they failed."""
         for item in self._scripts.finished():
             self._last_busy = now
-            self._release([item], now) if item.job.is_early else self._workload.move(item, Stage.WAITING)
+            self._release([item], now) if item.job.is_early else self._workload.move(item, JobStage.WAITING)
 
     # --- what the runner wants -------------------------------------------------------------------
 
@@ -464,20 +470,20 @@ class Runner:
         left = self._walltime.left_s(now)
         return self._pool.total if left is None else evolve(self._pool.total, runtime_s=max(0.0, left))
 
-    def _wishes(self, now: float) -> Wishes:
+    def _wishes(self, now: float) -> RunnerDemand:
         if self._stopping is None and self._desk.is_starting:
-            return Wishes()
+            return RunnerDemand()
         if self._stopping is not None or self._may_leave(now) or not self._walltime.allows_new_jobs(now):
             done = not self._workload.items
-            return Wishes(may_wait=not done and self._stopping is None, flush=done)
-        at_hand = self._workload.count(Stage.WAITING, Stage.QUEUED)
-        room = max(0, self._pool.room() - self._workload.count(Stage.RECOVERING))
-        return Wishes(
+            return RunnerDemand(may_wait=not done and self._stopping is None, flush=done)
+        at_hand = self._workload.count(JobStage.WAITING, JobStage.QUEUED)
+        room = max(0, self._pool.room() - self._workload.count(JobStage.RECOVERING))
+        return RunnerDemand(
             slots=room,
             free=self._pool.free(),
             total=self._total(now),
             ahead=max(0, self._pace.ahead(now) - at_hand),
-            starving=at_hand == 0 and (room > 0 or self._succession.is_running_out()),
+            starving=at_hand == 0 and (room > 0 or self._chains.is_running_out()),
             alone=not self._workload.items,
             ask=self._has_vacancy if self._workload.items else not self._asked_in_vain,
             counts=self._teller.wants_counts(now),
@@ -485,16 +491,16 @@ class Runner:
 
     def _give_back_surplus(self, now: float) -> None:
         """Let others have jobs that were claimed ahead when ends came faster than they do now."""
-        at_hand = self._workload.count(Stage.WAITING, Stage.QUEUED)
+        at_hand = self._workload.count(JobStage.WAITING, JobStage.QUEUED)
         surplus = at_hand - max(self._pace.ahead(now), self._pool.room())
         if surplus > 0 and self._pace.is_slow(now):
-            waiting = self._workload.at(Stage.WAITING)[-surplus:]
+            waiting = self._workload.at(JobStage.WAITING)[-surplus:]
             self._release(waiting, now)
-            queued = self._workload.at(Stage.QUEUED)[-surplus:]
+            queued = self._workload.at(JobStage.QUEUED)[-surplus:]
             self._workload.withdraw(queued[len(waiting) :])
 
-    def _release(self, items: list[JobInHand], now: float) -> None:
+    def _release(self, items: list[HeldJob], now: float) -> None:
         """Give jobs back that have not begun."""
         for item in items:
             self._workload.drop(item)
-        self._courier.release([item.key.job_id for item in items], now)
+        self._exchange.release([item.key.job_id for item in items], now)

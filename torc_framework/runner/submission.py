@@ -9,16 +9,16 @@ from attrs import Factory, define
 
 from torc_framework.client import TorcClient
 from torc_framework.executors import Allocator
+from torc_framework.models.hpc_profiles import ActionContext
 from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowActionRecord
-from torc_framework.models.sites import ActionContext
-from torc_framework.runner.actions import ActionDesk
-from torc_framework.runner.allocations import Options, context_of, open_records
-from torc_framework.runner.crew import Crew
-from torc_framework.runner.log import RunnerLog
-from torc_framework.runner.node_requests import obtain_nodes, wishes_of_action
+from torc_framework.runner.action_thread import ActionThread
+from torc_framework.runner.allocations.node_requests import node_request_of_action, obtain_nodes
+from torc_framework.runner.allocations.records import ExecutorOptions, context_without_runner, open_records
+from torc_framework.runner.attempts.launchers import Launchers
+from torc_framework.runner.process.runner_log import RunnerLog
 
 if TYPE_CHECKING:
-    from torc_framework.plugins import PluginManager
+    from torc_framework.plugins.manager import PluginManager
 
 TRIGGERS: Final = ("on_workflow_start", "on_jobs_ready")
 """Triggers whose actions ask for the first nodes, in this order; what comes later is the runners' business."""
@@ -77,7 +77,7 @@ class _Silent(RunnerLog):
 
 
 def ask_for_first_nodes(
-    client: TorcClient, plugins: "PluginManager", options: Options, workflow_id: int, output_dir: Path
+    client: TorcClient, plugins: "PluginManager", options: ExecutorOptions, workflow_id: int, output_dir: Path
 ) -> Submission:
     """Carry out the due actions that ask for nodes, as a runner would; those that failed before, once more.
 
@@ -85,10 +85,12 @@ def ask_for_first_nodes(
         output_dir: Folder of the runners' logs.
     """
     done = Submission(workflow_id)
-    crew = Crew(plugins.executor, options, context_of(client, workflow_id), lambda _launcher: None)
+    launchers = Launchers(
+        plugins.executor, options, context_without_runner(client, workflow_id), lambda _launcher: None
+    )
 
     def obtain(allocator: Allocator, config: Mapping[str, Any]) -> None:
-        wishes = wishes_of_action(config, output_dir)
+        wishes = node_request_of_action(config, output_dir)
         done.allocations += obtain_nodes(client, allocator, workflow_id, wishes)
 
     context = ActionContext(
@@ -96,13 +98,13 @@ def ask_for_first_nodes(
         client.environment["TORC_API_URL"],
         str(output_dir.absolute()),
         client=client,
-        allocator=crew.allocator,
+        allocator=launchers.allocator,
         obtain_nodes=obtain,
     )
     due = [each for each in scheduling_actions(client, workflow_id) if is_due(each)]
     log = _Silent(Path(os.devnull), "warning")
     try:
-        desk = ActionDesk(client, plugins, context, log, lambda: None)
+        desk = ActionThread(client, plugins, context, log, lambda: None)
         desk.settle(due)
     finally:
         log.close()

@@ -1,6 +1,6 @@
 """Log lines of the server, as ``key=value`` or JSON: on standard error, and in a file that is rotated by size.
 
-What a line tells beside its message is handed over as fields (`fields`) and stands as it is in both forms.
+What a line tells beside its message is handed over as fields (`log_fields`) and stands as it is in both forms.
 """
 
 import json
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from torc_framework.errors import ConfigError
-from torc_framework.private_files import make_private_folder, open_private
 from torc_framework.server.settings import LoggingSettings
-from torc_framework.terminal import cleaned, one_line
+from torc_framework.system.private_files import make_private_folder, open_private
+from torc_framework.text.terminal import cleaned, one_line
 
 LEVELS: Final = {
     "trace": logging.DEBUG,
@@ -36,12 +36,12 @@ _BARE: Final = re.compile(r"[\w.,:;/@%+*<>()\[\]{}~-]+")
 _PASSWORD: Final = re.compile(r"(\w://[^/@\s:]*):[^/@\s]*@")
 
 
-def fields(**values: Any) -> dict[str, dict[str, Any]]:
+def log_fields(**values: Any) -> dict[str, dict[str, Any]]:
     """Return the ``extra`` of a log call; values that are None are left out."""
     return {"fields": {name: value for name, value in values.items() if value is not None}}
 
 
-def without_password(url: str) -> str:
+def url_without_password(url: str) -> str:
     """Return a URL that may be shown."""
     return _PASSWORD.sub(r"\1:***@", url.partition("?")[0] if "://" in url else url)
 

@@ -6,17 +6,17 @@ Importing this costs nothing; the libraries for formats and schemas are imported
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torc_framework.spec.errors import Finding, SpecError
-from torc_framework.spec.options import LoadOptions
+from torc_framework.spec.language.findings import SpecError, SpecFinding
+from torc_framework.spec.language.options import LoadOptions
 
 if TYPE_CHECKING:
-    from torc_framework.spec.model import WorkflowSpec
+    from torc_framework.spec.language.model import WorkflowSpec
     from torc_framework.spec.pipeline import Inspection, LoadedSpec
 
 __all__ = [
-    "Finding",
     "LoadOptions",
     "SpecError",
+    "SpecFinding",
     "dry_run",
     "dump_spec",
     "inspect",

@@ -9,17 +9,17 @@ from typing import Any
 from attrs import Factory, define
 
 from torc_framework.models.plan import Plan
-from torc_framework.spec.check import check, check_text
-from torc_framework.spec.errors import Finding, Problems, SpecError
-from torc_framework.spec.expand import expand
-from torc_framework.spec.model import WorkflowSpec
-from torc_framework.spec.options import LoadOptions
-from torc_framework.spec.read import Document, read
-from torc_framework.spec.resolve import resolve
-from torc_framework.spec.salvage import salvage
-from torc_framework.spec.schema import Schema, workflow_schema
-from torc_framework.spec.structure import structure
-from torc_framework.spec.summary import Summary, summarize
+from torc_framework.spec.checking.salvage import salvage
+from torc_framework.spec.checking.schema_check import check, check_text
+from torc_framework.spec.checking.structure import structure
+from torc_framework.spec.expansion.expand import expand
+from torc_framework.spec.language.findings import Problems, SpecError, SpecFinding
+from torc_framework.spec.language.model import WorkflowSpec
+from torc_framework.spec.language.options import LoadOptions
+from torc_framework.spec.language.schema import Schema, workflow_schema
+from torc_framework.spec.reading.document import Document, read
+from torc_framework.spec.resolution.resolve import resolve
+from torc_framework.spec.summary import SpecSummary, summarize
 
 
 @define
@@ -47,9 +47,9 @@ class Inspection:
     """
 
     plan: Plan | None
-    findings: list[Finding]
+    findings: list[SpecFinding]
     warnings: list[str] = Factory(list)
-    summary: Summary = Factory(Summary)
+    summary: SpecSummary = Factory(SpecSummary)
 
 
 def load_plan(source: Path | WorkflowSpec, options: LoadOptions) -> LoadedSpec:
@@ -132,7 +132,7 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except RecursionError as error:
-        raise SpecError([Finding("the document is nested too deeply", file=str(path))]) from error
+        raise SpecError([SpecFinding("the document is nested too deeply", file=str(path))]) from error
     finally:
         if was_on:
             gc.enable()

@@ -6,12 +6,12 @@ from typing import Any
 from attrs import Factory, asdict, define
 
 from torc_framework.models.plan import Plan
-from torc_framework.spec.model import WorkflowSpec
-from torc_framework.terminal import one_line
+from torc_framework.spec.language.model import WorkflowSpec
+from torc_framework.text.terminal import one_line
 
 
 @define
-class Summary:
+class SpecSummary:
     """Counts and names of a workflow, under the names that scripts read."""
 
     workflow_name: str = ""
@@ -33,9 +33,9 @@ class Summary:
         return asdict(self, recurse=False)
 
 
-def summarize(spec: WorkflowSpec, plan: Plan) -> Summary:
+def summarize(spec: WorkflowSpec, plan: Plan) -> SpecSummary:
     """Return the summary of a spec and what it was expanded to."""
-    return Summary(
+    return SpecSummary(
         workflow_name=spec.name,
         workflow_description=spec.description,
         job_count=len(plan.jobs),
@@ -55,7 +55,7 @@ def summarize(spec: WorkflowSpec, plan: Plan) -> Summary:
     )
 
 
-def dry_run_text(summary: Summary, errors: Sequence[str], warnings: Sequence[str]) -> str:
+def dry_run_text(summary: SpecSummary, errors: Sequence[str], warnings: Sequence[str]) -> str:
     """Return the report of a dry run for people."""
     lines = ["Workflow Validation Results", "===========================", ""]
     if summary.workflow_name:
@@ -71,7 +71,7 @@ def dry_run_text(summary: Summary, errors: Sequence[str], warnings: Sequence[str
     return "\n".join([*map(one_line, lines), f"Validation: {'FAILED' if errors else 'PASSED'}"])
 
 
-def _components(summary: Summary) -> list[tuple[str, str]]:
+def _components(summary: SpecSummary) -> list[tuple[str, str]]:
     counts = (
         ("Jobs", summary.job_count, summary.job_count_before_expansion, "job"),
         ("Files", summary.file_count, summary.file_count_before_expansion, "file"),
@@ -89,7 +89,7 @@ def _components(summary: Summary) -> list[tuple[str, str]]:
     ]
 
 
-def _submission(summary: Summary) -> str:
+def _submission(summary: SpecSummary) -> str:
     if summary.has_schedule_nodes_action:
         return "Ready for scheduler submission (has on_workflow_start schedule_nodes action)"
     return "Ready for local execution (no on_workflow_start schedule_nodes action)"

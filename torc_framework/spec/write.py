@@ -8,7 +8,7 @@ from typing import Any, Final
 from attrs import NOTHING, fields, has
 
 from torc_framework.errors import UnknownNameError
-from torc_framework.spec.model import ActionSpec, WorkflowSpec
+from torc_framework.spec.language.model import ActionSpec, WorkflowSpec
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _NODE_NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)

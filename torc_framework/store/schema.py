@@ -12,9 +12,9 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from torc_framework.store.database.probe import VERSION_TABLE
 from torc_framework.store.errors import DatabaseError
-from torc_framework.store.own_tables import COUNTED, ID_COUNTER, METADATA
-from torc_framework.store.probe import VERSION_TABLE
+from torc_framework.store.tables.internal import COUNTED, ID_COUNTER, METADATA
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 HEAD: Final = max(path.name for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))[:4]
@@ -22,11 +22,11 @@ HEAD: Final = max(path.name for path in (MIGRATIONS / "versions").glob("[0-9]*.p
 _VERSION: Final = sa.table(VERSION_TABLE, sa.column("version_num"))
 
 
-Alone = Callable[..., AbstractContextManager[None]]
+BeginSchemaChange = Callable[..., AbstractContextManager[None]]
 """Begins a change of the tables of a connection; with ``migrating=True``, of tables that have rows."""
 
 
-def prepare(connection: sa.Connection, name: str, alone: Alone) -> None:
+def prepare(connection: sa.Connection, name: str, alone: BeginSchemaChange) -> None:
     """Bring the database to the present version.
 
     Raises:
@@ -50,7 +50,7 @@ def _version(connection: sa.Connection) -> str | None:
 
 def _create(connection: sa.Connection) -> None:
     METADATA.create_all(connection, checkfirst=False)
-    begin_counting(connection)
+    insert_id_counters(connection)
     connection.exec_driver_sql(
         "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
         "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
@@ -58,13 +58,13 @@ def _create(connection: sa.Connection) -> None:
     connection.execute(sa.insert(_VERSION).values(version_num=HEAD))
 
 
-def begin_counting(connection: sa.Connection) -> None:
+def insert_id_counters(connection: sa.Connection) -> None:
     """Say that no ids of an empty database have been used."""
     counters = [{"table_name": table.name, "last_id": 0} for table in COUNTED]
     connection.execute(sa.insert(ID_COUNTER), counters)
 
 
-def migrate(connection: sa.Connection, version: str, name: str, alone: Alone) -> None:
+def migrate(connection: sa.Connection, version: str, name: str, alone: BeginSchemaChange) -> None:
     """Bring a database of an older version to the present one; ``base`` is an empty one.
 
     Raises:

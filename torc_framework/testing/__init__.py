@@ -19,16 +19,16 @@ except ImportError as error:
         f"torc_framework.testing needs pytest and hypothesis ({error}); pip install 'torc-framework[testing]'"
     ) from error
 
-from torc_framework.testing.actions import ActionTypeContract
-from torc_framework.testing.allocators import AllocatorContract
-from torc_framework.testing.batch import FakeBatchSystem
-from torc_framework.testing.classifiers import ClassifierContract
-from torc_framework.testing.launchers import ExecutorContract
-from torc_framework.testing.matchers import MatcherContract
-from torc_framework.testing.pending import PendingContract
-from torc_framework.testing.policies import PolicyContract
+from torc_framework.testing.contracts.action_types import ActionTypeContract
+from torc_framework.testing.contracts.allocators import AllocatorContract
+from torc_framework.testing.contracts.classifiers import ClassifierContract
+from torc_framework.testing.contracts.failure_matchers import MatcherContract
+from torc_framework.testing.contracts.hpc_profiles import HpcProfileContract
+from torc_framework.testing.contracts.launchers import ExecutorContract
+from torc_framework.testing.contracts.pending_classifiers import PendingContract
+from torc_framework.testing.contracts.recovery_policies import PolicyContract
 from torc_framework.testing.process_limits import ProcessLimit, process_limit
-from torc_framework.testing.profiles import HpcProfileContract
+from torc_framework.testing.support.fake_batch_system import FakeBatchSystem
 
 __all__ = [
     "ActionTypeContract",

@@ -23,7 +23,7 @@ from attrs import define, field
 from torc_framework.api import JobRecord, ResultRecord, TorcClient
 from torc_framework.embedded import EmbeddedServer
 
-__all__ = ["Run", "Runs", "torc_runs", "torc_server"]
+__all__ = ["FinishedRun", "WorkflowRuns", "torc_runs", "torc_server"]
 
 PATIENCE_S: Final = 300.0
 """How long a command may take."""
@@ -37,7 +37,7 @@ def torc_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @define
-class Run:
+class FinishedRun:
     """A workflow after a run.
 
     Attributes:
@@ -74,7 +74,7 @@ class Run:
 
 
 @define
-class Runs:
+class WorkflowRuns:
     """Creates and runs workflows.
 
     Attributes:
@@ -97,7 +97,13 @@ class Runs:
     def torc(self, *arguments: str | int | Path, env: Mapping[str, str] | None = None) -> Any:
         """Call the installed ``torc``; return the process that has ended, with its output as text."""
         return subprocess.run(
-            [sys.executable, "-P", "-m", "torc_framework.cli.main", *(str(argument) for argument in arguments)],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "torc_framework.cli.programs.torc",
+                *(str(argument) for argument in arguments),
+            ],
             cwd=self.folder,
             env={
                 **os.environ,
@@ -113,7 +119,7 @@ class Runs:
             check=False,
         )
 
-    def run(self, spec: str | Mapping[str, Any], *options: str) -> Run:
+    def run(self, spec: str | Mapping[str, Any], *options: str) -> FinishedRun:
         """Run a workflow to its end.
 
         Args:
@@ -127,13 +133,13 @@ class Runs:
             workflow_id = json.loads(done.stdout)["workflow_id"]
         except (ValueError, KeyError):
             pytest.fail(f"torc run did not run the workflow:\n{done.stderr}")
-        return Run(workflow_id, done.returncode, done.stderr, client=self.client, folder=self.folder)
+        return FinishedRun(workflow_id, done.returncode, done.stderr, client=self.client, folder=self.folder)
 
 
 @pytest.fixture
-def torc_runs(torc_server: str, tmp_path: Path) -> Iterator[Runs]:
+def torc_runs(torc_server: str, tmp_path: Path) -> Iterator[WorkflowRuns]:
     """Runs of workflows on ``torc_server``, in a folder of their own."""
     folder = tmp_path / "project"
     folder.mkdir()
     with TorcClient(torc_server) as client:
-        yield Runs(folder, client, url=torc_server)
+        yield WorkflowRuns(folder, client, url=torc_server)

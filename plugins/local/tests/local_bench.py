@@ -16,8 +16,8 @@ from torc_framework.api import (
     Attempt,
     AttemptEnded,
     AttemptKey,
-    AttemptReturned,
     AttemptStarted,
+    AttemptWithdrawn,
     ExitObservation,
     RunnerContext,
 )
@@ -69,7 +69,7 @@ class Bench:
                         assert news.key not in self.ended, "an end was told twice"
                         self.ended[news.key] = news.observation
                         self.order.append(news.key)
-                    case AttemptReturned():
+                    case AttemptWithdrawn():
                         self.returned.add(news.key)
 
     def run(self, *attempts: Attempt) -> list[ExitObservation]:

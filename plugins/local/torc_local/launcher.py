@@ -22,18 +22,18 @@ from torc_framework.api import (
     Attempt,
     AttemptEnded,
     AttemptKey,
-    AttemptReturned,
     AttemptStarted,
+    AttemptWithdrawn,
     Capabilities,
     ConfigError,
     ExitObservation,
     Launcher,
+    LauncherEvent,
     LaunchError,
-    News,
     RunnerContext,
-    insist_on_process,
     option,
     shell_command,
+    start_process_with_retry,
 )
 from torc_local import groups, shepherd
 from torc_local.journal import End, Entry, Journal, Key, journal_path, open_all
@@ -107,7 +107,7 @@ class LocalLauncher(Launcher):
         self._knows_place = self._place is not None
         self._epoll = select.epoll()
         self._orphans = Orphans(self._epoll, self._orphan_ended)
-        self._news: list[News] = []
+        self._news: list[LauncherEvent] = []
         self._orders: dict[Key, tuple[str, shepherd.Order]] = {}
         """What the shepherd was told and whose end is not known: ``start`` or ``queue``, and the order."""
         self._pids: dict[Key, int] = {}
@@ -148,7 +148,7 @@ class LocalLauncher(Launcher):
             journal = self._create_journal()
             try:
                 fcntl.flock(journal, fcntl.LOCK_EX)
-                self._reapers.append(insist_on_process(lambda: self._spawn(journal, theirs.fileno())))
+                self._reapers.append(start_process_with_retry(lambda: self._spawn(journal, theirs.fileno())))
             finally:
                 os.close(journal)
         except OSError as error:
@@ -287,7 +287,7 @@ class LocalLauncher(Launcher):
         """Return a descriptor that is readable when there is news."""
         return self._epoll.fileno()
 
-    def poll(self) -> list[News]:
+    def poll(self) -> list[LauncherEvent]:
         """Return what has happened since the last call."""
         self._receive()
         self._orphans.poll()
@@ -331,7 +331,7 @@ class LocalLauncher(Launcher):
                 )
             case "R":
                 self._finish(key)
-                self._news.append(AttemptReturned(_attempt_key(key)))
+                self._news.append(AttemptWithdrawn(_attempt_key(key)))
 
     def _finish(self, key: Key) -> None:
         """Forget an order that needs nothing more."""

@@ -16,7 +16,7 @@ class AnswerError(ValueError):
     """An answer looks like verdicts and is none; the text says why."""
 
 
-class _Verdict(msgspec.Struct, forbid_unknown_fields=True):
+class _AnsweredVerdict(msgspec.Struct, forbid_unknown_fields=True):
     job_id: int
     action: Literal["retry", "fail"]
     reason: _Text
@@ -27,8 +27,8 @@ class _Verdict(msgspec.Struct, forbid_unknown_fields=True):
     num_cpus: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
 
 
-class _Answer(msgspec.Struct, forbid_unknown_fields=True):
-    verdicts: list[_Verdict]
+class _AgentAnswer(msgspec.Struct, forbid_unknown_fields=True):
+    verdicts: list[_AnsweredVerdict]
 
 
 FORM: Final = """{"verdicts": [{"job_id": 1, "action": "retry" or "fail", "reason": "one sentence",
@@ -55,7 +55,7 @@ def read_answer(text: str, attempts: Mapping[int, int], judge: str) -> dict[int,
     if not document.startswith("{"):
         return {}
     try:
-        answer = msgspec.json.decode(document, type=_Answer)
+        answer = msgspec.json.decode(document, type=_AgentAnswer)
     except (msgspec.DecodeError, RecursionError) as error:
         raise AnswerError(str(error)) from error
     found: dict[int, PendingVerdict] = {}
@@ -68,7 +68,7 @@ def read_answer(text: str, attempts: Mapping[int, int], judge: str) -> dict[int,
     return found
 
 
-def _checked(verdict: _Verdict, judge: str) -> PendingVerdict:
+def _checked(verdict: _AnsweredVerdict, judge: str) -> PendingVerdict:
     try:
         memory = None if verdict.memory is None else parse_memory(verdict.memory)
         runtime = None if verdict.runtime is None else parse_duration(verdict.runtime)

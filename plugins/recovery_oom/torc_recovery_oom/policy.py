@@ -138,7 +138,7 @@ def _more_time(job: FailedJob, options: GrowthOptions) -> Growth:
 
 
 @frozen
-class _Kind:
+class _RequestKind:
     """A request that may grow: what a lack of it is called, in one word and in several, and how it is spelled."""
 
     cause: ExitClass
@@ -148,11 +148,11 @@ class _Kind:
     text: Callable[[int], str]
 
 
-_MEMORY: Final = _Kind(ExitClass.OOM, "OOM", "memory", "memory", format_memory)
-_TIME: Final = _Kind(ExitClass.TIMEOUT, "timeout", "runtime", "run time", format_duration)
+_MEMORY: Final = _RequestKind(ExitClass.OOM, "OOM", "memory", "memory", format_memory)
+_TIME: Final = _RequestKind(ExitClass.TIMEOUT, "timeout", "runtime", "run time", format_duration)
 
 
-def _growth(kind: _Kind, job: FailedJob, now: int, wanted: int, *, own: int, there_is: int) -> Growth:
+def _growth(kind: _RequestKind, job: FailedJob, now: int, wanted: int, *, own: int, there_is: int) -> Growth:
     """Return what becomes of a request: what is wanted, as far as the user (``own``) and the site allow it."""
     most = min(own, there_is)
     new = min(wanted, most)

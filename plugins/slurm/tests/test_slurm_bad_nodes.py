@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from torc_slurm import bad_nodes
-from torc_slurm.bad_nodes import BadNodes
+from torc_slurm.cluster import bad_nodes
+from torc_slurm.cluster.bad_nodes import BadNodes
 
 
 def test_remembered_and_forgotten(tmp_path: Path) -> None:
@@ -36,8 +36,8 @@ def test_a_broken_file_is_an_empty_one(tmp_path: Path, text: str) -> None:
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
     """A cluster on which more fail has another problem."""
     memory = BadNodes(tmp_path / "nodes.json")
-    memory.remember([f"n{number}" for number in range(bad_nodes.MOST)], "r")
+    memory.remember([f"n{number}" for number in range(bad_nodes.MAX_NODES)], "r")
     memory.remember(["late"], "r")
     known = memory.since(60)
-    assert len(known) == bad_nodes.MOST
+    assert len(known) == bad_nodes.MAX_NODES
     assert "late" in known

@@ -7,15 +7,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from torc_slurm import instants
-from torc_slurm.accounting import FIELDS, Row
-from torc_slurm.endings import StepEnd, observe
-from torc_slurm.instants import Instant
-from torc_slurm.options import SlurmOptions
-from torc_slurm.srun_words import Words
-from torc_slurm.workbench import Workbench
+from torc_slurm.accounting.step_accounting import SACCT_FIELDS, StepRow
+from torc_slurm.processes import instants
+from torc_slurm.processes.instants import Instant
+from torc_slurm.shared.options import SlurmOptions
+from torc_slurm.steps.observations import StepEnd, observe_step
+from torc_slurm.steps.srun_messages import SrunMessages
+from torc_slurm.steps.step_runner import StepRunner
 
-from torc_framework.api import Attempt, AttemptEnded, AttemptKey, AttemptStarted, News, RunnerContext
+from torc_framework.api import Attempt, AttemptEnded, AttemptKey, AttemptStarted, LauncherEvent, RunnerContext
 
 HOUR_S = 3600.0
 PATIENCE_S = 30.0
@@ -42,15 +42,15 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=[True, False], ids=["step", "plain process"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path, programs: None) -> Iterator[Workbench]:
+def bench(request: pytest.FixtureRequest, tmp_path: Path, programs: None) -> Iterator[StepRunner]:
     context = RunnerContext(1, 1, str(tmp_path), str(tmp_path), "http://localhost")
-    bench = Workbench("slurm", SlurmOptions(steps=request.param), context)
+    bench = StepRunner("slurm", SlurmOptions(steps=request.param), context)
     yield bench
     bench.abandon()
 
 
-def news_until_the_end(bench: Workbench) -> list[News]:
-    news: list[News] = []
+def news_until_the_end(bench: StepRunner) -> list[LauncherEvent]:
+    news: list[LauncherEvent] = []
     deadline = time.monotonic() + PATIENCE_S
     while not any(isinstance(each, AttemptEnded) for each in news):
         assert time.monotonic() < deadline
@@ -61,7 +61,7 @@ def news_until_the_end(bench: Workbench) -> list[News]:
 
 @pytest.mark.parametrize("by_s", [HOUR_S, -HOUR_S])
 def test_a_step_of_the_clock_changes_no_duration(
-    bench: Workbench, by_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: StepRunner, by_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock is set while the attempt runs: the two times contradict the duration, which is right."""
     stepped = tmp_path / "stepped"
@@ -85,7 +85,7 @@ def test_a_step_of_the_clock_changes_no_duration(
 
 @pytest.mark.parametrize(("elapsed", "expected_s"), [("00:01:02", 62.0), ("", None)])
 def test_accounting_counts_where_srun_told_of_no_start(elapsed: str, expected_s: float | None) -> None:
-    row = Row(dict.fromkeys(FIELDS, "") | {"State": "COMPLETED", "ExitCode": "0:0", "Elapsed": elapsed})
-    end = StepEnd("name", Words("7.0"), 0, None, Instant.now())
-    assert observe("slurm", end, row).duration_s == expected_s
-    assert observe("slurm", end, None).duration_s is None
+    row = StepRow(dict.fromkeys(SACCT_FIELDS, "") | {"State": "COMPLETED", "ExitCode": "0:0", "Elapsed": elapsed})
+    end = StepEnd("name", SrunMessages("7.0"), 0, None, Instant.now())
+    assert observe_step("slurm", end, row).duration_s == expected_s
+    assert observe_step("slurm", end, None).duration_s is None

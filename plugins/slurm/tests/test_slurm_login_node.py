@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from torc_slurm.allocator import SbatchAllocator
-from torc_slurm.login_node import is_login_node
+from torc_slurm.allocations.allocator import SbatchAllocator
+from torc_slurm.cluster.login_node import is_login_node
 
 
 @pytest.fixture

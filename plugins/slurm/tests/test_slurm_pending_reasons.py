@@ -6,10 +6,15 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
-from torc_slurm.door import Door
-from torc_slurm.ledger import Ledger
-from torc_slurm.pending_reasons import NEVER, PASSING, pending_reason, reasons_of
-from torc_slurm.queue import BatchJob
+from torc_slurm.allocations.batch_jobs import BatchJob
+from torc_slurm.allocations.pending_reasons import (
+    PERMANENT_REASONS,
+    TEMPORARY_REASONS,
+    pending_reason,
+    pending_reasons_by_id,
+)
+from torc_slurm.calls.call_log import CallLog
+from torc_slurm.calls.slurm_commands import SlurmCommands
 
 from torc_framework.api import PendingReason
 
@@ -17,7 +22,7 @@ from torc_framework.api import PendingReason
 @pytest.mark.parametrize(
     "said",
     [
-        *NEVER,
+        *PERMANENT_REASONS,
         "AssocMaxWallDurationPerJobLimit",
         "AssocMaxCpuPerJobLimit",
         "AssocMaxNodePerJobLimit",
@@ -39,7 +44,7 @@ def test_what_never_passes(said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        *PASSING,
+        *TEMPORARY_REASONS,
         "ReqNodeNotAvail, UnavailableNodes:n[1-3]",
         "ReqNodeNotAvail, May be reserved for other job",
         "AssocGrpCpuLimit",
@@ -87,8 +92,8 @@ def test_nodes_that_are_down_are_told_from_nodes_that_are_not_there(
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    door = Door("test", Ledger(tmp_path / "calls"))
+    door = SlurmCommands("test", CallLog(tmp_path / "calls"))
     job = BatchJob("7", "PENDING", reason="PartitionNodeLimit")
-    assert reasons_of(door, [job])["7"].never_passes is never
-    assert reasons_of(door, [evolve(job, reason="Resources")]) == {"7": pending_reason("Resources")}
-    assert reasons_of(door, [evolve(job, state="RUNNING"), evolve(job, reason=None)]) == {}
+    assert pending_reasons_by_id(door, [job])["7"].never_passes is never
+    assert pending_reasons_by_id(door, [evolve(job, reason="Resources")]) == {"7": pending_reason("Resources")}
+    assert pending_reasons_by_id(door, [evolve(job, state="RUNNING"), evolve(job, reason=None)]) == {}

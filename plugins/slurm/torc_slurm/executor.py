@@ -3,9 +3,9 @@
 from typing import Any, ClassVar
 
 from torc_framework.api import Capabilities
-from torc_slurm.allocator import SbatchAllocator
-from torc_slurm.launcher import StepLauncher
-from torc_slurm.options import SlurmOptions
+from torc_slurm.allocations.allocator import SbatchAllocator
+from torc_slurm.shared.options import SlurmOptions
+from torc_slurm.steps.launcher import StepLauncher
 
 
 class SlurmExecutor(StepLauncher, SbatchAllocator):

@@ -13,10 +13,10 @@ from typing import Final
 from attrs import define, field, frozen
 
 from torc_framework.executors import AttemptKey
-from torc_framework.metrics import Sample, SeriesWriter
-from torc_framework.processes import insist_on_thread
-from torc_framework.runner.monitor.gpu import GpuMeter
-from torc_framework.runner.monitor.tree import Moment, Tree
+from torc_framework.metrics import ResourceSample, SeriesWriter
+from torc_framework.runner.monitor.gpu_memory import GpuMeter
+from torc_framework.runner.monitor.process_tree import ProcessTree, TreeUsage
+from torc_framework.system.processes import start_thread_with_retry
 
 TICK_S: Final = 1.0
 """Jobs are sampled at whole ticks, so that all samples of one moment have one time."""
@@ -27,7 +27,7 @@ CLOSE_PATIENCE_S: Final = 5.0
 
 
 @frozen
-class Usage:
+class AttemptUsage:
     """What the samples of one attempt say; bytes, and percent of one core."""
 
     samples: int
@@ -41,7 +41,7 @@ class Usage:
 
 
 @define(eq=False)
-class Watch:
+class SampledAttempt:
     """One attempt under observation.
 
     Attributes:
@@ -52,7 +52,7 @@ class Watch:
 
     key: AttemptKey
     job_name: str
-    tree: Tree
+    tree: ProcessTree
     born: float
     limit_bytes: int | None = None
     is_over_limit: bool = False
@@ -67,7 +67,7 @@ class Watch:
     _peak_gpu: int | None = field(default=None, init=False)
     _cgroup_peak: int | None = field(default=None, init=False)
 
-    def record(self, moment: Moment, cgroup_peak: int | None, now: float) -> float:
+    def record(self, moment: TreeUsage, cgroup_peak: int | None, now: float) -> float:
         """Take in a sample; return the CPU use since the one before in percent of a core."""
         since = self._seen_at if self.samples else self.born
         # Less than before means that a process took its share along when it left the tree.
@@ -84,18 +84,18 @@ class Watch:
         self._cgroup_peak = _larger(self._cgroup_peak, cgroup_peak)
         return percent
 
-    def exceeds(self, moment: Moment) -> bool:
+    def exceeds(self, moment: TreeUsage) -> bool:
         """Say whether this is the first sign of more memory than the limit."""
         if self.is_over_limit or self.limit_bytes is None or moment.memory_bytes <= self.limit_bytes:
             return False
         self.is_over_limit = True
         return True
 
-    def usage(self) -> Usage | None:
+    def usage(self) -> AttemptUsage | None:
         """Return what was seen; None if there is no sample."""
         if not self.samples:
             return None
-        return Usage(
+        return AttemptUsage(
             self.samples,
             self._peak_memory,
             self._memory_sum // self.samples,
@@ -130,29 +130,29 @@ class Sampler:
     ) -> None:
         self._on_excess = on_excess
         self._interval_s, self._open_series, self._on_trouble = interval_s, open_series, on_trouble
-        self._watches: dict[AttemptKey, Watch] = {}
+        self._watches: dict[AttemptKey, SampledAttempt] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closing = False
         self._series: SeriesWriter | None = None
 
-    def add(self, watches: Iterable[Watch]) -> None:
+    def add(self, watches: Iterable[SampledAttempt]) -> None:
         """Begin to sample attempts."""
         with self._changed:
             self._watches.update((watch.key, watch) for watch in watches)
             self._changed.notify()
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="torc-monitor", daemon=True)
-            insist_on_thread(self._thread)
+            start_thread_with_retry(self._thread)
 
-    def remove(self, key: AttemptKey) -> Usage | None:
+    def remove(self, key: AttemptKey) -> AttemptUsage | None:
         """Sample an attempt no more; return what was seen of it."""
         with self._changed:
             watch = self._watches.pop(key, None)
             return None if watch is None else watch.usage()
 
     def close(self) -> None:
-        """Sample nothing any more."""
+        """ResourceSample nothing any more."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -168,7 +168,7 @@ class Sampler:
         if self._series is not None:
             self._series.close()
 
-    def _wait(self) -> list[Watch] | None:
+    def _wait(self) -> list[SampledAttempt] | None:
         """Wait for the next tick with something due; return it, or None at the end."""
         with self._changed:
             while True:
@@ -197,7 +197,7 @@ class Sampler:
                 self._on_excess(watch.key)
         return GUARD_TICK_S if limited else TICK_S
 
-    def _sample(self, due: list[Watch], gpu_bytes: dict[int, int] | None) -> list[Sample]:
+    def _sample(self, due: list[SampledAttempt], gpu_bytes: dict[int, int] | None) -> list[ResourceSample]:
         at = time.time()
         samples = []
         for watch in due:
@@ -213,7 +213,7 @@ class Sampler:
                 self._on_excess(watch.key)
             key = watch.key
             samples.append(
-                Sample(
+                ResourceSample(
                     key.job_id,
                     at,
                     round(percent, 2),
@@ -225,7 +225,7 @@ class Sampler:
             )
         return samples
 
-    def _keep(self, samples: list[Sample], names: dict[int, str]) -> None:
+    def _keep(self, samples: list[ResourceSample], names: dict[int, str]) -> None:
         """Write samples; a file that cannot be written is given up, not the runner."""
         try:
             if self._series is None and self._open_series is not None:

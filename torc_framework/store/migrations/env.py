@@ -5,7 +5,7 @@ The caller has begun the transaction, with SQLite's foreign keys switched off, a
 
 from alembic import context
 
-from torc_framework.store.verdict_tables import METADATA
+from torc_framework.store.tables.verdicts import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],

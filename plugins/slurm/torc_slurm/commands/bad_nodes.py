@@ -8,8 +8,8 @@ import typer
 
 from torc_framework.api import UserError
 from torc_framework.api.commands import Column, CommandGroup, executor_options, print_json, print_table, session_of
-from torc_slurm.bad_nodes import BadNodes
-from torc_slurm.options import SlurmOptions
+from torc_slurm.cluster.bad_nodes import BadNodes
+from torc_slurm.shared.options import SlurmOptions
 
 
 def register(app: CommandGroup) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from torc_framework.api import UserError, parse_duration
 from torc_framework.api.commands import Column, CommandGroup, print_json, print_table, session_of
-from torc_slurm.ledger import Call, Ledger
+from torc_slurm.calls.call_log import CallLog, SlurmCall
 
 
 def register(app: CommandGroup) -> None:
@@ -33,17 +33,17 @@ def calls(
         seconds = parse_duration(since)
     except ValueError as error:
         raise UserError(f"--since: {error}") from None
-    ledger = Ledger.of_user()
-    rows = summary(list(ledger.calls(seconds)))
+    ledger = CallLog.of_user()
+    rows = summarize_calls(list(ledger.calls(seconds)))
     if session.wants_json:
         print_json({"since_s": seconds, "ledger": str(ledger.path), "calls": rows})
     else:
         print_table(_COLUMNS, rows)
 
 
-def summary(several: list[Call]) -> list[dict[str, Any]]:
+def summarize_calls(several: list[SlurmCall]) -> list[dict[str, Any]]:
     """Return one row for each program and purpose, most calls first."""
-    groups: dict[tuple[str, str], list[Call]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[SlurmCall]] = defaultdict(list)
     for call in several:
         groups[call.program, call.purpose].append(call)
     rows = []

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from torc_framework.api.commands import print_json, session_of, single_command
-from torc_slurm.commands import generating as g
+from torc_slurm.commands import scheduler_options as g
 
 User = Annotated[str | None, typer.Option("--user", "-u", help="Owner (default: you).")]
 NoMonitoring = Annotated[bool, typer.Option("--no-resource-monitoring", help="No samples of what jobs use.")]
@@ -38,7 +38,7 @@ def create(
     if not dry_run:
         session.start_server()  # it boots while the spec is read
     options = load_options(session, file, user=user, skip_checks=skip_checks)
-    wanted = g.Wanted(
+    wanted = g.SchedulerChoices(
         account,
         profile,
         single_allocation,

@@ -7,7 +7,7 @@ import typer
 
 from torc_framework.api import UserError
 from torc_framework.api.commands import CommandGroup, print_json, session_of
-from torc_slurm.commands import generating as g
+from torc_slurm.commands import scheduler_options as g
 
 _FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".json5": "json5", ".kdl": "kdl"}
 
@@ -43,7 +43,7 @@ def generate(
     from torc_framework.api.planning import dump_spec, load_options, spec_as_data
 
     session = session_of(ctx)
-    wanted = g.Wanted(
+    wanted = g.SchedulerChoices(
         account,
         profile,
         single_allocation,

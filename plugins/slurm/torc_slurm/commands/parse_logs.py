@@ -19,10 +19,10 @@ from torc_framework.api.commands import (
     session_of,
 )
 
-KINDS: Final = frozenset({"slurm", "kernel"})
+LOG_KINDS: Final = frozenset({"slurm", "kernel"})
 """Kinds of logs that are looked at: what a batch job printed, and the kernel's messages."""
-ERRORS: Final = frozenset({Severity.ERROR, Severity.CRITICAL})
-MOST_NAMES: Final = 5
+ERROR_SEVERITIES: Final = frozenset({Severity.ERROR, Severity.CRITICAL})
+SHOWN_JOBS: Final = 5
 """Jobs that a line of the table names."""
 
 
@@ -46,9 +46,9 @@ def parse_logs(
     chosen = pick_workflow(session, workflow_id)
     patterns = session.plugins(skip_untrusted=True).log_patterns()
     folder = output_dir or session.config.client.run.output_dir
-    found = analyze_logs(folder, patterns, workflow_id=chosen, kinds=KINDS)
-    hits = [each for each in found.findings if not errors_only or each.hit.pattern.severity in ERRORS]
-    affected = _affected(session, chosen, {each.name.slurm_job_id for each in hits})
+    found = analyze_logs(folder, patterns, workflow_id=chosen, kinds=LOG_KINDS)
+    hits = [each for each in found.findings if not errors_only or each.hit.pattern.severity in ERROR_SEVERITIES]
+    affected = _affected_jobs(session, chosen, {each.name.slurm_job_id for each in hits})
     rows = [
         {
             "file": PurePath(each.file).name,
@@ -74,7 +74,9 @@ def parse_logs(
         print_table(_COLUMNS, rows)
 
 
-def _affected(session: Session, workflow_id: int, slurm_job_ids: set[int | None]) -> dict[int | None, list[JobRecord]]:
+def _affected_jobs(
+    session: Session, workflow_id: int, slurm_job_ids: set[int | None]
+) -> dict[int | None, list[JobRecord]]:
     """Return the jobs that ran in allocations, by the allocations' ids in Slurm."""
     client = session.client
     nodes = client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id)
@@ -83,8 +85,8 @@ def _affected(session: Session, workflow_id: int, slurm_job_ids: set[int | None]
 
 def _names(row: dict[str, Any]) -> str:
     jobs = row["affected_jobs"]
-    more = f" and {len(jobs) - MOST_NAMES} more" if len(jobs) > MOST_NAMES else ""
-    return ", ".join(f"{job['name']} (ID: {job['id']})" for job in jobs[:MOST_NAMES]) + more
+    more = f" and {len(jobs) - SHOWN_JOBS} more" if len(jobs) > SHOWN_JOBS else ""
+    return ", ".join(f"{job['name']} (ID: {job['id']})" for job in jobs[:SHOWN_JOBS]) + more
 
 
 _COLUMNS: Final[list[Column]] = [

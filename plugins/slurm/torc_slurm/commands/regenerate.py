@@ -18,7 +18,7 @@ from torc_framework.api.commands import (
     show_submission,
     submit_workflow,
 )
-from torc_slurm.commands import generating as g
+from torc_slurm.commands import scheduler_options as g
 
 if TYPE_CHECKING:
     from torc_framework.api.planning import Rescheduling
@@ -70,18 +70,18 @@ def regenerate(
     from torc_framework.api.planning import Rescheduler
 
     chosen = pick_workflow(session, workflow_id)
-    rescheduler = Rescheduler(session.client, chosen, _ids(include_job_ids))
+    rescheduler = Rescheduler(session.client, chosen, _parse_ids(include_job_ids))
     if not rescheduler.has_waiting:
-        _say_nothing_to_do(session, chosen, dry_run=dry_run)
+        _print_nothing_to_do(session, chosen, dry_run=dry_run)
         return
     if rescheduler.has_uninitialized and not dry_run:
         raise UserError(
             f"jobs of workflow {chosen} wait for a run to begin: 'torc workflows reinitialize {chosen}' begins one; "
             "schedulers made before would be forgotten by it"
         )
-    here = g.profile_here(session, profile)
-    payer = g.account_of(account, rescheduler.account(), here)
-    wanted = g.Wanted(payer, profile, single_allocation, group_by, walltime_strategy, walltime_multiplier)
+    here = g.choose_profile(session, profile)
+    payer = g.choose_account(account, rescheduler.account(), here)
+    wanted = g.SchedulerChoices(payer, profile, single_allocation, group_by, walltime_strategy, walltime_multiplier)
     done = rescheduler.plan(here, wanted.plan_options(payer, idle=g.idle_nodes(session, wanted)))
     for warning in done.planned.warnings:
         typer.echo(f"Warning: {warning}", err=True)
@@ -89,21 +89,21 @@ def regenerate(
         done = rescheduler.carry_out(done, at_once=submit)
     values = {**_values(chosen, done, dry_run=dry_run), "profile": here.name}
     if not session.wants_json:
-        _tell(chosen, done, dry_run=dry_run, submit=submit)
+        _print_result(chosen, done, dry_run=dry_run, submit=submit)
     if submit and not dry_run and done.at_once:
         show_submission(session, submit_workflow(session, chosen, output_dir=output_dir), **values)
     elif session.wants_json:
         print_json(values)
 
 
-def _ids(texts: list[str] | None) -> list[int]:
+def _parse_ids(texts: list[str] | None) -> list[int]:
     try:
         return [int(part) for text in texts or () for part in text.split(",")]
     except ValueError:
         raise UserError(f"--include-job-ids is {','.join(texts or ())!r}; expected ids such as 1,2,3") from None
 
 
-def _say_nothing_to_do(session: Session, workflow_id: int, *, dry_run: bool) -> None:
+def _print_nothing_to_do(session: Session, workflow_id: int, *, dry_run: bool) -> None:
     if session.wants_json:
         empty: list[int] = []
         values = {"workflow_id": workflow_id, "dry_run": dry_run, "job_count": 0, "slurm_schedulers": empty}
@@ -117,7 +117,7 @@ def _values(workflow_id: int, done: "Rescheduling", *, dry_run: bool) -> dict[st
         "workflow_id": workflow_id,
         "dry_run": dry_run,
         "job_count": sum(bound is not None for bound in done.planned.bound),
-        "slurm_schedulers": g.rows(done.planned),
+        "slurm_schedulers": g.scheduler_rows(done.planned),
         "scheduler_ids": list(done.scheduler_ids),
         "at_once": [asdict(each) for each in done.at_once],
         "retired_action_ids": list(done.retired_action_ids),
@@ -125,7 +125,7 @@ def _values(workflow_id: int, done: "Rescheduling", *, dry_run: bool) -> dict[st
     }
 
 
-def _tell(workflow_id: int, done: "Rescheduling", *, dry_run: bool, submit: bool) -> None:
+def _print_result(workflow_id: int, done: "Rescheduling", *, dry_run: bool, submit: bool) -> None:
     g.print_plan(done.planned)
     count = sum(bound is not None for bound in done.planned.bound)
     if dry_run:

@@ -18,9 +18,9 @@ from torc_framework.api.commands import (
     seconds_text,
     session_of,
 )
-from torc_slurm.door import Door
+from torc_slurm.calls.slurm_commands import SlurmCommands
 
-FIELDS: Final = ("JobIDRaw", "JobName", "State", "ExitCode", "ElapsedRaw", "MaxRSS", "TotalCPU", "NodeList")
+SUMMARY_FIELDS: Final = ("JobIDRaw", "JobName", "State", "ExitCode", "ElapsedRaw", "MaxRSS", "TotalCPU", "NodeList")
 
 
 def register(app: CommandGroup) -> None:
@@ -42,12 +42,18 @@ def sacct(
     chosen = pick_workflow(session, workflow_id)
     nodes = session.client.find(ScheduledComputeNodeRecord, workflow_id=chosen)
     ids = [node.batch_id for node in nodes if node.scheduler_type == "slurm" and not node.is_request]
-    door = Door("cli")
+    door = SlurmCommands("cli")
     rows = (
-        list(read(door.ask("sacct", "-nP", f"--jobs={','.join(ids)}", f"--format={','.join(FIELDS)}"))) if ids else []
+        list(
+            parse_summary_rows(
+                door.ask("sacct", "-nP", f"--jobs={','.join(ids)}", f"--format={','.join(SUMMARY_FIELDS)}")
+            )
+        )
+        if ids
+        else []
     )
     rows = [row for row in rows if row["slurm_job_id"] in ids]
-    files = _saved(door, ids, output_dir or session.config.client.run.output_dir) if save_json else []
+    files = _save_json(door, ids, output_dir or session.config.client.run.output_dir) if save_json else []
     if session.wants_json:
         print_json({"workflow_id": chosen, "total": len(rows), "summary": rows, "files": files})
         return
@@ -61,11 +67,11 @@ def sacct(
         print(f"Saved {file}")
 
 
-def read(text: str) -> Iterator[dict[str, Any]]:
+def parse_summary_rows(text: str) -> Iterator[dict[str, Any]]:
     """Yield one row for each job and step of an answer of ``sacct``."""
     for line in text.splitlines():
         fields = line.split("|")
-        if len(fields) != len(FIELDS):
+        if len(fields) != len(SUMMARY_FIELDS):
             continue
         job, name, state, code, elapsed, memory, cpu, nodes = fields
         job_id, _, step = job.partition(".")
@@ -101,7 +107,7 @@ def _bytes(text: str) -> int | None:
         return None
 
 
-def _saved(door: Door, ids: list[str], folder: Path) -> list[str]:
+def _save_json(door: SlurmCommands, ids: list[str], folder: Path) -> list[str]:
     """Save all that accounting knows, a file for each allocation; return their paths."""
     files = []
     try:

@@ -8,7 +8,7 @@ import typer
 from torc_framework.api import SlurmSchedulerRecord, UserError
 from torc_framework.api.commands import (
     CommandGroup,
-    NodeWishes,
+    NodeRequest,
     Session,
     WorkflowId,
     allocator_of,
@@ -60,11 +60,11 @@ def schedule_nodes(
     session = session_of(ctx)
     require_lasting_server(session)
     chosen = pick_workflow(session, workflow_id)
-    _refuse_useless(session, chosen)
+    _check_workflow(session, chosen)
     options = {"keep_submission_scripts": True} if keep_submission_scripts else {}
     folder = output or session.config.client.run.output_dir
-    wishes = NodeWishes(
-        _scheduler(session, chosen, scheduler_config_id),
+    wishes = NodeRequest(
+        _choose_scheduler(session, chosen, scheduler_config_id),
         folder,
         num_hpc_jobs,
         start_one_worker_per_node,
@@ -79,7 +79,7 @@ def schedule_nodes(
     print(f"Submitted {len(found)} allocation(s) for workflow {chosen}: {', '.join(n.batch_id for n in found)}")
 
 
-def _refuse_useless(session: Session, workflow_id: int) -> None:
+def _check_workflow(session: Session, workflow_id: int) -> None:
     """Refuse to ask for nodes that would find no job."""
     client = session.client
     if client.is_uninitialized(workflow_id):
@@ -90,7 +90,7 @@ def _refuse_useless(session: Session, workflow_id: int) -> None:
         raise UserError(f"workflow {workflow_id} is {how}: nodes would find no job")
 
 
-def _scheduler(session: Session, workflow_id: int, wanted: int | None) -> int:
+def _choose_scheduler(session: Session, workflow_id: int, wanted: int | None) -> int:
     """Return the id of the scheduler that is meant.
 
     Raises:

@@ -5,8 +5,8 @@ from typing import Any, Final
 from attrs import NOTHING
 
 from torc_framework.api import SlurmSchedulerRecord, UserError
-from torc_framework.api.commands import CommandGroup, Records, record_option
-from torc_slurm.requests import seconds_of
+from torc_framework.api.commands import CommandGroup, RecordCommands, record_option
+from torc_slurm.allocations.request_submission import parse_sbatch_time
 
 
 def register(app: CommandGroup) -> None:
@@ -16,7 +16,7 @@ def register(app: CommandGroup) -> None:
 
 def read_walltime(text: str, flag: str) -> str:
     """Return a time limit that sbatch takes."""
-    if not seconds_of(text):
+    if not parse_sbatch_time(text):
         raise UserError(f"{flag} is {text!r}; expected a time such as 04:00:00 or 1-12:00:00")
     return text
 
@@ -25,7 +25,7 @@ _MEM: Final = "Memory per node, such as 180G."
 _GRES: Final = "GPUs and other resources per node, such as gpu:2."
 _TMP: Final = "Local storage per node, such as 100G."
 _EXTRA: Final = "More options of sbatch, as in --extra='--constraint=skylake --exclusive'."
-_COMMON: Final[tuple[Any, ...]] = (
+_COMMON_OPTIONS: Final[tuple[Any, ...]] = (
     record_option("account", "--account", "-a"),
     record_option("gres", "--gres", "-g", help=_GRES),
     record_option("mem", "--mem", "-m", help=_MEM),
@@ -35,7 +35,7 @@ _COMMON: Final[tuple[Any, ...]] = (
     record_option("ntasks_per_node", low=1),
     record_option("extra", "--extra", "-e", help=_EXTRA),
 )
-SCHEDULERS: Final = Records(
+SCHEDULERS: Final = RecordCommands(
     record=SlurmSchedulerRecord,
     one="a Slurm scheduler",
     several="slurm schedulers",
@@ -55,13 +55,13 @@ SCHEDULERS: Final = Records(
         record_option("name", "--name", "-n", default=NOTHING),
         record_option("nodes", "--nodes", "-N", low=1, default=1),
         record_option("walltime", "--walltime", "-W", read=read_walltime, default="04:00:00"),
-        *_COMMON,
+        *_COMMON_OPTIONS,
     ),
     update=(
         record_option("name", "--name", "-N"),
         record_option("nodes", "--nodes", "-n", low=1),
         record_option("walltime", "--walltime", "-W", read=read_walltime),
-        *_COMMON,
+        *_COMMON_OPTIONS,
     ),
     notes={"delete": "Actions that name it fail from then on."},
 )

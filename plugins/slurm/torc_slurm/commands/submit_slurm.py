@@ -12,7 +12,7 @@ from torc_framework.api.commands import (
     single_command,
     submit_workflow,
 )
-from torc_slurm.commands import generating as g
+from torc_slurm.commands import scheduler_options as g
 from torc_slurm.commands.create import NoMonitoring, SkipChecks, User
 
 
@@ -50,7 +50,7 @@ def submit(
     if not dry_run:
         require_lasting_server(session)
     options = load_options(session, file, user=user, skip_checks=skip_checks)
-    wanted = g.Wanted(
+    wanted = g.SchedulerChoices(
         account,
         profile,
         single_allocation,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torc_sample.executor import SampleLauncher
 
 from torc_framework.testing import ClassifierContract, ExecutorContract, MatcherContract
-from torc_framework.testing.strategies import observations
+from torc_framework.testing.support.strategies import observations
 
 
 class TestExecutor(ExecutorContract):

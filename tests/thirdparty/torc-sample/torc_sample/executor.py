@@ -18,8 +18,8 @@ from torc_framework.api import (
     Capabilities,
     ExitObservation,
     Launcher,
+    LauncherEvent,
     LaunchError,
-    News,
     RunnerContext,
     option,
     shell_command,
@@ -44,7 +44,7 @@ class SampleLauncher(Launcher):
     def __init__(self, options: SampleOptions, context: RunnerContext) -> None:
         super().__init__(options, context)
         self._running: dict[AttemptKey, tuple[subprocess.Popen[bytes], float]] = {}
-        self._news: list[News] = []
+        self._news: list[LauncherEvent] = []
 
     def start(self, attempts: Sequence[Attempt]) -> None:
         """Start a process group for each attempt."""
@@ -71,7 +71,7 @@ class SampleLauncher(Launcher):
                 start_new_session=True,
             )
 
-    def poll(self) -> list[News]:
+    def poll(self) -> list[LauncherEvent]:
         """Look at every process."""
         for key, (process, began) in list(self._running.items()):
             if process.poll() is None:

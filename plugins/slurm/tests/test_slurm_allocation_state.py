@@ -1,0 +1,166 @@
+"""An allocation that is being ended."""
+
+import resource
+import select
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from attrs import define, field
+from torc_slurm.accounting import allocation_state
+from torc_slurm.accounting.allocation_state import AllocationStateQuery
+from torc_slurm.calls.call_log import CallLog
+from torc_slurm.calls.slurm_commands import SlurmCommands
+from torc_slurm.processes.reactor import Reactor
+
+PATIENCE_S = 30.0
+
+
+@define
+class Asking:
+    """The question about one allocation, whose ``sacct`` is a script; collects what it tells."""
+
+    folder: Path
+    reactor: Reactor
+    fate: AllocationStateQuery
+    told: list[str | None] = field(factory=list)
+
+    def want(self, *, is_likely: bool = True) -> None:
+        self.fate.want(7, self.told.append, is_likely=is_likely)
+
+    def wait(self, number: int) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.told) < number:
+            assert time.monotonic() < deadline
+            select.select([self.reactor], [], [], 0.2)
+            self.reactor.run()
+
+    @property
+    def calls(self) -> int:
+        asked = self.folder / "asked"
+        return asked.read_text().count("\n") if asked.exists() else 0
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return tmp_path
+
+
+def asking(folder: Path, body: str, patience_s: float = 10.0) -> Asking:
+    program = folder / "sacct"
+    program.write_text(f"#!/bin/sh\necho asked >> {folder}/asked\n{body}\n")
+    program.chmod(0o755)
+    reactor = Reactor()
+    return Asking(
+        folder, reactor, AllocationStateQuery(SlurmCommands("runner", CallLog(folder / "calls")), reactor, patience_s)
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ("RUNNING", None),
+        ("", None),
+        ("PREEMPTED", "PREEMPTED"),
+        ("CANCELLED by 1001", "CANCELLED by 1001"),
+        ("A_WORD_OF_TOMORROW", None),
+    ],
+)
+def test_what_is_said_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str, state: str | None) -> None:
+    """Only an end counts; one that is known is not asked about again, and one that goes on not at once."""
+    there = asking(folder, f"echo '{said}'")
+    there.want()
+    there.want()
+    there.wait(2)
+    there.want()
+    assert there.told == [state] * 3
+    assert there.calls == 1
+    monkeypatch.setattr(allocation_state, "REPEAT_S", 0.0)
+    there.want()
+    there.wait(4)
+    assert there.calls == (1 if state else 2)
+
+
+def test_signals_alone_make_few_questions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs may end themselves by SIGTERM as often as they like."""
+    there = asking(folder, "echo RUNNING")
+    monkeypatch.setattr(allocation_state, "REPEAT_S", 0.0)
+    for number in range(5):
+        there.want(is_likely=False)
+        there.wait(number + 1)
+    assert there.calls == 1
+    there.want(is_likely=True)
+    there.wait(6)
+    assert there.calls == 2
+
+
+def test_nobody_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it goes on, as far as anybody knows."""
+    there = asking(tmp_path, "true")
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    there.want()
+    assert there.told == [None]
+
+
+def test_the_runner_is_not_held_up(folder: Path) -> None:
+    """The question runs beside the runner; an answer that does not come is done without, and its program ended."""
+    there = asking(folder, f"echo $$ > {folder}/pid; exec sleep 1000", patience_s=1.0)
+    there.want()
+    assert there.told == []
+    there.wait(1)
+    assert there.told == [None]
+    assert not psutil.pid_exists(int((folder / "pid").read_text()))
+
+
+def test_closing_leaves_nothing_behind(folder: Path) -> None:
+    with nothing_left():
+        there = asking(folder, "exec sleep 1000")
+        there.want()
+        there.fate.close()
+        there.reactor.close()
+        assert there.told == [None]
+
+
+def test_a_question_that_cannot_be_watched_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process, and no open file."""
+    there = asking(folder, "exec sleep 1000")
+    with monkeypatch.context() as patch, nothing_left():
+        patch.setattr(Reactor, "watch", refuse)
+        there.want()
+        assert there.told == [None]
+
+
+def test_nor_does_one_for_which_there_is_no_descriptor(folder: Path) -> None:
+    """The program has been started by then."""
+    there = asking(folder, "exec sleep 1000")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    there.want()  # so that all is loaded that is opened once only
+    there.fate.close()
+    there.fate = AllocationStateQuery(there.fate.door, there.reactor, 10.0)
+    for spare in range(2, 8):
+        with nothing_left():
+            used = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+            resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, hard))
+            try:
+                there.want()
+                there.fate.close()
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert there.told == [None] * 7
+
+
+def refuse(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Assert that there are as many children and open files afterwards as before."""
+    me = psutil.Process()
+    before = len(me.children()), me.num_fds()
+    yield
+    assert (len(me.children()), me.num_fds()) == before

@@ -1,0 +1,163 @@
+"""What is asked of Slurm for a step, and what the environment says of an allocation."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torc_slurm.cluster.allocation_context import (
+    AllocationContext,
+    allocation_context_of,
+    inside_allocation,
+    parse_record,
+)
+from torc_slurm.steps.srun_command import srun_command, step_environment, step_name
+
+from torc_framework.api import Attempt, AttemptKey, Resources, RunnerContext
+
+CONTEXT = RunnerContext(3, 2, "/out", "/work", "http://127.0.0.1:1")
+PLACE = AllocationContext(42, cpus=4, memory_bytes=1 << 30)
+
+
+def attempt(resources: Resources, **changes: Any) -> Attempt:
+    values: dict[str, Any] = {
+        "key": AttemptKey(7, 1),
+        "job_name": "j",
+        "command": "true",
+        "environment": {},
+        "stdout_path": "/out/100%.o",
+        "stderr_path": "/out/j.e",
+        "working_dir": "/work",
+        "resources": resources,
+    }
+    return Attempt(**(values | changes))
+
+
+def options_of(resources: Resources, place: AllocationContext = PLACE, *, packs: bool = True) -> dict[str, str]:
+    words = srun_command("srun", attempt(resources), place, "name", ["-c", "true"], packs=packs)
+    assert words[words.index("/bin/sh") :][-2:] == ["-c", "true"]
+    options = [word.partition("=") for word in words[1 : words.index("/bin/sh")]]
+    return {name: value for name, _, value in options}
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        (
+            Resources(2, 150 << 20, 0, 1, 60.0),
+            {"--cpus-per-task": "2", "--mem": "150", "--gres": "none", "--time": "1", "--nodes": "1"},
+        ),
+        (
+            Resources(1, (150 << 20) + 1, 2, 3, 61.0),
+            {"--mem": "151", "--gres": "gpu:2", "--time": "2", "--ntasks": "3"},
+        ),
+        (Resources(1, 1 << 20, 0, 1, None), {"--mem": "0", "--time": None}),
+        (Resources(1, 1, 0, 1, 0.0), {"--mem": "1", "--time": "1"}),
+    ],
+)
+def test_a_step_asks_for_what_its_job_asks_for(resources: Resources, expected: dict[str, str | None]) -> None:
+    """In Slurm's units, rounded up; a job that asked for nothing shares the memory."""
+    options = options_of(resources)
+    assert {name: options.get(name) for name in expected} == expected
+    assert "--exact" in options
+    assert "--overlap" not in options
+    assert (options["--output"], options["--job-name"]) == ("/out/100%%.o", "name")
+
+
+def test_attempts_that_are_only_counted_share_everything() -> None:
+    """Queue depth: nothing that a job asks for can keep it from running."""
+    options = options_of(Resources(64, 1 << 50, 8, 1, 60.0), packs=False)
+    assert options["--cpus-per-task"] == "4"
+    assert options["--mem"] == "0"
+    assert "--overlap" in options
+    assert "--gres" not in options
+
+
+def test_a_runner_of_one_node_keeps_to_it() -> None:
+    assert options_of(Resources(), AllocationContext(42, node="n3"))["--nodelist"] == "n3"
+    assert "--nodelist" not in options_of(Resources())
+
+
+def test_names_tell_runners_apart() -> None:
+    assert step_name(CONTEXT, AttemptKey(7, 1), "n0_p9") == "torc_wf3_j7_r2_a1_n0_p9"
+
+
+def test_what_would_mislead_srun_is_taken_out() -> None:
+    """Options in disguise, the runner's own step, GPUs that were bound for somebody else."""
+    inherited = {
+        "PATH": "/bin",
+        "SLURM_JOB_ID": "42",
+        "SLURM_CONF": "/etc/slurm/slurm.conf",
+        "SLURM_JOB_PARTITION": "short",
+        "SLURM_MEM_PER_NODE": "100",
+        "SLURM_MEM_PER_CPU": "100",
+        "SLURM_CPUS_PER_TASK": "4",
+        "SLURM_STEP_ID": "3",
+        "SLURM_EXPORT_ENV": "NONE",
+        "SLURM_CPU_BIND": "quiet,mask_cpu:0x1",
+        "SLURM_JOB_NAME": "worker",
+        "SBATCH_EXPORT": "NONE",
+        "SLURMD_NODENAME": "n1",
+        "CUDA_VISIBLE_DEVICES": "0,1",
+    }
+    kept = step_environment(inherited, {"TORC_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "1"})
+    assert set(kept) == {"PATH", "SLURM_JOB_ID", "SLURM_CONF", "SLURM_JOB_PARTITION", "TORC_JOB_ID"}
+
+
+BATCH = {
+    "SLURM_JOB_ID": "42",
+    "SLURM_JOB_NUM_NODES": "2",
+    "SLURM_JOB_CPUS_PER_NODE": "4(x2)",
+    "SLURM_CPUS_ON_NODE": "4",
+    "SLURM_MEM_PER_NODE": "800",
+    "SLURM_NODEID": "0",
+    "SLURMD_NODENAME": "n1",
+    "SLURM_JOB_NODELIST": "n[1-2]",
+}
+RECORD = parse_record(
+    "JobId=42 JobName=w UserId=u(1) EndTime=2026-11-21T15:27:06 NumNodes=2 "
+    "TRES=cpu=8,mem=1600M,node=2,billing=8,gres/gpu=4,gres/gpu:a100=4 Comment=TRES=x"
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "record", "expected"),
+    [
+        ({}, RECORD, {"nodes": 2, "cpus": 4, "memory_bytes": 800 << 20, "gpus": 2, "node": None}),
+        ({}, {}, {"nodes": 2, "gpus": 0, "ends_at": None}),
+        ({"SLURM_MEM_PER_NODE": "", "SLURM_MEM_PER_CPU": "100"}, {}, {"memory_bytes": 400 << 20}),
+        ({"SLURM_MEM_PER_NODE": "0"}, RECORD, {"memory_bytes": 800 << 20}),
+        ({"SLURM_STEP_ID": "0", "SLURM_MEM_PER_NODE": "10", "SLURM_NODEID": "1", "SLURMD_NODENAME": "n2"}, RECORD,
+         {"nodes": 1, "node": "n2", "node_index": 1, "memory_bytes": 800 << 20, "gpus": 2}),
+        ({"SLURM_STEP_ID": "4294967290"}, RECORD, {"nodes": 2, "node": None}),
+        ({"SLURM_JOB_CPUS_PER_NODE": "4,2"}, RECORD, {"cpus": 2}),
+        ({"SLURM_JOB_CPUS_PER_NODE": "4,2", "SLURM_STEP_ID": "1"}, RECORD, {"cpus": 4}),
+        ({"SLURM_JOB_GPUS": "0,1,2"}, {}, {"gpus": 3}),
+        ({"SLURM_JOB_END_TIME": "1800000000"}, RECORD, {"ends_at": 1800000000.0}),
+    ],
+)  # fmt: skip
+def test_where_a_runner_finds_itself(changes: dict[str, str], record: dict[str, str], expected: dict[str, Any]) -> None:
+    """In a batch script, in a step of its own node, in an interactive shell."""
+    place = allocation_context_of(BATCH | changes, record)
+    assert {name: getattr(place, name) for name in expected} == expected
+
+
+def test_premises_are_named_as_torc_names_them() -> None:
+    premises = allocation_context_of(BATCH, RECORD).premises(CONTEXT, 99)
+    assert (premises.kind, premises.allocation_id) == ("slurm", "42")
+    assert premises.facts["slurm_job_id"] == 42
+    assert premises.log_name == "job_runner_slurm_wf3_sl42_n0_pid99.log"
+    assert premises.gpu_names == ("0", "1", "2", "3")
+
+
+@pytest.mark.parametrize(("variables", "inside"), [({}, False), ({"SLURM_JOB_ID": ""}, False), (BATCH, True)])
+def test_being_inside_is_a_question(variables: dict[str, str], inside: bool) -> None:
+    assert inside_allocation(variables) is inside
+
+
+@given(st.dictionaries(st.sampled_from([*BATCH, "SLURM_STEP_ID", "SLURM_JOB_GPUS"]), st.text(max_size=12)), st.text())
+def test_any_environment(changes: dict[str, str], record: str) -> None:
+    """A site's own words in Slurm's variables are no reason to fail."""
+    place = allocation_context_of({**BATCH, **changes, "SLURM_JOB_ID": "1"}, parse_record(record))
+    assert place.cpus >= 0
+    assert place.nodes >= 0

@@ -1,0 +1,46 @@
+"""The task of a step whose command is to end gently."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from torc_slurm.steps.srun_command import TERM_WRAPPER
+
+SAVES = """
+trap 'sleep 0.5; echo saved > saved; exit 7' TERM
+touch up
+while :; do sleep 0.1; done
+"""
+
+
+def begin(folder: Path, command: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([*TERM_WRAPPER, "/bin/sh", "-c", command], cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("true", 0), ("exit 13", 13), ("exit 137", 137), ("kill -SEGV $$", -11), ("kill $$", -15)]
+)
+def test_it_ends_as_its_command_does(tmp_path: Path, command: str, code: int) -> None:
+    """Codes and signals are told apart."""
+    assert begin(tmp_path, command).wait(60) == code
+
+
+def test_what_is_left_behind_does_not_keep_it(tmp_path: Path) -> None:
+    """As long as nobody asked it to end."""
+    process = begin(tmp_path, "sleep 300 & echo $! > pid; exit 3")
+    assert process.wait(60) == 3
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+def test_a_checkpoint_is_written_although_the_shell_is_gone(tmp_path: Path) -> None:
+    """The signal comes to the first process alone; a shell that waits for a script dies of it."""
+    (tmp_path / "job.sh").write_text(SAVES)
+    process = begin(tmp_path, "sh job.sh; exit 9")
+    while not (tmp_path / "up").exists():
+        time.sleep(0.01)
+    process.terminate()
+    assert process.wait(60) == -15
+    assert (tmp_path / "saved").exists()

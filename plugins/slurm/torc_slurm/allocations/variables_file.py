@@ -1,0 +1,51 @@
+"""The file from which batch scripts take the variables of their runner; it may hold a password.
+
+Slurm keeps batch scripts where others may read them: in its spool folders, with ``scontrol write batch_script``, and,
+where the site stores scripts (``AccountingStoreFlags=job_script``), in accounting. So a script names this file only,
+which no other user can read.
+"""
+
+import os
+import secrets
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from torc_framework.api import AllocationError
+
+FOLDER: Final = ".torc_runner"
+"""Folder of the file, within the folder of the logs: one that all nodes share."""
+
+
+def write_variables(output_dir: str, workflow_id: int, variables: Mapping[str, str]) -> str:
+    """Write the file and return its path. There is one for each user and workflow, with what was written last.
+
+    Raises:
+        AllocationError: it cannot be written.
+    """
+    path = Path(output_dir, FOLDER, f"slurm_variables_wf{workflow_id}_u{os.getuid()}.sh")
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    text = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(variables.items()))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+                file.write(os.fsencode(text))
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise AllocationError(
+            f"cannot write {path}, from which the nodes learn how to reach the server: {error.strerror}; choose a "
+            "folder that you may write to and that all nodes share with --output-dir"
+        ) from error
+    return str(path)
+
+
+def source_lines(path: str) -> Iterator[str]:
+    """Yield the lines of a script that take the variables from the file, if it belongs to the user who runs it."""
+    file, problem = shlex.quote(path), f"torc: {path} is not here, or belongs to another user; do all nodes share it?"
+    yield f"[ -O {file} ] || {{ echo {shlex.quote(problem)} >&2; exit 1; }}"
+    yield f". {file}"

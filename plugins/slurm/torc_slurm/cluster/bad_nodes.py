@@ -1,0 +1,66 @@
+"""Remembers nodes that failed under somebody's jobs, so that new allocations keep away from them for a while.
+
+Slurm itself keeps jobs from nodes that are down. It does not from one that comes back and fails again.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from torc_slurm.shared.paths import user_state_path
+
+MAX_NODES: Final = 64
+"""So many nodes are kept away from, at most: a cluster on which more fail has another problem."""
+
+
+class BadNodes:
+    """A file with the nodes that failed: when last, and why.
+
+    It is replaced as a whole; of two processes that write at the same moment one is forgotten, which costs little.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def of_user(cls) -> "BadNodes":
+        """Return what this user's processes remember."""
+        return cls(user_state_path("slurm_bad_nodes.json"))
+
+    def remember(self, nodes: Iterable[str], reason: str) -> None:
+        """Note that these nodes failed just now. A file that cannot be written keeps nobody from working."""
+        known = {**self._read(), **{node: {"at": time.time(), "reason": reason} for node in nodes}}
+        newest = sorted(known.items(), key=lambda item: -item[1]["at"])[:MAX_NODES]
+        self._write(dict(newest))
+
+    def since(self, seconds: float) -> dict[str, Mapping[str, Any]]:
+        """Return the nodes that failed within the last so many seconds, with ``at`` and ``reason``."""
+        begin = time.time() - seconds
+        return {node: facts for node, facts in sorted(self._read().items()) if facts["at"] >= begin}
+
+    def forget(self, nodes: Iterable[str] | None = None) -> list[str]:
+        """Forget these nodes, or all; return those that were known."""
+        known = self._read()
+        gone = [node for node in (known if nodes is None else nodes) if node in known]
+        if gone:
+            self._write({node: facts for node, facts in known.items() if node not in gone})
+        return gone
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        try:
+            known = json.loads(self.path.read_text(encoding="utf-8")).items()
+            return {str(node): {"at": float(each["at"]), "reason": str(each["reason"])} for node, each in known}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return {}
+
+    def _write(self, known: Mapping[str, Any]) -> None:
+        with suppress(OSError):
+            self.path.parent.mkdir(0o700, parents=True, exist_ok=True)
+            beside = self.path.with_suffix(f".{os.getpid()}")
+            beside.touch(0o600)
+            beside.write_text(json.dumps(known, indent=2), encoding="utf-8")
+            beside.replace(self.path)

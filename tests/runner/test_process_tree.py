@@ -1,0 +1,203 @@
+"""What the monitor sees of real process trees."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from torc_framework.runner.monitor import procfs
+from torc_framework.runner.monitor.process_tree import ProcessTree
+
+MIB = 1 << 20
+Start = Callable[[str], "subprocess.Popen[str]"]
+
+FORKS = """
+import os, sys
+shared = bytearray(b"x") * ({shared} << 20)
+reader, writer = os.pipe()
+for _ in range(50):
+    if os.fork() == 0:
+        own = bytearray(b"x") * ({own} << 20)
+        os.write(writer, b".")
+        sys.stdin.read()
+        os._exit(0)
+done = 0
+while done < 50:
+    done += len(os.read(reader, 50))
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start Python code that says ``ready`` and then reads its input to the end, which comes with the test's."""
+    started = []
+
+    def begin(code: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", code]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield begin
+    for process in started:
+        process.communicate()
+
+
+def test_fifty_children_are_counted(start: Start) -> None:
+    """Each process and its own memory, once."""
+    moment = ProcessTree([start(FORKS.format(shared=0, own=4)).pid]).look()
+    assert moment is not None
+    assert moment.processes == 51
+    assert 200 * MIB < moment.memory_bytes < 400 * MIB
+
+
+def test_memory_that_processes_share_counts_once(start: Start) -> None:
+    """The plain sum over 51 processes would be more than 5 GiB."""
+    moment = ProcessTree([start(FORKS.format(shared=100, own=0)).pid]).look()
+    assert moment is not None
+    assert moment.processes == 51
+    assert 100 * MIB < moment.memory_bytes < 300 * MIB
+
+
+def test_children_in_sessions_of_their_own_and_of_threads_are_found(start: Start) -> None:
+    code = """
+import subprocess, sys, threading
+children = [subprocess.Popen(["cat"], stdin=0, stdout=2, start_new_session=True)]
+def begin():
+    children.append(subprocess.Popen(["cat"], stdin=0, stdout=2))
+    ready.set()
+    never.wait()
+ready, never = threading.Event(), threading.Event()
+threading.Thread(target=begin, daemon=True).start()
+ready.wait()
+print("ready", flush=True)
+sys.stdin.read()
+never.set()
+"""
+    moment = ProcessTree([start(code).pid]).look()
+    assert moment is not None
+    assert moment.processes == 3
+
+
+def test_a_process_once_seen_is_followed_out_of_the_tree(start: Start) -> None:
+    """Its parent ends, so that it becomes another's child; it is of this tree all the same, and so are its children."""
+    code = """
+import os, sys, subprocess
+line = sys.stdin.readline
+middle = subprocess.Popen([sys.executable, "-c", '''
+import os, sys, subprocess
+leaf = subprocess.Popen(["sleep", "100"], start_new_session=True, stdout=2)
+print(leaf.pid, flush=True)
+sys.stdin.readline()
+'''], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+leaf = int(middle.stdout.readline())
+print("ready", flush=True)
+line()
+middle.communicate("go")
+print("gone", flush=True)
+line()
+os.kill(leaf, 9)
+"""
+    process = start(code)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    tree = ProcessTree([process.pid])
+    before = tree.look()
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "gone\n"
+    after = tree.look()
+    assert (before and before.processes, after and after.processes) == (3, 2)
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def test_cpu_time_of_children_that_ended_is_kept(start: Start) -> None:
+    code = """
+import os, subprocess, sys
+subprocess.run([sys.executable, "-c", "sum(range(5 * 10**6))"], check=True)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+    process = start(code)
+    moment = ProcessTree([process.pid]).look()
+    assert moment is not None
+    own = procfs.read_process(process.pid)
+    assert own is not None
+    assert moment.cpu_s == own.cpu_ticks / procfs.TICKS_PER_S > 0.02
+
+
+def test_what_has_ended_has_no_moment() -> None:
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert ProcessTree([process.pid]).look() is None, "a zombie uses nothing"
+    assert ProcessTree([process.pid]).look() is None
+    assert ProcessTree([process.pid]).cgroup_peak_bytes() is None
+
+
+def test_gpu_memory_of_the_trees_processes_is_added(start: Start) -> None:
+    process = start("import sys; print('ready', flush=True); sys.stdin.read()")
+    moment = ProcessTree([process.pid]).look({process.pid: 5, os.getpid(): 7})
+    assert moment is not None
+    assert moment.gpu_memory_bytes == 5
+
+
+def test_a_control_group_of_ones_own_is_asked_for_its_peak(start: Start, tmp_path: Path) -> None:
+    """Not that of the process that began it."""
+    folder = next((f for f in map(Path, ("/sys/fs/cgroup/memory", "/sys/fs/cgroup")) if f.is_dir()), tmp_path)
+    group = folder / f"torc-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("control groups cannot be made here")
+    try:
+        peaks = [group / name for name in ("memory.max_usage_in_bytes", "memory.peak") if (group / name).exists()]
+        if not peaks or group.parent.joinpath("cgroup.controllers").exists():
+            pytest.skip("no memory peak in a group that is made by hand")
+        code = f"""
+import os, sys
+open("{group}/cgroup.procs", "w").write(str(os.getpid()))
+x = bytearray(b"x") * (50 << 20)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+        process = start(code)
+        assert ProcessTree([os.getpid()]).cgroup_peak_bytes() is None
+        peak = ProcessTree([process.pid]).cgroup_peak_bytes()
+        assert peak is not None
+        assert 50 * MIB < peak < 200 * MIB
+        process.communicate()
+    finally:
+        group.rmdir()
+
+
+@pytest.mark.parametrize(
+    ("cgroups", "expected"),
+    [
+        ("0::/a/b\n", ["/sys/fs/cgroup/a/b/memory.peak"]),
+        ("4:memory:/x\n0::/\n", ["/sys/fs/cgroup/memory/x/memory.max_usage_in_bytes", "/sys/fs/cgroup/memory.peak"]),
+        ("3:cpu,memory:/y:z\n", ["/sys/fs/cgroup/memory/y:z/memory.max_usage_in_bytes"]),
+        ("2:cpu:/\n", []),
+        ("", []),
+    ],
+)
+def test_peaks_of_both_versions_of_control_groups(cgroups: str, expected: list[str]) -> None:
+    assert [str(path) for path in procfs.peak_files(cgroups)] == expected
+
+
+def test_odd_names_of_programs_do_no_harm(tmp_path: Path) -> None:
+    """The kernel does not escape the name."""
+    program = tmp_path / "a) R 1 (b c"
+    program.symlink_to("/bin/cat")
+    with subprocess.Popen([program], stdin=subprocess.PIPE) as process:
+        found = procfs.read_process(process.pid)
+        assert found is not None
+        assert found.parent == os.getpid()
+        process.communicate()

@@ -1,0 +1,137 @@
+"""Answers of every size: a page ends in time, and no answer costs the server more memory than a small part of it."""
+
+import json
+import os
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from server_child import ServerChild
+
+from torc_framework.client import TorcClient
+from torc_framework.models.records import UserDataRecord
+from torc_framework.server.http.responses import MAX_IN_MEMORY_BYTES, RequestError, SlicedObject, sliced_response
+
+MIB = 1024 * 1024
+CACHE = 64 * MIB
+"""What SQLite keeps of the database in memory, once for each connection."""
+
+
+def memory(child: ServerChild, name: str = "VmHWM") -> int:
+    """Return how much memory the server has, or has had at most, in bytes."""
+    lines = Path(f"/proc/{child.process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+
+
+def spooled(child: ServerChild) -> list[str]:
+    """Return the server's open files that have no name."""
+    links = Path(f"/proc/{child.process.pid}/fd").iterdir()
+    return [name for name in map(os.readlink, links) if name.endswith("(deleted)")]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerChild]:
+    """A server that was just started, with one workflow of 60 MiB."""
+    with ServerChild(tmp_path_factory.mktemp("large"), "--log-level", "warning") as child:
+        with TorcClient(child.url.removesuffix("/torc-service/v1")) as client:
+            jobs = [{"name": f"j{n}", "command": "x" * 1000} for n in range(5_000)]
+            plan = {"workflow": {"name": "large", "user": "ann"}, "jobs": jobs}
+            stored = client._call(dict, "POST", "/workflows/from_plan", body=plan)
+            for n in range(60):
+                client.create(UserDataRecord(workflow_id=stored["id"], name=f"u{n}", data=[f"{n:02}" * (MIB // 2)]))
+        child.stop()
+        child.port = 0
+        child.start()
+        yield child
+        assert child.stop() == 0
+        assert "level=error" not in child.log
+
+
+def test_a_page_ends_at_a_number_of_bytes(api: Any, server: str) -> None:
+    """With one record at least; the next page goes on there, and clients get all."""
+    workflow_id = api.workflow()
+    sizes = [1, 17, 6, 6, 6, 1]
+    for n, size in enumerate(sizes):
+        api.ok("POST", "/user_data", {"workflow_id": workflow_id, "name": f"u{n}", "data": "x" * (size * MIB)})
+    told = []
+    for offset in (0, 2, 5, 1, 6):
+        page = api.ok("GET", "/user_data", workflow_id=workflow_id, offset=offset)
+        assert page["count"] == len(page["items"])
+        told.append((page["count"], page["total_count"], page["has_more"]))
+    assert told == [(2, 6, True), (3, 6, True), (1, 6, False), (1, 6, True), (0, 6, False)]
+    with TorcClient(server) as client:
+        for limit, wanted in ((None, sizes), (4, sizes[:4])):
+            found = client.iterate(UserDataRecord, workflow_id=workflow_id, limit=limit)
+            assert [len(record.data) // MIB for record in found] == wanted
+
+
+def test_a_large_export_takes_little_memory(large: ServerChild, make_api: Any) -> None:
+    """The document is whole, with its length; it goes through a file that is gone afterwards."""
+    api = make_api(large.url)
+    workflow_id = api.ok("GET", "/workflows")["items"][0]["id"]
+    before = memory(large)
+    answer = api.raw("GET", f"/workflows/{workflow_id}/export")
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    assert int(headers["content-length"]) > 60 * MIB
+    assert memory(large) - before < CACHE + 24 * MIB
+    document = answer.body
+    assert [job["name"] for job in document["jobs"]] == [f"j{n}" for n in range(5_000)]
+    assert [record["data"] for record in document["user_data"]] == [[f"{n:02}" * (MIB // 2)] for n in range(60)]
+    assert document["files"] == []
+    assert not spooled(large)
+
+
+def test_a_reader_that_does_not_read_costs_a_file(large: ServerChild, make_api: Any) -> None:
+    """The file is closed when that reader is gone; others are served meanwhile."""
+    api = make_api(large.url)
+    workflow_id = api.ok("GET", "/workflows")["items"][0]["id"]
+    before = memory(large, "VmRSS")
+    path = f"/torc-service/v1/workflows/{workflow_id}/export"
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", urlsplit(large.url).port or 0)) as reader:
+        reader.sendall(request)
+        assert reader.recv(12) == b"HTTP/1.1 200"
+        assert len(spooled(large)) == 1
+        assert memory(large, "VmRSS") - before < CACHE + 24 * MIB
+        assert api.ok("GET", "/ping") == {"status": "ok"}
+    end = time.monotonic() + 30
+    while spooled(large) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not spooled(large)
+
+
+@pytest.mark.parametrize("count", [0, 1, 64, 65, 200, 100_000])
+def test_pieces_are_the_same_json(count: int) -> None:
+    """Lists and iterators of slices, among fields of other kinds, below and above the size for a file."""
+    items = [{"id": n, "name": f'"{n}"\n'} for n in range(count)]
+    slices = (items[start : start + 7] for start in range(0, count, 7))
+    fields = {"items": items, "text": "a\u20acb", "more": slices, "count": count, "none": None, "empty": []}
+    response = sliced_response(SlicedObject(fields), {"Warning": "w"})
+    assert response.headers["warning"] == "w"
+    assert response.headers["content-type"] == "application/json"
+    if count < 100_000:
+        content = bytes(response.body)
+    else:
+        content = response._file.read()  # type: ignore[attr-defined]
+        response._file.close()  # type: ignore[attr-defined]
+        assert len(content) > MAX_IN_MEMORY_BYTES
+    assert int(response.headers["content-length"]) == len(content)
+    whole = {**fields, "more": items}
+    assert content.decode() == json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
+
+
+def test_no_room_for_an_answer_is_told() -> None:
+    """As a full disk, with the folder."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_IN_MEMORY_BYTES, hard))
+    try:
+        with pytest.raises(RequestError, match="no room for the answer in /") as refused:
+            sliced_response(SlicedObject({"items": ["x" * MIB] * 3}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert refused.value.status == 507

@@ -1,0 +1,111 @@
+"""Jobs that a runner goes on with before the server knows that it may."""
+
+from typing import Any
+
+import pytest
+
+from torc_framework.models.exchange import EndedReport
+from torc_framework.models.plan import PlannedJob
+from torc_framework.models.records import ResourceRequirementsRecord
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store.exchange.job_chains import LONGEST_CHAIN, report_waves
+from torc_framework.store.runs import lifecycle
+
+
+def numbers(bench: Any, following: dict[int, Any]) -> dict[int, list[int]]:
+    """Return what follows, as positions in the plan."""
+    first = bench.first_job
+    return {job_id - first: [job.id - first for job in chain] for job_id, chain in following.items()}
+
+
+def test_a_chain_is_told_in_advance(bench: Any) -> None:
+    """As far as the limit; nothing of it is claimed."""
+    bench.plan(LONGEST_CHAIN + 3, [(n + 1, n) for n in range(LONGEST_CHAIN + 2)])
+    reply = bench.exchange(slots=1, ahead=5)
+    assert numbers(bench, reply.following) == {0: list(range(1, LONGEST_CHAIN + 1))}
+    assert [job.command for job in reply.following[bench.first_job]][:2] == ["run 1", "run 2"]
+    assert set(bench.statuses()[1:]) == {"blocked"}
+
+
+def test_only_what_waits_for_nothing_else(bench: Any) -> None:
+    """Not a job with two dependencies, and of two candidates the first."""
+    bench.plan(6, [(2, 0), (2, 1), (3, 0), (4, 0), (5, 1)])
+    assert numbers(bench, bench.exchange(slots=2, ahead=1).following) == {0: [3], 1: [5]}
+
+
+def test_only_what_asks_for_the_same(bench: Any) -> None:
+    """Another size, or another scheduler, is the server's business."""
+    big = ResourceRequirementsRecord(workflow_id=0, name="big", num_cpus=8, runtime="PT1H")
+    jobs = [PlannedJob(name="a", command="a"), PlannedJob(name="b", command="b", resource_requirements=0)]
+    bench.plan(jobs, [(1, 0)], resource_requirements=[big])
+    assert bench.exchange(slots=1, ahead=5).following == {}
+
+
+def test_not_while_other_jobs_are_ready(bench: Any) -> None:
+    """Breadth first, as the order of claims says."""
+    bench.plan(4, [(3, 0)])
+    assert bench.exchange(slots=2).following == {}
+
+
+def test_going_on(bench: Any) -> None:
+    """Ends and the jobs they were followed by arrive together; what still runs is held by the runner."""
+    bench.plan(5, [(n + 1, n) for n in range(4)])
+    bench.claim()
+    ids = [bench.job_id(n) for n in range(5)]
+    ended = [bench.ended(n, next_job_id=ids[n + 1]) for n in range(3)]
+    request = {"ended": ended, "started": [bench.started(3)], "slots": 0, "ahead": 1}
+    reply = bench.exchange(**request)
+    assert bench.statuses() == ["completed", "completed", "completed", "running", "blocked"]
+    assert (reply.jobs, reply.refused, numbers(bench, reply.following)) == ([], [], {3: [4]})
+    assert bench.column("active_compute_node_id")[3] == bench.nodes[0]
+    bench.check_counters()
+    again = bench.exchange(**request)
+    assert (again.refused, len(bench.results())) == ([], 3)
+    assert len(bench.events("job_started")) == 1
+
+
+def test_going_on_from_a_failure_is_refused(bench: Any) -> None:
+    """The follower is canceled, and what it did is not recorded, nor that of its own follower."""
+    bench.plan(3, [(1, 0), (2, 1)])
+    bench.claim()
+    ended = [
+        bench.ended(0, "failed", next_job_id=bench.job_id(1)),
+        bench.ended(1, next_job_id=bench.job_id(2)),
+        bench.ended(2),
+    ]
+    reply = bench.exchange(ended=ended)
+    assert bench.statuses() == ["failed", "canceled", "canceled"]
+    assert [result["job_id"] for result in bench.results()] == [bench.job_id(0)]
+    assert reply.refused == [bench.job_id(1), bench.job_id(2)]
+
+
+@pytest.mark.parametrize("why", ["canceled workflow", "other runner", "no such job"])
+def test_refused(bench: Any, why: str) -> None:
+    """What the runner may not have it is told, and nothing of it is recorded."""
+    bench.plan(2, [(1, 0)])
+    bench.claim()
+    follower = bench.job_id(1)
+    if why == "canceled workflow":
+        with bench.database.write() as tx:
+            lifecycle.cancel(tx, bench.workflow_id)
+    elif why == "other runner":
+        bench.set_status(0, JobStatus.COMPLETED)
+        bench.set_status(1, JobStatus.RUNNING, active_compute_node_id=bench.node())
+    else:
+        follower = 10**9
+    reply = bench.exchange(ended=[bench.ended(0, next_job_id=follower), EndedReport(follower, 1, "completed", 0, 1, 1)])
+    assert reply.refused == [follower]
+    assert (
+        bench.statuses()[1] == {"canceled workflow": "blocked", "other runner": "running", "no such job": "ready"}[why]
+    )
+
+
+def test_waves_keep_the_order() -> None:
+    """Chains side by side are taken level by level."""
+
+    def report(job_id: int, next_job_id: int | None = None) -> EndedReport:
+        return EndedReport(job_id, 1, "completed", 0, 1, 1, next_job_id=next_job_id)
+
+    reports = [report(1, 11), report(2, 12), report(11, 21), report(3), report(12), report(21)]
+    assert [[r.job_id for r in wave] for wave in report_waves(reports)] == [[1, 2], [11, 3, 12], [21]]
+    assert list(report_waves([])) == []

@@ -1,0 +1,122 @@
+"""Deleting jobs that a runner has in hand: refused, or the runner is told; late reports change nothing."""
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from torc_framework.models.plan import PlannedJob
+from torc_framework.models.records import FileRecord
+from torc_framework.store.errors import ConflictError
+from torc_framework.store.exchange.exchange import has_something_for_runner
+from torc_framework.store.job_state import jobs_to_stop
+from torc_framework.store.record_kinds import jobs
+from torc_framework.store.tables import core as t
+from torc_framework.store.tables.internal import JOB_TO_STOP
+
+
+def delete(bench: Any, *positions: int, force: bool = True) -> None:
+    with bench.database.write() as tx:
+        jobs.delete_jobs(tx, bench.workflow_id, [bench.job_id(n) for n in positions], force=force)
+
+
+def is_worth_asking(bench: Any, node: int) -> bool:
+    with bench.database.read() as tx:
+        return has_something_for_runner(tx, bench.workflow_id, node, bench.run_id())
+
+
+@pytest.mark.parametrize("held", ["pending", "running"])
+def test_without_force_a_job_in_hand_stays(bench: Any, held: str) -> None:
+    """The refusal names the job and what it is; nothing is deleted, not even the others."""
+    bench.plan(3)
+    bench.start(*([0] if held == "running" else []))
+    with pytest.raises(ConflictError, match=rf"Job {bench.job_id(0)} \(job0\) is {held}.*nothing was deleted"):
+        delete(bench, 0, 1, force=False)
+    with bench.database.write() as tx, pytest.raises(ConflictError, match=r"and 2 more"):
+        jobs_to_stop.check_workflow_deletable(tx, bench.workflow_id, force=False)
+    assert len(bench.statuses()) == 3
+
+
+def test_without_force_other_jobs_are_deleted(bench: Any) -> None:
+    """Blocked, ready and ended jobs need no force."""
+    bench.plan(3, [(1, 0), (2, 1)])
+    bench.finish(0)
+    delete(bench, 0, 2, force=False)
+    assert bench.statuses() == ["ready"]
+
+
+def test_a_runner_is_told_once_of_each_deleted_job(bench: Any) -> None:
+    """Its next exchange names the jobs, and a waiting one is worth an answer; other runners hear nothing of it."""
+    bench.plan(3)
+    bench.start(0, 1)
+    other, gone = bench.node(), [bench.job_id(0), bench.job_id(1)]
+    assert not is_worth_asking(bench, bench.nodes[0])
+    delete(bench, 0, 1)
+    assert is_worth_asking(bench, bench.nodes[0])
+    assert not is_worth_asking(bench, other)
+    assert bench.exchange(other).refused == []
+    assert bench.exchange().refused == gone
+    assert bench.exchange().refused == []
+
+
+def test_a_lost_answer_is_told_again(bench: Any) -> None:
+    """A runner that says what it has in hand hears which of it is no more."""
+    bench.plan(2)
+    bench.start(0, 1)
+    delete(bench, 0)
+    bench.exchange()
+    assert bench.exchange(holding=[bench.job_id(0), bench.job_id(1)]).refused == [bench.job_id(0)]
+
+
+def test_a_late_report_touches_nothing(bench: Any) -> None:
+    """The end of a deleted job makes no result and no event, and changes no file and no other job."""
+    job = PlannedJob(name="a", command="a", output_files=[0])
+    bench.plan([job, PlannedJob(name="b", command="b")], files=[FileRecord(workflow_id=0, name="f", path="f")])
+    bench.start(0)
+    report = bench.ended(0, file_mtimes={1: 5.0})
+    with bench.database.read() as tx:
+        report.file_mtimes = {tx.connection.execute(sa.select(t.FILE.c.id)).scalar(): 5.0}
+    delete(bench, 0)
+    with bench.database.write() as tx:
+        made = jobs.create_jobs(tx, [{"workflow_id": bench.workflow_id, "name": "new", "command": "x"}])[0]
+    assert made["id"] > bench.job_id(1)
+    before = bench.events()
+    bench.exchange(ended=[report])
+    with bench.database.read() as tx:
+        assert tx.connection.execute(sa.select(t.FILE.c.st_mtime)).scalar() is None
+        status = sa.select(t.JOB.c.status).where(t.JOB.c.id == made["id"])
+        assert tx.connection.execute(status).scalar() == "uninitialized"
+    assert bench.results() == []
+    assert bench.events() == before
+
+
+@pytest.mark.parametrize("attempt", [2, 9])
+def test_a_report_of_another_attempt_writes_no_times(bench: Any, attempt: int) -> None:
+    """A report that is not believed changes nothing, modification times of files included."""
+    job = PlannedJob(name="a", command="a", output_files=[0])
+    bench.plan([job], files=[FileRecord(workflow_id=0, name="f", path="f")])
+    bench.start(0)
+    with bench.database.read() as tx:
+        file_id = tx.connection.execute(sa.select(t.FILE.c.id)).scalar()
+    bench.exchange(ended=[bench.ended(0, attempt=attempt, file_mtimes={file_id: 5.0})])
+    with bench.database.read() as tx:
+        assert tx.connection.execute(sa.select(t.FILE.c.st_mtime)).scalar() is None
+    bench.exchange(ended=[bench.ended(0, file_mtimes={file_id: 6.0})])
+    bench.exchange(ended=[bench.ended(0, file_mtimes={file_id: 7.0})])
+    with bench.database.read() as tx:
+        assert tx.connection.execute(sa.select(t.FILE.c.st_mtime)).scalar() == 6.0
+
+
+def test_nothing_is_kept_for_a_runner_that_is_gone(bench: Any) -> None:
+    """A runner that left is told nothing, and a deleted workflow leaves no rows."""
+    bench.plan(2)
+    bench.start(0, 1)
+    delete(bench, 0)
+    with bench.database.write() as tx:
+        tx.connection.execute(sa.update(t.COMPUTE_NODE).values(is_active=False))
+    delete(bench, 1)
+    with bench.database.write() as tx:
+        told = list(tx.connection.execute(sa.select(JOB_TO_STOP.c.job_id)).scalars())
+        assert told == [bench.job_id(0)]
+        tx.connection.execute(sa.delete(t.WORKFLOW))
+        assert tx.connection.execute(sa.select(JOB_TO_STOP)).first() is None

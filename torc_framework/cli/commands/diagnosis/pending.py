@@ -1,0 +1,264 @@
+"""``torc pending``: failures that no rule covers, and what is decided about them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.output import Column, print_json, print_pairs, print_table
+from torc_framework.cli.shared.session import Session
+from torc_framework.errors import UserError
+
+if TYPE_CHECKING:
+    from torc_framework.models.verdicts import VerdictReceipt, VerdictRecord
+    from torc_framework.pending import PendingClassification, WaitingJob
+
+app = CommandGroup("Failures that wait for a verdict: see them, retry or fail them.")
+
+
+def _last_line(each: "WaitingJob") -> str:
+    lines = [line for line in each.stderr_tail.splitlines() if line.strip()]
+    return lines[-1].strip()[:200] if lines else each.failure.verdict.reason
+
+
+SHOWN_LINES: Final = 20
+"""Lines of standard error that JSON shows of each job."""
+WAITING: Final[list[Column]] = [
+    ("Job ID", lambda each: each.job.id),
+    ("Name", lambda each: each.job.name),
+    ("Attempt", lambda each: each.job.attempt_id),
+    ("Return Code", lambda each: each.failure.return_code),
+    ("Ending", lambda each: each.failure.verdict.exit_class.value),
+    ("Last Line of Standard Error", _last_line),
+]
+VERDICTS: Final[list[Column]] = [
+    ("Job ID", "job_id"),
+    ("Name", "job_name"),
+    ("Run", "run_id"),
+    ("Attempt", "attempt_id"),
+    ("Verdict", "action"),
+    ("By", lambda verdict: f"{verdict.judge} ({verdict.judge_kind})"),
+    ("Confidence", lambda verdict: None if verdict.confidence is None else f"{verdict.confidence:.2f}"),
+    ("Reason", "reason"),
+    ("When", "judged_at"),
+]
+LEFT: Final[list[Column]] = [("Job ID", "job_id"), ("Name", "job_name"), ("Why", "reason")]
+
+AGENTS: Final = ("claude", "copilot", "custom")
+"""Agents that can be asked."""
+_DEFAULT_REASON: Final = "a person decided so"
+_Jobs = Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Ids or names (default: all that wait).")]
+_Workflow = Annotated[int, typer.Argument(metavar="WORKFLOW_ID", help="The workflow.")]
+_Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept with the verdict.")]
+_OutputDir = Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder of the logs (default: output).")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would follow.")]
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Also the verdicts that were given.")] = False,
+    output_dir: _OutputDir = None,
+) -> None:
+    """List the jobs that wait for a verdict, with how they ended.
+
+    With --all also every verdict that was given in the workflow: by whom, why, how sure and on what evidence.
+    """
+    from torc_framework.pending import waiting_jobs
+
+    session = session_of(ctx)
+    workflow_id = pick_workflow(session, workflow_id)
+    waiting = waiting_jobs(session.client, workflow_id, _folder(session, output_dir))
+    given = list(session.client.verdicts(workflow_id)) if all_ else []
+    if session.wants_json:
+        document: dict[str, Any] = {"workflow_id": workflow_id, "pending_failed": [_as_dict(each) for each in waiting]}
+        print_json(document | ({"verdicts": given} if all_ else {}))
+        return
+    if waiting:
+        print_table(WAITING, waiting)
+        print(f"Total: {len(waiting)}. Decide with 'torc pending retry|fail {workflow_id} [JOB]...'.")
+    else:
+        print(f"No job of workflow {workflow_id} waits for a verdict.")
+    if given:
+        print("Verdicts:")
+        print_table(VERDICTS, given)
+
+
+@app.command("retry")
+def retry(
+    ctx: typer.Context,
+    workflow_id: _Workflow,
+    jobs: _Jobs = None,
+    *,
+    reason: _Reason = None,
+    memory: Annotated[str | None, typer.Option("--memory", help="New memory, such as 16g.")] = None,
+    runtime: Annotated[str | None, typer.Option("--runtime", help="New run time, ISO 8601, such as PT4H.")] = None,
+    num_cpus: Annotated[int | None, typer.Option("--num-cpus", min=1, help="New CPU cores.")] = None,
+    num_gpus: Annotated[int | None, typer.Option("--num-gpus", min=0, help="New GPUs.")] = None,
+    dry_run: _DryRun = False,
+) -> None:
+    """Give jobs that wait for a verdict another attempt.
+
+    New requests are these jobs' alone: others that share their requirements keep theirs. The jobs are ready then;
+    a runner that works on the workflow takes them, else start one with 'torc run ID'.
+    """
+    changes = {"memory": memory, "runtime": runtime, "num_cpus": num_cpus, "num_gpus": num_gpus}
+    _judge(session_of(ctx), workflow_id, jobs, dry_run, action="retry", reason=reason or _DEFAULT_REASON, **changes)
+
+
+@app.command("fail")
+def fail(
+    ctx: typer.Context, workflow_id: _Workflow, jobs: _Jobs = None, *, reason: _Reason = None, dry_run: _DryRun = False
+) -> None:
+    """Let jobs that wait for a verdict fail; jobs that wait for them are canceled, unless they do not mind."""
+    _judge(session_of(ctx), workflow_id, jobs, dry_run, action="fail", reason=reason or _DEFAULT_REASON)
+
+
+@app.command("classify")
+def classify(
+    ctx: typer.Context,
+    workflow_id: _Workflow,
+    jobs: _Jobs = None,
+    *,
+    ai_agent: Annotated[
+        str | None,
+        typer.Option("--ai-agent", metavar="NAME", help="Also ask this agent: claude, copilot or custom."),
+    ] = None,
+    min_confidence: Annotated[
+        float | None,
+        typer.Option("--min-confidence", min=0, max=1, help="Leave what is less sure to a person [default: 0.8]."),
+    ] = None,
+    output_dir: _OutputDir = None,
+    dry_run: _DryRun = False,
+) -> None:
+    """Ask the installed plugins for verdicts, and carry out those that are sure enough.
+
+    Without --ai-agent nothing leaves this machine. With it, what the plugins' own rules leave open is put to the
+    agent, which is started here and sees the ends of the jobs' logs, without the secrets in them.
+    """
+    from torc_framework.pending import classify_pending
+    from torc_framework.recovery.resource_ceilings import ResourceCeilings
+
+    session = session_of(ctx)
+    ai = session.config.client.ai
+    folder = _folder(session, output_dir)
+    done = classify_pending(
+        session.client,
+        session.plugins(),
+        workflow_id,
+        output_dir=folder,
+        ai_agent=None if ai_agent is None else known_agent(ai_agent),
+        min_confidence=ai.min_confidence if min_confidence is None else min_confidence,
+        settings=ai_settings(session),
+        ceiling_of=ResourceCeilings.of_workflow(session.client, workflow_id, session.plugins().hpc_profiles()).of,
+        job_ids=[each.failure.job_id for each in _selected_jobs(session, workflow_id, jobs, folder)] if jobs else None,
+        dry_run=dry_run,
+    )
+    show_classified(session, done)
+
+
+def known_agent(name: str) -> str:
+    """Return the name of an agent.
+
+    Raises:
+        UserError: there is no agent of that name.
+    """
+    if name not in AGENTS:
+        raise UserError(f"there is no agent {name!r}; --ai-agent and client.ai.agent take {', '.join(AGENTS)}")
+    return name
+
+
+def ai_settings(session: Session) -> dict[str, Any]:
+    """Return the section ``[client.ai]`` as plugins get it."""
+    import attrs
+
+    return attrs.asdict(session.config.client.ai)
+
+
+def show_classified(session: Session, done: "PendingClassification") -> None:
+    """Tell what became of the jobs that waited."""
+    if session.wants_json:
+        print_json(done)
+        return
+    if done.verdicts:
+        print("Verdicts that would be given:" if done.dry_run else "Verdicts:")
+        print_table(VERDICTS, done.verdicts)
+    if done.left:
+        print("Left to a person:")
+        print_table(LEFT, done.left)
+    if not done.verdicts and not done.left:
+        print("No job waits for a verdict.")
+
+
+# --- how -------------------------------------------------------------------------------------------
+
+
+def _judge(session: Session, workflow_id: int, jobs: list[str] | None, dry_run: bool, **verdict: Any) -> None:
+    """Give the same verdict on all jobs that wait, or on those of them that are named."""
+    from torc_framework.models.verdicts import Verdict, VerdictOrder
+
+    waiting = _selected_jobs(session, workflow_id, jobs, _folder(session, None))
+    if not waiting:
+        raise UserError(f"no job of workflow {workflow_id} waits for a verdict")
+    verdicts = [Verdict(each.failure.job_id, attempt_id=each.failure.attempt_id, **verdict) for each in waiting]
+    _show_receipt(session, session.client.judge(workflow_id, VerdictOrder(verdicts, session.user, dry_run=dry_run)))
+
+
+def _selected_jobs(session: Session, workflow_id: int, jobs: list[str] | None, folder: Path) -> list["WaitingJob"]:
+    """Return the jobs that wait, or those of them that are named, each by its id or its name.
+
+    Raises:
+        UserError: one that is named does not wait.
+    """
+    from torc_framework.pending import waiting_jobs
+
+    waiting = waiting_jobs(session.client, workflow_id, folder)
+    if not jobs:
+        return waiting
+    known = {key: each for each in waiting for key in (each.job.name, str(each.job.id))}
+    if missing := [name for name in jobs if name not in known]:
+        shown = ", ".join(f"{each.job.id} ({each.job.name})" for each in waiting[:10]) or "none"
+        raise UserError(f"no job {', '.join(missing)} of workflow {workflow_id} waits for a verdict; waiting: {shown}")
+    return list({known[name].failure.job_id: known[name] for name in jobs}.values())
+
+
+def _show_receipt(session: Session, receipt: "VerdictReceipt") -> None:
+    if session.wants_json:
+        print_json(receipt)
+        return
+    verdicts: list[VerdictRecord] = receipt.verdicts
+    told = {
+        "Retried": _listed(verdict.job_id for verdict in verdicts if verdict.action == "retry"),
+        "Failed": _listed(verdict.job_id for verdict in verdicts if verdict.action == "fail"),
+        "Canceled after them": _listed(receipt.canceled_job_ids),
+        "Ready": _listed(receipt.ready_job_ids),
+    }
+    print_pairs("What would follow (nothing was changed):" if receipt.dry_run else "Jobs:", told)
+
+
+def _listed(ids: Any) -> str | None:
+    return ", ".join(map(str, ids)) or None
+
+
+def _folder(session: Session, output_dir: Path | None) -> Path:
+    return (output_dir or session.config.client.run.output_dir).absolute()
+
+
+def _as_dict(each: "WaitingJob") -> dict[str, Any]:
+    failure = each.failure
+    return {
+        "job_id": failure.job_id,
+        "name": failure.job_name,
+        "attempt_id": failure.attempt_id,
+        "run_id": each.result.run_id if each.result else None,
+        "return_code": failure.return_code,
+        "exit_class": failure.verdict.exit_class.value,
+        "reason": failure.verdict.reason,
+        "stderr_path": failure.stderr_path,
+        "stdout_path": failure.stdout_path,
+        "stderr_tail": "".join(each.stderr_tail.splitlines(keepends=True)[-SHOWN_LINES:]),
+    }

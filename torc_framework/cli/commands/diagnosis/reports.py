@@ -1,0 +1,206 @@
+"""``torc reports``: a workflow's use of resources, results with logs, summary."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.output import Column, print_json, print_table
+from torc_framework.errors import UserError
+from torc_framework.text.terminal import print_line
+
+if TYPE_CHECKING:
+    from torc_framework.reports import Correction, Utilization, WorkflowSummary
+
+app = CommandGroup("Reports on a workflow: use of resources, results with logs, summary.")
+
+
+def _likely(row: dict[str, Any]) -> str:
+    words = (("out of memory", row["likely_oom"]), ("out of time", row["likely_timeout"]))
+    return ", ".join(word for word, holds in words if holds)
+
+
+USE_COLUMNS: Final[list[Column]] = [
+    ("Job ID", "job_id"),
+    ("Job Name", "job_name"),
+    ("Resource", "resource_type"),
+    ("Specified", "specified"),
+    ("Peak Used", "peak_used"),
+    ("Over-Utilization", "over_utilization"),
+]
+FAILED_COLUMNS: Final[list[Column]] = [
+    ("Job ID", "job_id"),
+    ("Job Name", "job_name"),
+    ("Attempt", "attempt_id"),
+    ("Return Code", "return_code"),
+    ("Peak Mem", "peak_memory_formatted"),
+    ("Memory", "configured_memory"),
+    ("Runtime", "configured_runtime"),
+    ("Likely", _likely),
+]
+CORRECTION_COLUMNS: Final[list[Column]] = [
+    ("Requirements", "name"),
+    ("Field", "field"),
+    ("Now", "from"),
+    ("New", "to"),
+    ("Jobs Over", "jobs"),
+]
+
+
+@app.command("check-resource-utilization")
+def check_resource_utilization(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    run_id: Annotated[int | None, typer.Option("--run-id", "-r", help="This run (default: the latest).")] = None,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Also what stayed within its requirements.")] = False,
+    include_failed: Annotated[
+        bool, typer.Option("--include-failed", help="Failed and terminated attempts too.")
+    ] = False,
+    min_over_utilization: Annotated[
+        float, typer.Option("--min-over-utilization", metavar="PERCENT", min=0, help="Overlook what is over by less.")
+    ] = 0.0,
+    correct: Annotated[
+        bool, typer.Option("--correct", help="Raise the requirements of jobs that exceeded them.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --correct: only show the new values.")] = False,
+    memory_multiplier: Annotated[
+        float, typer.Option("--memory-multiplier", min=1, help="New memory, as a multiple of the peak.")
+    ] = 1.2,
+    runtime_multiplier: Annotated[
+        float, typer.Option("--runtime-multiplier", min=1, help="New run time, as a multiple of the longest.")
+    ] = 1.3,
+) -> None:
+    """Compare what jobs used with what they asked for.
+
+    Jobs without resource requirements of their own asked for nothing and are left out.
+    --correct raises memory and run time to what was used and headroom, rounded up, and CPUs to whole
+    cores. Requirements that several jobs share change for all of them.
+    """
+    from torc_framework.reports import analyze, apply, corrections
+
+    if dry_run and not correct:
+        raise UserError("--dry-run shows what --correct would do; give both")
+    session = session_of(ctx)
+    report = analyze(
+        session.client,
+        pick_workflow(session, workflow_id),
+        run_id=run_id,
+        include_failed=include_failed,
+        min_over_percent=min_over_utilization,
+    )
+    wanted = corrections(report, memory_multiplier=memory_multiplier, runtime_multiplier=runtime_multiplier)
+    if correct and not dry_run:
+        apply(session.client, wanted)
+    if session.wants_json:
+        document = report.as_dict()
+        if all_:
+            document["figures"] = [figure.as_dict() for figure in report.figures]
+        if include_failed:
+            document["failed_jobs_count"] = len(report.failed)
+            document["failed_jobs"] = [failed.as_dict() for failed in report.failed]
+        if correct:
+            document["dry_run"] = dry_run
+            document["corrections"] = [correction.as_dict() for correction in wanted]
+        print_json(document)
+        return
+    _print_uses(report, all_=all_)
+    if report.failed:
+        print(f"{len(report.failed)} failed attempts:")
+        print_table(FAILED_COLUMNS, [failed.as_dict() for failed in report.failed])
+    if correct:
+        _print_corrections(wanted, dry_run=dry_run)
+
+
+def _print_uses(report: "Utilization", *, all_: bool) -> None:
+    violations = report.violations
+    if violations:
+        word = "violation" if len(violations) == 1 else "violations"
+        print(f"⚠ Found {len(violations)} resource over-utilization {word}:")
+    elif not report.total_results:
+        print(f"Workflow {report.workflow_id} has no results to check.")
+    else:
+        print(f"✓ None of {report.total_results} results exceeded what was asked for.")
+    shown = report.figures if all_ else violations
+    if shown:
+        print_table(USE_COLUMNS, [figure.as_dict() for figure in shown])
+
+
+def _print_corrections(wanted: "list[Correction]", *, dry_run: bool) -> None:
+    if not wanted:
+        print("Nothing to correct.")
+        return
+    rows = [
+        {"name": each.requirements.name, "field": name, "jobs": len(each.job_ids), **change}
+        for each in wanted
+        for name, change in each.as_dict()["changes"].items()
+    ]
+    print("New resource requirements, not stored (--dry-run):" if dry_run else "New resource requirements:")
+    print_table(CORRECTION_COLUMNS, rows)
+
+
+@app.command("results")
+def results(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    output_dir: Annotated[
+        Path, typer.Option("--output-dir", "-o", help="Folder that the logs are in, as given to 'torc run'.")
+    ] = Path("output"),
+    all_runs: Annotated[bool, typer.Option("--all-runs", help="Also results of earlier runs and attempts.")] = False,
+    job_id: Annotated[int | None, typer.Option("--job-id", "-j", help="Only this job's.")] = None,
+) -> None:
+    """Print a JSON document with all results and the paths of their logs.
+
+    Log files that are not there are named on standard error.
+    """
+    from torc_framework.reports import results_report
+
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    if not output_dir.is_dir():
+        raise UserError(f"output directory {output_dir} does not exist; name that of the run with --output-dir")
+    report = results_report(session.client, chosen, output_dir, all_runs=all_runs, job_id=job_id)
+    for warning in report.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    print_json(report.document)
+
+
+@app.command("summary")
+def summary(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
+    """Show jobs by status, and how long they took; also while the workflow runs."""
+    from torc_framework.next_step import next_step_text
+    from torc_framework.reports import summarize
+
+    session = session_of(ctx)
+    found = summarize(session.client, pick_workflow(session, workflow_id))
+    if session.wants_json:
+        print_json(found.as_dict())
+    else:
+        _print_summary(found)
+        if found.interrupted:
+            print(next_step_text(session.client, found.workflow.id or 0, session.executors, found.interrupted))
+
+
+_MARKS: Final = {"completed": " ✓", "failed": " ✗", "terminated": " ✗", "canceled": " ✗", "pending_failed": " ✗"}
+
+
+def _print_summary(found: "WorkflowSummary") -> None:
+    values = found.as_dict()
+    print("Workflow WorkflowSummary")
+    print("================")
+    print(f"Workflow ID: {values['workflow_id']}")
+    print_line(f"Name: {values['workflow_name']}")
+    print_line(f"User: {values['workflow_user']}")
+    print(f"\nJob Status (total: {values['total_jobs']}):")
+    counts = {label: count for label, count in values["jobs_by_status"].items() if count}
+    for label, count in counts.items():
+        print(f"  {label.replace('_', ' ').capitalize()}: {count}{_MARKS.get(label, '')}")
+    print(f"\nTotal Execution Time: {values['total_exec_time_formatted']}")
+    print(f"Walltime: {values['walltime_formatted']}")
+    if not found.is_complete:
+        print("\nThe workflow is not complete.")
+    elif set(counts) == {"completed"}:
+        print("\n✓ All jobs completed successfully!")

@@ -1,0 +1,140 @@
+"""``torc access-groups``: people who share workflows on one server."""
+
+from typing import Annotated, Any
+
+import typer
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import created, deleted, session_of, show_many, show_one
+from torc_framework.cli.shared.output import Column, print_json
+from torc_framework.cli.shared.session import Session
+
+app = CommandGroup("Groups of people who share workflows on a server with access control.")
+
+GROUPS: list[Column] = [("ID", "id"), ("Name", "name"), ("Description", "description")]
+MEMBERS: list[Column] = [("User Name", "user_name"), ("Role", "role")]
+
+GroupId = Annotated[int, typer.Argument(metavar="GROUP_ID", help="The group.")]
+UserName = Annotated[str, typer.Argument(metavar="USER_NAME", help="Name that the person logs in with.")]
+SharedId = Annotated[int, typer.Argument(metavar="WORKFLOW_ID", help="The workflow.")]
+
+
+@app.command("create")
+def create(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the group; each exists once.")],
+    description: Annotated[str | None, typer.Option("--description", "-d", help="What it is for.")] = None,
+) -> None:
+    """Create a group; for administrators of the server."""
+    session = session_of(ctx)
+    group = session.client.create_access_group(name, description)
+    created(session, "access group", group)
+
+
+@app.command("list")
+def list_(ctx: typer.Context) -> None:
+    """List all groups."""
+    session = session_of(ctx)
+    show_many(session, "groups", "access groups", GROUPS, [*session.client.access_groups()])
+
+
+@app.command("get")
+def get(ctx: typer.Context, group_id: GroupId) -> None:
+    """Show one group."""
+    session = session_of(ctx)
+    show_one(session, f"Access group {group_id}", session.client.access_group(group_id))
+
+
+@app.command("delete")
+def delete(ctx: typer.Context, group_id: GroupId) -> None:
+    """Delete a group; its members lose the workflows that were shared with it. For administrators."""
+    session = session_of(ctx)
+    deleted(session, "access group", session.client.delete_access_group(group_id))
+
+
+@app.command("add-user")
+def add_user(
+    ctx: typer.Context,
+    group_id: GroupId,
+    user_name: UserName,
+    role: Annotated[
+        str, typer.Option("--role", metavar="member|admin", help="An admin says who else is in the group.")
+    ] = "member",
+) -> None:
+    """Add a person to a group; for administrators and the group's admins."""
+    session = session_of(ctx)
+    member = session.client.add_member(group_id, user_name, role)
+    if session.wants_json:
+        print_json(member)
+    else:
+        print(f"Added {user_name} to group {group_id} as {member.role}")
+
+
+@app.command("remove-user")
+def remove_user(ctx: typer.Context, group_id: GroupId, user_name: UserName) -> None:
+    """Take a person out of a group; for administrators and the group's admins."""
+    session = session_of(ctx)
+    session.client.remove_member(group_id, user_name)
+    _done(session, f"Removed {user_name} from group {group_id}", group_id=group_id, user_name=user_name)
+
+
+@app.command("list-members")
+def list_members(ctx: typer.Context, group_id: GroupId) -> None:
+    """List the people in a group."""
+    session = session_of(ctx)
+    show_many(session, "members", f"members of group {group_id}", MEMBERS, [*session.client.members(group_id)])
+
+
+@app.command("list-user-groups")
+def list_user_groups(ctx: typer.Context, user_name: UserName) -> None:
+    """List the groups that a person is in."""
+    session = session_of(ctx)
+    show_many(session, "groups", f"groups of {user_name}", GROUPS, [*session.client.groups_of_user(user_name)])
+
+
+@app.command("add-workflow")
+def add_workflow(ctx: typer.Context, workflow_id: SharedId, group_id: GroupId) -> None:
+    """Share a workflow with a group; for its owner, and the group's admins."""
+    session = session_of(ctx)
+    link = session.client.share_workflow(workflow_id, group_id)
+    if session.wants_json:
+        print_json(link)
+    else:
+        print(f"Shared workflow {workflow_id} with group {group_id}")
+
+
+@app.command("remove-workflow")
+def remove_workflow(ctx: typer.Context, workflow_id: SharedId, group_id: GroupId) -> None:
+    """Stop sharing a workflow with a group; for its owner, and the group's admins."""
+    session = session_of(ctx)
+    session.client.unshare_workflow(workflow_id, group_id)
+    message = f"Workflow {workflow_id} is no longer shared with group {group_id}"
+    _done(session, message, workflow_id=workflow_id, group_id=group_id)
+
+
+@app.command("list-workflow-groups")
+def list_workflow_groups(ctx: typer.Context, workflow_id: SharedId) -> None:
+    """List the groups that a workflow is shared with."""
+    session = session_of(ctx)
+    found = [*session.client.groups_of_workflow(workflow_id)]
+    show_many(session, "groups", f"groups of workflow {workflow_id}", GROUPS, found)
+
+
+@app.command("check")
+def check(ctx: typer.Context, workflow_id: SharedId, user_name: UserName) -> None:
+    """Say whether a person gets at a workflow; exit code 1 if not."""
+    session = session_of(ctx)
+    has_access = session.client.has_access(workflow_id, user_name)
+    word = "has" if has_access else "does not have"
+    facts = {"workflow_id": workflow_id, "user_name": user_name, "has_access": has_access}
+    _done(session, f"User {user_name} {word} access to workflow {workflow_id}", **facts)
+    if not has_access:
+        raise typer.Exit(1)
+
+
+def _done(session: Session, message: str, **facts: Any) -> None:
+    """Say what was done."""
+    if session.wants_json:
+        print_json(facts)
+    else:
+        print(message)

@@ -1,0 +1,36 @@
+"""``torc compute-nodes``: the runners that worked on a workflow."""
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.output import seconds_text
+from torc_framework.cli.shared.record_commands import RecordCommands
+from torc_framework.cli.shared.record_options import option
+from torc_framework.models.records import ComputeNodeRecord
+
+NODES = RecordCommands(
+    record=ComputeNodeRecord,
+    one="a compute node",
+    several="compute nodes",
+    columns=[
+        ("ID", "id"),
+        ("Hostname", "hostname"),
+        ("PID", "pid"),
+        ("Type", "compute_node_type"),
+        ("CPUs", "num_cpus"),
+        ("Memory GB", lambda node: f"{node.memory_gb:.1f}"),
+        ("GPUs", "num_gpus"),
+        ("Active", lambda node: "yes" if node.is_active else "no"),
+        ("Start Time", "start_time"),
+        ("Duration", lambda node: seconds_text(node.duration_seconds)),
+    ],
+    filters=(
+        option("hostname", help="Only those on this machine."),
+        option("is_active", help="Only those that work, or those that ended."),
+        option(
+            "scheduled_compute_node_id", "--scheduled-compute-node", kind=int, help="Only those of this allocation."
+        ),
+    ),
+    short={"offset": "-o", "sort_by": "-s", "reverse_sort": "-r"},
+)
+
+app = CommandGroup("Runners that worked on a workflow.")
+NODES.add(app, "get", "list")

@@ -1,0 +1,51 @@
+"""``torc files``: the files that jobs read and write."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.record_commands import RecordCommands
+from torc_framework.cli.shared.record_options import option
+from torc_framework.models.records import FileRecord
+
+if TYPE_CHECKING:
+    from torc_framework.client import TorcClient
+
+
+def _keep_time(client: "TorcClient", file_id: int, changes: dict[str, Any]) -> dict[str, Any]:
+    """Send the modification time along: an update without it would clear it."""
+    return {"st_mtime": client.get(FileRecord, file_id).st_mtime, **changes}
+
+
+_FIELDS = (option("name", "--name", "-n"), option("path", "--path", "-p"))
+FILES = RecordCommands(
+    record=FileRecord,
+    one="a file",
+    several="files",
+    columns=[("ID", "id"), ("Name", "name"), ("Path", "path"), ("Modified", "st_mtime")],
+    create=_FIELDS,
+    update=_FIELDS,
+    filters=(
+        option("name", help="Only the file of this name."),
+        option("path", help="Only files of this path."),
+        option("produced_by_job_id", kind=int, help="Only files that this job writes."),
+        option("is_output", kind=bool, help="Only files that some job writes, or that none does."),
+    ),
+    notes={"delete": "The file itself stays."},
+    complete=_keep_time,
+)
+
+app = CommandGroup("Files that jobs read and write.")
+FILES.add(app, "create", "list", "get", "update", "delete")
+
+
+@app.command("list-required-existing")
+def list_required_existing(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
+    """List the files that must exist before the workflow runs."""
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    wanted = set(session.client.required_existing_files(chosen))
+    found = [file for file in session.client.iterate(FileRecord, workflow_id=chosen) if file.id in wanted]
+    FILES.show_many(ctx, found, f"required files of workflow {chosen}")

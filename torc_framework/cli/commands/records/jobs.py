@@ -1,0 +1,227 @@
+"""``torc jobs``: the jobs of a workflow."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from torc_framework.cli.commands.records.mapped_jobs import run_function, run_postprocess
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import Force, WorkflowId, pick_workflow, session_of, show_many
+from torc_framework.cli.shared.output import Column, print_json
+from torc_framework.cli.shared.record_commands import RecordCommands
+from torc_framework.cli.shared.record_options import option, parse_status
+from torc_framework.errors import UserError
+from torc_framework.models.records import JobRecord, ResourceRequirementsRecord
+from torc_framework.text.terminal import print_line
+
+_EXECUTION = (
+    option("resource_requirements_id", "--resource-requirements-id", "-r"),
+    option("depends_on_job_ids", "--blocking-job-ids", "-b"),
+    option("invocation_script"),
+    option("cancel_on_blocking_job_failure"),
+    option("supports_termination"),
+    option("clean_exit_after_stop"),
+    option("scheduler_id"),
+    option("failure_handler_id"),
+    option("executor"),
+    option("shell"),
+)
+JOBS = RecordCommands(
+    record=JobRecord,
+    one="a job",
+    several="jobs",
+    columns=[
+        ("ID", "id"),
+        ("Name", "name"),
+        ("Status", lambda job: f"{job.status}, not before {job.not_before}" if job.not_before else job.status),
+        ("Attempt", "attempt_id"),
+        ("Command", "command"),
+    ],
+    create=(
+        option("name", "--name", "-n"),
+        option("command", "--command", "-c"),
+        *_EXECUTION,
+        option("input_file_ids", "--input-file-ids", "-i"),
+        option("output_file_ids", "--output-file-ids", "-o"),
+        option("input_user_data_ids"),
+        option("output_user_data_ids"),
+    ),
+    update=(
+        option("name", "--name", "-n"),
+        option("command", "--command", "-c"),
+        *_EXECUTION,
+        option(
+            "status",
+            help="'disabled' takes an uninitialized job out of the workflow, 'uninitialized' puts it back.",
+            read=parse_status,
+        ),
+    ),
+    filters=(
+        option("status", "--status", "-s", help="Only jobs of this status.", read=parse_status),
+        option("name", help="Only jobs of this name."),
+        option("upstream_job_id", kind=int, help="Only jobs that wait for this one."),
+        option("needs_file_id", kind=int, help="Only jobs that read this file."),
+        option("active_compute_node_id", kind=int, help="Only jobs that this compute node holds."),
+        option("include_relationships", kind=bool, is_flag=True, help="Also ids of dependencies, files, user data."),
+    ),
+    may_be_held=True,
+    notes={
+        "create": "Lists of ids are given as 1,2,3 or by repeating the option.",
+        "update": "Once it is initialized, name, command and what it waits for are fixed.",
+        "delete-all": "Files and user data stay.",
+    },
+)
+
+app = CommandGroup("Jobs of a workflow.")
+JOBS.add(app, "create")
+
+REQUIREMENTS: list[Column] = [
+    ("Job ID", "job_id"),
+    ("Job Name", "job_name"),
+    ("RR ID", "resource_requirements_id"),
+    ("RR Name", "name"),
+    ("CPUs", "num_cpus"),
+    ("GPUs", "num_gpus"),
+    ("Nodes", "num_nodes"),
+    ("Memory", "memory"),
+    ("Runtime", "runtime"),
+]
+
+
+@app.command("create-from-file")
+def create_from_file(
+    ctx: typer.Context,
+    workflow_id: Annotated[int, typer.Argument(metavar="WORKFLOW_ID", help="The workflow.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Text file with one command a line.")],
+    *,
+    cpus_per_job: Annotated[int, typer.Option(min=1, help="CPU cores of each job.")] = 1,
+    memory_per_job: Annotated[str, typer.Option(help="Memory of each job, such as 512m or 16g.")] = "1m",
+    runtime_per_job: Annotated[str, typer.Option(help="Longest run time of each job, ISO 8601.")] = "P0DT1M",
+) -> None:
+    """Add one job for each line of a text file: all of them or, if something is wrong, none.
+
+    Empty lines and lines that begin with # are passed over. The jobs are named job1, job2, ... after the
+    jobs that are there, and share new resource requirements.
+    """
+    from torc_framework.models.plan import AddedJob, Addition
+
+    session = session_of(ctx)
+    commands = _lines(file)
+    client = session.client
+    taken = {job.name for job in client.iterate(JobRecord, workflow_id=workflow_id)}
+    names = _free_names(taken, len(commands))
+    requirements = client.create(
+        ResourceRequirementsRecord(
+            workflow_id=workflow_id,
+            name=f"{names[0]}_{names[-1]}",
+            num_cpus=cpus_per_job,
+            memory=memory_per_job,
+            runtime=runtime_per_job,
+        )
+    )
+    jobs = [AddedJob(*pair, resource_requirements_id=requirements.id) for pair in zip(names, commands, strict=True)]
+    try:
+        added = client.add(workflow_id, Addition(jobs))
+    except Exception:
+        client.delete(ResourceRequirementsRecord, requirements.id or 0)
+        raise
+    if session.wants_json:
+        head = {"workflow_id": workflow_id, "resource_requirements_id": requirements.id}
+        print_json({**head, "jobs_created": len(added.job_ids), "job_ids": added.job_ids})
+    else:
+        print_line(f"Created {len(jobs)} jobs in workflow {workflow_id}: {names[0]} to {names[-1]}")
+
+
+def _lines(file: Path) -> list[str]:
+    """Return the commands of a file.
+
+    Raises:
+        UserError: it cannot be read, or holds none.
+    """
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
+    commands = [line for line in lines if line and not line.startswith("#")]
+    if not commands:
+        raise UserError(f"{file} holds no commands: write one on each line")
+    return commands
+
+
+def _free_names(taken: set[str], count: int) -> list[str]:
+    """Return names for new jobs, numbered after those that are there."""
+    names: list[str] = []
+    number = len(taken)
+    while len(names) < count:
+        number += 1
+        if (name := f"job{number}") not in taken:
+            names.append(name)
+    return names
+
+
+JOBS.add(app, "list", "get", "update")
+
+
+@app.command("delete")
+def delete(
+    ctx: typer.Context,
+    ids: Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs.")],
+    force: Force = False,
+) -> None:
+    """Delete jobs; nothing is deleted if one of them is not there, and those of a workflow go in one step."""
+    session = session_of(ctx)
+    of_workflows: dict[int, list[int]] = {}
+    for job_id in ids:
+        of_workflows.setdefault(session.client.get(JobRecord, job_id).workflow_id, []).append(job_id)
+    delete = session.client.delete_jobs
+    gone = [job for workflow_id, its in of_workflows.items() for job in delete(workflow_id, its, force=force)]
+    if session.wants_json:
+        print_json({"jobs": gone})
+        return
+    for job in gone:
+        print_line(f"Deleted job {job.id} ({job.name})")
+
+
+JOBS.add(app, "delete-all")
+
+
+@app.command("list-resource-requirements")
+def list_resource_requirements(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    job_id: Annotated[int | None, typer.Option("--job-id", "-j", help="Only this job.")] = None,
+) -> None:
+    """List jobs with what they ask for."""
+    session = session_of(ctx)
+    client = session.client
+    if job_id is not None:
+        jobs = [client.get(JobRecord, job_id)]
+        chosen = jobs[0].workflow_id
+        if workflow_id not in (None, chosen):
+            raise UserError(f"job {job_id} is in workflow {chosen}, not in {workflow_id}")
+    else:
+        chosen = pick_workflow(session, workflow_id)
+        jobs = client.find(JobRecord, workflow_id=chosen)
+    records = {each.id: each for each in client.iterate(ResourceRequirementsRecord, workflow_id=chosen)}
+    rows = [_with_requirements(job, records[job.resource_requirements_id]) for job in jobs]
+    show_many(session, "jobs", f"resource requirements of jobs of workflow {chosen}", REQUIREMENTS, rows)
+
+
+def _with_requirements(job: JobRecord, asked: ResourceRequirementsRecord) -> dict[str, Any]:
+    return {
+        "job_id": job.id,
+        "job_name": job.name,
+        "resource_requirements_id": asked.id,
+        "name": asked.name,
+        "num_cpus": asked.num_cpus,
+        "num_gpus": asked.num_gpus,
+        "num_nodes": asked.num_nodes,
+        "memory": asked.memory,
+        "runtime": asked.runtime,
+    }
+
+
+app.command("run-function")(run_function)
+app.command("run-postprocess")(run_postprocess)

@@ -1,0 +1,25 @@
+"""Why allocations wait in the queues of batch systems that can be asked from this machine."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from torc_framework.cli.shared.session import Session
+from torc_framework.models.records import ScheduledComputeNodeRecord
+
+if TYPE_CHECKING:
+    from torc_framework.models.pending_reason import PendingReason
+
+
+def queue_reasons(
+    session: Session, workflow_id: int, allocations: Sequence[ScheduledComputeNodeRecord]
+) -> "Mapping[int, PendingReason]":
+    """Return them by id of the records: one question to each batch system, and none if nothing waits."""
+    from torc_framework.cli.shared.executor_flags import executor_options
+    from torc_framework.runner.allocations.records import context_without_runner, pending_reasons
+
+    waiting = [each for each in allocations if each.status == "pending"]
+    if not waiting:
+        return {}
+    plugins = session.plugins(skip_untrusted=True)
+    options = executor_options(session, plugins, "")
+    return pending_reasons(waiting, plugins, options, context_without_runner(session.client, workflow_id))

@@ -1,0 +1,39 @@
+"""``torc resource-requirements``: what jobs ask for."""
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.record_commands import RecordCommands
+from torc_framework.cli.shared.record_options import option
+from torc_framework.models.records import ResourceRequirementsRecord
+
+_AMOUNTS = (
+    option("name", "--name", "-n"),
+    option("num_cpus", low=1),
+    option("num_gpus", low=0),
+    option("num_nodes", low=1),
+    option("memory", "--memory", "-m"),
+    option("runtime", "--runtime", "-r"),
+)
+REQUIREMENTS = RecordCommands(
+    record=ResourceRequirementsRecord,
+    one="resource requirements",
+    several="resource requirements",
+    columns=[
+        ("ID", "id"),
+        ("Name", "name"),
+        ("CPUs", "num_cpus"),
+        ("GPUs", "num_gpus"),
+        ("Nodes", "num_nodes"),
+        ("Memory", "memory"),
+        ("Runtime", "runtime"),
+    ],
+    create=_AMOUNTS,
+    update=_AMOUNTS,
+    filters=(
+        option("name", help="Only those of this name."),
+        option("job_id", kind=int, help="Only those of this job."),
+    ),
+    notes={"delete": "Jobs that had them get the workflow's default ones."},
+)
+
+app = CommandGroup("What jobs ask for: CPUs, memory, GPUs, nodes, run time.")
+REQUIREMENTS.add(app, "create", "list", "get", "update", "delete")

@@ -1,0 +1,55 @@
+"""``torc results``: how jobs ended."""
+
+from typing import TYPE_CHECKING, Any
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.output import peak_memory_text
+from torc_framework.cli.shared.record_commands import RecordCommands
+from torc_framework.cli.shared.record_options import option, parse_status
+from torc_framework.models.records import ResultRecord
+
+if TYPE_CHECKING:
+    from torc_framework.client import TorcClient
+
+
+def _find(client: "TorcClient", kind: type[ResultRecord], query: dict[str, Any]) -> list[ResultRecord]:
+    """Find results; failed ones are picked here, the server has no such filter."""
+    if not query.pop("failed", False):
+        return client.find(kind, **query)
+    first, most = query.pop("offset"), query.pop("limit")
+    failed = [result for result in client.iterate(kind, **query) if result.return_code != 0]
+    return failed[first : first + most]
+
+
+RESULTS = RecordCommands(
+    record=ResultRecord,
+    one="a result",
+    several="results",
+    columns=[
+        ("ID", "id"),
+        ("Job ID", "job_id"),
+        ("WF ID", "workflow_id"),
+        ("Run ID", "run_id"),
+        ("Return Code", "return_code"),
+        ("Exec Time", lambda result: f"{result.exec_time_minutes:.2f}"),
+        ("Peak Mem", peak_memory_text),
+        ("Peak CPU %", lambda result: None if result.peak_cpu_percent is None else f"{result.peak_cpu_percent:.1f}%"),
+        ("Completion Time", "completion_time"),
+        ("Status", "status"),
+    ],
+    filters=(
+        option("job_id", "--job-id", "-j", help="Only this job's."),
+        option("run_id", "--run-id", "-r", help="Only this run's."),
+        option("return_code", help="Only this return code."),
+        option("failed", kind=bool, is_flag=True, help="Only return codes other than 0."),
+        option("status", "--status", "-s", help="Only this status.", read=parse_status),
+        option("compute_node_id", "--compute-node", help="Only of this compute node."),
+        option("all_runs", kind=bool, is_flag=True, help="Also results of earlier runs and attempts."),
+    ),
+    notes={"list": "The latest of each job.", "get": "With all that was observed."},
+    titled="results for workflow ID {}",
+    find=_find,
+)
+
+app = CommandGroup("How jobs ended.")
+RESULTS.add(app, "list", "get", "delete")

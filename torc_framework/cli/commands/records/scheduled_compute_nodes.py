@@ -1,0 +1,64 @@
+"""``torc scheduled-compute-nodes``: allocations that were asked of a batch system."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import typer
+from attrs import asdict
+
+from torc_framework.cli.commands.records.jobs import JOBS
+from torc_framework.cli.commands.records.queue_reasons import queue_reasons
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import RecordId, session_of, show_many
+from torc_framework.cli.shared.output import Column
+from torc_framework.cli.shared.record_commands import RecordCommands
+from torc_framework.cli.shared.record_options import option
+from torc_framework.models.records import ScheduledComputeNodeRecord
+
+_REASON: Final[Column] = ("Waits For", lambda row: row["pending_reason"] or "")
+
+
+class _AllocationCommands(RecordCommands):
+    """The commands on allocations; a list says why those that are queued wait, if their batch system tells it here."""
+
+    def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str) -> None:
+        """Print records as ``list`` does."""
+        session = session_of(ctx)
+        reasons = queue_reasons(session, records[0].workflow_id, records) if records else {}
+        texts = {id_: str(reason) for id_, reason in reasons.items()}
+        rows = [{**asdict(record), "pending_reason": texts.get(record.id)} for record in records]
+        columns = [*self.columns, _REASON] if texts else self.columns
+        show_many(session, self.several.replace(" ", "_"), title, columns, rows)
+
+
+SCHEDULED = _AllocationCommands(
+    record=ScheduledComputeNodeRecord,
+    one="a scheduled compute node",
+    several="scheduled compute nodes",
+    columns=[
+        ("ID", "id"),
+        ("Scheduler ID", "scheduler_id"),
+        ("Config ID", "scheduler_config_id"),
+        ("Type", "scheduler_type"),
+        ("Status", "status"),
+    ],
+    filters=(
+        option("scheduler_id", kind=str, help="Only the one with this id in the batch system."),
+        option("scheduler_config_id", kind=str, help="Only those made from this scheduler."),
+        option("status", help="Only this status: pending, active or complete."),
+    ),
+    short={"offset": "-o", "sort_by": "-s", "reverse_sort": "-r"},
+)
+
+app = CommandGroup("Allocations that were asked of a batch system.")
+SCHEDULED.add(app, "get", "list")
+
+
+@app.command("list-jobs")
+def list_jobs(ctx: typer.Context, id_: RecordId) -> None:
+    """List the jobs that ran, or run, in an allocation."""
+    from torc_framework.reports.allocations import jobs_of_allocation
+
+    client = session_of(ctx).client
+    found = jobs_of_allocation(client, client.get(ScheduledComputeNodeRecord, id_))
+    JOBS.show_many(ctx, found, f"jobs of scheduled compute node {id_}")

@@ -1,0 +1,89 @@
+"""Progress of a run on standard error: a bar that redraws itself on a terminal, a line now and then elsewhere."""
+
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from typing import Final, TextIO
+
+from torc_framework.models.statuses import DONE, JobStatus
+from torc_framework.runner import Progress
+from torc_framework.text.terminal import raw_stream
+
+LINE_INTERVAL_S: Final = 10.0
+"""Shortest time between two lines where there is no terminal."""
+TROUBLE: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
+"""Statuses that a summary names when any job has them."""
+_ENDED: Final = frozenset(status.label for status in DONE) | {JobStatus.PENDING_FAILED.label}
+
+
+def summary(counts: Mapping[str, int], running: int = 0, interrupted: int = 0) -> str:
+    """Return the counts in words: ``3/4 jobs done, 1 running, 1 failed``.
+
+    Args:
+        interrupted: How many of the terminated jobs are not done: the next runner goes on with them.
+    """
+    total, done = sum(counts.values()), sum(count for label, count in counts.items() if label in _ENDED)
+    if interrupted:
+        terminated = JobStatus.TERMINATED.label
+        done, counts = done - interrupted, {**counts, terminated: counts.get(terminated, 0) - interrupted}
+    parts = [f"{done}/{total} jobs done"]
+    if running:
+        parts.append(f"{running} running")
+    parts += [f"{interrupted} interrupted"] if interrupted else []
+    parts += [f"{counts[status.label]} {status.label}" for status in TROUBLE if counts.get(status.label)]
+    return ", ".join(parts)
+
+
+class ProgressLine:
+    """Shows progress as it comes, and at once why it does not go on; `finish` leaves the last state behind."""
+
+    def __init__(self, stream: TextIO | None = None, *, enabled: bool = True) -> None:
+        self._stream = raw_stream(stream or sys.stderr)  # what it writes holds no names
+        self._enabled = enabled
+        self._draws = self._stream.isatty()
+        self._shown = ""
+        self._trouble: str | None = None
+        # The first line elsewhere waits for its interval too: a short run needs none.
+        self._next = 0.0 if self._draws else time.monotonic() + LINE_INTERVAL_S
+
+    def __call__(self, progress: Progress) -> None:
+        """Show a state; where lines pile up, not more often than `LINE_INTERVAL_S`."""
+        now = time.monotonic()
+        if progress.trouble != self._trouble:
+            self._tell_trouble(progress.trouble)
+        if not self._enabled or now < self._next or not progress.counts:
+            return
+        self._next = 0.0 if self._draws else now + LINE_INTERVAL_S
+        text = summary(progress.counts, progress.running)
+        if progress.hindrance:
+            text += f"; {progress.hindrance}"
+        if text == self._shown:
+            return
+        self._shown = text
+        if self._draws:
+            self._stream.write(f"\r\x1b[2K{self._bar(progress.counts)} {text}")
+        else:
+            self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+    def _tell_trouble(self, trouble: str | None) -> None:
+        """Say at once why the run does not go on, or that it does again, on a line that stays; also without a bar."""
+        self._trouble, self._shown = trouble, ""
+        text = "The server goes on" if trouble is None else f"The server cannot go on, waiting for it: {trouble}"
+        self._stream.write(f"\r\x1b[2K{text}\n" if self._draws else f"{text}\n")
+        self._stream.flush()
+
+    def _bar(self, counts: Mapping[str, int]) -> str:
+        width = max(10, min(40, shutil.get_terminal_size().columns - 60))
+        total, done = sum(counts.values()), sum(count for label, count in counts.items() if label in _ENDED)
+        filled = width if total == 0 else width * done // total
+        return f"[{'━' * filled}{' ' * (width - filled)}]"
+
+    def finish(self, counts: Mapping[str, int] | None = None) -> None:
+        """Show the last state on a terminal, if it is known; what follows begins on a line of its own."""
+        if self._draws and counts is not None:
+            self(Progress(counts, running=0))
+        if self._draws and self._shown:
+            self._stream.write("\n")
+            self._stream.flush()

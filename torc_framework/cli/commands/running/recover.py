@@ -1,0 +1,178 @@
+"""``torc recover``: see what failed, give it what it lacked, make it ready to run again; once."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from torc_framework.cli.shared.app import single_command
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.output import print_json
+from torc_framework.cli.shared.policy_flags import PolicyCommand, policy_options
+from torc_framework.cli.shared.session import Session
+from torc_framework.errors import ExitStatus, UserError
+from torc_framework.text.terminal import print_line
+
+if TYPE_CHECKING:
+    from torc_framework.models.hpc_profiles import HpcProfile
+    from torc_framework.pending import PendingClassification
+    from torc_framework.recovery.allocations import ClusterLookup
+
+MemoryMultiplier = Annotated[
+    float, typer.Option("--memory-multiplier", min=1, help="Growth of memory after running out of it.")
+]
+RuntimeMultiplier = Annotated[
+    float, typer.Option("--runtime-multiplier", min=1, help="Growth of run time after a time-out.")
+]
+RetryUnknown = Annotated[
+    bool, typer.Option("--retry-unknown", help="Also run jobs again whose failures nobody can explain.")
+]
+RecoveryHook = Annotated[
+    str | None,
+    typer.Option(
+        "--recovery-hook", metavar="COMMAND", help="Run this when there are unknown failures, then run them again."
+    ),
+]
+AiRecovery = Annotated[
+    bool, typer.Option("--ai-recovery", help="First ask plugins and an agent about failures that wait for a verdict.")
+]
+AiAgent = Annotated[
+    str | None,
+    typer.Option("--ai-agent", metavar="NAME", help="With --ai-recovery: claude, copilot or custom [default: claude]."),
+]
+OutputDir = Annotated[
+    Path | None, typer.Option("--output-dir", "-o", help="Folder for logs, as given to 'torc run' (default: output).")
+]
+
+
+def recover(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    output_dir: OutputDir = None,
+    memory_multiplier: MemoryMultiplier = 1.5,
+    runtime_multiplier: RuntimeMultiplier = 1.4,
+    retry_unknown: RetryUnknown = False,
+    recovery_hook: RecoveryHook = None,
+    ai_recovery: AiRecovery = False,
+    ai_agent: AiAgent = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+) -> None:
+    """Recover a workflow from failures, once.
+
+    Jobs that ran out of memory or time ask for more, within what there is; they and what hangs on
+    them are made ready to run again, in one step or not at all. Jobs that did not fail keep what they
+    ask for. If the workflow ran on nodes of a batch system, nodes are asked for by what its jobs ask for
+    now; otherwise 'torc run ID' goes on with it. 'torc watch ID --recover' does all this, again and again.
+    Exit code 1: there was nothing that could be recovered.
+
+    A hook gets the workflow's id as its last argument and as TORC_WORKFLOW_ID.
+    """
+    from torc_framework.next_step import next_step_text
+    from torc_framework.recovery.allocations import NodeResubmitter
+    from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
+
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    folder = output_dir or session.config.client.run.output_dir
+    options = RecoveryOptions(
+        memory_multiplier,
+        runtime_multiplier,
+        retry_unknown,
+        recovery_hook,
+        folder,
+        policy_options(session),
+        pending_classifier(session, chosen, folder, ai_recovery=ai_recovery, ai_agent=ai_agent),
+    )
+    tell = (lambda _line: None) if session.wants_json else print_line
+    executors = configured_executor_options(session)
+    client, plugins = session.client, session.plugins()
+    submitter = NodeResubmitter(client, plugins, chosen, executors, folder, tell, cluster_lookup(session))
+    recoverer = WorkflowRecoverer(
+        client, plugins, chosen, options, tell, executor_options=executors, profiles=submitter.profiles
+    )
+    found = recoverer.recover(dry_run=dry_run)
+    submitted = submitter.submit_anew() if found.goes_on and not dry_run and submitter.has_schedulers() else 0
+    who = f"'torc watch {chosen}' stays with it" if submitted else next_step_text(client, chosen, session.executors)
+    if session.wants_json:
+        print_json({**found.as_dict(), "submitted_allocations": submitted})
+    elif found.goes_on and not dry_run:
+        if found.receipt is not None:
+            _conclude(chosen, found)
+        print(who)
+    if not found.goes_on:
+        raise typer.Exit(int(ExitStatus.FAILED))
+
+
+app = single_command(recover, PolicyCommand)
+
+
+def configured_executor_options(session: Session) -> dict[str, dict[str, Any]]:
+    """Return what is set for each executor's options."""
+    from torc_framework.cli.shared.executor_flags import executor_options
+
+    return executor_options(session, session.plugins(), "")
+
+
+def cluster_lookup(session: Session) -> "ClusterLookup":
+    """Return what knows the cluster of an executor; it is looked for when it is first asked for."""
+    from torc_framework.hpc.cluster_profile import current_cluster_profile
+
+    @cache
+    def cluster(executor: str) -> "HpcProfile | None":
+        options = configured_executor_options(session)
+        try:
+            return current_cluster_profile(session.config.client.hpc, session.plugins(), options, executor=executor)
+        except UserError:
+            return None
+
+    return cluster
+
+
+def pending_classifier(
+    session: Session, workflow_id: int, folder: Path, *, ai_recovery: bool, ai_agent: str | None
+) -> Callable[[bool], "PendingClassification"] | None:
+    """Return what gives verdicts on jobs that wait for one, if that is wanted.
+
+    Raises:
+        UserError: an agent is named, but none is to be asked, or there is none of that name.
+    """
+    if not ai_recovery:
+        if ai_agent is not None:
+            raise UserError("--ai-agent names an agent; add --ai-recovery to have it asked")
+        return None
+    from torc_framework.cli.commands.diagnosis.pending import ai_settings, known_agent
+    from torc_framework.pending import classify_pending
+    from torc_framework.recovery.resource_ceilings import ResourceCeilings
+
+    ai = session.config.client.ai
+    agent = known_agent(ai_agent or ai.agent)
+
+    def judge(dry_run: bool) -> "PendingClassification":
+        return classify_pending(
+            session.client,
+            session.plugins(),
+            workflow_id,
+            output_dir=folder.absolute(),
+            ai_agent=agent,
+            min_confidence=ai.min_confidence,
+            settings=ai_settings(session),
+            ceiling_of=ResourceCeilings.of_workflow(session.client, workflow_id, session.plugins().hpc_profiles()).of,
+            dry_run=dry_run,
+        )
+
+    return judge
+
+
+def _conclude(workflow_id: int, found: Any) -> None:
+    print(f"\nRecovery complete for workflow {workflow_id}")
+    for count, what in (
+        (found.fixed("oom"), "had memory increased"),
+        (found.fixed("timeout"), "had runtime increased"),
+        (found.fixed("interrupted"), "had been interrupted"),
+        (found.fixed("unknown"), "failed for unknown causes"),
+    ):
+        if count:
+            print(f"  - {count} job(s) {what}")

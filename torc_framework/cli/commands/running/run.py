@@ -1,0 +1,243 @@
+"""``torc run``: from a spec, or an existing workflow, to results."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from torc_framework.cli.shared.app import single_command
+from torc_framework.cli.shared.arguments import session_of
+from torc_framework.cli.shared.completion import executors, spec_or_id
+from torc_framework.cli.shared.executor_flags import ExecutorCommand, executor_options
+from torc_framework.cli.shared.session import Session
+from torc_framework.errors import ExitStatus, UserError
+from torc_framework.text.terminal import print_line
+
+MaxParallelJobs = Annotated[
+    int | None, typer.Option("--max-parallel-jobs", min=1, help="At most this many jobs at once; resources ignored.")
+]
+NumCpus = Annotated[int | None, typer.Option("--num-cpus", min=1, help="CPUs to offer (default: all).")]
+MemoryGb = Annotated[float | None, typer.Option("--memory-gb", min=0, help="Memory to offer, GiB (default: all).")]
+NumGpus = Annotated[int | None, typer.Option("--num-gpus", min=0, help="GPUs to offer (default: all).")]
+PollInterval = Annotated[
+    float | None, typer.Option("--poll-interval", "-p", min=0, help="Accepted; a runner is woken and never polls.")
+]
+OutputDir = Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder for logs (default: output).")]
+ExecutorName = Annotated[
+    str | None,
+    typer.Option("--executor", metavar="NAME", help="Who runs the jobs (default: local).", autocompletion=executors),
+]
+TimeLimit = Annotated[str | None, typer.Option("--time-limit", metavar="DURATION", help="Stop after, such as PT2H.")]
+EnforceLimits = Annotated[
+    bool | None,
+    typer.Option(
+        "--enforce-limits/--no-enforce-limits", help="Kill jobs that use more memory than they asked for [default: no]."
+    ),
+]
+TermLead = Annotated[
+    float | None, typer.Option("--term-lead-s", min=0, help="Seconds between SIGTERM and SIGKILL [default: 30].")
+]
+
+
+def run(
+    ctx: typer.Context,
+    workflow: Annotated[
+        str,
+        typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.", autocompletion=spec_or_id),
+    ],
+    *,
+    max_parallel_jobs: MaxParallelJobs = None,
+    num_cpus: NumCpus = None,
+    memory_gb: MemoryGb = None,
+    num_gpus: NumGpus = None,
+    poll_interval: PollInterval = None,
+    output_dir: OutputDir = None,
+    executor: ExecutorName = None,
+    time_limit: TimeLimit = None,
+    term_lead_s: TermLead = None,
+    enforce_limits: EnforceLimits = None,
+    scheduler_config_id: Annotated[
+        int | None, typer.Option("--scheduler-config-id", metavar="ID", help="Take jobs of this scheduler first.")
+    ] = None,
+    strict_scheduler_match: Annotated[
+        bool | None, typer.Option("--strict-scheduler-match", help="Take no jobs of other schedulers.")
+    ] = None,
+    skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
+    worker: Annotated[
+        bool,
+        typer.Option("--worker", help="Be one of several: tell only what ran here; exit code 0 also when jobs failed."),
+    ] = False,
+) -> None:
+    """Run a workflow on this machine: create it from a spec file, or go on with an existing one.
+
+    The options of an executor follow its name: 'torc run --executor local --help' lists them.
+    """
+    session = session_of(ctx)
+    given = {
+        "max_parallel_jobs": max_parallel_jobs,
+        "num_cpus": num_cpus,
+        "memory_gb": memory_gb,
+        "num_gpus": num_gpus,
+        "poll_interval_s": poll_interval,
+        "output_dir": output_dir,
+        "executor": executor,
+        "time_limit_s": _seconds(time_limit),
+        "term_lead_s": term_lead_s,
+        "enforce_limits": enforce_limits,
+        "scheduler_config_id": scheduler_config_id,
+        "strict_scheduler_match": strict_scheduler_match,
+    }
+    path = Path(workflow)
+    is_spec = path.is_file() or not workflow.isdecimal()
+    session.start_server()  # it boots while plugins are imported and the spec is read
+    if is_spec and _needs_allocation(session, given, path.parent):
+        from torc_framework.cli.commands.running.run_on_allocations import run_on_allocations
+
+        run_on_allocations(session, _executor(session, given), path, given, skip_checks=skip_checks)
+    elif is_spec:
+        settings = runner_settings(session, given)
+        _execute(session, _create(session, path, settings, skip_checks=skip_checks), settings, worker=worker)
+    else:
+        run_existing(session, int(workflow), given, worker=worker)
+
+
+def _executor(session: Session, given: dict[str, Any]) -> str:
+    return given["executor"] or session.config.client.run.executor
+
+
+def _needs_allocation(session: Session, given: dict[str, Any], project_dir: Path | None = None) -> bool:
+    """Say whether the executor has to ask for nodes before it can run jobs."""
+    from torc_framework.executors import Allocator, Launcher
+
+    executor = session.plugins(project_dir).executor(_executor(session, given))
+    can_launch = issubclass(executor, Launcher) and executor.is_here()
+    return issubclass(executor, Allocator) and not can_launch
+
+
+app = single_command(run, ExecutorCommand)
+
+
+def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, worker: bool = False) -> None:
+    """Go on with a workflow; initialize it first if that has never been done."""
+    from torc_framework.cli.commands.running.run_start import begin_run
+    from torc_framework.next_step import run_again_text
+
+    session.start_server()
+    if _needs_allocation(session, given):
+        from torc_framework.cli.commands.running.run_on_allocations import run_on_allocations
+
+        run_on_allocations(session, _executor(session, given), workflow_id, given)
+        return
+    settings = runner_settings(session, given)
+    if session.client.is_uninitialized(workflow_id):
+        begin_run(session.client, workflow_id)
+    resumed = len(session.client.resume_interrupted_jobs(workflow_id))
+    if resumed and not session.wants_json:
+        print(run_again_text(resumed), flush=True)
+    _execute(session, workflow_id, settings, worker=worker, resumed=resumed)
+
+
+def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_checks: bool) -> int:
+    """Store the workflow of a spec, ready to run, once nothing can be wrong any more; return its id."""
+    import gc
+
+    from torc_framework.cli.commands.running.spec_loading import load_options, refuse_missing_inputs, stamp_files
+    from torc_framework.spec import load_plan
+
+    gc.disable()  # a large plan is all live objects: collecting finds nothing and costs half the time
+    try:
+        loaded = load_plan(path, options=load_options(session, path, skip_checks=skip_checks, to_run=True))
+        stamp_files(loaded.plan)
+        refuse_missing_inputs(loaded.plan)
+        _make_folder(settings["output_dir"])
+        created = session.client.create_from_plan(loaded.plan, initialize=True)
+    finally:
+        gc.enable()
+    for warning in loaded.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    if not session.wants_json:
+        print_line(f"Created workflow {created.id} ({loaded.plan.workflow.name}) with {len(loaded.plan.jobs)} jobs")
+    return created.id
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the output directory {path}: {error.strerror}; see --output-dir") from None
+
+
+def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, worker: bool, resumed: int = 0) -> None:
+    """Run what is ready, report, and end with the run's exit code."""
+    from torc_framework.cli.commands.running.progress_line import ProgressLine
+    from torc_framework.cli.commands.running.run_report import exit_status, report, report_worker
+    from torc_framework.runner import RunnerSettings
+    from torc_framework.runner import run as run_workflow
+
+    put_torc_on_path()
+    progress = ProgressLine(enabled=not session.wants_json and not worker)
+    runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, **settings)
+    counts = None
+    try:
+        outcome = run_workflow(runner, session.plugins(), progress, session.client)
+        counts = outcome.counts
+        outcome.resumed_jobs += resumed
+    finally:
+        progress.finish(counts)
+    if worker:
+        report_worker(session, workflow_id, outcome)
+        return
+    report(session, workflow_id, outcome)
+    if (status := exit_status(outcome)) is not ExitStatus.OK:
+        raise typer.Exit(int(status))
+
+
+def put_torc_on_path() -> None:
+    """Put the folder of this program at the end of PATH if jobs would not find ``torc`` otherwise.
+
+    A program that is called by its path, without its environment being activated, is not on PATH.
+    """
+    if shutil.which("torc") is None:
+        folder = str(Path(sys.executable).parent)
+        os.environ["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH", os.defpath), folder]))
+
+
+def runner_settings(session: Session, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the runner's settings: flags, else environment and files.
+
+    Raises:
+        UserError: a value is wrong, or the executor is not known.
+    """
+    run = session.config.client.run
+    chosen: dict[str, Any] = {
+        "executor": run.executor,
+        "poll_interval_s": run.poll_interval,
+        "max_parallel_jobs": run.max_parallel_jobs,
+        "num_cpus": run.num_cpus,
+        "memory_gb": run.memory_gb,
+        "num_gpus": run.num_gpus,
+        "output_dir": run.output_dir,
+        "term_lead_s": run.term_lead_s,
+        "enforce_limits": run.enforce_limits,
+    }
+    if given.get("scheduler_config_id") is not None:  # it was started in an allocation of that scheduler
+        chosen["strict_scheduler_match"] = session.config.client.slurm.strict_scheduler_match
+    chosen.update({name: value for name, value in given.items() if value is not None})
+    plugins = session.plugins()
+    plugins.executor(chosen["executor"])
+    chosen["executor_options"] = executor_options(session, plugins, chosen["executor"])
+    return chosen
+
+
+def _seconds(duration: str | None) -> float | None:
+    from torc_framework.models.resources import parse_duration
+
+    if duration is None:
+        return None
+    try:
+        return float(parse_duration(duration))
+    except ValueError as error:
+        raise UserError(f"--time-limit: {error}") from None

@@ -1,0 +1,179 @@
+"""``torc run`` with an executor that runs jobs on nodes of its own: submit, then show how it goes until the end."""
+
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from torc_framework.cli.commands.running.submit import (
+    record_interrupted_submissions,
+    require_lasting_server,
+    submit_workflow,
+)
+from torc_framework.cli.shared.executor_flags import executor_options
+from torc_framework.cli.shared.interrupts import StopSignals
+from torc_framework.cli.shared.session import Session
+from torc_framework.errors import ExitStatus, UserError
+
+if TYPE_CHECKING:
+    from torc_framework.runner import RunOutcome
+    from torc_framework.runner.submission import Submission
+    from torc_framework.spec import LoadOptions
+    from torc_framework.spec.language.model import WorkflowSpec
+
+POLL_INTERVAL_S: Final = 2.0
+"""Time between two looks at the workflow."""
+SYNC_INTERVAL_S: Final = 60.0
+"""Time between two questions to the batch system."""
+IGNORED_SETTINGS: Final = ("num_cpus", "memory_gb", "num_gpus", "time_limit_s", "max_parallel_jobs", "enforce_limits")
+"""Settings of a runner on this machine; those of runners on nodes are the schedulers' and actions' business."""
+
+
+def run_on_allocations(
+    session: Session, executor: str, source: Path | int, given: Mapping[str, Any], **checks: bool
+) -> None:
+    """Submit a workflow, of a spec or one that is stored, and stay with it until it is over.
+
+    Raises:
+        UserError: there is no server that goes on, or nothing says which nodes to ask for.
+        typer.Exit: not every job succeeded, or a person stopped watching.
+    """
+    require_lasting_server(session)
+    if ignored := [name for name in IGNORED_SETTINGS if given.get(name) is not None]:
+        flags = ", ".join("--" + name.removesuffix("_s").replace("_", "-") for name in ignored)
+        typer.echo(f"Warning: {flags}: not for runners on other machines; see the schedulers and actions", err=True)
+    folder: Path = given.get("output_dir") or session.config.client.run.output_dir
+    workflow_id = source if isinstance(source, int) else _create(session, executor, source, **checks)
+    submitted = _submit(session, workflow_id, executor, folder)
+    _follow(session, workflow_id, executor, submitted)
+
+
+def _create(session: Session, executor: str, path: Path, *, skip_checks: bool = False) -> int:
+    from torc_framework.cli.commands.running.spec_loading import load_options
+    from torc_framework.cli.commands.running.workflow_creation import create_workflow
+    from torc_framework.spec import load_spec
+    from torc_framework.spec.scheduler_insertion import has_schedulers
+
+    options = load_options(session, path, skip_checks=skip_checks)
+    spec = load_spec(path, options=options)
+    source = path if has_schedulers(spec) else _with_schedulers(session, executor, spec, options)
+    created = create_workflow(session, source, options, initialize=True)
+    if not session.wants_json:
+        created.print()
+    return created.id
+
+
+def _with_schedulers(session: Session, executor: str, spec: "WorkflowSpec", options: "LoadOptions") -> "WorkflowSpec":
+    """Return a spec with schedulers made from what its jobs ask for and what the executor's cluster has.
+
+    Raises:
+        UserError: nobody knows the cluster, or which account to charge.
+    """
+    from torc_framework.cli.commands.running.recover import cluster_lookup
+    from torc_framework.hpc.cluster_profile import idle_nodes_of
+    from torc_framework.hpc.scheduler_planning import PlanOptions, plan_schedulers
+    from torc_framework.spec import load_plan
+    from torc_framework.spec.scheduler_insertion import with_schedulers
+
+    profile = cluster_lookup(session)(executor)
+    if profile is None:
+        raise UserError(
+            f"the spec has no schedulers, and nobody knows the cluster of executor {executor!r}: 'torc hpc list'"
+        )
+    account = (spec.slurm_defaults or {}).get("account") or profile.default_account
+    if not account:
+        raise UserError(
+            "no account to charge: give account under slurm_defaults in the spec, or default_account "
+            "under [client.hpc] in the configuration"
+        )
+    plugins = session.plugins()
+    idle = idle_nodes_of(plugins, executor_options(session, plugins, executor), executor)
+    wanted = PlanOptions(str(account), executor, idle=idle)
+    planned = plan_schedulers(load_plan(spec, options=options).plan, profile, wanted)
+    for warning in planned.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    return with_schedulers(spec, planned)
+
+
+def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> "Submission | None":
+    """Ask for nodes; None if there are some already, or the workflow is complete and needs none.
+
+    Raises:
+        UserError: everything was refused, or there is nothing to ask for.
+    """
+    from torc_framework.runner.allocations.records import open_allocations
+
+    record_interrupted_submissions(session, workflow_id, executor_options(session, session.plugins(), executor))
+    state = session.client.is_complete(workflow_id)
+    if open_allocations(session.client, workflow_id) or (state.is_complete and not state.is_canceled):
+        return None
+    done = submit_workflow(session, workflow_id, output_dir=folder, executor=executor)
+    if not done.allocations:
+        raise UserError("; ".join(done.troubles) or "no nodes were asked for")
+    return done
+
+
+def _follow(session: Session, workflow_id: int, executor: str, submitted: "Submission | None") -> None:
+    """Say what was submitted and show the progress of the workflow until it is over, then its results."""
+    from torc_framework.cli.commands.running.progress_line import ProgressLine
+    from torc_framework.cli.commands.running.run_report import exit_status, report
+
+    progress = ProgressLine(enabled=not session.wants_json)
+    try:
+        with StopSignals(signal.SIGINT, signal.SIGTERM) as interrupts:
+            if submitted and not session.wants_json:  # from here on Ctrl-C stops nothing else, as this says
+                ids = ", ".join(each.batch_id for each in submitted.allocations)
+                said = f"Submitted workflow {workflow_id}: {ids}. Ctrl-C stops watching; the workflow goes on."
+                print(said, flush=True)
+            outcome = _watch(session, workflow_id, executor, progress, interrupts)
+    except KeyboardInterrupt:
+        progress.finish()
+        print(
+            f"Stopped watching. Workflow {workflow_id} goes on: 'torc watch {workflow_id}' stays with it, "
+            f"'torc workflows cancel {workflow_id}' cancels it and gives its nodes back",
+            file=sys.stderr,
+        )
+        raise typer.Exit(int(ExitStatus.INTERRUPTED)) from None
+    progress.finish(outcome.counts)
+    outcome.troubles = submitted.troubles if submitted else []
+    report(session, workflow_id, outcome)
+    if (status := exit_status(outcome)) is not ExitStatus.OK:
+        raise typer.Exit(int(status))
+
+
+def _watch(session: Session, workflow_id: int, executor: str, progress: Any, interrupts: StopSignals) -> "RunOutcome":
+    """Return how the workflow stands when it is over, or when nobody works on it any more."""
+    from torc_framework.models.records import ComputeNodeRecord
+    from torc_framework.recovery.event_wait import EventWaiter
+    from torc_framework.recovery.orphans import sync_status
+    from torc_framework.runner import Progress, RunOutcome
+    from torc_framework.runner.allocations.records import open_records
+
+    client, plugins = session.client, session.plugins()
+    options = executor_options(session, plugins, executor)
+    began = synced = time.monotonic()
+    with EventWaiter(client, workflow_id) as alarm:
+        while True:
+            interrupts.check()
+            is_idle = False
+            if time.monotonic() - synced >= SYNC_INTERVAL_S:
+                sync_status(client, plugins, options, workflow_id)
+                active = client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)
+                is_idle = not active and not open_records(client, workflow_id)
+                synced = time.monotonic()
+            state = client.is_complete(workflow_id)  # after the batch system's answer, which may take minutes
+            counts = client.job_counts(workflow_id).counts
+            progress(Progress(counts, counts.get("running", 0)))
+            if state.is_complete or state.is_canceled or is_idle:
+                break
+            alarm.wait(POLL_INTERVAL_S)
+    return RunOutcome(
+        counts=dict(counts),
+        is_complete=state.is_complete,
+        is_canceled=state.is_canceled,
+        duration_s=time.monotonic() - began,
+    )

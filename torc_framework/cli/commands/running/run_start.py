@@ -1,0 +1,135 @@
+"""Beginning a run of an existing workflow: what must be there is checked, then one call does it all."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import typer
+from attrs import evolve, frozen
+
+from torc_framework.cli.commands.running.spec_loading import modification_time, refuse_missing
+from torc_framework.client import TorcClient
+from torc_framework.errors import UserError
+from torc_framework.models.records import FileRecord, UserDataRecord, WorkflowStatusRecord
+from torc_framework.models.responses import Reinitialized
+
+
+@frozen
+class RunInputs:
+    """What a run of a workflow finds on this machine.
+
+    Attributes:
+        mtimes: Modification times of its files by id; None is "not there".
+        missing_files: Paths of files that jobs read, that no job writes, and that are not there.
+        missing_user_data: Names of user data of which the same is true.
+    """
+
+    files: list[FileRecord]
+    mtimes: dict[int, float | None]
+    missing_files: list[str]
+    missing_user_data: list[str]
+
+    def refuse(self, *, force: bool = False) -> None:
+        """Refuse to begin a run that lacks something; with ``force`` only warn.
+
+        Raises:
+            UserError: input files or user data are missing.
+        """
+        try:
+            refuse_missing(self.missing_files, self.missing_user_data)
+        except UserError as error:
+            if not force:
+                raise
+            typer.echo(f"Warning: {error}", err=True)
+
+
+def look_around(client: TorcClient, workflow_id: int) -> RunInputs:
+    """Look at a workflow's files, which are named as from this folder, and at its user data."""
+    files = client.find(FileRecord, workflow_id=workflow_id)
+    mtimes = {file.id: modification_time(file.path) for file in files if file.id is not None}
+    gone = [file for file in files if file.id is not None and mtimes[file.id] is None]
+    if gone:
+        made = {file.id for file in client.iterate(FileRecord, workflow_id=workflow_id, is_output=True)}
+        read = set(client.required_existing_files(workflow_id)) - made
+        gone = [file for file in gone if file.id in read]
+    return RunInputs(files, mtimes, [file.path for file in gone], _missing_user_data(client, workflow_id))
+
+
+def _missing_user_data(client: TorcClient, workflow_id: int) -> list[str]:
+    """Return names of user data without a value that jobs read and no job writes."""
+    wanted = set(client.missing_user_data(workflow_id))
+    if wanted:
+        relations = client.job_user_data_relationships(workflow_id)
+        wanted -= {each.user_data_id for each in relations if each.producer_job_id is not None}
+    if not wanted:
+        return []
+    records = client.find(UserDataRecord, workflow_id=workflow_id)
+    return [record.name for record in records if record.id in wanted]
+
+
+def begin_run(
+    client: TorcClient, workflow_id: int, around: RunInputs | None = None, *, force: bool = False
+) -> WorkflowStatusRecord:
+    """Reset a workflow, count its run up and make it ready.
+
+    Args:
+        around: What was found by whoever has looked already.
+        force: Also with input files or user data missing, and with jobs in a runner's hands.
+
+    Raises:
+        UserError: input files or user data are missing.
+    """
+    if around is None:
+        around = look_around(client, workflow_id)
+        around.refuse(force=force)
+    there = {file_id: mtime for file_id, mtime in around.mtimes.items() if mtime is not None}
+    return client.begin_run(workflow_id, file_mtimes=there, force=force)
+
+
+def rerun(
+    client: TorcClient,
+    workflow_id: int,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+    reset: Literal["all", "failed"] | None = None,
+) -> Reinitialized:
+    """Begin a run of what changed; say which jobs run again, and why.
+
+    Args:
+        reset: Jobs that run again in any case.
+
+    Raises:
+        UserError: input files or user data are missing.
+    """
+    around = look_around(client, workflow_id)
+    around.refuse(force=force)
+    return client.reinitialize(workflow_id, around.mtimes, dry_run=dry_run, force=force, reset=reset)
+
+
+def stale_outputs(client: TorcClient, workflow_id: int, around: RunInputs) -> list[str]:
+    """Return paths of files that jobs will write and that are there; not of those that a job also reads itself."""
+    there = {file_id for file_id, mtime in around.mtimes.items() if mtime is not None}
+    if not there:
+        return []
+    written = {file.id for file in client.iterate(FileRecord, workflow_id=workflow_id, is_output=True)} & there
+    if written:
+        relations = client.job_file_relationships(workflow_id)
+        written -= {each.file_id for each in relations if each.producer_job_id in (None, each.consumer_job_id)}
+    paths = [file.path for file in around.files if file.id in written]
+    return [path for path in paths if not Path(path).is_dir()]
+
+
+def remove(paths: Sequence[str], around: RunInputs) -> RunInputs:
+    """Delete files; return what is left.
+
+    Raises:
+        UserError: one cannot be deleted.
+    """
+    for path in paths:
+        try:
+            Path(path).unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot delete output file {path}: {error.strerror}; no run was begun") from None
+    gone = {file.id for file in around.files if file.path in set(paths)}
+    return evolve(around, mtimes={file_id: None if file_id in gone else at for file_id, at in around.mtimes.items()})

@@ -1,0 +1,82 @@
+"""From a spec file to a stored workflow, as ``torc run`` and ``torc workflows create`` do it."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torc_framework.cli.shared.session import Session
+from torc_framework.errors import UserError
+
+if TYPE_CHECKING:
+    from torc_framework.models.plan import Plan
+    from torc_framework.spec import LoadOptions
+
+SHOWN_PATHS = 10
+"""Missing files that a message names."""
+
+
+def load_options(
+    session: Session, path: Path, *, user: str | None = None, skip_checks: bool = False, to_run: bool = False
+) -> "LoadOptions":
+    """Return the settings of a reading: what plugins bring, and what the person asked for.
+
+    Args:
+        to_run: The jobs will run here, so the executors that they name must be here.
+    """
+    from torc_framework.spec import LoadOptions
+
+    plugins = session.plugins(path.parent)
+    return LoadOptions(
+        user=user or session.user,
+        rule_keys=plugins.rule_keys(),
+        action_types={name: action_type.schema for name, action_type in plugins.action_types().items()},
+        executors=set(plugins.executors()) if to_run else None,
+        skip_checks=skip_checks,
+    )
+
+
+def stamp_files(plan: "Plan") -> None:
+    """Note the modification times of the plan's files that exist."""
+    for file in plan.files:
+        file.st_mtime = modification_time(file.path)
+
+
+def modification_time(path: str) -> float | None:
+    """Return the modification time of a file, or None if there is none."""
+    try:
+        return os.stat(path).st_mtime  # noqa: PTH116 - a hundred thousand files are not worth a Path each
+    except OSError:
+        return None
+
+
+def refuse_missing_inputs(plan: "Plan") -> None:
+    """Refuse a plan whose jobs read files or user data that neither exist nor are written by a job.
+
+    Raises:
+        UserError: something is missing.
+    """
+    made = {position for job in plan.jobs for position in job.output_files or ()}
+    read = {position for job in plan.jobs for position in job.input_files or ()}
+    missing = [plan.files[position].path for position in sorted(read - made) if plan.files[position].st_mtime is None]
+    made_data = {position for job in plan.jobs for position in job.output_user_data or ()}
+    read_data = {position for job in plan.jobs for position in job.input_user_data or ()}
+    empty = [plan.user_data[p].name for p in sorted(read_data - made_data) if plan.user_data[p].data is None]
+    refuse_missing(missing, empty)
+
+
+def refuse_missing(paths: list[str], user_data: list[str]) -> None:
+    """Refuse to start with these files and user data missing.
+
+    Raises:
+        UserError: either list holds something.
+    """
+    for what, names in (("input files", paths), ("user data without a value", user_data)):
+        if names:
+            raise UserError(f"missing {what} that no job writes: {shortened(names)}")
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the first of many names, and how many more there are."""
+    more = f" and {len(names) - SHOWN_PATHS} more" if len(names) > SHOWN_PATHS else ""
+    return ", ".join(names[:SHOWN_PATHS]) + more

@@ -1,0 +1,258 @@
+"""``torc submit``: from a spec, or an existing workflow, to nodes that are asked for; what runs there goes on alone."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from torc_framework.cli.shared.app import plugin_commands_of_group, single_command
+from torc_framework.cli.shared.arguments import session_of
+from torc_framework.cli.shared.completion import spec_or_id
+from torc_framework.cli.shared.interrupts import StopSignals
+from torc_framework.cli.shared.output import print_json
+from torc_framework.cli.shared.session import Session
+from torc_framework.errors import ExitStatus, TorcError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torc_framework.executors import Allocator
+    from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowActionRecord
+    from torc_framework.runner.allocations.records import ExecutorOptions
+    from torc_framework.runner.submission import Submission
+
+_LOOPBACK: Final = ("localhost", "::1")
+
+OutputDir = Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder for logs (default: output).")]
+IgnoreMissingData = Annotated[
+    bool, typer.Option("--ignore-missing-data", "-i", help="Also with input files or user data missing.")
+]
+
+
+def submit(
+    ctx: typer.Context,
+    workflow: Annotated[
+        str,
+        typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.", autocompletion=spec_or_id),
+    ],
+    *,
+    ignore_missing_data: IgnoreMissingData = False,
+    skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
+    output_dir: OutputDir = None,
+) -> None:
+    """Submit a workflow to a batch system: create it from a spec file, or take an existing one, and ask for nodes.
+
+    Its actions with trigger on_workflow_start and action schedule_nodes say which nodes to ask for; they are
+    carried out here, and the runners on the nodes carry out the others. Nothing runs on this machine, and the
+    command ends at once: 'torc watch ID' stays with the workflow. An action that the batch system refused is
+    carried out again by 'torc submit ID', once what it complained about is mended.
+    """
+    session = session_of(ctx)
+    require_lasting_server(session)
+    path = Path(workflow)
+    if path.is_file() or not workflow.isdecimal():
+        from torc_framework.cli.commands.running.spec_loading import load_options
+        from torc_framework.cli.commands.running.workflow_creation import create_workflow
+
+        options = load_options(session, path, skip_checks=skip_checks)
+        created = create_workflow(
+            session,
+            path,
+            options,
+            check=_require_start_action,
+            initialize=True,
+            ignore_missing_data=ignore_missing_data,
+        )
+        if not session.wants_json:
+            created.print()
+        workflow_id = created.id
+    else:
+        workflow_id = int(workflow)
+    submit_existing(session, workflow_id, output_dir=output_dir, ignore_missing_data=ignore_missing_data)
+
+
+app = single_command(submit)
+
+
+def submit_existing(session: Session, workflow_id: int, **given: Any) -> None:
+    """Submit a workflow that is stored, and say what became of it."""
+    show_submission(session, submit_workflow(session, workflow_id, **given))
+
+
+def require_lasting_server(session: Session) -> None:
+    """Refuse to submit to a server that ends with this command.
+
+    Raises:
+        UserError: no server is configured, so that one would be started for this command alone.
+    """
+    if session.url is None:
+        raise UserError(
+            "runners on other machines need a server that goes on: start one where they can reach it, by "
+            "'torc-server run --host HOST', and name it by --url or TORC_API_URL"
+        )
+
+
+def submit_workflow(
+    session: Session,
+    workflow_id: int,
+    *,
+    output_dir: Path | None = None,
+    ignore_missing_data: bool = False,
+    executor: str = "",
+) -> "Submission":
+    """Ask for the nodes with which a workflow begins; initialize it first if that has never been done.
+
+    What a batch system refuses is among the troubles of the answer; `show_submission` ends the command with them.
+
+    Args:
+        output_dir: Folder of the runners' logs; by default that of ``torc run``.
+        executor: The executor whose flags the command took.
+
+    Raises:
+        UserError: nothing says which nodes, they were asked for already, or data is missing.
+    """
+    from torc_framework.cli.commands.running.run_start import begin_run
+    from torc_framework.cli.shared.executor_flags import executor_options
+    from torc_framework.runner import submission
+
+    require_lasting_server(session)
+    client, plugins = session.client, session.plugins()
+    options = executor_options(session, plugins, executor)
+    record_interrupted_submissions(session, workflow_id, options)
+    actions = submission.scheduling_actions(client, workflow_id)
+    actions = submission.reopen_cut_short(client, workflow_id, actions)
+    if not any(each.trigger_type == "on_workflow_start" for each in actions):
+        raise UserError(_no_start_action_text(f"workflow {workflow_id}"))
+    if client.is_uninitialized(workflow_id):
+        begin_run(client, workflow_id, force=ignore_missing_data)
+    elif not any(map(submission.is_due, actions)):
+        raise UserError(
+            f"the first nodes of workflow {workflow_id} were asked for before: 'torc scheduled-compute-nodes list "
+            f"{workflow_id}' shows them, 'torc watch {workflow_id} --auto-schedule' asks for more when jobs wait"
+        )
+    folder = output_dir or session.config.client.run.output_dir
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the output directory {folder}: {error.strerror}; see --output-dir") from None
+    _warn_of_loopback(session, actions, options)
+    try:
+        with StopSignals():
+            return submission.ask_for_first_nodes(client, plugins, options, workflow_id, folder)
+    except KeyboardInterrupt as stop:
+        _report_interruption(workflow_id, getattr(stop, "allocations", ()))
+        raise
+
+
+def record_interrupted_submissions(session: Session, workflow_id: int, options: "ExecutorOptions") -> None:
+    """Record the allocations of submissions of a workflow that were cut short, and say how many they are."""
+    from torc_framework.runner.allocations.node_requests import resolve_requests
+    from torc_framework.runner.allocations.records import context_without_runner, open_requests
+
+    client = session.client
+    if not open_requests(client, workflow_id):
+        return
+    settled = resolve_requests(client, session.plugins(), options, context_without_runner(client, workflow_id))
+    for note in settled.notes:
+        typer.echo(f"Warning: {note}", err=True)
+    if settled.allocations:
+        ids = ", ".join(each.batch_id for each in settled.allocations)
+        typer.echo(f"A submission was cut short; what it had asked for is recorded now: {ids}", err=True)
+
+
+def _report_interruption(workflow_id: int, allocations: "Sequence[ScheduledComputeNodeRecord]") -> None:
+    """Say what became of a submission that a person interrupted."""
+    cancel = f"'torc workflows cancel {workflow_id}' cancels it and gives its nodes back"
+    text = f"Interrupted: 'torc submit {workflow_id}' asks for the nodes that were not asked for; {cancel}"
+    if allocations:
+        ids = ", ".join(each.batch_id for each in allocations)
+        text = (
+            f"Interrupted. Submitted workflow {workflow_id}: {ids}. 'torc watch {workflow_id}' stays with it; {cancel}"
+        )
+    with suppress(OSError):  # the terminal may be gone
+        typer.echo(text, err=True)
+
+
+def _warn_of_loopback(session: Session, actions: "Sequence[WorkflowActionRecord]", options: "ExecutorOptions") -> None:
+    """Say so if runners on other machines would look for the server on their own."""
+    from torc_framework.client.http.address import Address
+    from torc_framework.runner.allocations.records import context_without_runner
+    from torc_framework.runner.attempts.launchers import Launchers
+
+    client = session.client
+    host = Address.parse(client.url).host
+    if host not in _LOOPBACK and not host.startswith("127."):
+        return
+    launchers = Launchers(
+        session.plugins().executor,
+        options,
+        context_without_runner(client, actions[0].workflow_id),
+        lambda _launcher: None,
+    )
+    for name in sorted({str(action.action_config.get("scheduler_type")) for action in actions}):
+        try:
+            is_here = launchers.allocator(name).nodes_are_here()
+        except TorcError:
+            return  # it will be told with more words by whoever asks for nodes
+        if not is_here:
+            typer.echo(
+                f"Warning: the server is at {host}, which on the nodes of {name!r} means themselves: their runners "
+                "will not find it; let 'torc-server run --host HOST' listen where they can reach it",
+                err=True,
+            )
+
+
+def allocator_of(session: Session, workflow_id: int, name: str, **options: Any) -> "Allocator":
+    """Return the allocator of an executor, with its configured options; ``options`` go before them.
+
+    Raises:
+        UserError: there is none of that name, or it has no such option.
+    """
+    from torc_framework.cli.shared.executor_flags import executor_options
+    from torc_framework.runner.allocations.records import context_without_runner
+    from torc_framework.runner.attempts.launchers import Launchers
+
+    plugins = session.plugins()
+    values = executor_options(session, plugins, "")
+    values[name] = {**values.get(name, {}), **options}
+    launchers = Launchers(
+        plugins.executor, values, context_without_runner(session.client, workflow_id), lambda _launcher: None
+    )
+    return launchers.allocator(name)
+
+
+def _no_start_action_text(what: str) -> str:
+    """Return why something cannot be submitted that does not say which nodes it wants."""
+    others = sorted(name for name in plugin_commands_of_group("") if name.startswith("submit-"))
+    instead = f"; 'torc {others[0]}' makes one from what the jobs ask for" if others else ""
+    return f"{what} has no action with trigger on_workflow_start and action schedule_nodes{instead}"
+
+
+def _require_start_action(plan: Any) -> None:
+    start = ("on_workflow_start", "schedule_nodes")
+    if not any((action.trigger_type, action.action_type) == start for action in plan.actions):
+        raise UserError(_no_start_action_text("the spec"))
+
+
+def show_submission(session: Session, done: "Submission", **more: Any) -> None:
+    """Say what became of a submission; ``more`` joins the values of JSON.
+
+    Raises:
+        typer.Exit: something was refused.
+    """
+    id_, ids = done.workflow_id, [each.batch_id for each in done.allocations]
+    if session.wants_json:
+        values = {"workflow_id": id_, "allocations": done.allocations, "troubles": done.troubles}
+        print_json({**values, **more})
+    elif ids:
+        noun = "allocation" if len(ids) == 1 else "allocations"
+        print(f"Submitted workflow {id_}: {len(ids)} {noun} ({', '.join(ids)})")
+        print(f"'torc watch {id_}' stays with it; 'torc workflows cancel {id_}' cancels it and gives its nodes back")
+    if not session.wants_json:
+        for trouble in done.troubles:
+            typer.echo(f"Error: {trouble}", err=True)
+        if done.troubles:
+            typer.echo(f"'torc submit {id_}' tries again what failed", err=True)
+    if done.troubles:
+        raise typer.Exit(int(ExitStatus.FAILED))

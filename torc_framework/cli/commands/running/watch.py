@@ -1,0 +1,212 @@
+"""``torc watch``: stay with a workflow until it is over, and recover it from failures."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from torc_framework.cli.commands.running.recover import (
+    AiAgent,
+    AiRecovery,
+    MemoryMultiplier,
+    OutputDir,
+    RecoveryHook,
+    RetryUnknown,
+    RuntimeMultiplier,
+    cluster_lookup,
+    configured_executor_options,
+    pending_classifier,
+)
+from torc_framework.cli.commands.running.run import EnforceLimits
+from torc_framework.cli.shared.app import single_command
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.interrupts import StopSignals
+from torc_framework.cli.shared.output import print_json
+from torc_framework.cli.shared.policy_flags import PolicyCommand, policy_options
+from torc_framework.cli.shared.session import Session
+from torc_framework.errors import ExitStatus, TorcError, UserError
+from torc_framework.text.terminal import one_line, print_line
+
+if TYPE_CHECKING:
+    from torc_framework.recovery.watch import WatchOptions, WatchOutcome
+
+
+def watch(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    poll_interval: Annotated[
+        float | None, typer.Option("--poll-interval", "-p", min=0.1, help="Seconds between looks [default: 60].")
+    ] = None,
+    recover: Annotated[bool, typer.Option("--recover", "-r", help="Recover it from failures.")] = False,
+    max_retries: Annotated[
+        int | None, typer.Option("--max-retries", "-m", min=0, help="Most recoveries [default: 3].")
+    ] = None,
+    memory_multiplier: MemoryMultiplier = 1.5,
+    runtime_multiplier: RuntimeMultiplier = 1.5,
+    retry_unknown: RetryUnknown = False,
+    recovery_hook: RecoveryHook = None,
+    ai_recovery: AiRecovery = False,
+    ai_agent: AiAgent = None,
+    output_dir: OutputDir = None,
+    enforce_limits: EnforceLimits = None,
+    show_job_counts: Annotated[
+        bool, typer.Option("--show-job-counts", "-s", help="Show jobs by status whenever they change.")
+    ] = False,
+    auto_schedule: Annotated[
+        bool, typer.Option("--auto-schedule", help="Ask the batch system for nodes when jobs wait for some.")
+    ] = False,
+    auto_schedule_threshold: Annotated[
+        int, typer.Option("--auto-schedule-threshold", min=1, help="Retries that are worth more nodes.")
+    ] = 5,
+    auto_schedule_cooldown: Annotated[
+        float, typer.Option("--auto-schedule-cooldown", min=0, help="Seconds between two requests for nodes.")
+    ] = 1800,
+    auto_schedule_stranded_timeout: Annotated[
+        float,
+        typer.Option(
+            "--auto-schedule-stranded-timeout", min=0, help="Seconds after which fewer retries are worth it; 0: never."
+        ),
+    ] = 7200,
+) -> None:
+    """Watch a workflow until it is over, and with --recover, recover it from failures.
+
+    With --recover, jobs that ran out of memory or time ask for more and run again, as often as
+    --max-retries says. If nobody works on the workflow, it is run here, as by 'torc run' with the
+    settings of [client.run]. Everything that is said also goes to watch_HOST_ID.log in the output
+    directory. Exit code 1: not every job succeeded.
+    """
+    from torc_framework.recovery.allocations import AutoSchedule
+    from torc_framework.recovery.watch import WatchOptions
+
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    defaults = session.config.client.watch
+    automatic = AutoSchedule(auto_schedule_threshold, auto_schedule_cooldown, auto_schedule_stranded_timeout)
+    options = WatchOptions(
+        defaults.poll_interval if poll_interval is None else poll_interval,
+        recover or ai_recovery,
+        defaults.max_retries if max_retries is None else max_retries,
+        defaults.retry_cooldown,
+        show_job_counts,
+        automatic if auto_schedule else None,
+    )
+    folder = output_dir or session.config.client.run.output_dir
+    multipliers = {"memory_multiplier": memory_multiplier, "runtime_multiplier": runtime_multiplier}
+    session.client.workflow_status(chosen)  # a workflow that is not there has no log
+    judge = pending_classifier(session, chosen, folder, ai_recovery=ai_recovery, ai_agent=ai_agent)
+    given = {**multipliers, "retry_unknown": retry_unknown, "hook": recovery_hook, "output_dir": folder, "judge": judge}
+    with _log(folder, chosen) as log:
+        runner: dict[str, Any] = {"output_dir": folder, "enforce_limits": enforce_limits}
+        if judge is not None:  # verdicts come from here: a runner need not wait for them
+            runner["wait_for_new_jobs_s"] = 0.0
+        outcome = _watch(session, chosen, options, (given, runner), _line_printer(session, log))
+    if session.wants_json:
+        print_json(outcome.as_dict())
+    if outcome.status == "interrupted":
+        raise typer.Exit(int(ExitStatus.INTERRUPTED))
+    if outcome.status != "completed":
+        raise typer.Exit(int(ExitStatus.FAILED))
+
+
+app = single_command(watch, PolicyCommand)
+
+
+def _watch(
+    session: Session,
+    workflow_id: int,
+    options: "WatchOptions",
+    given: tuple[dict[str, Any], dict[str, Any]],
+    tell: Callable[[str], None],
+) -> "WatchOutcome":
+    from torc_framework.recovery.allocations import NodeResubmitter
+    from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
+    from torc_framework.recovery.watch import Watcher
+
+    client, plugins, executors = session.client, session.plugins(), configured_executor_options(session)
+    recovery, runner = given
+    how = RecoveryOptions(**recovery, policies=policy_options(session))
+    submitter = NodeResubmitter(client, plugins, workflow_id, executors, how.output_dir, tell, cluster_lookup(session))
+    interrupts = StopSignals(signal.SIGINT, signal.SIGTERM)
+    watcher = Watcher(
+        client,
+        plugins,
+        workflow_id,
+        options,
+        tell,
+        recoverer=WorkflowRecoverer(
+            client, plugins, workflow_id, how, tell, executor_options=executors, profiles=submitter.profiles
+        ),
+        submitter=submitter,
+        run_here=_local_runner(session, workflow_id, runner) if options.recover else None,
+        check=interrupts.check,
+    )
+    try:
+        with interrupts:
+            return watcher.watch()
+    except KeyboardInterrupt:
+        tell(f"Stopped watching workflow {workflow_id}. Whoever works on it goes on.")
+        watcher.outcome.status = "interrupted"
+        return watcher.outcome
+
+
+def _local_runner(session: Session, workflow_id: int, given: dict[str, Any]) -> Callable[[], bool]:
+    """Return what runs the workflow in this process."""
+
+    def run_here() -> bool:
+        from torc_framework.cli.commands.running.progress_line import ProgressLine
+        from torc_framework.cli.commands.running.run import put_torc_on_path, runner_settings
+        from torc_framework.cli.commands.running.run_start import begin_run
+        from torc_framework.runner import RunnerSettings, run
+
+        put_torc_on_path()
+        if session.client.is_uninitialized(workflow_id):
+            begin_run(session.client, workflow_id)
+        settings = runner_settings(session, given)
+        progress = ProgressLine(enabled=not session.wants_json)
+        runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, **settings)
+        try:
+            return run(runner, session.plugins(), progress, session.client).interrupted
+        finally:
+            progress.finish()
+
+    return run_here
+
+
+@contextmanager
+def _log(folder: Path, workflow_id: int) -> Iterator[IO[str]]:
+    """Open the log file of a watch; what earlier ones wrote is kept."""
+    path = folder / f"watch_{os.uname().nodename}_{workflow_id}.log"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = path.open("a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}; see --output-dir") from None
+    with file:
+        try:
+            yield file
+        except TorcError as error:  # main shows it to the person
+            print(f"{_now()} Error: {error}", file=file)
+            raise
+
+
+def _now() -> str:
+    return f"{datetime.now().astimezone():%Y-%m-%dT%H:%M:%S%z}"
+
+
+def _line_printer(session: Session, log: IO[str]) -> Callable[[str], None]:
+    """Return what prints a line and writes it to the log with the time; for JSON only the latter."""
+
+    def tell(line: str) -> None:
+        if not session.wants_json:
+            print_line(line)
+            sys.stdout.flush()
+        print(f"{_now()} {one_line(line)}", file=log)
+
+    return tell

@@ -1,0 +1,105 @@
+"""Creating a workflow from a spec: ``torc workflows create``, and commands of plugins that make specs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from attrs import frozen
+
+from torc_framework.cli.shared.output import print_json, print_pairs
+from torc_framework.cli.shared.session import Session
+from torc_framework.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torc_framework.models.plan import Plan
+    from torc_framework.spec import LoadOptions
+    from torc_framework.spec.language.model import WorkflowSpec
+    from torc_framework.spec.pipeline import LoadedSpec
+
+
+@frozen
+class CreatedWorkflow:
+    """A workflow that was stored.
+
+    Attributes:
+        loaded: What was stored.
+    """
+
+    id: int
+    run_id: int
+    loaded: "LoadedSpec"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what scripts read."""
+        plan = self.loaded.plan
+        return {
+            "id": self.id,
+            "workflow_id": self.id,
+            "name": plan.workflow.name,
+            "user": plan.workflow.user,
+            "run_id": self.run_id,
+            "job_count": len(plan.jobs),
+            "file_count": len(plan.files),
+            "user_data_count": len(plan.user_data),
+            "warnings": self.loaded.warnings,
+        }
+
+    def print(self) -> None:
+        """Tell a person."""
+        plan = self.loaded.plan
+        shown = {"Name": plan.workflow.name, "User": plan.workflow.user, "Jobs": len(plan.jobs)}
+        print_pairs(f"Created workflow with ID: {self.id}", {**shown, "Files": len(plan.files) or None})
+
+
+def create_workflow(
+    session: Session,
+    source: "Path | WorkflowSpec",
+    options: "LoadOptions",
+    *,
+    no_resource_monitoring: bool = False,
+    initialize: bool = False,
+    ignore_missing_data: bool = False,
+    check: "Callable[[Plan], None] | None" = None,
+) -> CreatedWorkflow:
+    """Store the workflow of a spec; its warnings go to standard error.
+
+    Args:
+        initialize: Make its jobs ready to run, once everything that they read is there.
+        ignore_missing_data: Also with something missing.
+        check: Looks at the plan before anything is stored; what it raises goes through.
+
+    Raises:
+        SpecError: something is wrong with the spec.
+        UserError: input files or user data are missing.
+    """
+    from torc_framework.cli.commands.running.spec_loading import refuse_missing_inputs, stamp_files
+    from torc_framework.spec import load_plan
+
+    loaded = load_plan(source, options=options)
+    if check is not None:
+        check(loaded.plan)
+    if no_resource_monitoring:
+        loaded.plan.workflow.resource_monitor_config = '{"enabled":false}'
+    stamp_files(loaded.plan)
+    if initialize and not ignore_missing_data:
+        refuse_missing_inputs(loaded.plan)
+    stored = session.client.create_from_plan(loaded.plan, initialize=initialize)
+    for warning in loaded.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    return CreatedWorkflow(stored.id, stored.run_id, loaded)
+
+
+def show_dry_run(session: Session, source: "Path | WorkflowSpec", options: "LoadOptions", **more: Any) -> None:
+    """Say what a spec would create, or what is wrong with it; ``more`` joins the values of JSON.
+
+    Raises:
+        typer.Exit: something is wrong with it.
+    """
+    from torc_framework.spec import dry_run
+
+    values, text = dry_run(source, options=options)
+    print_json({**values, **more}) if session.wants_json else print(text)
+    if not values["valid"]:
+        raise typer.Exit(int(ExitStatus.FAILED))

@@ -1,0 +1,216 @@
+"""``torc config``: what is set, where that comes from, and whether it is right."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import session_of
+from torc_framework.cli.shared.output import print_json, print_table
+from torc_framework.errors import ExitStatus, UserError
+from torc_framework.system.private_files import make_private_folder, open_private
+
+if TYPE_CHECKING:
+    from torc_framework.config import Config, ConfigFinding
+    from torc_framework.models.settings import SettingEntry
+
+app = CommandGroup("Settings: which there are, what they are, and where they come from.")
+
+HIDDEN_VALUE = "***"
+"""Stands for a secret that is set."""
+
+
+class ConfigLocation(StrEnum):
+    """Where a configuration file may be."""
+
+    SYSTEM = "system"
+    USER = "user"
+    LOCAL = "local"
+
+
+@app.command("show")
+def show(ctx: typer.Context) -> None:
+    """Show every setting in force, as TOML, with the place it comes from."""
+    session = session_of(ctx)
+    config = session.config
+    found = [(leaf, _displayed(leaf, config.value(leaf)), config.origin(leaf)) for leaf in config.settings()]
+    options = [(key, value, origin) for key, value, origin in config.options()]
+    if session.wants_json:
+        document: dict[str, Any] = {}
+        for path, value in [*((leaf.path, value) for leaf, value, _ in found), *((key, v) for key, v, _ in options)]:
+            table = document
+            for name in path[:-1]:
+                table = table.setdefault(name, {})
+            table[path[-1]] = value
+        origins = [*((leaf.path, origin) for leaf, _, origin in found), *((key, origin) for key, _, origin in options)]
+        document["origins"] = {".".join(path): origin for path, origin in origins if origin != "default"}
+        print_json(document)
+        return
+    for leaf, value, origin in found:
+        if value is None:
+            print(f"# {leaf.key} is not set")
+        else:
+            print(f"{leaf.key} = {_toml(value)}" + ("" if origin == "default" else f"  # {origin}"))
+    for path, value, origin in options:
+        print(f"{'.'.join(path)} = {_toml(value)}  # {origin}")
+
+
+def _displayed(leaf: "SettingEntry", value: Any) -> Any:
+    """Return a value as it may be shown: no secrets, plain types."""
+    import re
+
+    import attrs
+
+    if leaf.facts.secret and value is not None:
+        return HIDDEN_VALUE
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple):
+        return [attrs.asdict(row) if attrs.has(type(row)) else row for row in value]
+    return re.sub(r"(\w://[^/@\s:]*):[^/@\s]*@", rf"\1:{HIDDEN_VALUE}@", value) if isinstance(value, str) else value
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML writes it."""
+    import json
+
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items() if item is not None) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+
+
+@app.command("paths")
+def paths(ctx: typer.Context) -> None:
+    """Show where configuration files may be, the weakest first, and which are there."""
+    from torc_framework.config import config_locations
+
+    rows = [{"place": place, "path": str(path), "exists": path.is_file()} for place, path in config_locations().items()]
+    if session_of(ctx).wants_json:
+        print_json(rows)
+        return
+    columns = [("ConfigLocation", "place"), ("Path", "path"), ("Found", "exists")]
+    print_table([(title, _item(name)) for title, name in columns], rows)
+    print("Environment variables win over files: TORC_CLIENT__API_URL is api_url of the section [client].")
+    if not any(row["exists"] for row in rows):
+        print("There is no file yet; 'torc config init --user' writes one.")
+
+
+def _item(name: str) -> Any:
+    return lambda row: {True: "yes", False: "no"}.get(row[name], row[name])
+
+
+@app.command("init")
+def init(
+    ctx: typer.Context,
+    *,
+    user: Annotated[bool, typer.Option("--user", help="Your file, for all that you do.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="The file for everybody on this machine.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="torc.toml of the present folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Write a configuration file in which every setting stands, commented out, with its default and meaning."""
+    from torc_framework.config import config_locations
+
+    chosen = [
+        place
+        for place, wanted in (
+            (ConfigLocation.USER, user),
+            (ConfigLocation.SYSTEM, system),
+            (ConfigLocation.LOCAL, local),
+        )
+        if wanted
+    ]
+    if len(chosen) != 1:
+        raise UserError("which file? give one of --user, --system, --local; 'torc config paths' shows where they are")
+    path = config_locations()[chosen[0]]
+    if path.exists() and not force:
+        raise UserError(f"{path} is there already; --force writes over it")
+    try:
+        if not path.parent.is_dir():
+            make_private_folder(path.parent) if user else path.parent.mkdir(parents=True)
+        with open(path, "w", encoding="utf-8", opener=open_private if user else None) as file:
+            file.write("\n".join(template()) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
+    if session_of(ctx).wants_json:
+        print_json({"path": str(path)})
+    else:
+        print(f"Wrote {path}")
+
+
+def template() -> Iterator[str]:
+    """Yield the lines of a file in which nothing is set."""
+    from torc_framework.config.sections import Sections
+    from torc_framework.models.settings import setting_entries
+
+    yield "# Settings of torc. Take the # from a line to set what it says; 'torc config validate' checks the file."
+    section: tuple[str, ...] = ()
+    for leaf in setting_entries(Sections):
+        if "NAME" in leaf.path:
+            continue
+        if leaf.path[:-1] != section:
+            section = leaf.path[:-1]
+            yield f"\n[{'.'.join(section)}]"
+        unit = f" [{leaf.facts.unit}]" if leaf.facts.unit else ""
+        choices = f" One of {', '.join(leaf.facts.choices)}." if leaf.facts.choices else ""
+        yield f"# {leaf.facts.doc}{unit}{choices}"
+        yield f"# {leaf.path[-1]} = " + ("..." if leaf.default is None else _toml(leaf.default))
+
+
+@app.command("validate")
+def validate(ctx: typer.Context) -> None:
+    """Check every file and variable; exit code 2 if anything is wrong."""
+    from torc_framework.config import Config
+    from torc_framework.config.layers import DECLARED_BY_PLUGINS
+
+    session = session_of(ctx)
+    config, findings = Config.examine()
+    notes = []
+    for section, what in DECLARED_BY_PLUGINS.items():
+        declared = _declared(section) if config.owners(section) else {}
+        for name in config.owners(section):
+            if name in declared:
+                findings += _check_options(config, section, *declared[name])
+            else:
+                notes.append(f"{section}.{name}: no {what} of this name is installed")
+    if session.wants_json:
+        files = [str(path) for path in config.files]
+        print_json({"is_valid": not findings, "files": files, "findings": findings, "notes": notes})
+    else:
+        print(f"Files: {', '.join(map(str, config.files)) or 'none'}")
+        for line in [*findings, *notes]:
+            print(line)
+        print(f"{len(findings)} error(s)" if findings else "The configuration is valid.")
+    if findings:
+        raise typer.Exit(int(ExitStatus.USAGE))
+
+
+def _declared(section: str) -> dict[str, tuple[str, type[Any]]]:
+    """Return name and options class of what plugins offer in a section, by the name's spelling there."""
+    from torc_framework.cli.shared.plugin_trust import warn_of_missing_plugins
+    from torc_framework.plugins.manager import PluginManager
+
+    plugins = PluginManager.load()
+    warn_of_missing_plugins(plugins.refused_folders)
+    if section == "executor":
+        offered = {name: executor.Options for name, executor in plugins.executors().items()}
+    else:
+        offered = plugins.recovery_options()
+    return {name.replace("-", "_"): (name, options) for name, options in offered.items()}
+
+
+def _check_options(config: "Config", section: str, name: str, options: type[Any]) -> "list[ConfigFinding]":
+    """Return what is wrong with the options of an executor or a policy."""
+    from torc_framework.cli.shared.executor_flags import kinds_of
+    from torc_framework.config import WrongConfigError
+
+    try:
+        config.plugin_options(section, name, kinds_of(options))
+    except WrongConfigError as error:
+        return error.findings
+    return []

@@ -1,0 +1,20 @@
+"""``torc ping``: is the server there?"""
+
+import typer
+
+from torc_framework.cli.shared.app import single_command
+from torc_framework.cli.shared.arguments import session_of
+from torc_framework.cli.shared.output import print_json
+
+
+def ping(ctx: typer.Context) -> None:
+    """Ask the server whether it is well."""
+    session = session_of(ctx)
+    answer = session.client.ping()
+    if session.wants_json:
+        print_json({**answer, "url": session.client.url})
+    else:
+        print(f"{session.client.url}: {answer.get('status', 'ok')}")
+
+
+app = single_command(ping)

@@ -1,0 +1,148 @@
+"""``torc workflows``: bring the server's view in line with what runs: sync-status, cancel, list-actions."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import attrs
+import typer
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import User, WorkflowId, pick_workflow, session_of, show_many
+from torc_framework.cli.shared.output import Column, print_json
+from torc_framework.text.terminal import print_line
+
+if TYPE_CHECKING:
+    from torc_framework.cli.shared.session import Session
+    from torc_framework.models.records import WorkflowActionRecord
+
+
+def add(app: CommandGroup) -> None:
+    """Add the commands of this module."""
+    app.command("cancel")(cancel)
+    app.command("sync-status")(sync_status)
+    app.command("list-actions")(list_actions)
+
+
+def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
+    """Cancel a workflow: its runners stop what is running, nothing more is started, allocations are given back.
+
+    'reinitialize' makes it runnable again; jobs that had completed stay completed.
+    """
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    session.client.cancel(chosen)
+    released, notes = give_back(session, chosen)
+    if session.wants_json:
+        values = {"workflow_id": chosen, "is_canceled": True, "released_allocations": released, "notes": notes}
+        print_json(values)
+        return
+    print(f"Canceled workflow {chosen}")
+    if released:
+        print(f"  {len(released)} allocation(s) given back")
+    for note in notes:
+        typer.echo(f"Warning: {note}", err=True)
+
+
+def give_back(session: "Session", workflow_id: int) -> tuple[list[int | str], list[str]]:
+    """Give a workflow's allocations back; return their ids in the batch system, and what was not possible.
+
+    Those that a submission has asked for which was cut short are looked for first.
+    """
+    from torc_framework.runner.allocations import node_requests, records
+
+    client = session.client
+    if not records.open_records(client, workflow_id):
+        return [], []
+    plugins, options = _executors(session, skip_untrusted=True)
+    context = records.context_without_runner(client, workflow_id)
+    settled = node_requests.resolve_requests(client, plugins, options, context)
+    nodes = records.open_allocations(client, workflow_id)
+    answers = records.release_allocations(nodes, plugins, options, context)
+    for node in answers.yes:
+        client.update(type(node), node.id or 0, {"status": "complete"})
+    left = node_requests.refuse_requests(client, settled.open)
+    return [node.scheduler_id or node.batch_id for node in answers.yes], [*settled.notes, *answers.unasked, *left]
+
+
+def _executors(session: "Session", *, skip_untrusted: bool = False) -> tuple[Any, Any]:
+    """Return the plugins, and the options of their executors."""
+    from torc_framework.cli.shared.executor_flags import executor_options
+
+    plugins = session.plugins(skip_untrusted=skip_untrusted)
+    return plugins, executor_options(session, plugins, "")
+
+
+def sync_status(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what was found.")] = False,
+) -> None:
+    """Find jobs that are running on the server's books and nowhere else, and fail them.
+
+    A job is such an orphan if its runner said that it ended, is a dead process of this machine, or
+    ran in an allocation that the batch system has ended. Jobs that were not begun are given back
+    instead; what a dead runner of this machine saw is reported, and what it left running is left to
+    the next 'torc run' here.
+    """
+    from torc_framework.recovery import orphans
+
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    plugins, options = _executors(session)
+    found = orphans.sync_status(session.client, plugins, options, chosen, dry_run=dry_run)
+    if session.wants_json:
+        failed = sum(job.status == "failed" for job in found.jobs)
+        print_json({**attrs.asdict(found), "jobs_failed": failed})
+        return
+    for note in found.notes:
+        typer.echo(f"Warning: {note}", err=True)
+    _show(found)
+
+
+def _show(found: Any) -> None:
+    if not (found.jobs or found.compute_node_ids or found.allocation_ids):
+        print(f"Workflow {found.workflow_id}: nothing is orphaned")
+        return
+    print("Dry run, nothing was changed. Found:" if found.dry_run else "Cleaned up:")
+    for count, what in (
+        (len(found.jobs), "job(s) whose runner is gone"),
+        (len(found.compute_node_ids), "runner(s) that are gone"),
+        (len(found.allocation_ids), "allocation(s) that have ended"),
+    ):
+        if count:
+            print(f"  - {count} {what}")
+    for job in found.jobs:
+        now = "" if found.dry_run else f"; it is {job.status} now"
+        print_line(f"  - Job {job.job_id} ({job.job_name}): {job.reason}{now}")
+
+
+def _state(action: "WorkflowActionRecord") -> str:
+    """Return where an action stands, in one word."""
+    if action.error is not None:
+        return "failed"
+    if action.executed:
+        return "executed"
+    return "due" if action.trigger_count >= action.required_triggers else "waiting"
+
+
+_ACTIONS: Final[list[Column]] = [
+    ("ID", "id"),
+    ("Trigger", "trigger_type"),
+    ("Action", "action_type"),
+    ("Status", _state),
+    ("Triggers", lambda action: f"{action.trigger_count}/{action.required_triggers}"),
+    ("Executed At", "executed_at"),
+    ("Executed By", "executed_by"),
+    ("Error", "error"),
+]
+
+
+def list_actions(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -> None:
+    """List a workflow's actions: what fires each, and whether that has happened."""
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id, user)
+    actions = session.client.actions(chosen)
+    if session.wants_json:
+        print_json({"actions": [{**attrs.asdict(action), "status": _state(action)} for action in actions]})
+        return
+    show_many(session, None, f"actions of workflow {chosen}", _ACTIONS, actions)

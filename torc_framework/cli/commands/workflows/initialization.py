@@ -1,0 +1,202 @@
+"""``torc workflows``: begin a run, run again what changed, reset, cancel."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import WorkflowId, confirm, is_interactive, pick_workflow, session_of
+from torc_framework.cli.shared.output import print_json, print_pairs
+from torc_framework.errors import UserError
+from torc_framework.text.terminal import one_line
+
+if TYPE_CHECKING:
+    from torc_framework.cli.shared.session import Session
+    from torc_framework.models.responses import Reinitialized
+
+SHOWN_JOBS: Final = 50
+"""Jobs that are listed for people; JSON lists all."""
+
+NoPrompts = Annotated[bool, typer.Option("--no-prompts", "--yes", "-y", help="Do not ask; the answer is yes.")]
+_Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Also with input files or user data missing, and with jobs in the hands of active runners."
+    ),
+]
+
+
+def add(app: CommandGroup) -> None:
+    """Add the commands of this module."""
+    app.command("initialize")(initialize)
+    app.command("initialize-jobs", hidden=True)(initialize)
+    app.command("reinitialize")(reinitialize)
+    app.command("reset-status")(reset_status)
+    app.command("is-complete")(is_complete)
+
+
+def say(session: "Session", text: str, **values: Any) -> None:
+    """Print a sentence, or its values as JSON."""
+    if session.wants_json:
+        print_json(values)
+    else:
+        print(text)
+
+
+def initialize(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    force: _Force = False,
+    no_prompts: NoPrompts = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+) -> None:
+    """Begin a new run of all jobs: every job is reset, those without unfinished dependencies become ready.
+
+    Files that jobs read and no job writes must be there, and user data likewise. Files that jobs
+    write and that are there already are deleted, once you agree (or with --no-prompts). Use
+    'reinitialize' to run only what changed.
+    """
+    from torc_framework.cli.commands.running import run_start as begin
+    from torc_framework.cli.commands.running.spec_loading import shortened
+
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    around = begin.look_around(session.client, chosen)
+    around.refuse(force=force)
+    now = session.client.begin_run(chosen, force=force, dry_run=True)
+    outputs = begin.stale_outputs(session.client, chosen, around)
+    if dry_run:
+        text = f"Dry run: workflow {chosen} can be initialized, as run {now.run_id + 1}" + _deleted(outputs, "would be")
+        say(session, text, workflow_id=chosen, dry_run=True, run_id=now.run_id, existing_output_files=outputs)
+        return
+    can_ask = is_interactive() and not session.wants_json
+    if outputs and not no_prompts and not can_ask:
+        names = shortened(outputs)
+        raise UserError(
+            f"{len(outputs)} output file(s) are there and would be deleted; allow it by --no-prompts: {names}"
+        )
+    if outputs or not session.client.is_uninitialized(chosen):
+        question = f"Reset all jobs of workflow {chosen}{_deleted(outputs, 'will be')}?"
+        confirm(question, assume_yes=no_prompts or session.wants_json)
+    around = begin.remove(outputs, around)
+    record = begin.begin_run(session.client, chosen, around, force=force)
+    text = f"Initialized workflow {chosen}, run {record.run_id}" + _deleted(outputs, "were")
+    say(session, text, workflow_id=chosen, run_id=record.run_id, deleted_output_files=outputs)
+
+
+def _deleted(outputs: list[str], verb: str) -> str:
+    from torc_framework.cli.commands.running.spec_loading import shortened
+
+    return f"; {len(outputs)} output file(s) {verb} deleted: {shortened(outputs)}" if outputs else ""
+
+
+def reinitialize(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which jobs would run again.")] = False,
+    force: _Force = False,
+) -> None:
+    """Begin a new run of what changed; all other jobs keep what they have done.
+
+    A job runs again if its command or its user data changed, if a file that it reads is newer (older,
+    new) or one that it wrote is missing, if it was canceled or terminated, or if it waits for a job
+    that runs again. Each job is listed with its reason. Failed jobs stay failed: use 'reset-status
+    --failed-only --reinitialize' for them. Call it in the folder in which the jobs run.
+    """
+    from torc_framework.cli.commands.running.run_start import rerun
+    from torc_framework.next_step import next_step_text
+
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    interrupted = session.client.job_counts(chosen).interrupted
+    _show_rerun(session, rerun(session.client, chosen, dry_run=dry_run, force=force))
+    if dry_run and interrupted and not session.wants_json:
+        step = next_step_text(session.client, chosen, session.executors, interrupted)
+        print(f"Interrupted jobs need no new run: {step}")
+
+
+def _show_rerun(session: "Session", found: "Reinitialized") -> None:
+    import msgspec
+
+    if session.wants_json:
+        print_json(msgspec.to_builtins(found))
+        return
+    if found.dry_run:
+        print(f"Dry run: {found.job_count} jobs would be reset due to changed inputs")
+    else:
+        print(f"Reinitialized workflow {found.workflow_id}, run {found.run_id}")
+        print(f"Reset {found.job_count} jobs due to changed inputs")
+    for job in found.jobs[:SHOWN_JOBS]:
+        print(one_line(f"  - {job.name}: {job.reason}"))
+    if found.job_count > SHOWN_JOBS:
+        print(f"  and {found.job_count - SHOWN_JOBS} more; -f json lists all")
+
+
+def reset_status(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    failed_only: Annotated[
+        bool,
+        typer.Option(
+            "--failed-only", "--failed", help="Only jobs that failed, were canceled or terminated, and what follows."
+        ),
+    ] = False,
+    then_reinitialize: Annotated[
+        bool, typer.Option("--reinitialize", "-r", help="Then reinitialize, so that they can run.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also with jobs or allocations under way, or data missing.")
+    ] = False,
+    no_prompts: NoPrompts = False,
+) -> None:
+    """Make jobs uninitialized, all or the failed ones, and clear the workflow's canceled state.
+
+    They run again after 'reinitialize'; with --reinitialize that is part of the same step. Results are kept.
+    """
+    from torc_framework.cli.commands.running.run_start import look_around, rerun
+
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    if then_reinitialize and not force:
+        look_around(session.client, chosen).refuse()
+    which = "failed jobs, and what follows them," if failed_only else "all jobs"
+    confirm(f"Reset the status of {which} of workflow {chosen}?", assume_yes=no_prompts or session.wants_json)
+    record = None
+    if then_reinitialize:
+        record = rerun(session.client, chosen, force=force, reset="failed" if failed_only else "all")
+        count = record.reset_count
+    else:
+        session.client.reset_status(chosen, force=force)
+        count = session.client.reset_job_status(chosen, failed_only=failed_only)
+    values = {"workflow_id": chosen, "updated_count": count, "status": "uninitialized"}
+    if failed_only:
+        values["reset_type"] = "failed_only"
+    if session.wants_json:
+        import msgspec
+
+        print_json({**values, "reinitialized": None if record is None else msgspec.to_builtins(record)})
+        return
+    print(f"Reset {count} jobs of workflow {chosen}")
+    if record is None:
+        print(f"They run again after 'torc workflows reinitialize {chosen}'")
+    else:
+        _show_rerun(session, record)
+
+
+def is_complete(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
+    """Say whether a workflow is complete."""
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    state = session.client.is_complete(chosen)
+    if session.wants_json:
+        print_json(state)
+        return
+    shown = {
+        "Is Complete": state.is_complete,
+        "Is Canceled": state.is_canceled,
+        "Needs Completion Script": state.needs_to_run_completion_script,
+    }
+    print_pairs(f"Workflow {chosen} completion status:", shown)

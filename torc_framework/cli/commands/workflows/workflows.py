@@ -1,0 +1,331 @@
+"""``torc workflows``: create, inspect, change and delete workflows; modules beside it hold its other commands."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from torc_framework.cli.commands.running import run as run_command
+from torc_framework.cli.commands.running import submit as submit_command
+from torc_framework.cli.commands.workflows import cancel_and_sync, export_import, initialization
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import (
+    Limit,
+    Offset,
+    ReverseSort,
+    SortBy,
+    User,
+    WorkflowId,
+    confirm,
+    pick_workflow,
+    session_of,
+    show_many,
+    show_one,
+)
+from torc_framework.cli.shared.executor_flags import ExecutorCommand
+from torc_framework.cli.shared.output import Column, print_json, print_pairs
+from torc_framework.cli.shared.record_options import command_options, make_command, option, parameter, parse_truth
+from torc_framework.cli.shared.session import Session
+from torc_framework.errors import UserError
+from torc_framework.models.records import WorkflowRecord
+from torc_framework.models.statuses import LIVE
+from torc_framework.text.terminal import print_line
+
+app = CommandGroup("Create, inspect, run and delete workflows.")
+
+COLUMNS: list[Column] = [
+    ("ID", "id"),
+    ("User", "user"),
+    ("Name", "name"),
+    ("Description", "description"),
+    ("Timestamp", "timestamp"),
+]
+
+
+@app.command("create")
+def create(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Spec file: YAML, JSON, JSON5 or KDL.")],
+    *,
+    user: User = None,
+    no_resource_monitoring: Annotated[bool, typer.Option("--no-resource-monitoring", help="No samples.")] = False,
+    skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would be created.")] = False,
+) -> None:
+    """Create a workflow from a spec file."""
+    from torc_framework.cli.commands.running.spec_loading import load_options
+    from torc_framework.cli.commands.running.workflow_creation import create_workflow, show_dry_run
+
+    session = session_of(ctx)
+    if not dry_run:
+        session.start_server()  # it boots while the spec is read
+    options = load_options(session, file, user=user, skip_checks=skip_checks)
+    if dry_run:
+        show_dry_run(session, file, options)
+        return
+    created = create_workflow(session, file, options, no_resource_monitoring=no_resource_monitoring)
+    print_json(created.as_dict()) if session.wants_json else created.print()
+
+
+@app.command("new")
+def new(
+    ctx: typer.Context,
+    *,
+    name: Annotated[str, typer.Option("--name", "-n", help="Name.")],
+    description: Annotated[str | None, typer.Option("--description", "-d", help="Description.")] = None,
+    user: User = None,
+) -> None:
+    """Create an empty workflow."""
+    session = session_of(ctx)
+    stored = session.client.create(WorkflowRecord(name=name, description=description, user=user or session.user))
+    if session.wants_json:
+        show_one(session, "Workflow", stored)
+        return
+    shown = {"ID": stored.id, "Name": stored.name, "User": stored.user, "Description": stored.description}
+    print_pairs("Successfully created workflow:", shown)
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    *,
+    user: User = None,
+    all_users: Annotated[bool, typer.Option("--all-users", help="Workflows of everybody.")] = False,
+    archived_only: Annotated[bool, typer.Option("--archived-only", help="Only archived ones.")] = False,
+    include_archived: Annotated[bool, typer.Option("--include-archived", help="Archived ones too.")] = False,
+    limit: Limit = 10_000,
+    offset: Offset = 0,
+    sort_by: SortBy = None,
+    reverse_sort: ReverseSort = False,
+) -> None:
+    """List workflows: your own, unless told otherwise."""
+    session = session_of(ctx)
+    archived = {(True, False): True, (False, False): False}.get((archived_only, include_archived))
+    found = session.client.find(
+        WorkflowRecord,
+        user=None if all_users else user or session.user,
+        is_archived=archived,
+        limit=limit,
+        offset=offset,
+        sort_by=sort_by,
+        reverse_sort=reverse_sort or None,
+    )
+    show_many(session, None, "workflows", COLUMNS, found)
+
+
+@app.command("get")
+def get(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -> None:
+    """Show one workflow."""
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id, user)
+    show_one(session, f"Workflow {chosen}", session.client.get(WorkflowRecord, chosen))
+
+
+@app.command("status")
+def status(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -> None:
+    """Show where a workflow stands: its run, and its jobs by status."""
+    from torc_framework.next_step import next_step_text
+
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id, user)
+    record, jobs = session.client.workflow_status(chosen), session.client.job_counts(chosen)
+    is_complete = session.client.is_complete(chosen).is_complete
+    word = _word(is_canceled=record.is_canceled, is_complete=is_complete, counts=jobs.counts)
+    if session.wants_json:
+        more = {"job_count": jobs.total, "job_counts": jobs.counts, "interrupted_jobs": jobs.interrupted}
+        show_one(session, "", record, status=word, **more)
+        return
+    shown = {"Status": word, "Run ID": record.run_id, "Canceled": record.is_canceled, "Archived": record.is_archived}
+    print_pairs(f"Workflow {chosen}:", {**shown, "Jobs": jobs.total})
+    for label, count in jobs.counts.items():
+        print(f"    {label}: {count}")
+    if jobs.interrupted:
+        print(f"  {next_step_text(session.client, chosen, session.executors, jobs.interrupted)}")
+
+
+def _word(*, is_canceled: bool, is_complete: bool, counts: dict[str, int]) -> str:
+    """Return the state of a workflow in one word."""
+    if is_canceled:
+        return "canceled"
+    if not any(count for label, count in counts.items() if label not in ("uninitialized", "disabled")):
+        return "uninitialized"
+    if is_complete:
+        troubled = any(counts.get(label) for label in ("failed", "terminated", "canceled"))
+        return "failed" if troubled else "completed"
+    return "running" if counts.get("running") or counts.get("pending") else "ready"
+
+
+_UPDATES: Final = (
+    option("name", "--name", "-n"),
+    option("description", "--description", "-d"),
+    option("user", "--owner-user"),
+    option("project"),
+    option("metadata", metavar="JSON"),
+    option("jobs_sort_method"),
+    option("shell"),
+    option("use_pending_failed", kind=str, read=parse_truth, metavar="true|false"),
+    option("resource_monitor_config", metavar="JSON"),
+    option("slurm_defaults", metavar="JSON"),
+    option("compute_node_expiration_buffer_seconds", low=0),
+    option("compute_node_wait_for_new_jobs_seconds", low=0),
+    option("compute_node_ignore_workflow_completion", kind=str, read=parse_truth, metavar="true|false"),
+    option("compute_node_wait_for_healthy_database_minutes", low=0),
+    option("compute_node_min_time_for_new_jobs_seconds", low=0),
+)
+_UPDATE_ENTRIES: Final = command_options(WorkflowRecord, _UPDATES, is_new=False)
+
+
+def _update(ctx: typer.Context, workflow_id: int | None, **typed: Any) -> None:
+    session = session_of(ctx)
+    values = {name: entry.value(typed[name]) for name, entry in _UPDATE_ENTRIES.items()}
+    changed = {name: value for name, value in values.items() if value is not None}
+    if not changed:
+        raise UserError(f"nothing to change; give one of {', '.join(each.flag for each in _UPDATES)}")
+    chosen = pick_workflow(session, workflow_id)
+    show_one(session, f"Workflow {chosen}", session.client.update(WorkflowRecord, chosen, changed))
+
+
+app.command("update")(
+    make_command(
+        _update,
+        "Change a workflow: its name, owner, and what it asks of runners.",
+        [parameter("workflow_id", WorkflowId, None), *(entry.parameter for entry in _UPDATE_ENTRIES.values())],
+    )
+)
+
+
+@app.command("archive")
+def archive(
+    ctx: typer.Context,
+    is_archived: Annotated[str, typer.Argument(metavar="true|false", help="Archive, or take out of the archive.")],
+    ids: Annotated[
+        list[int] | None, typer.Argument(metavar="[ID]...", help="Workflows; asked for if left out.")
+    ] = None,
+) -> None:
+    """Archive workflows, or take them out again.
+
+    Archived ones are left out of lists and cannot be run or reset; nothing of them is lost.
+    """
+    session = session_of(ctx)
+    wanted = parse_truth(is_archived, "the first argument")
+    chosen = list(dict.fromkeys(ids or [pick_workflow(session, None, archived=not wanted)]))
+    states = [session.client.workflow_status(workflow_id) for workflow_id in chosen]
+    for workflow_id, state in zip(chosen, states, strict=True):
+        state.is_archived = wanted
+        session.client.put_workflow_status(state, workflow_id)
+    if session.wants_json:
+        print_json({"workflow_ids": chosen, "is_archived": wanted})
+        return
+    for workflow_id in chosen:
+        print(f"Successfully {'' if wanted else 'un'}archived workflow {workflow_id}")
+
+
+@app.command("delete")
+def delete(
+    ctx: typer.Context,
+    ids: Annotated[
+        list[int] | None, typer.Argument(metavar="[ID]...", help="Workflows; asked for if left out.")
+    ] = None,
+    no_prompts: initialization.NoPrompts = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Also workflows of other people, those whose jobs run (they are stopped), and those whose allocations "
+            "cannot be given back.",
+        ),
+    ] = False,
+) -> None:
+    """Delete workflows with everything that belongs to them; none if one of them is not there.
+
+    Their allocations are given back first.
+    """
+    session = session_of(ctx)
+    chosen = dict.fromkeys(ids or [pick_workflow(session, None)])
+    wanted = [session.client.get(WorkflowRecord, workflow_id) for workflow_id in chosen]
+    for workflow in wanted:
+        if workflow.user != session.user and not force:
+            raise UserError(f"workflow {workflow.id} belongs to {workflow.user}; --force deletes it all the same")
+    names = ", ".join(f"{workflow.id} ({workflow.name})" for workflow in wanted)
+    confirm(f"Delete workflow {names} with all jobs and results?", assume_yes=no_prompts or session.wants_json)
+    for workflow in wanted:
+        if force or not _has_jobs_under_way(session, workflow.id or 0):  # else the server refuses, with its reason
+            _give_back(session, workflow.id or 0, force=force)
+    gone = [session.client.delete(WorkflowRecord, workflow.id or 0, force=force) for workflow in wanted]
+    if session.wants_json:
+        print_json(gone[0] if len(gone) == 1 else gone)
+        return
+    for workflow in gone:
+        print_line(f"Deleted workflow {workflow.id} ({workflow.name})")
+
+
+def _has_jobs_under_way(session: Session, workflow_id: int) -> bool:
+    counts = session.client.job_counts(workflow_id).counts
+    return any(counts.get(status.label) for status in LIVE)
+
+
+def _give_back(session: Session, workflow_id: int, *, force: bool) -> None:
+    """Give back the allocations of a workflow that is to be deleted: no record of them will be left.
+
+    Raises:
+        UserError: some cannot be given back, and that is not forced.
+    """
+    _, notes = cancel_and_sync.give_back(session, workflow_id)
+    if notes and not force:
+        raise UserError(f"{'; '.join(notes)}; --force deletes workflow {workflow_id} all the same")
+    for note in notes:
+        typer.echo(f"Warning: {note}", err=True)
+
+
+initialization.add(app)
+
+
+@app.command("run", cls=ExecutorCommand)
+def run(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    poll_interval: run_command.PollInterval = None,
+    max_parallel_jobs: run_command.MaxParallelJobs = None,
+    output_dir: run_command.OutputDir = None,
+    executor: run_command.ExecutorName = None,
+) -> None:
+    """Run a workflow on this machine."""
+    session = session_of(ctx)
+    given = {
+        "poll_interval_s": poll_interval,
+        "max_parallel_jobs": max_parallel_jobs,
+        "output_dir": output_dir,
+        "executor": executor,
+    }
+    run_command.run_existing(session, pick_workflow(session, workflow_id), given)
+
+
+@app.command("submit")
+def submit(
+    ctx: typer.Context,
+    workflow_id: WorkflowId = None,
+    *,
+    ignore_missing_data: submit_command.IgnoreMissingData = False,
+    output_dir: submit_command.OutputDir = None,
+) -> None:
+    """Submit a workflow to a batch system: initialize it if need be, and ask for the nodes it begins with."""
+    session = session_of(ctx)
+    submit_command.submit_existing(
+        session, pick_workflow(session, workflow_id), output_dir=output_dir, ignore_missing_data=ignore_missing_data
+    )
+
+
+cancel_and_sync.add(app)
+export_import.add(app)
+
+
+@app.command("execution-plan")
+def execution_plan(
+    ctx: typer.Context,
+    workflow: Annotated[str, typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.")],
+) -> None:
+    """Show in which stages a workflow's jobs become ready."""
+    from torc_framework.cli.commands.workflows.execution_plan import show_plan
+
+    show_plan(session_of(ctx), workflow)

@@ -1,0 +1,145 @@
+"""The program ``torc``: runs a command, and turns every end it can have into an exit code and at most one message."""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any
+
+from torc_framework import __version__
+from torc_framework.errors import ExitStatus, TorcError
+
+if TYPE_CHECKING:
+    from torc_framework.cli.shared.session import Session
+
+COMPLETE_VARIABLE = "_TORC_COMPLETE"
+"""Environment variable by which a shell's script asks for completions instead of running a command."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``torc`` with these arguments; return the exit code of the process."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments in (["--version"], ["-V"]):
+        print(f"torc {__version__}")  # answered before anything is imported
+        return ExitStatus.OK
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names may hold what a terminal cannot show
+    if argv is not None:
+        return _run_cleaned(arguments)
+    sys.unraisablehook = _pass_interrupts_on
+    try:
+        code = _run_cleaned(arguments)
+    except KeyboardInterrupt:  # before there was a session, or after it
+        code = ExitStatus.INTERRUPTED
+    # What is left is the interpreter's own end: a late Ctrl-C would only spoil the exit code.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code
+
+
+def _run_cleaned(arguments: list[str]) -> int:
+    """Run the command; what a terminal gets holds no control characters of others."""
+    from torc_framework.text.terminal import cleaned_output
+
+    with cleaned_output():
+        return _run(arguments)
+
+
+def _pass_interrupts_on(swallowed: "sys.UnraisableHookArgs") -> None:
+    """Repeat an interrupt that the interpreter was about to ignore, a moment later.
+
+    A signal's handler may run in a finalizer or a weak reference's callback; what it raises there goes no further
+    (Python, "sys.unraisablehook").
+    """
+    if issubclass(swallowed.exc_type, KeyboardInterrupt):
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(swallowed)
+
+
+def _run(arguments: list[str]) -> int:
+    """Run the command with a session of its own; whatever goes wrong becomes a message and a code."""
+    from torc_framework.cli.shared.session import Session
+
+    session = Session()
+    try:
+        with session:
+            code = _complete(session) if COMPLETE_VARIABLE in os.environ else _dispatch(arguments, session)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Python would complain again while it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitStatus.FAILED
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+    except TorcError as error:
+        return _report(session, error, str(error), error.exit_status)
+    except Exception as error:  # a bug of ours: still one message, and a way to see more
+        hint = "an internal error, not your doing; --debug shows where"
+        return _report(session, error, f"{type(error).__name__}: {error} ({hint})", ExitStatus.FAILED)
+    return code
+
+
+def _complete(session: "Session") -> int:
+    """Answer the question of a shell that completes a command line; say nothing if there is no answer."""
+    from typer._completion_classes import completion_init
+
+    from torc_framework.cli.shared.app import root_command
+
+    completion_init()
+    session.is_completing = session.skips_untrusted = True
+    with contextlib.suppress(Exception):  # whoever is typing is not disturbed by an error
+        root_command().main([], prog_name="torc", standalone_mode=False, obj=session)  # ends the process
+    return ExitStatus.FAILED
+
+
+def _dispatch(arguments: list[str], session: "Session") -> int:
+    """Run the command and turn its misuse into a usage error."""
+    from typer import Abort
+    from typer._click.exceptions import ClickException, NoArgsIsHelpError
+
+    from torc_framework.cli.shared.app import root_command
+
+    try:
+        outcome: Any = root_command().main(arguments, prog_name="torc", standalone_mode=False, obj=session)
+    except NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return ExitStatus.USAGE
+    except Abort:
+        return ExitStatus.INTERRUPTED
+    except ClickException as error:
+        context = getattr(error, "ctx", None)
+        more = f"; see '{context.command_path} --help'" if context else ""
+        return _report(session, error, error.format_message().rstrip(".") + more, ExitStatus.USAGE)
+    return outcome if isinstance(outcome, int) else ExitStatus.OK
+
+
+def _report(session: "Session", error: Exception, message: str, status: ExitStatus) -> int:
+    """Write an error to standard error, as JSON if that is the output's format."""
+    message = "; ".join([message, *getattr(error, "__notes__", ())])
+    if session.debug:
+        import traceback
+
+        traceback.print_exception(error)
+    if session.wants_json:
+        import json
+
+        body: dict[str, Any] = {"message": message, "kind": type(error).__name__, "exit_status": int(status)}
+        findings = getattr(error, "findings", None)
+        if findings:
+            import attrs
+
+            body["findings"] = [
+                attrs.asdict(finding) if attrs.has(type(finding)) else str(finding) for finding in findings
+            ]
+        print(json.dumps({"error": body}, indent=2, default=str), file=sys.stderr)
+    else:
+        print(f"Error: {message}", file=sys.stderr)
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""The program ``torc-mcp-server``: tools for assistants, over standard input and output or over HTTP."""
+
+import argparse
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torc_framework import __version__
+from torc_framework.errors import ExitStatus, TorcError, UserError
+from torc_framework.text.terminal import cleaned
+
+if TYPE_CHECKING:
+    from torc_framework.mcp.tool_context import ToolContext
+    from torc_framework.plugins.manager import PluginManager
+
+TOKEN_VARIABLE = "TORC_MCP_TOKEN"
+"""Environment variable with the token that clients of the HTTP server must send."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="torc-mcp-server",
+        description="Let an assistant look after workflows: an MCP server over standard input and output, or HTTP.",
+        epilog=f"With --http, clients send 'Authorization: Bearer TOKEN'; the token is that of {TOKEN_VARIABLE}, "
+        "else one is made up and printed.",
+    )
+    parser.add_argument("--version", action="version", version=f"torc-mcp-server {__version__}")
+    parser.add_argument("--url", help="Server (else TORC_API_URL, else the configuration's).")
+    parser.add_argument(
+        "--output-dir",
+        type=Path,
+        help="Folder of the logs, the only one that is read (else TORC_OUTPUT_DIR, else the configuration's).",
+    )
+    parser.add_argument("--read-only", action="store_true", help="Offer no tool that changes anything.")
+    parser.add_argument("--workflow-id", type=int, metavar="ID", help="Look at and change this workflow only.")
+    parser.add_argument("--tool", action="append", metavar="NAME", help="Offer this tool only; may be repeated.")
+    parser.add_argument(
+        "--min-confidence",
+        type=float,
+        default=0.0,
+        metavar="0..1",
+        help="Verdicts on failures that are less sure, or do not say how sure they are, are left to a person.",
+    )
+    parser.add_argument("--http", action="store_true", help="Serve streamable HTTP instead.")
+    parser.add_argument("--host", default="127.0.0.1", help="With --http: address of this machine to listen on.")
+    parser.add_argument("--port", type=int, default=0, help="With --http: port; 0 takes a free one.")
+    return parser
+
+
+def _tool_context(arguments: argparse.Namespace) -> "ToolContext":
+    from torc_framework.cli.shared.executor_flags import configured_executors
+    from torc_framework.cli.shared.policy_flags import configured_policies
+    from torc_framework.client import make_api
+    from torc_framework.config import Config
+    from torc_framework.mcp.tool_context import ToolContext
+    from torc_framework.system.user import user_name
+
+    if not 0 <= arguments.min_confidence <= 1:
+        raise UserError(f"--min-confidence is {arguments.min_confidence:g}; expected 0 to 1")
+    whole = Config.load()
+    config = whole.client
+    url = arguments.url or config.api_url
+    if not url:
+        raise UserError("which server? give --url, or set TORC_API_URL")
+    folder = arguments.output_dir or os.environ.get("TORC_OUTPUT_DIR") or config.run.output_dir
+    return ToolContext(
+        make_api(url, config.username, tls_ca=config.tls_ca),
+        _plugins,
+        output_dir=Path(folder),
+        user=config.username or user_name(),
+        workflow_id=arguments.workflow_id,
+        min_confidence=arguments.min_confidence,
+        executor_options=lambda plugins: configured_executors(whole, plugins),
+        policy_options=lambda plugins: configured_policies(whole, plugins, {}),
+    )
+
+
+def _plugins() -> "PluginManager":
+    """Return the plugins.
+
+    Raises:
+        UserError: a folder with plugins is not trusted; an assistant is not asked.
+    """
+    from torc_framework.plugins.manager import PluginManager
+
+    plugins = PluginManager.load()
+    for folder in plugins.refused_folders:
+        raise UserError(folder.explanation)
+    return plugins
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    desk = _tool_context(arguments)
+    try:
+        from torc_framework.mcp import server
+    except ImportError as error:
+        if error.name is None or not error.name.startswith("mcp"):
+            raise
+        raise UserError("the library for MCP is missing: pip install 'torc-framework[mcp]'") from error
+    made = server.make_server(desk, read_only=arguments.read_only, only=arguments.tool or ())
+    if not arguments.http:
+        made.run("stdio")
+        return
+    given = os.environ.get(TOKEN_VARIABLE)
+    token = given or secrets.token_urlsafe(32)
+
+    def announce(url: str) -> None:
+        print(f"TORC_MCP_URL={url}", flush=True)
+        if not given:
+            print(f"{TOKEN_VARIABLE}={token}", flush=True)
+
+    server.serve_http(made, arguments.host, arguments.port, token, announce)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``torc-mcp-server`` with these arguments; return the exit code of the process."""
+    arguments = _parser().parse_args(argv)
+    try:
+        _serve(arguments)
+    except TorcError as error:
+        print(f"Error: {cleaned(str(error))}", file=sys.stderr)
+        return int(error.exit_status)
+    except KeyboardInterrupt:
+        return int(ExitStatus.INTERRUPTED)
+    return int(ExitStatus.OK)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

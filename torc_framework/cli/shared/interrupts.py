@@ -1,0 +1,42 @@
+"""A person's wish to stop: signals that end a command as Ctrl-C does, none of which is lost."""
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
+
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopSignals:
+    """While it is entered, SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, and are remembered.
+
+    An exception that a signal raises within a callback of a library, or within code that the interpreter runs by itself
+    such as a finalizer, does not always arrive. A loop therefore calls `check` in each round. Signals that are ignored,
+    as SIGHUP is after ``nohup``, stay so. To be entered in the main thread.
+    """
+
+    def __init__(self, *numbers: int) -> None:
+        self._numbers = numbers or STOP_SIGNALS
+        self._before: dict[int, Any] = {}
+        self.has_come = False
+
+    def __enter__(self) -> Self:
+        for number in self._numbers:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._come)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _come(self, _number: int, _frame: FrameType | None) -> None:
+        self.has_come = True
+        raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if a signal has come, also if its own exception was lost."""
+        if self.has_come:
+            raise KeyboardInterrupt

@@ -1,0 +1,142 @@
+"""Output for people and for scripts: tables with rounded boxes, name-value lists, JSON."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from torc_framework.text.terminal import cleaned, print_line
+
+RICH_ROWS: Final = 1000
+"""Longest table that is drawn with boxes; longer ones are plain columns, which cost almost nothing."""
+PIPE_WIDTH: Final = 10_000
+"""Width of a table that no terminal limits."""
+
+Column = tuple[str, str | Callable[[Any], Any]]
+"""Heading, and a field's name (or a mapping's key) or a function of the record."""
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document: records as objects with all their fields."""
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(_json_value(value)), indent=2).decode())
+
+
+def json_line(value: Any) -> str:
+    """Return a record as JSON on one line, for output that has no end."""
+    import msgspec
+
+    return msgspec.json.encode(_json_value(value)).decode()
+
+
+def _json_value(value: Any) -> Any:
+    """Return JSON values; the fields of records keep the order of their declaration."""
+    if attrs.has(type(value)):
+        return {attribute.name: _json_value(getattr(value, attribute.name)) for attribute in attrs.fields(type(value))}
+    if isinstance(value, Mapping):
+        return {str(key): _json_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_value(item) for item in value]
+    return value
+
+
+def print_paged(text: str) -> None:
+    """Print a text; one that is longer than the terminal is shown by ``PAGER``, by default ``less``."""
+    import os
+    import shutil
+    import subprocess
+
+    text = cleaned(text)
+    pager = os.environ.get("PAGER", "less").split()
+    if not sys.stdout.isatty() or text.count("\n") < shutil.get_terminal_size().lines or not pager:
+        sys.stdout.write(text)
+        return
+    if shutil.which(pager[0]) is None:
+        sys.stdout.write(text)
+        return
+    environment = {"LESS": "FRSX", **os.environ}
+    with contextlib.suppress(BrokenPipeError):  # the reader has seen enough
+        subprocess.run(pager, input=text, text=True, encoding="utf-8", env=environment, check=False)
+
+
+def print_table(columns: Sequence[Column], records: Iterable[Any]) -> None:
+    """Print records as a table, one a line."""
+    sys.stdout.write(table_text(columns, records))
+
+
+def table_text(columns: Sequence[Column], records: Iterable[Any]) -> str:
+    """Return a table with one record a line."""
+    rows = [[_cell(record, source) for _, source in columns] for record in records]
+    headings = [heading for heading, _ in columns]
+    if len(rows) > RICH_ROWS:
+        return _plain_table(headings, rows)
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*headings, box=box.ROUNDED)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console = Console(color_system=None, width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=False)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()
+
+
+def _plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[index]) for row in (headings, *rows)) for index in range(len(headings))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (headings, *rows))
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def _cell(record: Any, source: str | Callable[[Any], Any]) -> str:
+    if callable(source):
+        value = source(record)
+    else:
+        value = record[source] if isinstance(record, Mapping) else getattr(record, source)
+    return "" if value is None else cleaned(str(value)).replace("\n", " ")
+
+
+def print_pairs(title: str, pairs: Mapping[str, Any]) -> None:
+    """Print a title and the values below it, one a line; absent ones are left out."""
+    print_line(title)
+    for name, value in pairs.items():
+        if value is not None:
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            print(f"  {name}: " + text.replace("\n", "\n    | "))
+
+
+def memory_text(size_bytes: float | None) -> str | None:
+    """Return a size for people, such as ``73.8MB``: binary units, one decimal."""
+    if size_bytes is None:
+        return None
+    value = float(size_bytes)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1024:
+            return f"{value:.0f}{unit}" if unit == "B" else f"{value:.1f}{unit}"
+        value /= 1024
+    return f"{value:.1f}TB"
+
+
+def peak_memory_text(result: Any) -> str | None:
+    """Return the peak memory of a result record for people; ``<9.6MB`` where only a bound is known."""
+    seen = result.observation if isinstance(result.observation, dict) else {}
+    bound = seen.get("raw", {}).get("peak_memory_below_bytes")
+    if result.peak_memory_bytes is None and bound is not None:
+        return f"<{memory_text(bound)}"
+    return memory_text(result.peak_memory_bytes)
+
+
+def seconds_text(seconds: float | None) -> str | None:
+    """Return a duration for people, such as ``0.02s``, ``12.3s``, ``4m05s`` or ``2h03m``."""
+    if seconds is None:
+        return None
+    if seconds < 60:
+        return f"{seconds:.2f}s" if seconds < 10 else f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s"

@@ -1,0 +1,229 @@
+"""Commands on records, made from one declaration for each kind: create, list, get, update, delete, delete-all.
+
+A group of commands declares what is special about its records; what is left to write by hand has
+behaviour of its own.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from attrs import Factory, fields_dict, frozen
+
+from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import (
+    Force,
+    Limit,
+    RecordId,
+    WorkflowId,
+    confirm,
+    created,
+    deleted,
+    pick_workflow,
+    session_of,
+    show_many,
+    show_one,
+)
+from torc_framework.cli.shared.output import Column, print_json
+from torc_framework.cli.shared.record_options import (
+    CommandOption,
+    RecordOption,
+    command_options,
+    make_command,
+    parameter,
+)
+from torc_framework.errors import UserError
+from torc_framework.models.records import Record
+
+if TYPE_CHECKING:
+    from torc_framework.client import TorcClient
+
+DEFAULT_LIMIT: Final = 10_000
+"""Records that a list shows unless told otherwise."""
+
+
+def _create(client: "TorcClient", record: Any, **_links: Any) -> Any:
+    return client.create(record)
+
+
+def _find(client: "TorcClient", kind: type[Any], query: dict[str, Any]) -> list[Any]:
+    return client.find(kind, **query)
+
+
+def _unchanged(_client: "TorcClient", _id: int, changes: dict[str, Any]) -> dict[str, Any]:
+    return changes
+
+
+@frozen(kw_only=True)
+class RecordCommands:
+    """The commands on one kind of record.
+
+    Attributes:
+        record: Its class.
+        one: Such a record with its article, as in ``a file``.
+        several: Many of them, as in ``files``; with underscores the key of lists in JSON.
+        columns: Columns of the table.
+        create: Options of ``create``; those that are no fields are handed to ``store``.
+        update: Options of ``update``.
+        filters: Options of ``list``: the server's query parameters.
+        short: Short flags of what every list takes: ``offset``, ``sort_by``, ``reverse_sort``.
+        notes: Sentences that follow that of a command in its help.
+        titled: Title of a list, with the workflow's id in braces.
+        is_data: ``get`` prints JSON in either format: programs read it.
+        may_be_held: ``delete-all`` leaves what runners have in hand alone unless it is forced.
+        store: Stores a new record.
+        find: Finds the records of a list.
+        complete: Completes changes before they are sent.
+    """
+
+    record: type[Record]
+    one: str
+    several: str
+    columns: Sequence[Column]
+    create: Sequence[RecordOption] = ()
+    update: Sequence[RecordOption] = ()
+    filters: Sequence[RecordOption] = ()
+    short: Mapping[str, str] = Factory(dict)
+    notes: Mapping[str, str] = Factory(dict)
+    titled: str = ""
+    is_data: bool = False
+    may_be_held: bool = False
+    store: Callable[..., Any] = _create
+    find: Callable[["TorcClient", type[Any], dict[str, Any]], list[Any]] = _find
+    complete: Callable[["TorcClient", int, dict[str, Any]], dict[str, Any]] = _unchanged
+
+    @property
+    def what(self) -> str:
+        """The kind without article."""
+        return self.one.removeprefix("a ").removeprefix("an ")
+
+    def add(self, app: CommandGroup, *names: str) -> None:
+        """Add these commands to a group, in this order."""
+        makers = {
+            "create": self._create,
+            "list": self._list,
+            "get": self._get,
+            "update": self._update,
+            "delete": self._delete,
+            "delete-all": self._delete_all,
+        }
+        for name in names:
+            app.command(name)(makers[name](name))
+
+    def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str) -> None:
+        """Print records as ``list`` does."""
+        show_many(session_of(ctx), self.several.replace(" ", "_"), title, self.columns, records)
+
+    def show_one(self, ctx: typer.Context, record: Any) -> None:
+        """Print one record as ``get`` does."""
+        name = self.what[:1].upper() + self.what[1:]
+        show_one(session_of(ctx), f"{name} {record.id}", record)
+
+    # --- each command -----------------------------------------------------------------------------
+
+    def _made(
+        self, name: str, work: Callable[..., None], sentence: str, *parameters: inspect.Parameter
+    ) -> Callable[..., None]:
+        note = self.notes.get(name)
+        return make_command(work, f"{sentence} {note}" if note else sentence, parameters)
+
+    def _create(self, name: str) -> Callable[..., None]:
+        options = command_options(self.record, self.create, is_new=True)
+
+        def work(ctx: typer.Context, workflow_id: int | None, **given: Any) -> None:
+            session, values = session_of(ctx), _values(options, given)
+            own = fields_dict(self.record)
+            links = {key: value for key, value in values.items() if key not in own}
+            chosen = pick_workflow(session, workflow_id)
+            record = self.record(workflow_id=chosen, **{k: v for k, v in values.items() if k in own})  # type: ignore[call-arg]
+            created(session, self.what, self.store(session.client, record, **links))
+
+        return self._made(name, work, f"Add {self.one} to a workflow.", _WORKFLOW, *_parameters(options))
+
+    def _list(self, name: str) -> Callable[..., None]:
+        options = command_options(self.record, self.filters, is_new=False)
+
+        def work(ctx: typer.Context, workflow_id: int | None, **given: Any) -> None:
+            session = session_of(ctx)
+            filters = _values(options, {key: given.pop(key) for key in options})
+            chosen = pick_workflow(session, workflow_id)
+            given["reverse_sort"] = given["reverse_sort"] or None
+            found = self.find(session.client, self.record, {"workflow_id": chosen, **filters, **given})
+            title = self.titled or f"{self.several} of workflow {{}}"
+            self.show_many(ctx, found, title.format(chosen))
+
+        paging = [
+            parameter("limit", Limit, DEFAULT_LIMIT),
+            self._paging("offset", int, 0, "Records to skip.", min=0),
+            self._paging("sort_by", str | None, None, "Field to sort by.", metavar="FIELD"),
+            self._paging("reverse_sort", bool, default=False, sentence="Sort from high to low."),
+        ]
+        sentence = f"List {self.several}."
+        return self._made(name, work, sentence, _WORKFLOW, *_parameters(options), *paging)
+
+    def _paging(self, name: str, kind: Any, default: Any, sentence: str, **facts: Any) -> inspect.Parameter:
+        flags = [f"--{name.replace('_', '-')}", *([self.short[name]] if name in self.short else [])]
+        return parameter(name, Annotated[kind, typer.Option(*flags, help=sentence, **facts)], default)
+
+    def _get(self, name: str) -> Callable[..., None]:
+        def work(ctx: typer.Context, id_: int) -> None:
+            found: Any = session_of(ctx).client.get(self.record, id_)
+            print_json(found) if self.is_data else self.show_one(ctx, found)
+
+        return self._made(name, work, f"Show {_singular(self.one)}.", _ID)
+
+    def _update(self, name: str) -> Callable[..., None]:
+        options = command_options(self.record, self.update, is_new=False)
+
+        def work(ctx: typer.Context, id_: int, **given: Any) -> None:
+            client, values = session_of(ctx).client, _values(options, given)
+            if not values:
+                flags = ", ".join(each.option.flag for each in options.values())
+                raise UserError(f"nothing to change; give one of {flags}")
+            self.show_one(ctx, client.update(self.record, id_, self.complete(client, id_, values)))
+
+        return self._made(name, work, f"Change {self.one}.", _ID, *_parameters(options))
+
+    def _delete(self, name: str) -> Callable[..., None]:
+        def work(ctx: typer.Context, id_: int) -> None:
+            session = session_of(ctx)
+            deleted(session, self.what, session.client.delete(self.record, id_))
+
+        return self._made(name, work, f"Delete {self.one}.", _ID)
+
+    def _delete_all(self, name: str) -> Callable[..., None]:
+        def work(ctx: typer.Context, workflow_id: int | None, *, no_prompts: bool, force: bool = True) -> None:
+            session = session_of(ctx)
+            chosen = pick_workflow(session, workflow_id)
+            confirm(f"Delete all {self.several} of workflow {chosen}?", assume_yes=no_prompts or session.wants_json)
+            count = session.client.delete_all(self.record, chosen, force=force)
+            if session.wants_json:
+                print_json({"workflow_id": chosen, "deleted_count": count})
+            else:
+                print(f"Deleted {count} {self.several} of workflow {chosen}")
+
+        asks = parameter("no_prompts", Annotated[bool, typer.Option("--no-prompts", help="Do not ask.")], default=False)
+        forced = [parameter("force", Force, default=False)] if self.may_be_held else []
+        sentence = f"Delete all {self.several} of a workflow."
+        return self._made(name, work, sentence, _WORKFLOW, asks, *forced)
+
+
+_WORKFLOW: Final = parameter("workflow_id", WorkflowId, None)
+_ID: Final = parameter("id_", RecordId)
+
+
+def _singular(one: str) -> str:
+    """Return what ``get`` shows: ``one file``."""
+    article, _, rest = one.partition(" ")
+    return f"one {rest}" if article in ("a", "an") else f"one record of {one}"
+
+
+def _parameters(options: Mapping[str, CommandOption]) -> list[inspect.Parameter]:
+    return [entry.parameter for entry in options.values()]
+
+
+def _values(options: Mapping[str, CommandOption], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the options that were given, or that have a default."""
+    found = {name: options[name].value(typed) for name, typed in given.items()}
+    return {name: value for name, value in found.items() if value is not None}

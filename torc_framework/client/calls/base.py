@@ -1,0 +1,222 @@
+"""What every method of the client stands on: one call, one record of any kind, one list page by page."""
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import msgspec
+from attrs import fields
+
+from torc_framework.client.calls import paging
+from torc_framework.client.calls.paging import JsonObject, Page
+from torc_framework.client.http.transport import Transport
+from torc_framework.errors import ApiError
+from torc_framework.models.records import (
+    ComputeNodeRecord,
+    EventRecord,
+    FailureHandlerRecord,
+    FileRecord,
+    JobRecord,
+    LocalSchedulerRecord,
+    Record,
+    ResourceRequirementsRecord,
+    ResultRecord,
+    ScheduledComputeNodeRecord,
+    SlurmSchedulerRecord,
+    UserDataRecord,
+    WorkflowActionRecord,
+    WorkflowRecord,
+)
+
+if TYPE_CHECKING:
+    from torc_framework.client.http.event_stream import EventStream
+
+DEFAULT_TIMEOUT_S: Final = 60.0
+"""Seconds a request may wait for the server."""
+PLAN_TIMEOUT_S: Final = 900.0
+"""Seconds that storing a whole plan, or starting a run, may take."""
+
+RECORD_PATHS: Final[Mapping[type[Any], str]] = {
+    WorkflowRecord: "workflows",
+    JobRecord: "jobs",
+    FileRecord: "files",
+    UserDataRecord: "user_data",
+    ResourceRequirementsRecord: "resource_requirements",
+    FailureHandlerRecord: "failure_handlers",
+    SlurmSchedulerRecord: "slurm_schedulers",
+    LocalSchedulerRecord: "local_schedulers",
+    ComputeNodeRecord: "compute_nodes",
+    ScheduledComputeNodeRecord: "scheduled_compute_nodes",
+    ResultRecord: "results",
+    EventRecord: "events",
+}
+"""Where the records of each kind live."""
+
+_R = TypeVar("_R", bound=Record)
+_T = TypeVar("_T")
+
+
+class ClientBase:
+    """Calls, and the methods that are the same for records of every kind."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    @property
+    def url(self) -> str:
+        """The base URL as it may be shown: without credentials."""
+        return self._transport.url
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables by which another process, such as a job, reaches the same server as the same user; secret."""
+        return self._transport.environment
+
+    def close(self) -> None:
+        """Close all connections; no other thread may be in a request."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- any record -------------------------------------------------------------------------------
+
+    def create(self, record: _R) -> _R:
+        """Store a new record; return it as the server has it, with its id."""
+        if isinstance(record, WorkflowActionRecord):
+            path = f"/workflows/{record.workflow_id}/actions"
+        else:
+            path = f"/{RECORD_PATHS[type(record)]}"
+        return self._call(type(record), "POST", path, body=present(record))
+
+    def get(self, kind: type[_R], id_: int) -> _R:
+        """Return one record."""
+        return self._call(kind, "GET", f"/{RECORD_PATHS[kind]}/{id_}")
+
+    def update(self, kind: type[_R], id_: int, changes: Mapping[str, Any]) -> _R:
+        """Change the named fields of a record; return it as it is now."""
+        return self._call(kind, "PUT", f"/{RECORD_PATHS[kind]}/{id_}", body=dict(changes))
+
+    def replace(self, record: _R) -> _R:
+        """Store a changed record; fields that are None stay as they are."""
+        id_: int | None = getattr(record, "id", None)
+        return self._call(type(record), "PUT", f"/{RECORD_PATHS[type(record)]}/{id_}", body=present(record))
+
+    def delete(self, kind: type[_R], id_: int, *, force: bool = True) -> _R:
+        """Delete a record with everything that belongs to it; return what was deleted.
+
+        Args:
+            force: For jobs and workflows: also when jobs are pending or running; their runners stop them.
+
+        Raises:
+            ApiError: with status 409: without ``force``, jobs are pending or running.
+        """
+        return self._call(
+            kind, "DELETE", f"/{RECORD_PATHS[kind]}/{id_}", query=without_force(force), timeout=PLAN_TIMEOUT_S
+        )
+
+    def delete_all(self, kind: type[_R], workflow_id: int, *, force: bool = True) -> int:
+        """Delete all records of one kind in a workflow; return how many. ``force`` is that of `delete`."""
+        query = {"workflow_id": workflow_id, **without_force(force)}
+        answer = self._call(JsonObject, "DELETE", f"/{RECORD_PATHS[kind]}", query=query, timeout=PLAN_TIMEOUT_S)
+        count: int = answer["deleted_count"] if "deleted_count" in answer else answer["count"]
+        return count
+
+    def page(self, kind: type[_R], **query: Any) -> Page[_R]:
+        """Return one page of records; ``query`` holds filters, ``offset``, ``limit``, ``sort_by``, ``reverse_sort``."""
+        if kind is FailureHandlerRecord:
+            return self._page(kind, f"/workflows/{query.pop('workflow_id')}/failure_handlers", query)
+        return self._page(kind, f"/{RECORD_PATHS[kind]}", query)
+
+    def iterate(self, kind: type[_R], *, limit: int | None = None, offset: int = 0, **query: Any) -> Iterator[_R]:
+        """Yield records page by page, ``limit`` at most; the rest of ``query`` is that of `page`."""
+        left = limit
+        while left is None or left > 0:
+            size = paging.PAGE_SIZE if left is None else min(left, paging.PAGE_SIZE)
+            page = self.page(kind, **query, limit=size, offset=offset)
+            yield from page.items
+            offset += len(page.items)
+            left = None if left is None else left - len(page.items)
+            if not page.has_more or not page.items:
+                return
+
+    def find(self, kind: type[_R], *, limit: int | None = None, offset: int = 0, **query: Any) -> list[_R]:
+        """Return all records at once, ``limit`` at most; `iterate` holds one page at a time."""
+        return [*self.iterate(kind, limit=limit, offset=offset, **query)]
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def event_stream(
+        self,
+        workflow_id: int,
+        *,
+        last_event_id: int | None = None,
+        level: str = "info",
+        patience: float | None = None,
+    ) -> "EventStream":
+        """Return the events of a workflow as they happen; the arguments are those of `EventStream`."""
+        from torc_framework.client.http.event_stream import EventStream
+
+        return EventStream(self._transport, workflow_id, last_event_id=last_event_id, level=level, patience=patience)
+
+    # --- how --------------------------------------------------------------------------------------
+
+    def _walk(self, kind: type[_T], path: str, shape: Any = Page) -> Iterator[_T]:
+        """Yield the items of a list that has no filters, page by page; ``shape`` is what a page looks like."""
+        offset = 0
+        while True:
+            page = self._call(shape[kind], "GET", path, query={"offset": offset, "limit": paging.PAGE_SIZE})
+            yield from page.items
+            offset += len(page.items)
+            if not page.has_more or not page.items:
+                return
+
+    def _page(self, kind: type[_T], path: str, query: dict[str, Any]) -> Page[_T]:
+        return self._call(Page[kind], "GET", path, query=query)  # type: ignore[valid-type]
+
+    def _call(
+        self,
+        kind: type[_T],
+        method: str,
+        path: str,
+        *,
+        query: dict[str, Any] | None = None,
+        body: Any = None,
+        raw: bytes | None = None,
+        timeout: float | None = None,
+        repeatable: bool = False,
+    ) -> _T:
+        """Return the answer to one request as a ``kind``.
+
+        Args:
+            body: Sent as JSON; ``raw`` is JSON already.
+            repeatable: Sent twice it does no more than once, although its method does not say so.
+        """
+        if body is not None:
+            raw = msgspec.json.encode(body)
+        content = self._transport.request(method, path, query=query, body=raw, timeout=timeout, repeatable=repeatable)
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except msgspec.DecodeError as error:
+            raise ApiError(
+                200, f"{self.url} did not answer as a Torc server does: {method} {path}: {error}", content[:500]
+            ) from error
+
+
+def present(record: Any) -> JsonObject:
+    """Return the fields of a record that are not None."""
+    return {
+        attribute.name: value
+        for attribute in fields(type(record))
+        if (value := getattr(record, attribute.name)) is not None
+    }
+
+
+def without_force(force: bool) -> dict[str, Any]:
+    """Return the query of a delete: the server's own default is to force it."""
+    return {} if force else {"force": False}

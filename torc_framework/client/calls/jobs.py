@@ -1,0 +1,117 @@
+"""Methods about jobs: many at once, verdicts, and the steps of an attempt for runners without the exchange."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from torc_framework.client.calls.base import PLAN_TIMEOUT_S, ClientBase, present, without_force
+from torc_framework.client.calls.paging import PAGE_SIZE, Page
+from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord
+from torc_framework.models.responses import ClaimedJobs, CreatedJobs, DeletedJobs
+from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
+
+BATCH = 10_000
+"""Most jobs that the server takes in one request."""
+
+
+class NodeResources(msgspec.Struct):
+    """What a machine offers to a claim.
+
+    Attributes:
+        memory_gb: In GiB.
+        time_limit: Time left, ISO 8601 duration; None is unlimited.
+        scheduler_config_id: Scheduler whose jobs it takes.
+    """
+
+    num_cpus: int
+    memory_gb: float
+    num_gpus: int = 0
+    num_nodes: int = 1
+    time_limit: str | None = None
+    scheduler_config_id: int | None = None
+
+
+class JobCalls(ClientBase):
+    """What is asked of jobs."""
+
+    def create_jobs(self, jobs: Iterable[JobRecord]) -> list[JobRecord]:
+        """Store jobs of one workflow, 10,000 a request; return them in order, with their ids.
+
+        Each request is one transaction: jobs of earlier requests stay if a later one is refused.
+        """
+        waiting, created = iter(jobs), list[JobRecord]()
+        while batch := [present(job) for job in islice(waiting, BATCH)]:
+            created += self._call(CreatedJobs, "POST", "/bulk_jobs", body={"jobs": batch}).jobs
+        return created
+
+    def delete_jobs(self, workflow_id: int, job_ids: Sequence[int], *, force: bool = True) -> list[JobRecord]:
+        """Delete some jobs of a workflow, all or none; return them as they were. ``force`` is that of `delete`."""
+        path, body = f"/workflows/{workflow_id}/delete_jobs", {"job_ids": list(job_ids)}
+        return self._call(DeletedJobs, "POST", path, query=without_force(force), body=body).jobs
+
+    def create_user_data(
+        self, record: UserDataRecord, *, consumer_job_id: int | None = None, producer_job_id: int | None = None
+    ) -> UserDataRecord:
+        """Store user data and link it to jobs."""
+        query = {"consumer_job_id": consumer_job_id, "producer_job_id": producer_job_id}
+        return self._call(UserDataRecord, "POST", "/user_data", query=query, body=present(record))
+
+    # --- claims -----------------------------------------------------------------------------------
+
+    def claim_jobs(
+        self,
+        workflow_id: int,
+        offered: NodeResources,
+        limit: int,
+        *,
+        sort_method: str | None = None,
+        strict_scheduler_match: bool = False,
+    ) -> ClaimedJobs:
+        """Take ready jobs that fit into what a machine offers, ``limit`` at most; they become pending."""
+        query = {"sort_method": sort_method, "strict_scheduler_match": strict_scheduler_match}
+        path = f"/workflows/{workflow_id}/claim_jobs_based_on_resources/{limit}"
+        return self._call(ClaimedJobs, "POST", path, query=query, body=offered)
+
+    def claim_next_jobs(self, workflow_id: int, *, limit: int = 10) -> ClaimedJobs:
+        """Take any ready jobs, whatever they ask for; they become pending."""
+        path = f"/workflows/{workflow_id}/claim_next_jobs"
+        return self._call(ClaimedJobs, "POST", path, query={"limit": limit}, body={})
+
+    # --- steps of an attempt ----------------------------------------------------------------------
+
+    def start_job(self, job_id: int, run_id: int, compute_node_id: int) -> JobRecord:
+        """Say that a pending job runs now."""
+        return self._call(JobRecord, "PUT", f"/jobs/{job_id}/start_job/{run_id}/{compute_node_id}", body={})
+
+    def complete_job(self, job_id: int, status: str, run_id: int, result: ResultRecord) -> JobRecord:
+        """Say how an attempt ended: its result is stored, the job takes the status, dependents go on."""
+        path = f"/jobs/{job_id}/complete_job/{status}/{run_id}"
+        return self._call(JobRecord, "POST", path, body=present(result))
+
+    def retry_job(self, job_id: int, run_id: int, *, max_retries: int | None = None) -> JobRecord:
+        """Make an ended job ready for another attempt, ``max_retries`` attempts in all."""
+        path = f"/jobs/{job_id}/retry/{run_id}"
+        return self._call(JobRecord, "POST", path, query={"max_retries": max_retries}, body={})
+
+    def change_job_status(self, job_id: int, status: str, run_id: int) -> JobRecord:
+        """Give a job a status that is not the end of an attempt; dependents of a reset job are reset too."""
+        return self._call(JobRecord, "PUT", f"/jobs/{job_id}/manage_status_change/{status}/{run_id}", body={})
+
+    # --- verdicts on failures ---------------------------------------------------------------------
+
+    def judge(self, workflow_id: int, order: VerdictOrder) -> VerdictReceipt:
+        """Retry or fail jobs that wait in ``pending_failed``, all of them or none; say what followed from it."""
+        path = f"/workflows/{workflow_id}/verdicts"
+        return self._call(VerdictReceipt, "POST", path, body=order, timeout=PLAN_TIMEOUT_S)
+
+    def verdicts(self, workflow_id: int, *, job_id: int | None = None) -> Iterator[VerdictRecord]:
+        """Yield the verdicts that were given in a workflow, or on one job, oldest first."""
+        offset, path = 0, f"/workflows/{workflow_id}/verdicts"
+        while True:
+            query = {"job_id": job_id, "offset": offset, "limit": PAGE_SIZE}
+            page = self._call(Page[VerdictRecord], "GET", path, query=query)
+            yield from page.items
+            offset += len(page.items)
+            if not page.has_more or not page.items:
+                return

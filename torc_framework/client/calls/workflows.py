@@ -1,0 +1,298 @@
+"""Methods about one workflow as a whole: its runs, its state, its actions, what it is made of."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, ClientBase, present
+from torc_framework.client.calls.paging import JsonObject
+from torc_framework.client.http.address import quoted
+from torc_framework.errors import ApiError
+from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
+from torc_framework.models.plan import Addition, Plan, SchedulerOrder
+from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
+from torc_framework.models.responses import (
+    Added,
+    ChangedJobs,
+    CompletionState,
+    DependencyGraph,
+    ImportedWorkflow,
+    IsUninitialized,
+    JobCounts,
+    JobDependency,
+    JobFileRelationship,
+    JobIds,
+    JobUserDataRelationship,
+    LatestEvent,
+    MissingUserData,
+    PlanReceipt,
+    ReadyRequirements,
+    Reinitialized,
+    RemoteWorker,
+    RequiredFiles,
+    Rescheduled,
+    ResetJobs,
+    ResumedJobs,
+)
+
+
+class WorkflowCalls(ClientBase):
+    """What is asked of a workflow as a whole."""
+
+    # --- runs -------------------------------------------------------------------------------------
+
+    def create_from_plan(self, plan: Plan, *, initialize: bool = False) -> PlanReceipt:
+        """Store a whole workflow in one transaction; with ``initialize`` also begin its first run."""
+        return self._call(
+            PlanReceipt,
+            "POST",
+            "/workflows/from_plan",
+            query={"initialize": initialize},
+            raw=msgspec.json.encode(plan),
+            timeout=PLAN_TIMEOUT_S,
+        )
+
+    def add(self, workflow_id: int, addition: Addition) -> Added:
+        """Add user data and jobs to a workflow, all of them or none; the jobs are uninitialized."""
+        path = f"/workflows/{workflow_id}/additions"
+        return self._call(Added, "POST", path, raw=msgspec.json.encode(addition), timeout=PLAN_TIMEOUT_S)
+
+    def reschedule(self, workflow_id: int, order: SchedulerOrder) -> Rescheduled:
+        """Bind jobs to new schedulers; whatever asked for nodes so far asks no more."""
+        path = f"/workflows/{workflow_id}/schedulers"
+        return self._call(Rescheduled, "POST", path, raw=msgspec.json.encode(order), timeout=PLAN_TIMEOUT_S)
+
+    def begin_run(
+        self,
+        workflow_id: int,
+        *,
+        file_mtimes: Mapping[int, float] | None = None,
+        only_uninitialized: bool = False,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> WorkflowStatusRecord:
+        """Reset the workflow, count its run up and make it ready to run, in one transaction.
+
+        Args:
+            file_mtimes: Modification times of the input files that exist, by file id.
+            only_uninitialized: Leave jobs that ran alone.
+            force: Also when a runner still holds jobs.
+            dry_run: Only find out whether it may begin.
+        """
+        body = {
+            "file_mtimes": {str(file_id): mtime for file_id, mtime in (file_mtimes or {}).items()},
+            "only_uninitialized": only_uninitialized,
+            "force": force,
+            "dry_run": dry_run,
+        }
+        path = f"/workflows/{workflow_id}/begin_run"
+        return self._call(WorkflowStatusRecord, "POST", path, body=body, timeout=PLAN_TIMEOUT_S)
+
+    def reinitialize(
+        self,
+        workflow_id: int,
+        file_mtimes: Mapping[int, float | None],
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        reset: Literal["all", "failed"] | None = None,
+    ) -> Reinitialized:
+        """Begin the next run with only those jobs reset that have a reason to run again, in one transaction.
+
+        Args:
+            file_mtimes: Present modification times of files by file id; None is "not there".
+            dry_run: Only say which jobs would run again, and why.
+            force: Also when a runner still holds jobs.
+            reset: Before, make all jobs uninitialized, or failed ones and what follows them, and clear the workflow's
+                canceled state.
+        """
+        mtimes = {str(file_id): mtime for file_id, mtime in file_mtimes.items()}
+        body = {"file_mtimes": mtimes, "dry_run": dry_run, "force": force, "reset": reset}
+        path = f"/workflows/{workflow_id}/reinitialize"
+        return self._call(Reinitialized, "POST", path, body=body, timeout=PLAN_TIMEOUT_S)
+
+    def export_workflow(
+        self, workflow_id: int, *, include_results: bool = False, include_events: bool = False
+    ) -> dict[str, Any]:
+        """Return a whole workflow as one document (see `WorkflowDocument`), perhaps with its history."""
+        query = {"include_results": include_results, "include_events": include_events}
+        path = f"/workflows/{workflow_id}/export"
+        return self._call(dict[str, Any], "GET", path, query=query, timeout=PLAN_TIMEOUT_S)
+
+    def import_workflow(self, document: Mapping[str, Any]) -> ImportedWorkflow:
+        """Create a workflow from such a document, with new ids, in one transaction; it belongs to the caller."""
+        raw = msgspec.json.encode(document)
+        return self._call(ImportedWorkflow, "POST", "/workflows/import", raw=raw, timeout=PLAN_TIMEOUT_S)
+
+    def exchange(
+        self, workflow_id: int, request: ExchangeRequest, *, timeout: float = DEFAULT_TIMEOUT_S
+    ) -> ExchangeReply:
+        """Report to the server and take new jobs; waits on the server up to ``request.wait_s``."""
+        return self._call(
+            ExchangeReply,
+            "POST",
+            f"/workflows/{workflow_id}/exchange",
+            raw=msgspec.json.encode(request),
+            timeout=timeout + request.wait_s,
+        )
+
+    def initialize_jobs(
+        self, workflow_id: int, *, only_uninitialized: bool = False, clear_ephemeral_user_data: bool = True
+    ) -> None:
+        """Evaluate dependencies anew: jobs become ready or blocked."""
+        query = {"only_uninitialized": only_uninitialized, "clear_ephemeral_user_data": clear_ephemeral_user_data}
+        path = f"/workflows/{workflow_id}/initialize_jobs"
+        self._call(JsonObject, "POST", path, query=query, body={}, timeout=PLAN_TIMEOUT_S)
+
+    def process_changed_job_inputs(self, workflow_id: int, *, dry_run: bool = False) -> list[str]:
+        """Make jobs uninitialized whose inputs differ from those they ran with; return their names.
+
+        Args:
+            dry_run: Only say which.
+        """
+        path = f"/workflows/{workflow_id}/process_changed_job_inputs"
+        query = {"dry_run": dry_run}
+        return self._call(ChangedJobs, "POST", path, query=query, body={}, timeout=PLAN_TIMEOUT_S).reinitialized_jobs
+
+    def cancel(self, workflow_id: int) -> None:
+        """Cancel a workflow: running and pending jobs become canceled, nothing more is handed out."""
+        self._call(JsonObject, "PUT", f"/workflows/{workflow_id}/cancel", body={})
+
+    def reset_status(self, workflow_id: int, *, force: bool = False) -> None:
+        """Clear canceled, archived and the completion script's flag."""
+        self._call(JsonObject, "POST", f"/workflows/{workflow_id}/reset_status", query={"force": force}, body={})
+
+    def resume_interrupted_jobs(self, workflow_id: int) -> list[int]:
+        """Make the interrupted jobs of a workflow ready for their next attempt; return their ids.
+
+        Runners need no such call: the first one that asks for jobs does the same.
+        """
+        return self._call(ResumedJobs, "POST", f"/workflows/{workflow_id}/resume_interrupted_jobs").job_ids
+
+    def reset_job_status(self, workflow_id: int, *, failed_only: bool = False) -> int:
+        """Make jobs uninitialized again; return how many."""
+        path = f"/workflows/{workflow_id}/reset_job_status"
+        return self._call(ResetJobs, "POST", path, query={"failed_only": failed_only}, body={}).updated_count
+
+    # --- state ------------------------------------------------------------------------------------
+
+    def workflow_status(self, workflow_id: int) -> WorkflowStatusRecord:
+        """Return the state of a workflow as a whole."""
+        return self._call(WorkflowStatusRecord, "GET", f"/workflows/{workflow_id}/status")
+
+    def put_workflow_status(self, status: WorkflowStatusRecord, workflow_id: int) -> WorkflowStatusRecord:
+        """Overwrite the state of a workflow as a whole."""
+        return self._call(WorkflowStatusRecord, "PUT", f"/workflows/{workflow_id}/status", body=present(status))
+
+    def is_complete(self, workflow_id: int) -> CompletionState:
+        """Say whether no job of a workflow is unfinished."""
+        return self._call(CompletionState, "GET", f"/workflows/{workflow_id}/is_complete")
+
+    def is_uninitialized(self, workflow_id: int) -> bool:
+        """Say whether no job of a workflow has been initialized."""
+        return self._call(IsUninitialized, "GET", f"/workflows/{workflow_id}/is_uninitialized").is_uninitialized
+
+    def job_counts(self, workflow_id: int) -> JobCounts:
+        """Count the jobs of a workflow by status."""
+        return self._call(JobCounts, "GET", f"/workflows/{workflow_id}/job_counts")
+
+    def latest_event_timestamp(self, workflow_id: int) -> int | None:
+        """Return when something last happened, in milliseconds since the epoch; None if nothing did."""
+        return self._call(LatestEvent, "GET", f"/workflows/{workflow_id}/latest_event_timestamp").timestamp
+
+    def ready_job_requirements(self, workflow_id: int, *, scheduler_config_id: int | None = None) -> ReadyRequirements:
+        """Return what all ready jobs ask for together; with a scheduler, only those that may run there."""
+        query = {"scheduler_config_id": scheduler_config_id}
+        return self._call(ReadyRequirements, "GET", f"/workflows/{workflow_id}/ready_job_requirements", query=query)
+
+    # --- what it is made of -----------------------------------------------------------------------
+
+    def job_ids(self, workflow_id: int) -> list[int]:
+        """Return the ids of a workflow's jobs."""
+        return self._call(JobIds, "GET", f"/workflows/{workflow_id}/job_ids").job_ids
+
+    def job_dependencies(self, workflow_id: int) -> Iterator[JobDependency]:
+        """Yield every pair of jobs of which one waits for the other."""
+        return self._walk(JobDependency, f"/workflows/{workflow_id}/job_dependencies")
+
+    def job_file_relationships(self, workflow_id: int) -> Iterator[JobFileRelationship]:
+        """Yield which jobs write and read which files."""
+        return self._walk(JobFileRelationship, f"/workflows/{workflow_id}/job_file_relationships")
+
+    def job_user_data_relationships(self, workflow_id: int) -> Iterator[JobUserDataRelationship]:
+        """Yield which jobs write and read which user data."""
+        return self._walk(JobUserDataRelationship, f"/workflows/{workflow_id}/job_user_data_relationships")
+
+    def dependency_graph(self, workflow_id: int) -> DependencyGraph:
+        """Return the dependencies between a workflow's jobs, by id, in as many entries as the server keeps."""
+        return self._call(DependencyGraph, "GET", f"/workflows/{workflow_id}/graph", timeout=PLAN_TIMEOUT_S)
+
+    def required_existing_files(self, workflow_id: int) -> list[int]:
+        """Return the ids of files that must be there: inputs that no job writes, outputs of completed jobs."""
+        answer = self._call(RequiredFiles, "GET", f"/workflows/{workflow_id}/required_existing_files")
+        return [int(file_id) for file_id in answer.files]
+
+    def missing_user_data(self, workflow_id: int) -> list[int]:
+        """Return the ids of user data that must have a value before a run."""
+        return self._call(MissingUserData, "GET", f"/workflows/{workflow_id}/missing_user_data").user_data
+
+    # --- actions ----------------------------------------------------------------------------------
+
+    def actions(self, workflow_id: int) -> list[WorkflowActionRecord]:
+        """Return a workflow's actions."""
+        return self._call(list[WorkflowActionRecord], "GET", f"/workflows/{workflow_id}/actions")
+
+    def pending_actions(self, workflow_id: int, triggers: list[str] | None = None) -> list[WorkflowActionRecord]:
+        """Return the actions that are due."""
+        path = f"/workflows/{workflow_id}/actions/pending"
+        return self._call(list[WorkflowActionRecord], "GET", path, query={"trigger_type": triggers})
+
+    def claim_action(
+        self,
+        workflow_id: int,
+        action_id: int,
+        compute_node_id: int | None,
+        *,
+        will_report: bool = False,
+        again: bool = False,
+    ) -> bool:
+        """Take an action for this runner, or for nobody; False if another has it.
+
+        Args:
+            will_report: `finish_action` will follow; a runner that ends before leaves the action due again.
+            again: Take it also if it was carried out and failed.
+        """
+        path = f"/workflows/{workflow_id}/actions/{action_id}/claim"
+        body = {"compute_node_id": compute_node_id, "will_report": will_report}
+        try:
+            self._call(JsonObject, "POST", path, body={**body, "again": True} if again else body)
+        except ApiError as error:
+            if error.status == 409:
+                return False
+            raise
+        return True
+
+    def finish_action(
+        self, workflow_id: int, action_id: int, compute_node_id: int | None, error: str | None = None
+    ) -> WorkflowActionRecord:
+        """Say how an action ended; return its record."""
+        path = f"/workflows/{workflow_id}/actions/{action_id}/result"
+        body = {"compute_node_id": compute_node_id, "error": error}
+        return self._call(WorkflowActionRecord, "PUT", path, body=body)
+
+    # --- remote workers ---------------------------------------------------------------------------
+
+    def create_remote_workers(self, workflow_id: int, workers: Sequence[str]) -> list[RemoteWorker]:
+        """Add machines, each ``[user@]host[:port]``; those that are there already stay as they are."""
+        path = f"/workflows/{workflow_id}/remote_workers"
+        return self._call(list[RemoteWorker], "POST", path, body=list(workers), repeatable=True)
+
+    def remote_workers(self, workflow_id: int) -> list[RemoteWorker]:
+        """Return the machines that a workflow may use."""
+        return self._call(list[RemoteWorker], "GET", f"/workflows/{workflow_id}/remote_workers")
+
+    def delete_remote_worker(self, workflow_id: int, worker: str) -> RemoteWorker:
+        """Take a machine away from a workflow."""
+        path = f"/workflows/{workflow_id}/remote_workers/{quoted(worker)}"
+        return self._call(RemoteWorker, "DELETE", path)

@@ -1,0 +1,272 @@
+"""Requests to one server over kept-alive connections, sent again where it is safe."""
+
+import base64
+import json
+import os
+import select
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from torc_framework.client.http.address import Address, query_text
+from torc_framework.client.http.connection import Connection, HttpResponse
+from torc_framework.client.http.password_file import read_password
+from torc_framework.client.http.retries import REFUSALS, Backoff, FailedRequest, RetryRule, retry_after_seconds
+from torc_framework.errors import ApiError, ServerUnreachableError
+
+if TYPE_CHECKING:
+    import ssl
+
+_IDEMPOTENT: Final = frozenset({"GET", "PUT", "DELETE"})
+
+
+class Transport:
+    """Sends requests to one server and returns the bodies of its answers.
+
+    May be used from any number of threads at once. A request has its connection for itself; the connection is
+    kept for the next request only after the whole answer was read. A request that ends in any other way, also by
+    KeyboardInterrupt or by an exception of the caller's signal handler, closes its connection.
+
+    Args:
+        timeout: Seconds to wait for any part of an answer.
+        patience: Seconds in which a request that failed is sent again, where that is safe; 0 is never.
+        password_file: File with the password, unless ``password`` gives it; see `password_file.read_password`.
+        tls_ca: File or folder with certificates to trust besides the system's.
+        verify_tls: Refuse https servers that are not to be trusted.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float,
+        username: str | None = None,
+        password: str | None = None,
+        password_file: str | Path | None = None,
+        patience: float = 0.0,
+        tls_ca: "str | Path | None" = None,
+        verify_tls: bool = True,
+    ) -> None:
+        self._idle: list[Connection] = []
+        """Open connections without a request under way, the last used one at the end."""
+        self._address = Address.parse(url)
+        self._timeout = timeout
+        self._patience = patience
+        self._pid = os.getpid()
+        self._tls: ssl.SSLContext | None = None
+        if self._address.secure:
+            from torc_framework.client.http.tls import tls_context
+
+            self._tls = tls_context(tls_ca, verify=verify_tls)
+        self._headers = "Accept: application/json\r\nUser-Agent: torc-framework\r\nContent-Type: application/json\r\n"
+        username = username if username is not None else self._address.username
+        self.environment = {"TORC_API_URL": self._address.base}
+        """Variables by which another process reaches the same server as the same user.
+
+        They name the password file instead of the password if there is one.
+        """
+        if username is not None:
+            variable = {}
+            if password is None and password_file is not None:
+                password = read_password(password_file)
+                variable = {"TORC_PASSWORD_FILE": str(Path(password_file).expanduser().absolute())}
+            secret = password if password is not None else self._address.password or ""
+            token = base64.b64encode(f"{username}:{secret}".encode()).decode()
+            self._headers += f"Authorization: Basic {token}\r\n"
+            self.environment |= {"TORC_USERNAME": username, **(variable or {"TORC_PASSWORD": secret})}
+        if tls_ca is not None:
+            self.environment["TORC_TLS_CA"] = str(Path(tls_ca).absolute())
+
+    def __del__(self) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """The base URL as it may be shown: without credentials."""
+        return self._address.shown
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, Any] | None = None,
+        body: bytes | None = None,
+        timeout: float | None = None,
+        repeatable: bool = False,
+    ) -> bytes:
+        """Return the body of a successful answer.
+
+        Args:
+            path: Path below the base URL, quoted.
+            query: Query values; None values are left out, booleans become ``true`` and ``false``.
+            timeout: Seconds to wait for any part of the answer; None is the client's own.
+            repeatable: Sent twice it does no more than once, although its method does not say so.
+
+        Raises:
+            ServerUnreachableError: no answer, or none in time.
+            ApiError: an answer other than 2xx.
+        """
+        target = self._address.path + path + query_text(query)
+        harmless = repeatable or method in _IDEMPOTENT
+        patience: Backoff | None = None
+        while True:
+            patience = patience or (Backoff(self._patience) if self._patience else None)
+            outcome = self._send(method, target, body, timeout or self._timeout, harmless)
+            if not isinstance(outcome, FailedRequest):
+                return outcome
+            pause = patience.pause_before_next(outcome, harmless=harmless) if patience else None
+            if pause is None:
+                raise outcome.error from outcome.cause
+            time.sleep(pause)
+
+    def begin(
+        self, path: str, *, query: dict[str, Any] | None, headers: str, timeout: float
+    ) -> tuple[Connection, HttpResponse]:
+        """Ask for an answer that has no end, on a connection of its own; return it when it has begun.
+
+        Args:
+            headers: More header lines, each with its line end.
+            timeout: Seconds to wait for any part of the answer.
+
+        Raises:
+            ServerUnreachableError: no answer, or none in time.
+            ApiError: an answer other than 2xx.
+        """
+        try:
+            connection = self._open(timeout)
+        except (OSError, UnicodeError) as error:
+            raise self._not_connected(error).error from error
+        try:
+            answer = connection.begin(
+                "GET", self._address.path + path + query_text(query), self._headers + headers, None
+            )
+            while not answer.is_whole and not 200 <= answer.status < 300:
+                connection.read_more(answer)
+        except OSError as error:
+            connection.close()
+            raise self._no_answer("GET", error, harmless=True) from error
+        except BaseException:
+            connection.close()
+            raise
+        if not 200 <= answer.status < 300:
+            connection.close()
+            raise _api_error(answer)
+        return connection, answer
+
+    def close(self) -> None:
+        """Close every connection; the next request opens another. No other thread may be in a request."""
+        while self._idle:
+            self._idle.pop().close()
+
+    # --- one attempt ------------------------------------------------------------------------------
+
+    def _send(
+        self, method: str, target: str, body: bytes | None, timeout: float, harmless: bool
+    ) -> bytes | FailedRequest:
+        """Send a request; return the body of the answer, or why there is none.
+
+        A kept-alive connection that the server closed meanwhile is replaced.
+        """
+        for is_last in (False, True):
+            try:
+                connection, fresh = self._take(timeout)
+            except (OSError, UnicodeError) as error:
+                return self._not_connected(error)
+            try:
+                answer = connection.ask(method, target, self._headers, body)
+            except OSError as error:
+                late = isinstance(error, TimeoutError)
+                if is_last or fresh or late or not harmless:
+                    chance = RetryRule.NEVER if late else RetryRule.IF_HARMLESS
+                    return FailedRequest(self._no_answer(method, error, harmless), chance, error)
+            else:
+                if connection.sock is not None:
+                    self._idle.append(connection)
+                return answer.content if 200 <= answer.status < 300 else _refusal(answer)
+        raise AssertionError("unreachable")  # the second round always returns
+
+    def _take(self, timeout: float) -> tuple[Connection, bool]:
+        """Return a connection for one request, and whether it is new."""
+        if self._pid != os.getpid():  # forked: the parent process goes on using the connections
+            self._idle, self._pid = [], os.getpid()
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread took the last one
+                break
+            if connection.sock is not None and not _is_stale(connection.sock):
+                connection.sock.settimeout(timeout)
+                return connection, False
+            connection.close()
+        return self._open(timeout), True
+
+    def _open(self, timeout: float) -> Connection:
+        address = self._address
+        sock = socket.create_connection((address.host, address.port), timeout)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is not None:
+            sock = self._tls.wrap_socket(sock, server_hostname=address.host)
+        return Connection(sock, address.authority)
+
+    # --- what went wrong --------------------------------------------------------------------------
+
+    def _not_connected(self, error: Exception) -> FailedRequest:
+        distrust = None
+        if self._tls is not None:
+            from torc_framework.client.http.tls import explained
+
+            distrust = explained(error)
+        if distrust is not None:
+            return FailedRequest(ServerUnreachableError(f"{self.url}: {distrust}"), RetryRule.NEVER, error)
+        return FailedRequest(self._unreachable(_reason(error)), RetryRule.ALWAYS, error)
+
+    def _no_answer(self, method: str, error: OSError, harmless: bool) -> ServerUnreachableError:
+        reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
+        if harmless:
+            return self._unreachable(reason)
+        return self._unreachable(f"{reason}; this {method} may have been carried out, so it was not sent again")
+
+    def _unreachable(self, reason: str) -> ServerUnreachableError:
+        return ServerUnreachableError(
+            f"no Torc server answers at {self.url}: {reason}; check that it runs, and --url or TORC_API_URL"
+        )
+
+
+def _reason(error: Exception) -> str:
+    """Return an error's text without the number that precedes those of the system."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    text = getattr(error, "strerror", None) or str(error)
+    return text or type(error).__name__
+
+
+def _is_stale(sock: socket.socket) -> bool:
+    """Say whether an idle connection has something to read: the server closed it or broke the protocol."""
+    poller = select.poll()
+    poller.register(sock, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+def _refusal(answer: HttpResponse) -> FailedRequest:
+    error, chance = _api_error(answer), REFUSALS.get(answer.status, RetryRule.NEVER)
+    if chance is RetryRule.NEVER or not answer.retry_after:
+        return FailedRequest(error, chance)
+    return FailedRequest(error, RetryRule.ALWAYS, after_s=retry_after_seconds(answer.retry_after))
+
+
+def _api_error(answer: HttpResponse) -> ApiError:
+    """Read the server's reason out of any of the shapes an error body can have."""
+    status, text = answer.status, answer.content.decode("utf-8", "replace").strip()
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return ApiError(status, text[:500] or f"HTTP {status} {answer.reason}")
+    message = body
+    if isinstance(body, dict):
+        message = body.get("error", body.get("errorMessage", body.get("detail", body.get("message"))))
+        if isinstance(message, dict):
+            message = message.get("message")
+    shown = message if isinstance(message, str) else text[:500]
+    return ApiError(status, shown or f"HTTP {status} {answer.reason}", body)

@@ -1,0 +1,1 @@
+"""Mapped functions of the client."""

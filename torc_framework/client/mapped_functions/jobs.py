@@ -1,0 +1,155 @@
+"""Maps a Python function over many inputs: one job each, and one more that takes all the results."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from torc_framework.client.calls.torc_client import TorcClient
+from torc_framework.client.mapped_functions.functions import importable, load, name_of, require_arguments
+from torc_framework.client.mapped_functions.values import annotation_of, from_json_values, to_json_values
+from torc_framework.errors import UserError
+from torc_framework.models.plan import AddedJob, Addition
+from torc_framework.models.records import JobRecord, UserDataRecord
+from torc_framework.system.user import expand_home
+
+RUN_FUNCTION: Final = "torc jobs run-function"
+RUN_POSTPROCESS: Final = "torc jobs run-postprocess"
+
+
+def input_name(job_name: str) -> str:
+    """Return the name of the user data that says what a job calls."""
+    return f"input_{job_name}"
+
+
+def map_function_to_jobs(
+    api: TorcClient,
+    workflow_id: int,
+    module: str | ModuleType | None,
+    func: str | Callable[..., Any],
+    params: Iterable[Any],
+    *,
+    postprocess_func: str | Callable[..., Any] | None = None,
+    module_directory: str | Path | None = None,
+    resource_requirements_id: int | None = None,
+    scheduler_id: int | None = None,
+    start_index: int = 1,
+    name_prefix: str = "",
+    depends_on_job_ids: Sequence[int] | None = None,
+) -> list[JobRecord]:
+    """Add one job for each of ``params``, which calls ``func(job_name, param)``.
+
+    What the function returns is stored as the job's output user data; an exception fails the job. All
+    records are added in one transaction. The jobs are named ``1``, ``2``, ... after ``name_prefix``,
+    their user data ``input_1`` and ``output_1``; the job of ``postprocess_func`` is ``postprocess``,
+    its user data ``input_postprocess`` and ``postprocess_result``, with the same prefix before the name
+    of the job.
+
+    Args:
+        api: Client of the server that has the workflow.
+        workflow_id: The workflow.
+        module: Name of the function's module, or the module; None if ``func`` is the function itself.
+            Jobs must be able to import it: installed, in the working folder, or in ``module_directory``.
+        func: Name of the function, or the function.
+        params: Inputs: anything that JSON can hold, and dataclasses, attrs classes and pydantic models. A
+            function whose second parameter is annotated with such a class gets an instance of it, others
+            get plain values.
+        postprocess_func: Function, or name of one of the same module, that is called with the list of all
+            results, in the order of ``params``, when all jobs have completed. What returned nothing is ``{}``.
+        module_directory: Folder of the module, if jobs would not find it otherwise.
+        resource_requirements_id: What each job asks for.
+        scheduler_id: Scheduler that each job is bound to.
+        start_index: Number of the first job.
+        name_prefix: What stands before the numbers in the jobs' names.
+        depends_on_job_ids: Jobs that all of these jobs wait for.
+
+    Returns:
+        The new jobs, that of ``postprocess_func`` last.
+
+    Raises:
+        UserError: a function cannot be imported or does not take its arguments, or a value does not fit.
+        ApiError: the server refused; nothing was added.
+    """
+    directory = None if module_directory is None else str(expand_home(module_directory).resolve())
+    with importable(directory):
+        named = _named(module, func, "job_name", "params")
+        inputs = _plain_inputs(params, annotation_of(load(*named), 1))
+        gatherer = None
+        if postprocess_func is not None:
+            of = named[0] if module is None and isinstance(postprocess_func, str) else module
+            gatherer = _named(of, postprocess_func, "results")
+
+    build = _MappedJobsBuilder(
+        directory, {"resource_requirements_id": resource_requirements_id, "scheduler_id": scheduler_id}
+    )
+    for number, plain in enumerate(inputs, start_index):
+        name = f"{name_prefix}{number}"
+        build.add(name, RUN_FUNCTION, named, f"output_{name}", params=plain)
+    if gatherer is not None:
+        name = f"{name_prefix}postprocess"
+        results = [job.output_user_data[0] for job in build.jobs]
+        build.add(name, RUN_POSTPROCESS, gatherer, f"{name}_result", results)
+    awaited = list(depends_on_job_ids or ())
+    added = api.add(workflow_id, Addition(build.jobs, build.user_data, awaited))
+    return [
+        JobRecord(
+            id=job_id,
+            workflow_id=workflow_id,
+            name=job.name,
+            command=job.command,
+            status="uninitialized",
+            depends_on_job_ids=awaited or None,
+            input_user_data_ids=sorted(added.user_data_ids[position] for position in job.input_user_data),
+            output_user_data_ids=[added.user_data_ids[position] for position in job.output_user_data],
+            resource_requirements_id=resource_requirements_id,
+            scheduler_id=scheduler_id,
+        )
+        for job_id, job in zip(added.job_ids, build.jobs, strict=True)
+    ]
+
+
+def _named(module: str | ModuleType | None, func: str | Callable[..., Any], *arguments: str) -> tuple[str, str]:
+    """Return the names of a function's module and of itself; it is there and takes these arguments."""
+    names = name_of(module, func)
+    require_arguments(load(*names), *arguments)
+    return names
+
+
+class _MappedJobsBuilder:
+    """Jobs that call functions, with the user data that says what they call and that takes the results."""
+
+    def __init__(self, directory: str | None, shared: dict[str, Any]) -> None:
+        self.jobs: list[AddedJob] = []
+        self.user_data: list[UserDataRecord] = []
+        self._directory = {} if directory is None else {"module_directory": directory}
+        self._shared = shared
+
+    def add(
+        self, job: str, command: str, named: tuple[str, str], output: str, results: Iterable[int] = (), **more: Any
+    ) -> None:
+        """Add a job; ``results`` are the positions of user data that it reads besides what it is to call."""
+        module, func = named
+        call = {"module": module, **self._directory, "func": func, "job_name": job, **more}
+        first = len(self.user_data)
+        self.user_data += [
+            UserDataRecord(workflow_id=0, name=input_name(job), data=call),
+            UserDataRecord(workflow_id=0, name=output, data={}),
+        ]
+        self.jobs.append(
+            AddedJob(job, command, input_user_data=[first, *results], output_user_data=[first + 1], **self._shared)
+        )
+
+
+def _plain_inputs(params: Iterable[Any], annotation: Any) -> list[Any]:
+    """Return the inputs as JSON holds them, each of which the function can take again."""
+    if isinstance(params, str | bytes | Mapping):
+        raise UserError(f"params is one {type(params).__name__}; give a list of inputs, one for each job")
+    inputs = []
+    for position, value in enumerate(params):
+        what = f"params[{position}]"
+        plain = to_json_values(value, what)
+        from_json_values(plain, annotation, what)
+        inputs.append(plain)
+    if not inputs:
+        raise UserError("params holds no inputs, so there is nothing to do")
+    return inputs

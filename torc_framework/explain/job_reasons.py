@@ -1,0 +1,347 @@
+"""One reason for each job: why it does not run now, and what would change that.
+
+The table `URGENCY` orders reasons; of all jobs that a job waits for, directly or not, the one with the
+most urgent reason is the root: what needs a person comes before what passes by itself.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any, Final
+
+from attrs import Factory, frozen
+
+from torc_framework.explain.snapshot import ActiveRunner, WorkflowSnapshot
+from torc_framework.models.pending_reason import join_reasons
+from torc_framework.models.records import JobRecord
+from torc_framework.models.resource_fit import requested_resources, resource_shortfalls
+from torc_framework.models.resources import format_duration
+
+URGENCY: Final = (
+    "archived",
+    "canceled_workflow",
+    "pending_failed",
+    "disabled",
+    "unknown_executor",
+    "lacks_resources",
+    "walltime_over",
+    "allocation_never_starts",
+    "no_runner",
+    "runner_gone",
+    "interrupted",
+    "scheduler_mismatch",
+    "not_initialized",
+    "failed",
+    "dependency_failed",
+    "stale",
+    "allocation_waits",
+    "delayed",
+    "launch_hindered",
+    "waits_turn",
+    "starting",
+    "running",
+    "blocked",
+    "completed",
+)
+"""Codes of all reasons, those that need a person first."""
+PROBLEMS: Final = frozenset(URGENCY[: URGENCY.index("allocation_waits")])
+"""Codes that do not pass by themselves."""
+_ENDED_BADLY: Final = ("failed", "terminated")
+RANK: Final = {code: rank for rank, code in enumerate(URGENCY)}
+"""Their places in that order."""
+
+
+@frozen
+class JobReason:
+    """Why a job is where it is.
+
+    Attributes:
+        text: The reason in words that hold for all jobs with it.
+        commands: What would change it, to be typed; alternatives, the smallest change first.
+    """
+
+    code: str
+    text: str
+    commands: tuple[str, ...] = Factory(tuple)
+
+    @property
+    def is_problem(self) -> bool:
+        """It does not pass by itself."""
+        return self.code in PROBLEMS
+
+
+class JobReasons:
+    """Finds the reasons of the jobs of one workflow."""
+
+    def __init__(self, facts: WorkflowSnapshot) -> None:
+        self.facts = facts
+        self._ready: dict[tuple[Any, ...], JobReason] = {}
+
+    def of(self, job: JobRecord) -> JobReason:
+        """Return the reason of a job, what it waits for left aside."""
+        is_over = not job.is_interrupted and job.status in ("completed", *_ENDED_BADLY, "disabled")
+        if self._of_all is not None and not is_over:
+            return self._of_all
+        if job.is_interrupted:
+            return self._interrupted(job)
+        by_status: dict[str, Callable[[], JobReason]] = {
+            "uninitialized": self._uninitialized,
+            "blocked": lambda: JobReason("blocked", "waits for other jobs"),
+            "ready": lambda: self._of_ready(job),
+            "pending": lambda: self._held(job, *self._starting(job)),
+            "running": lambda: self._held(job, "running", f"attempt {job.attempt_id} is running"),
+            "completed": lambda: JobReason("completed", "it has completed, and runs again only if its inputs change"),
+            "failed": lambda: self._ended(job),
+            "terminated": lambda: self._ended(job),
+            "canceled": lambda: JobReason(
+                "dependency_failed", "it was canceled, because a job that it waits for failed", self._again
+            ),
+            "disabled": lambda: JobReason(
+                "disabled",
+                "it was taken out of the workflow",
+                (f"torc jobs update {job.id} --status uninitialized && torc workflows reinitialize {self.facts.id}",),
+            ),
+            "pending_failed": lambda: JobReason(
+                "pending_failed",
+                "it failed, and waits for a verdict: to be retried or to count as failed",
+                (f"torc pending list {self.facts.id}",),
+            ),
+        }
+        found = by_status.get(job.status or "")
+        return found() if found else JobReason("blocked", f"its status is {job.status}")
+
+    # --- by status --------------------------------------------------------------------------------
+
+    @cached_property
+    def _of_all(self) -> JobReason | None:
+        """The reason that the workflow gives to all of its unfinished jobs."""
+        workflow_id = self.facts.id
+        if self.facts.status.is_archived:
+            return JobReason("archived", "the workflow is archived", (f"torc workflows archive false {workflow_id}",))
+        if self.facts.status.is_canceled:
+            return JobReason(
+                "canceled_workflow",
+                "the workflow was canceled",
+                (f"torc workflows reset-status {workflow_id} --failed-only --reinitialize",),
+            )
+        return None
+
+    @property
+    def _again(self) -> tuple[str, ...]:
+        return (f"torc workflows reset-status {self.facts.id} --failed-only --reinitialize",)
+
+    def _uninitialized(self) -> JobReason:
+        started = set(self.facts.counts) - {"uninitialized", "disabled"}
+        command = "reinitialize" if started else "initialize"
+        text = "it was added or reset, and the workflow was not initialized since"
+        if not started:
+            text = "the workflow is not initialized"
+        return JobReason("not_initialized", text, (f"torc workflows {command} {self.facts.id}",))
+
+    def _starting(self, job: JobRecord) -> tuple[str, str]:
+        """Return why a job that a runner has taken does not run yet: code and text."""
+        if node := self.facts.hindered.get(job.id or 0):
+            return "launch_hindered", f"a runner has taken it and cannot start it at present, {self._remedy(node)}"
+        return "starting", "a runner has taken it and is about to start it"
+
+    def _remedy(self, node: ActiveRunner) -> str:
+        limit = f"torc run {self.facts.id} --max-parallel-jobs NUMBER"
+        return f"{node.hindrance}; or let fewer run at a time ({limit})"
+
+    def _held(self, job: JobRecord, code: str, text: str) -> JobReason:
+        if self.facts.nodes and job.id not in self.facts.orphans:
+            return JobReason(code, text)
+        return JobReason(
+            "runner_gone",
+            "the runner that held it has ended",
+            (self.facts.next_command, f"torc workflows sync-status {self.facts.id}"),
+        )
+
+    def _interrupted(self, job: JobRecord) -> JobReason:
+        """Return the reason of a job that runs again once a runner asks for jobs: that of a ready one, mostly."""
+        found = self._of_ready(job)
+        if found.code == "no_runner":
+            return JobReason("interrupted", "it was interrupted and runs again with the next runner", found.commands)
+        return JobReason(found.code, f"it was interrupted and runs again: {found.text}", found.commands)
+
+    def _ended(self, job: JobRecord) -> JobReason:
+        tried = f" in attempt {job.attempt_id}" if job.attempt_id > 1 else ""
+        return JobReason("failed", f"it {'failed' if job.status == 'failed' else 'was terminated'}{tried}", self._again)
+
+    def _of_ready(self, job: JobRecord) -> JobReason:
+        key = job.resource_requirements_id, job.scheduler_id, job.executor, self.facts.is_delayed(job)
+        if key not in self._ready:
+            self._ready[key] = self._why_ready(job)
+        return self._ready[key]
+
+    def _why_ready(self, job: JobRecord) -> JobReason:
+        found = (
+            rule(job)
+            for rule in (
+                self._no_executor,
+                self._no_runner,
+                self._too_large,
+                self._elsewhere,
+                self._later,
+                self._hindered,
+            )
+        )
+        waits = JobReason("waits_turn", "it fits a runner and waits until there is room")
+        return next((reason for reason in found if reason is not None), waits)
+
+    def _no_executor(self, job: JobRecord) -> JobReason | None:
+        described = [node.record.scheduler for node in self.facts.nodes]
+        types = [each.get("type") for each in described if isinstance(each, dict)]
+        if job.executor is None or self.facts.executors is None or job.executor in (*self.facts.executors, *types):
+            return None
+        text = f"it must run on executor {job.executor!r}, which no plugin here offers and no runner has"
+        return JobReason("unknown_executor", text, ("torc plugins list",))
+
+    @cached_property
+    def _open_nodes(self) -> list[ActiveRunner]:
+        """Runners with enough of their time left to start something."""
+        least_s = self.facts.workflow.compute_node_min_time_for_new_jobs_seconds
+        return [node for node in self.facts.nodes if node.left_s is None or node.left_s >= least_s]
+
+    def _no_runner(self, _job: JobRecord) -> JobReason | None:
+        if self._open_nodes:
+            return None
+        again = (self.facts.next_command,)
+        if self.facts.nodes:
+            least = format_duration(self.facts.workflow.compute_node_min_time_for_new_jobs_seconds)
+            text = f"every runner has less than {least} of its time left and starts nothing new"
+            return JobReason("walltime_over", text, again)
+        if count := len(self.facts.waiting):
+            return self._queued(count)
+        return JobReason("no_runner", "no runner works on this workflow", again)
+
+    def _queued(self, count: int) -> JobReason:
+        """Return why nothing runs while so many allocations are queued."""
+        reasons = self.facts.reasons
+        if len(reasons) == count and all(reason.never_passes for reason in reasons):
+            several = (
+                "the queued allocation never starts" if count == 1 else f"all {count} queued allocations never start"
+            )
+            return JobReason(
+                "allocation_never_starts",
+                f"{several}: {join_reasons(reasons)}",
+                (f"torc scheduled-compute-nodes list {self.facts.id}", f"torc workflows cancel {self.facts.id}"),
+            )
+        text = f"it can run once one of {count} queued allocations starts"
+        return JobReason("allocation_waits", f"{text}; they wait for {join_reasons(reasons)}" if reasons else text)
+
+    def _too_large(self, job: JobRecord) -> JobReason | None:
+        record = self.facts.requirements.get(job.resource_requirements_id or 0)
+        if record is None:
+            return None
+        wanted = requested_resources(record)
+        short = {id(node): resource_shortfalls(wanted, node.total) for node in self._open_nodes}
+        if not all(short.values()):
+            return None
+        nearest = min(self._open_nodes, key=lambda node: len(short[id(node)]))
+        return self._lacks(job, nearest, short[id(nearest)])
+
+    def _elsewhere(self, job: JobRecord) -> JobReason | None:
+        of_runners = {node.record.scheduler_config_id for node in self._open_nodes}
+        if job.scheduler_id is None or job.scheduler_id in of_runners:
+            return None
+        text = (
+            f"it is bound to scheduler {job.scheduler_id}, which no runner belongs to; "
+            "others take it only when they have nothing of their own left"
+        )
+        return JobReason("scheduler_mismatch", text, (f"torc scheduled-compute-nodes list {self.facts.id}",))
+
+    def _later(self, job: JobRecord) -> JobReason | None:
+        if not self.facts.is_delayed(job):
+            return None
+        return JobReason("delayed", "its next attempt waits for the delay that its failure handler wants")
+
+    def _hindered(self, _job: JobRecord) -> JobReason | None:
+        if not all(node.hindrance for node in self._open_nodes):
+            return None
+        text = f"it waits for a runner that can start more, {self._remedy(self._open_nodes[0])}"
+        return JobReason("launch_hindered", text)
+
+    def _lacks(self, job: JobRecord, node: ActiveRunner, short: list[str]) -> JobReason:
+        record, requirements_id = node.record, job.resource_requirements_id
+        name = self.facts.requirements[requirements_id or 0].name
+        text = (
+            f"it asks for more than any runner has (resource requirements {name!r}): {', '.join(short)} "
+            f"on {record.hostname}, which comes nearest"
+        )
+        flags = {
+            "CPUs": f"--num-cpus {record.num_cpus}",
+            "memory": f"--memory {max(1, int(record.memory_gb * 1024))}m",
+            "GPUs": f"--num-gpus {record.num_gpus}",
+            "nodes": f"--num-nodes {record.num_nodes}",
+            "run time": f"--runtime {format_duration(max(1, int(node.left_s or 0)))}",
+        }
+        given = " ".join(flag for word, flag in flags.items() if any(word in amount for amount in short))
+        change = f"torc resource-requirements update {requirements_id} {given}"
+        return JobReason("lacks_resources", text, (change, f"{self.facts.next_command}  # on a larger machine"))
+
+    # --- roots ------------------------------------------------------------------------------------
+
+    def root(self, job: JobRecord) -> JobRecord | None:
+        """Return the job that a blocked or canceled job waits for in the end, or that spoiled it."""
+        return self.facts.jobs.get(self._roots.get(job.id or 0, 0))
+
+    @cached_property
+    def _roots(self) -> dict[int, int]:
+        """The root of each blocked or canceled job, found upstream first."""
+        roots: dict[int, int] = {}
+        visited: set[int] = set()
+        for start in self.facts.jobs:
+            stack = [start]
+            while stack:
+                node = stack[-1]
+                if node not in visited:
+                    visited.add(node)
+                    stack += [other for other in self.facts.upstream.get(node, ()) if other not in visited]
+                    continue
+                stack.pop()
+                if node not in roots and (best := self._best(node, roots)) is not None:
+                    roots[node] = best
+        return roots
+
+    def _best(self, node: int, roots: dict[int, int]) -> int | None:
+        """Return the most urgent root among what a job or a group waits for."""
+        job = self.facts.jobs.get(node)
+        if job is not None and job.status not in ("blocked", "canceled"):
+            return None
+        spoiled = job is not None and job.status == "canceled"
+        found = (self._root_of(other, roots) for other in self.facts.upstream.get(node, ()))
+        known = [root for root in found if root is not None]
+        if spoiled:
+            known = [root for root in known if self.facts.jobs[root].status in _ENDED_BADLY] or known
+        return min(known, key=lambda root: (RANK[self.of(self.facts.jobs[root]).code], root), default=None)
+
+    def _root_of(self, other: int, roots: dict[int, int]) -> int | None:
+        """Return what a dependency contributes: itself unless it waits too; None if it is over."""
+        job = self.facts.jobs.get(other)
+        if job is None or job.status in ("blocked", "canceled"):
+            return roots.get(other)
+        return None if job.status == "completed" else other
+
+    def direct(self, job: JobRecord) -> list[JobRecord]:
+        """Return the jobs that a job waits for itself, with those of groups."""
+        return [self.facts.jobs[other] for other in dict.fromkeys(self._members(job.id or 0))]
+
+    def _members(self, node: int) -> Iterator[int]:
+        for other in self.facts.upstream.get(node, ()):
+            yield from [other] if other > 0 else self._members(other)
+
+    def unfinished(self, jobs: Iterable[JobRecord]) -> list[JobRecord]:
+        """Return those of some jobs that others still wait for, the most urgent first."""
+        over = ("completed", *_ENDED_BADLY, "canceled")
+        left = [job for job in jobs if job.is_interrupted or job.status not in over]
+        return sorted(left, key=lambda job: (RANK[self.of(job).code], job.id or 0))
+
+    def full(self, job: JobRecord) -> tuple[JobReason, JobRecord | None]:
+        """Return the reason of a job and the root of it, if that is another job."""
+        reason, root = self.of(job), None
+        if reason.code in ("blocked", "dependency_failed"):
+            root = self.root(job)
+            if root is None and reason.code == "blocked":
+                stale = "everything that it waits for is over; its dependencies have to be looked at again"
+                return JobReason("stale", stale, (f"torc workflows reinitialize {self.facts.id}",)), None
+        return reason, root

@@ -1,0 +1,165 @@
+"""All that is known of a workflow, asked for in a few calls however many jobs it has."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from datetime import UTC, datetime
+
+from attrs import Factory, define
+
+from torc_framework.client import TorcClient
+from torc_framework.models.pending_reason import PendingReason
+from torc_framework.models.records import (
+    HINDRANCE,
+    ComputeNodeRecord,
+    JobRecord,
+    ResourceRequirementsRecord,
+    ResultRecord,
+    ScheduledComputeNodeRecord,
+    WorkflowRecord,
+    WorkflowStatusRecord,
+)
+from torc_framework.models.resource_fit import offered_resources
+from torc_framework.models.resources import Resources, parse_duration
+from torc_framework.next_step import InstalledExecutors, next_step
+
+
+@define
+class ActiveRunner:
+    """A runner that says it is there; ``left_s`` is its walltime left in seconds, None if unlimited."""
+
+    record: ComputeNodeRecord
+    left_s: float | None
+
+    @property
+    def total(self) -> Resources:
+        """What it offers in all."""
+        return offered_resources(self.record, self.left_s)
+
+    @property
+    def hindrance(self) -> str | None:
+        """Why its attempts cannot begin at present, in words; None if nothing keeps them from it."""
+        described = self.record.scheduler
+        known = described.get(HINDRANCE) if isinstance(described, dict) else None
+        if not isinstance(known, dict):
+            return None
+        return f"on {self.record.hostname}, since {known.get('since')}: {known.get('reason')}"
+
+
+@define
+class WorkflowSnapshot:
+    """What is known of one workflow.
+
+    Attributes:
+        upstream: What jobs wait for, by job; members of groups stand under the group's negative number.
+        nodes: Runners that say that they are there, without those that are known to be dead.
+        waiting: Allocations that are queued.
+        result: Finds the present result of a job.
+        orphans: Jobs in the hands of runners that are dead.
+        hindered: The runners of jobs that were taken by one whose attempts cannot begin at present.
+        executors: Names of the executors that plugins here offer; None if nobody looked.
+        next_command: What makes the workflow go on when no runner works on it.
+        reasons: Why queued allocations wait, as far as their batch systems say.
+    """
+
+    workflow: WorkflowRecord
+    status: WorkflowStatusRecord
+    jobs: dict[int, JobRecord]
+    upstream: dict[int, list[int]]
+    requirements: dict[int, ResourceRequirementsRecord]
+    nodes: list[ActiveRunner]
+    waiting: list[ScheduledComputeNodeRecord]
+    result: Callable[[int], ResultRecord | None]
+    orphans: Set[int]
+    executors: Collection[str] | None = None
+    next_command: str = ""
+    counts: dict[str, int] = Factory(dict)
+    reasons: Collection[PendingReason] = ()
+    hindered: Mapping[int, ActiveRunner] = Factory(dict)
+
+    @property
+    def id(self) -> int:
+        """The workflow's id."""
+        return self.workflow.id or 0
+
+    @staticmethod
+    def is_delayed(job: JobRecord) -> bool:
+        """Say whether a job that is ready may not begin yet."""
+        return job.not_before is not None and datetime.fromisoformat(job.not_before) > datetime.now(UTC)
+
+
+def take_snapshot(
+    client: TorcClient,
+    workflow_id: int,
+    *,
+    is_dead: Callable[[ComputeNodeRecord], bool] = lambda _: False,
+    executors: InstalledExecutors | None = None,
+    reasons: Callable[[list[ScheduledComputeNodeRecord]], Collection[PendingReason]] = lambda _: (),
+) -> WorkflowSnapshot:
+    """Ask the server for everything about a workflow.
+
+    Args:
+        is_dead: Says whether a runner has ended without a word.
+        executors: Returns the executors that plugins here offer; None to look for none.
+        reasons: Returns why queued allocations wait.
+    """
+    workflow = client.get(WorkflowRecord, workflow_id)
+    jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
+    counts: dict[str, int] = {}
+    for job in jobs.values():
+        counts[job.status or ""] = counts.get(job.status or "", 0) + 1
+    requirements = client.find(ResourceRequirementsRecord, workflow_id=workflow_id)
+    nodes: list[ActiveRunner] = []
+    dead: list[ComputeNodeRecord] = []
+    buffer_s = workflow.compute_node_expiration_buffer_seconds
+    for record in client.iterate(ComputeNodeRecord, workflow_id=workflow_id, is_active=True):
+        dead.append(record) if is_dead(record) else nodes.append(ActiveRunner(record, _left_s(record, buffer_s)))
+
+    def result(job_id: int) -> ResultRecord | None:
+        found = client.find(ResultRecord, workflow_id=workflow_id, job_id=job_id, limit=1)
+        return found[0] if found else None
+
+    waiting = client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending")
+    return WorkflowSnapshot(
+        workflow=workflow,
+        status=client.workflow_status(workflow_id),
+        jobs=jobs,
+        upstream=_upstream(client, workflow_id),
+        requirements={record.id or 0: record for record in requirements},
+        nodes=nodes,
+        waiting=waiting,
+        reasons=reasons(waiting) if waiting else (),
+        result=result,
+        orphans={job.id or 0 for node in dead for job in _held_by(client, workflow_id, node)},
+        hindered={
+            job.id or 0: node for node in nodes if node.hindrance for job in _held_by(client, workflow_id, node.record)
+        },
+        executors=executors() if executors else None,
+        next_command=next_step(client, workflow_id, executors or dict).command,
+        counts=counts,
+    )
+
+
+def _held_by(client: TorcClient, workflow_id: int, node: ComputeNodeRecord) -> Iterator[JobRecord]:
+    return client.iterate(JobRecord, workflow_id=workflow_id, active_compute_node_id=node.id)
+
+
+def _upstream(client: TorcClient, workflow_id: int) -> dict[int, list[int]]:
+    graph = client.dependency_graph(workflow_id)
+    upstream: dict[int, list[int]] = {}
+    for job_id, other in graph.dependencies:
+        upstream.setdefault(job_id, []).append(other)
+    for number, group in enumerate(graph.groups, 1):
+        upstream[-number] = list(group.upstream)
+        for job_id in group.downstream:
+            upstream.setdefault(job_id, []).append(-number)
+    return upstream
+
+
+def _left_s(node: ComputeNodeRecord, buffer_s: int) -> float | None:
+    if node.time_limit is None:
+        return None
+    try:
+        began = datetime.fromisoformat(node.start_time.replace("Z", "+00:00")).timestamp()
+        return began + parse_duration(node.time_limit) - buffer_s - time.time()
+    except ValueError:
+        return None

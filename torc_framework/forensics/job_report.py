@@ -1,0 +1,205 @@
+"""Why one job failed: verdict, evidence, what was tried, what to do next."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from attrs import asdict, frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.errors import ApiError
+from torc_framework.forensics.advice import advice
+from torc_framework.forensics.failure_causes import failed_upstream_jobs, upstream_of
+from torc_framework.forensics.line_ranking import RankedLine, lines_to_show
+from torc_framework.forensics.log_excerpts import Excerpt, LogExcerptReader
+from torc_framework.forensics.past_attempts import COMPLETED, PastAttempt, is_lost_work, tries
+from torc_framework.forensics.verdicts import evidence_of, verdict_of
+from torc_framework.models.exits import ExitClass, ExitVerdict
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResourceRequirementsRecord, ResultRecord
+from torc_framework.models.result_observations import observation_of
+from torc_framework.models.statuses import JobStatus
+from torc_framework.models.verdicts import VerdictRecord
+from torc_framework.next_step import NextStep, next_step
+from torc_framework.plugins.manager import PluginManager
+
+_T = TypeVar("_T")
+NOT_FOUND = (404, 405, 501)
+"""Answers of a server that does not know of what is asked for."""
+TROUBLED = frozenset(
+    status.label for status in (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
+)
+"""Statuses that ask for an explanation."""
+
+
+@frozen
+class LocatedLine:
+    """A telling line and the log that holds it."""
+
+    path: Path
+    line: RankedLine
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        line = self.line
+        return {
+            "path": str(self.path),
+            "line": line.number,
+            "text": line.text,
+            "pattern": line.pattern,
+            "hint": line.hint or None,
+        }
+
+
+@frozen
+class JobReport:
+    """Why a job failed.
+
+    Attributes:
+        verdict: What its last failed attempt is called; None if none failed.
+        failed: That attempt.
+        root: The line that tells most; None if no log is reachable or tells anything.
+        log_lines: Telling lines.
+        unreadable: Logs that could not be read, and why.
+        roots: Failed jobs because of which it was canceled.
+        judged: Verdicts that people, plugins and assistants gave on its attempts, oldest first.
+    """
+
+    job: JobRecord
+    tries: tuple[PastAttempt, ...] = ()
+    verdict: ExitVerdict | None = None
+    failed: ResultRecord | None = None
+    evidence: tuple[dict[str, Any], ...] = ()
+    root: LocatedLine | None = None
+    log_lines: tuple[LocatedLine, ...] = ()
+    unreadable: tuple[tuple[Path, str], ...] = ()
+    roots: tuple[JobRecord, ...] = ()
+    next: NextStep | None = None
+    judged: tuple[VerdictRecord, ...] = ()
+
+    @property
+    def is_failed(self) -> bool:
+        """The job is in trouble now."""
+        return self.job.status in TROUBLED
+
+    @property
+    def lost_cpu_hours(self) -> float:
+        """CPU-hours of attempts that came to nothing."""
+        return sum(each.cpu_hours for each in self.tries if is_lost_work(each.result))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        verdict, failed = self.verdict, self.failed
+        return {
+            "kind": "job",
+            "workflow_id": self.job.workflow_id,
+            "job_id": self.job.id,
+            "job_name": self.job.name,
+            "command": self.job.command,
+            "status": self.job.status,
+            "is_failed": self.is_failed,
+            "run_id": failed and failed.run_id,
+            "attempt_id": failed and failed.attempt_id,
+            "verdict": verdict and verdict.exit_class.value,
+            "reason": verdict and verdict.reason,
+            "confidence": verdict and verdict.confidence,
+            "return_code": failed and failed.return_code,
+            "exit_code": failed and failed.exit_code,
+            "signal": failed and failed.signal,
+            "telling_line": self.root and self.root.as_dict(),
+            "evidence": [
+                *self.evidence,
+                *({"kind": "log", **line.as_dict()} for line in self.log_lines),
+            ],
+            "unreadable_logs": [{"path": str(path), "reason": reason} for path, reason in self.unreadable],
+            "caused_by": [{"job_id": job.id, "job_name": job.name, "status": job.status} for job in self.roots],
+            "tried": [each.as_dict() for each in self.tries],
+            "judged": [asdict(each) for each in self.judged],
+            "lost_cpu_hours": self.lost_cpu_hours,
+            "next": self.next and self.next.as_dict(),
+        }
+
+
+def explain_job(
+    client: TorcClient, plugins: PluginManager, job_id: int, *, output_dir: Path | None = None
+) -> JobReport:
+    """Return why a job failed.
+
+    Args:
+        client: The server.
+        plugins: Classifiers, which say how sure a verdict is, and patterns of logs.
+        job_id: The job.
+        output_dir: Where its logs are; by default where its runner wrote them.
+    """
+    job = client.get(JobRecord, job_id)
+    workflow_id = job.workflow_id
+    results = client.find(ResultRecord, workflow_id=workflow_id, job_id=job_id, all_runs=True)
+    wanted = None
+    if job.resource_requirements_id is not None:
+        wanted = client.get(ResourceRequirementsRecord, job.resource_requirements_id)
+    recoveries = [entry for entry in _if_supported(lambda: client.recoveries(workflow_id)) if entry.job_id == job_id]
+    tried = tuple(tries(results, wanted, recoveries))
+    failed = next((each.result for each in reversed(tried) if each.result.status != COMPLETED), None)
+    if job.status == JobStatus.CANCELED.label and (roots := _roots(client, job)):
+        names = ", ".join(f"{root.name} ({root.status})" for root in roots[:3]) + (", ..." if len(roots) > 3 else "")
+        verdict = ExitVerdict(ExitClass.UPSTREAM_FAILED, f"not run, because of {names}", 1.0)
+        return JobReport(job, tried, verdict, roots=tuple(roots), next=_advice(client, plugins, job, verdict))
+    if failed is None:
+        if job.status == JobStatus.CANCELED.label:
+            verdict = ExitVerdict(ExitClass.CANCELED, "somebody canceled it before it ran", 1.0)
+            return JobReport(job, tried, verdict, next=_advice(client, plugins, job, verdict))
+        return JobReport(job, tried)
+    seen = observation_of(failed)
+    verdict = verdict_of(failed, plugins, seen)
+    nodes = {node.id or 0: node for node in client.find(ComputeNodeRecord, workflow_id=workflow_id)}
+    reader = LogExcerptReader(plugins.log_patterns(), nodes, output_dir)
+    excerpts = [reader.whole(path) for path in reader.paths(failed)]
+    return JobReport(
+        job,
+        tried,
+        verdict,
+        failed,
+        tuple(evidence_of(seen, verdict)),
+        _root(excerpts),
+        tuple(_lines(excerpts)),
+        tuple((each.path, each.trouble) for each in excerpts if each.trouble is not None),
+        next=_advice(client, plugins, job, verdict),
+        judged=tuple(_if_supported(lambda: client.verdicts(workflow_id, job_id=job_id))),
+    )
+
+
+def _advice(client: TorcClient, plugins: PluginManager, job: JobRecord, verdict: ExitVerdict) -> NextStep | None:
+    """Return what to do about a job, None if nothing is to be done."""
+    if job.is_interrupted:
+        return next_step(client, job.workflow_id, plugins.executors)
+    if job.status not in TROUBLED:
+        return None
+    id_ = job.workflow_id
+    return advice(verdict.exit_class, id_, lambda: next_step(client, id_, plugins.executors).command, job.status)
+
+
+def _lines(excerpts: Iterable[Excerpt]) -> Iterable[LocatedLine]:
+    for excerpt in excerpts:
+        yield from (LocatedLine(excerpt.path, line) for line in lines_to_show(excerpt.lines))
+
+
+def _root(excerpts: Sequence[Excerpt]) -> LocatedLine | None:
+    """Return the line that tells most; standard error, which comes first, wins over an equal line."""
+    found = [LocatedLine(excerpt.path, excerpt.best) for excerpt in excerpts if excerpt.best is not None]
+    return max(found, key=lambda each: each.line.rank, default=None)
+
+
+def _roots(client: TorcClient, job: JobRecord) -> list[JobRecord]:
+    """Return the failed jobs because of which a job was canceled."""
+    upstream = upstream_of(client.dependency_graph(job.workflow_id))
+    jobs = {each.id or 0: each for each in client.iterate(JobRecord, workflow_id=job.workflow_id)}
+    return [jobs[job_id] for job_id in failed_upstream_jobs(job.id or 0, upstream, jobs)]
+
+
+def _if_supported(ask: Callable[[], Iterable[_T]]) -> list[_T]:
+    """Return what a server keeps; nothing where it does not know of such a thing."""
+    try:
+        return list(ask())
+    except ApiError as error:
+        if error.status in NOT_FOUND:
+            return []
+        raise

@@ -1,0 +1,178 @@
+"""The telling parts of logs: found where a runner put them, read without regard to their size or encoding."""
+
+import io
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from torc_framework.forensics.line_ranking import LineRank, RankedLine, most_informative, rank_line
+from torc_framework.logs.pattern_scanner import PatternScanner
+from torc_framework.models.hpc_profiles import LogPattern
+from torc_framework.models.records import ComputeNodeRecord, ResultRecord
+
+END_BYTES: Final = 1 << 15
+"""Bytes of a log's end in which every line is looked at."""
+END_LINES: Final = 60
+"""Lines of it that are looked at."""
+MAX_MATCHES: Final = 50
+"""Lines that patterns know, kept of the rest of a log."""
+CHUNK_BYTES: Final = 1 << 20
+DEFAULT_FOLDER: Final = Path("output")
+
+
+@frozen
+class Excerpt:
+    """What a log tells.
+
+    Attributes:
+        path: The file.
+        lines: Its lines of interest, in order.
+        first_byte: Where counting of ``lines`` begins; 0 if their numbers are those of the file.
+        trouble: Why it could not be read; None if it could.
+    """
+
+    path: Path
+    lines: tuple[RankedLine, ...] = ()
+    first_byte: int = 0
+    trouble: str | None = None
+
+    @property
+    def best(self) -> RankedLine | None:
+        """The line that tells most."""
+        return most_informative(self.lines)
+
+
+class LogExcerptReader:
+    """Reads logs.
+
+    Args:
+        patterns: What plugins know of lines; on each line the first counts.
+        nodes: The runners that held the attempts, by id.
+        output_dir: Output directory to look in; by default that which the runner named, as far as it is
+            reachable from here, else ``output``.
+    """
+
+    def __init__(
+        self, patterns: list[LogPattern], nodes: Mapping[int, ComputeNodeRecord], output_dir: Path | None = None
+    ) -> None:
+        self._scanner = PatternScanner(patterns)
+        self._folders = {node_id: output_dir or _folder(node) for node_id, node in nodes.items()}
+        self._default = output_dir or DEFAULT_FOLDER
+
+    def paths(self, result: ResultRecord) -> tuple[Path, Path]:
+        """Return the files of standard error and standard output of an attempt, by the runner's naming."""
+        folder = self._folders.get(result.compute_node_id, self._default) / "job_stdio"
+        stem = f"job_wf{result.workflow_id}_j{result.job_id}_r{result.run_id}_a{result.attempt_id}"
+        return folder / f"{stem}.e", folder / f"{stem}.o"
+
+    def whole(self, path: Path) -> Excerpt:
+        """Return what a log tells: lines that patterns know anywhere in it, and its end."""
+        end = self.end(path)
+        if end.trouble is not None:
+            return end
+        before = _lines_before(path, end.first_byte)
+        last = {before + line.number: _renumbered(line, before) for line in end.lines}
+        known: deque[RankedLine] = deque(maxlen=MAX_MATCHES)
+        try:
+            with path.open("rb") as log:
+                hits = (rank_line(hit.line, hit.text, hit.pattern) for hit in self._scanner.hits(log))
+                known.extend(line for line in hits if line is not None)
+        except OSError as error:
+            return Excerpt(path, trouble=error.strerror or str(error))
+        last.update({line.number: line for line in known})
+        return Excerpt(path, tuple(last[number] for number in sorted(last)))
+
+    def end(self, path: Path) -> Excerpt:
+        """Return what the end of a log tells; what is no text is shown as such, what is no file is not opened."""
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            return Excerpt(path, trouble=error.strerror or str(error))
+        try:
+            facts = os.fstat(file)
+            if not stat.S_ISREG(facts.st_mode):
+                return Excerpt(path, trouble="not a regular file")
+            first = max(0, facts.st_size - END_BYTES)
+            content = os.pread(file, END_BYTES, first)
+        except OSError as error:
+            return Excerpt(path, trouble=error.strerror or str(error))
+        finally:
+            os.close(file)
+        if first and (cut := content.find(b"\n") + 1):
+            first, content = first + cut, content[cut:]  # the first line is not whole
+        raw = content.split(b"\n")
+        skipped = raw[: max(0, len(raw) - END_LINES - (raw[-1] == b""))]
+        first += sum(len(line) + 1 for line in skipped)
+        return Excerpt(path, tuple(self._judge(raw[len(skipped) :])), first)
+
+    def _judge(self, raw: list[bytes]) -> Iterator[RankedLine]:
+        """Yield lines with what they tell; patterns are asked only where no exception is named."""
+        lines = [found for number, line in enumerate(raw, 1) if (found := rank_line(number, _text(line)))]
+        asked = [line for line in lines if line.rank is LineRank.EXCEPTION][-1:] or lines
+        known = {hit.line: hit.pattern for hit in self._scanner.hits(_file(asked))}
+        patterns = {line.number: known.get(position) for position, line in enumerate(asked, 1)}
+        for line in lines:
+            yield rank_line(line.number, line.text, patterns.get(line.number)) or line
+
+    def glance(self, result: ResultRecord) -> Excerpt:
+        """Return the end of the log that tells most about an attempt; it has trouble only if neither can be read.
+
+        Standard output is of interest only where standard error tells little.
+        """
+        errors, output = self.paths(result)
+        chosen = self.end(errors)
+        if chosen.best is None or chosen.best.rank < LineRank.KNOWN:
+            other = self.end(output)
+            if other.best is not None and (
+                chosen.best is None or other.best.rank > max(chosen.best.rank, LineRank.WORDY)
+            ):
+                return other
+            if chosen.trouble is not None and other.trouble is None:
+                return other
+        return chosen
+
+    def numbered(self, excerpt: Excerpt) -> RankedLine | None:
+        """Return the best line of an end with its number in the file."""
+        best = excerpt.best
+        return best and _renumbered(best, _lines_before(excerpt.path, excerpt.first_byte))
+
+
+def _file(lines: list[RankedLine]) -> io.BytesIO:
+    return io.BytesIO("\n".join(line.text for line in lines).encode("utf-8", "replace"))
+
+
+def _renumbered(line: RankedLine, before: int) -> RankedLine:
+    return RankedLine(line.number + before, line.text, line.rank, line.pattern, line.hint)
+
+
+def _text(line: bytes) -> str:
+    """Return a line as a terminal would leave it: what a carriage return overwrote is gone."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+
+
+def _lines_before(path: Path, first_byte: int) -> int:
+    """Count the lines before a place in a log, without holding them."""
+    count, left = 0, first_byte
+    if not left:
+        return 0
+    try:
+        with path.open("rb") as file:
+            while left > 0 and (chunk := file.read(min(left, CHUNK_BYTES))):
+                count += chunk.count(b"\n")
+                left -= len(chunk)
+    except OSError:
+        return 0
+    return count
+
+
+def _folder(node: ComputeNodeRecord) -> Path:
+    """Return the output directory of a runner: its record names a file two levels below."""
+    described = node.scheduler if isinstance(node.scheduler, dict) else {}
+    if isinstance(spool := described.get("spool"), str) and (folder := Path(spool).parent.parent).is_dir():
+        return folder
+    return DEFAULT_FOLDER

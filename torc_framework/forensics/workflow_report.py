@@ -1,0 +1,278 @@
+"""Why the jobs of a workflow failed: failures of one root told once, however many there are."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import Factory, define, frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.forensics.advice import advice
+from torc_framework.forensics.failure_causes import CANCELED, FAILED, downstream_of, jobs_canceled_because_of
+from torc_framework.forensics.job_report import LocatedLine
+from torc_framework.forensics.line_ranking import normalized_line
+from torc_framework.forensics.log_excerpts import Excerpt, LogExcerptReader
+from torc_framework.forensics.past_attempts import DEFAULT_NAME, cpu_hours, is_lost_work
+from torc_framework.forensics.verdicts import verdict_of
+from torc_framework.models.exits import ExitClass
+from torc_framework.models.records import (
+    ComputeNodeRecord,
+    JobRecord,
+    ResourceRequirementsRecord,
+    ResultRecord,
+    WorkflowRecord,
+)
+from torc_framework.models.result_observations import observation_of
+from torc_framework.next_step import NextStep, next_step
+from torc_framework.plugins.manager import PluginManager
+
+_ENDED_BADLY: Final = (*sorted(FAILED), CANCELED)
+
+
+@frozen
+class FailureSignature:
+    """What failures have in common.
+
+    Attributes:
+        exit_class: What they are called.
+        return_code: Their ending as a number.
+        sign: Their telling line, or else their reason, without numbers, folders and names of jobs.
+        request: What the jobs asked for: CPUs, memory, run time, GPUs, nodes.
+    """
+
+    exit_class: ExitClass
+    return_code: int | None
+    sign: str
+    request: tuple[int, str, str, int, int] | None
+
+
+@define
+class FailureGroup:
+    """Failures of one root.
+
+    Attributes:
+        job_ids: The jobs that failed, in order.
+        canceled_ids: The jobs that were not run because of them.
+        reason: Why the first of them failed.
+        example: The telling line of the first of them whose log tells anything.
+        confidence: The least confidence in any of the verdicts.
+    """
+
+    root: FailureSignature
+    reason: str
+    next: NextStep
+    job_ids: list[int] = Factory(list)
+    canceled_ids: list[int] = Factory(list)
+    example_job: JobRecord | None = None
+    example: LocatedLine | None = None
+    confidence: float = 1.0
+    lost_cpu_hours: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Jobs that it concerns."""
+        return len(self.job_ids) + len(self.canceled_ids)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        names = ("num_cpus", "memory", "runtime", "num_gpus", "num_nodes")
+        job = self.example_job
+        return {
+            "verdict": self.root.exit_class.value,
+            "return_code": self.root.return_code,
+            "reason": self.reason,
+            "confidence": self.confidence,
+            "sign": self.root.sign,
+            "failed_jobs": len(self.job_ids),
+            "canceled_jobs": len(self.canceled_ids),
+            "request": self.root.request and dict(zip(names, self.root.request, strict=True)),
+            "example": job and {"job_id": job.id, "job_name": job.name, "log": self.example and self.example.as_dict()},
+            "job_ids": self.job_ids,
+            "canceled_job_ids": self.canceled_ids,
+            "lost_cpu_hours": self.lost_cpu_hours,
+            "next": self.next.as_dict(),
+        }
+
+
+@frozen
+class WorkflowReport:
+    """Why the jobs of a workflow failed.
+
+    Attributes:
+        groups: Failures by root, those that concern most jobs first.
+        canceled_otherwise: Jobs canceled although nothing before them failed: by a person.
+        lost_cpu_hours: CPU-hours of all attempts, in all runs, that came to nothing.
+        retried_cpu_hours: Those among them of jobs that are not failed now.
+        logs_read: Failed jobs with a log that could be read.
+        interrupted_jobs: Jobs that ended only because their runner had to end.
+        next: How the workflow goes on, if there are any.
+    """
+
+    workflow: WorkflowRecord
+    counts: Mapping[str, int]
+    groups: tuple[FailureGroup, ...]
+    canceled_otherwise: int
+    lost_cpu_hours: float
+    retried_cpu_hours: float
+    logs_read: int
+    interrupted_jobs: int = 0
+    next: NextStep | None = None
+
+    @property
+    def failed_jobs(self) -> int:
+        """Jobs that failed themselves."""
+        return sum(len(group.job_ids) for group in self.groups)
+
+    @property
+    def canceled_jobs(self) -> int:
+        """Jobs that were not run because of them."""
+        return sum(len(group.canceled_ids) for group in self.groups)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "kind": "workflow",
+            "workflow_id": self.workflow.id,
+            "workflow_name": self.workflow.name,
+            "total_jobs": sum(self.counts.values()),
+            "jobs_by_status": dict(self.counts),
+            "failed_jobs": self.failed_jobs,
+            "canceled_jobs": self.canceled_jobs,
+            "canceled_otherwise": self.canceled_otherwise,
+            "failed_jobs_with_logs": self.logs_read,
+            "interrupted_jobs": self.interrupted_jobs,
+            "next": self.next and self.next.as_dict(),
+            "lost_cpu_hours": self.lost_cpu_hours,
+            "retried_cpu_hours": self.retried_cpu_hours,
+            "groups": [group.as_dict() for group in self.groups],
+        }
+
+
+def explain_workflow(
+    client: TorcClient, plugins: PluginManager, workflow_id: int, *, output_dir: Path | None = None
+) -> WorkflowReport:
+    """Return why the jobs of a workflow failed.
+
+    Args:
+        client: The server.
+        plugins: Classifiers, which say how sure a verdict is, and patterns of logs.
+        workflow_id: The workflow.
+        output_dir: Where the logs are; by default where the runners wrote them.
+    """
+    workflow = client.get(WorkflowRecord, workflow_id)
+    jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
+    wanted = {each.id or 0: each for each in client.iterate(ResourceRequirementsRecord, workflow_id=workflow_id)}
+    nodes = {node.id or 0: node for node in client.iterate(ComputeNodeRecord, workflow_id=workflow_id)}
+    lost = [
+        result
+        for status in _ENDED_BADLY
+        for result in client.iterate(ResultRecord, workflow_id=workflow_id, status=status, all_runs=True)
+        if result.job_id in jobs
+    ]
+    hours = _hours(filter(is_lost_work, lost), jobs, wanted)
+    step = cache(lambda: next_step(client, workflow_id, plugins.executors))
+    reader = LogExcerptReader(plugins.log_patterns(), nodes, output_dir)
+    grouping = _FailureGrouping(plugins, reader, wanted, lambda: step().command)
+    last = _last(lost)
+    for job_id, job in jobs.items():
+        if job.status in FAILED and not job.is_interrupted:
+            grouping.add(job, last.get(job_id), hours.get(job_id, 0.0))
+    groups = sorted(grouping.groups.values(), key=lambda group: -len(group.job_ids))
+    counts = Counter(job.status or "" for job in jobs.values())
+    if counts[CANCELED] and groups:
+        downstream = downstream_of(client.dependency_graph(workflow_id))
+        for group, ids in zip(
+            groups, jobs_canceled_because_of([each.job_ids for each in groups], downstream, jobs), strict=True
+        ):
+            group.canceled_ids = ids
+    for group in groups:
+        grouping.number_example(group)
+    interrupted = sum(job.is_interrupted for job in jobs.values())
+    return WorkflowReport(
+        workflow,
+        dict(sorted(counts.items())),
+        tuple(sorted(groups, key=lambda group: (-group.size, group.job_ids[0]))),
+        counts[CANCELED] - sum(len(group.canceled_ids) for group in groups),
+        sum(hours.values()),
+        max(0.0, sum(hours.values()) - sum(group.lost_cpu_hours for group in groups)),
+        grouping.logs_read,
+        interrupted,
+        step() if interrupted else None,
+    )
+
+
+def _hours(
+    results: Iterable[ResultRecord], jobs: Mapping[int, JobRecord], wanted: Mapping[int, ResourceRequirementsRecord]
+) -> dict[int, float]:
+    """Return the CPU-hours of these attempts by job."""
+    hours: dict[int, float] = {}
+    for result in results:
+        needs = wanted.get(jobs[result.job_id].resource_requirements_id or 0)
+        hours[result.job_id] = hours.get(result.job_id, 0.0) + cpu_hours(result, needs)
+    return hours
+
+
+def _last(results: Sequence[ResultRecord]) -> dict[int, ResultRecord]:
+    """Return the last attempt of each job among these."""
+    last: dict[int, ResultRecord] = {}
+    for result in results:
+        before = last.get(result.job_id)
+        if before is None or (before.run_id, before.attempt_id) < (result.run_id, result.attempt_id):
+            last[result.job_id] = result
+    return last
+
+
+class _FailureGrouping:
+    """Puts failures with one root together."""
+
+    def __init__(
+        self,
+        plugins: PluginManager,
+        reader: LogExcerptReader,
+        wanted: Mapping[int, ResourceRequirementsRecord],
+        go_on: Callable[[], str],
+    ) -> None:
+        self._plugins, self._reader, self._wanted = plugins, reader, wanted
+        self._go_on = go_on
+        self._examples: dict[FailureSignature, Excerpt] = {}
+        self.groups: dict[FailureSignature, FailureGroup] = {}
+        self.logs_read = 0
+
+    def add(self, job: JobRecord, result: ResultRecord | None, hours: float) -> None:
+        """Put a failed job where it belongs; a result that somebody deleted leaves the status to go by."""
+        if result is None:
+            root = FailureSignature(ExitClass.UNKNOWN, None, "it has no result", self._request(job))
+            self._group(root, "it has no result", job, 0.0, hours)
+            return
+        verdict = verdict_of(result, self._plugins, observation_of(result))
+        excerpt = self._reader.glance(result)
+        best = excerpt.best
+        sign = normalized_line(best.text if best else verdict.reason, job.name)
+        root = FailureSignature(verdict.exit_class, result.return_code, sign, self._request(job))
+        self._group(root, verdict.reason, job, verdict.confidence, hours)
+        self.logs_read += excerpt.trouble is None
+        if best is not None:
+            self._examples.setdefault(root, excerpt)
+
+    def _request(self, job: JobRecord) -> tuple[int, str, str, int, int] | None:
+        needs = self._wanted.get(job.resource_requirements_id or 0)
+        if needs is None or needs.name == DEFAULT_NAME:
+            return None
+        return (needs.num_cpus, needs.memory, needs.runtime, needs.num_gpus, needs.num_nodes)
+
+    def _group(self, root: FailureSignature, reason: str, job: JobRecord, confidence: float, hours: float) -> None:
+        group = self.groups.get(root)
+        if group is None:
+            next_ = advice(root.exit_class, job.workflow_id, self._go_on, job.status)
+            group = self.groups[root] = FailureGroup(root, reason, next_, example_job=job)
+        group.job_ids.append(job.id or 0)
+        group.confidence = min(group.confidence, confidence)
+        group.lost_cpu_hours += hours
+
+    def number_example(self, group: FailureGroup) -> None:
+        """Find out where the example of a group stands in its log."""
+        excerpt = self._examples.get(group.root)
+        if excerpt is not None and (line := self._reader.numbered(excerpt)) is not None:
+            group.example = LocatedLine(excerpt.path, line)

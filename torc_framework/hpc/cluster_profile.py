@@ -1,0 +1,108 @@
+"""Asking an installed executor what its cluster is like."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from torc_framework.errors import AllocationError, UserError
+from torc_framework.executors import Allocator, RunnerContext
+from torc_framework.hpc.profiles import detect_profile, host_names, hostname_pattern, known_profiles, profile_named
+from torc_framework.models.hpc_profiles import HpcProfile
+
+if TYPE_CHECKING:
+    from torc_framework.config.sections import HpcSection
+    from torc_framework.plugins.manager import PluginManager
+
+
+def current_cluster_profile(
+    section: "HpcSection",
+    plugins: "PluginManager",
+    options: Mapping[str, Mapping[str, Any]],
+    name: str | None = None,
+    executor: str | None = None,
+) -> HpcProfile:
+    """Return the named profile, else that of the cluster that we are on, else what an executor says of its own.
+
+    Raises:
+        UserError: there is no such profile; nothing is known of this machine, and no cluster answers.
+    """
+    known = known_profiles(section, plugins)
+    if name is not None:
+        return profile_named(known, name)
+    if here := detect_profile(known.values()):
+        return here
+    try:
+        return query_cluster_profile(plugins, options, executor)
+    except (AllocationError, UserError) as error:
+        raise UserError(
+            f"this machine is on no known cluster, and its batch system could not be asked: {error}; name a profile "
+            f"({', '.join(sorted(known))}), or describe the cluster in the configuration: 'torc hpc generate' writes "
+            "that on a machine of the cluster"
+        ) from None
+
+
+def query_cluster_profile(
+    plugins: "PluginManager", options: Mapping[str, Mapping[str, Any]], executor: str | None = None
+) -> HpcProfile:
+    """Return the profile of the cluster that an executor asks, recognised by this machine's name if by nothing else.
+
+    Args:
+        plugins: Who offers executors.
+        options: Values of options by executor and name.
+        executor: Which one; may be left out if only one can describe its cluster.
+
+    Raises:
+        UserError: it is not known or cannot, or several can and none is named.
+        AllocationError: the cluster does not answer.
+    """
+    profile = _allocator(_describing_executor(plugins, executor), options).survey()
+    if profile.detect_env_var is None and profile.detect_hostname is None:
+        profile = evolve(profile, detect_hostname=hostname_pattern(host_names()[-1]))
+    return profile
+
+
+def idle_nodes_of(
+    plugins: "PluginManager", options: Mapping[str, Mapping[str, Any]], executor: str
+) -> Mapping[str, Collection[str]]:
+    """Return the idle nodes of an executor's cluster by partition; none if it cannot tell now.
+
+    Raises:
+        UserError: there is no such executor.
+    """
+    chosen = plugins.executor(executor)
+    try:
+        return _allocator(chosen, options).idle_nodes() if issubclass(chosen, Allocator) else {}
+    except AllocationError:
+        return {}
+
+
+def _allocator(chosen: type[Allocator], options: Mapping[str, Mapping[str, Any]]) -> Allocator:
+    """Return an allocator that serves no workflow."""
+    here = str(Path.cwd())
+    context = RunnerContext(workflow_id=0, run_id=0, output_dir=here, working_dir=here, api_url="")
+    return chosen(chosen.Options(**options.get(chosen.name, {})), context)
+
+
+def _describing_executor(plugins: "PluginManager", name: str | None) -> type[Allocator]:
+    able = {
+        offered.name: offered
+        for offered in plugins.executors().values()
+        if issubclass(offered, Allocator) and offered.survey is not Allocator.survey
+    }
+    if name is not None:
+        plugins.executor(name)
+        if name not in able:
+            raise UserError(f"executor {name!r} cannot describe a cluster{_choices_text(able)}")
+        return able[name]
+    if len(able) != 1:
+        problem = "several executors can describe a cluster" if able else "no installed executor can describe a cluster"
+        raise UserError(f"{problem}{_choices_text(able)}")
+    return next(iter(able.values()))
+
+
+def _choices_text(able: Mapping[str, object]) -> str:
+    if not able:
+        return "; install a plugin for its batch system, such as torc-slurm"
+    return f"; those that can: {', '.join(f'--executor {name}' for name in sorted(able))}"

@@ -1,0 +1,152 @@
+"""Which partition of a cluster fits what a job asks for.
+
+A partition fits if its nodes have the CPUs, the memory and the GPUs, and if the walltime and the number of nodes lie
+within its limits. One that must be asked for by name fits only when it is named.
+
+Of those that fit, the best is the first in this order:
+
+1. without GPUs, if the job asks for none: others want them;
+2. not meant for debugging (``debug`` is part of its name);
+3. nodes of the right size: less than twice the memory and the GPUs of the smallest that fit;
+4. the shorter longest walltime: a shorter queue;
+5. nodes that are not shared: no neighbours;
+6. less memory, then fewer CPUs, then the order of the profile.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from torc_framework.errors import UnknownNameError, UserError
+from torc_framework.hpc.walltimes import walltime_text
+from torc_framework.models.hpc_profiles import HpcProfile, Partition
+from torc_framework.models.resources import Resources, format_memory
+
+_MIB: Final = 1024**2
+_OVERSIZE_FACTOR: Final = 2
+"""Nodes this many times larger than the smallest that fit are left to those who need them."""
+
+
+def best_partition(profile: HpcProfile, wanted: Resources, *, partition: str | None = None) -> Partition:
+    """Return the partition that fits best, or the named one.
+
+    Raises:
+        UserError: none fits, or the named one does not; says of each why not.
+        UnknownNameError: there is no partition of that name.
+    """
+    if partition is not None:
+        named = partition_named(profile, partition)
+        if reason := mismatch_reason(named, wanted, named=True):
+            raise UserError(f"partition {partition} of {profile.name} does not fit {resources_text(wanted)}: {reason}")
+        return named
+    if matching := matching_partitions(profile, wanted):
+        return matching[0]
+    raise UserError(_no_match_message(profile, wanted))
+
+
+def partition_named(profile: HpcProfile, name: str) -> Partition:
+    """Return the partition of that name.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    for partition in profile.partitions:
+        if partition.name == name:
+            return partition
+    kind = f"partition of {profile.name}"
+    raise UnknownNameError(kind, name, [partition.name for partition in profile.partitions])
+
+
+def matching_partitions(profile: HpcProfile, wanted: Resources) -> list[Partition]:
+    """Return the partitions that fit and need not be named, the best first."""
+    fitting = [partition for partition in profile.partitions if mismatch_reason(partition, wanted) is None]
+    return sorted(fitting, key=lambda partition: _rank(partition, wanted, fitting))
+
+
+def alternative_partitions(profile: HpcProfile, wanted: Resources) -> list[Partition]:
+    """Return the partitions that may take what does not find an idle node in the best one, the best first.
+
+    They waste no GPUs and are not meant for debugging, unless the best is such a one itself. Larger nodes are among
+    them: an idle one is of more use than a short queue.
+    """
+    found = matching_partitions(profile, wanted)
+    return [each for each in found if _tier(each, wanted) == _tier(found[0], wanted)]
+
+
+def mismatch_reason(partition: Partition, wanted: Resources, *, named: bool = False) -> str | None:
+    """Say why a partition does not fit; None if it does.
+
+    Args:
+        partition: The partition.
+        wanted: What is asked for: memory in bytes, time in seconds; no time is no end, which fits nowhere.
+        named: It was asked for by its name.
+    """
+    reasons = _lacking(partition, wanted)
+    if partition.requires_explicit_request and not named:
+        reasons.append("it is taken only when it is named")
+    return ", ".join(reasons) or None
+
+
+def _lacking(partition: Partition, wanted: Resources) -> list[str]:
+    """Return all that a partition has too little or too much of."""
+    nodes = []
+    if wanted.num_cpus > partition.cpus_per_node:
+        nodes.append(_count_text(partition.cpus_per_node, "CPU"))
+    if wanted.memory_bytes > partition.memory_mb * _MIB:
+        nodes.append(f"{format_memory(partition.memory_mb * _MIB)} of memory")
+    if wanted.num_gpus > partition.gpus_per_node:
+        nodes.append(_count_text(partition.gpus_per_node, "GPU") if partition.gpus_per_node else "no GPUs")
+    reasons = [f"its nodes have {', '.join(nodes)}"] if nodes else []
+    if wanted.runtime_s is None or wanted.runtime_s > partition.max_walltime_secs:
+        reasons.append(f"its longest walltime is {walltime_text(partition.max_walltime_secs)}")
+    if wanted.num_nodes < partition.min_nodes:
+        reasons.append(f"its jobs have at least {partition.min_nodes} nodes")
+    if partition.max_nodes is not None and wanted.num_nodes > partition.max_nodes:
+        reasons.append(f"its jobs have at most {partition.max_nodes} nodes")
+    return reasons
+
+
+def _rank(partition: Partition, wanted: Resources, fitting: Sequence[Partition]) -> tuple[int, ...]:
+    """Return what partitions are sorted by; see the module's text."""
+    tier = _tier(partition, wanted)
+    equals = [other for other in fitting if _tier(other, wanted) == tier]
+    is_too_large = any(
+        amount >= _OVERSIZE_FACTOR * least > 0
+        for amount, least in (
+            (partition.memory_mb, min(other.memory_mb for other in equals)),
+            (partition.gpus_per_node, min(other.gpus_per_node for other in equals)),
+        )
+    )
+    return (
+        *tier,
+        is_too_large,
+        partition.max_walltime_secs,
+        partition.shared,
+        partition.memory_mb,
+        partition.cpus_per_node,
+    )
+
+
+def _tier(partition: Partition, wanted: Resources) -> tuple[bool, bool]:
+    """Return whether GPUs would be wasted and whether it is for debugging; what sizes are compared within."""
+    return wanted.num_gpus == 0 and partition.gpus_per_node > 0, "debug" in partition.name.lower()
+
+
+def _no_match_message(profile: HpcProfile, wanted: Resources) -> str:
+    if not profile.partitions:
+        return f"HPC profile {profile.name} has no partitions"
+    lines = [f"  {partition.name}: {mismatch_reason(partition, wanted)}" for partition in profile.partitions]
+    return "\n".join([f"no partition of {profile.name} fits {resources_text(wanted)}:", *lines])
+
+
+def resources_text(wanted: Resources) -> str:
+    """Return what is asked for in words: ``4 CPUs, 8g, 2 GPUs, 2h`` and, if more than one, nodes."""
+    amounts = [_count_text(wanted.num_cpus, "CPU"), format_memory(wanted.memory_bytes)]
+    if wanted.num_gpus:
+        amounts.append(_count_text(wanted.num_gpus, "GPU"))
+    amounts.append("no time limit" if wanted.runtime_s is None else walltime_text(int(wanted.runtime_s)))
+    each = " on each of" if wanted.num_nodes > 1 else ""
+    return ", ".join(amounts) + (f"{each} {wanted.num_nodes} nodes" if each else "")
+
+
+def _count_text(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,41 @@
+"""What jobs ask for against what a runner has."""
+
+from torc_framework.models.records import ComputeNodeRecord, ResourceRequirementsRecord
+from torc_framework.models.resources import Resources, format_duration, format_memory, parse_duration, parse_memory
+
+
+def requested_resources(record: ResourceRequirementsRecord) -> Resources:
+    """Return what a record asks for."""
+    return Resources(
+        num_cpus=record.num_cpus,
+        memory_bytes=parse_memory(record.memory),
+        num_gpus=record.num_gpus,
+        num_nodes=record.num_nodes,
+        runtime_s=parse_duration(record.runtime),
+    )
+
+
+def offered_resources(node: ComputeNodeRecord, left_s: float | None) -> Resources:
+    """Return what a runner offered when it began, with the walltime that is left, in seconds."""
+    return Resources(
+        num_cpus=node.num_cpus,
+        memory_bytes=int(node.memory_gb * 1024**3),
+        num_gpus=node.num_gpus,
+        num_nodes=node.num_nodes,
+        runtime_s=left_s,
+    )
+
+
+def resource_shortfalls(wanted: Resources, total: Resources) -> list[str]:
+    """Return the amounts of which a runner has too little, each as asked and as offered."""
+    pairs = (
+        ("CPUs", wanted.num_cpus, total.num_cpus, str),
+        ("memory", wanted.memory_bytes, total.memory_bytes, format_memory),
+        ("GPUs", wanted.num_gpus, total.num_gpus, str),
+        ("nodes", wanted.num_nodes, total.num_nodes, str),
+    )
+    found = [f"{show(asked)} {name} of {show(has)}" for name, asked, has, show in pairs if asked > has]
+    if total.runtime_s is not None and wanted.runtime_s is not None and wanted.runtime_s > total.runtime_s:
+        left = format_duration(max(0, int(total.runtime_s)))
+        found.append(f"run time {format_duration(int(wanted.runtime_s))} of {left} left")
+    return found

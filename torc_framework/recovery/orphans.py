@@ -1,0 +1,251 @@
+"""Jobs that are running on the server's books and nowhere else: found, and brought to an end.
+
+A runner is gone if its record says that it ended, if it is a process of this machine that is dead,
+or if the batch system has ended its allocation. What a dead runner of this machine observed is
+reported, and attempts of its that still run are left to the next runner here. A job that nobody runs
+fails with the return code of orphans; one that was never begun is given back.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import Factory, define, frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.executors import AllocationEnding
+from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequest, RetryRequest
+from torc_framework.models.exits import ORPHANED_RETURN_CODE, ExitClass, ExitObservation
+from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES
+from torc_framework.models.pending_reason import PendingReason
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
+from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.runner.allocations.node_requests import resolve_requests
+from torc_framework.runner.allocations.records import (
+    ExecutorOptions,
+    context_without_runner,
+    find_ended,
+    open_allocations,
+)
+from torc_framework.runner.attempts.ending_classifier import LOST_ATTEMPTS, without_defaults
+from torc_framework.runner.attempts.launchers import Launchers
+from torc_framework.runner.connection.takeover import Takeover
+from torc_framework.runner.process.identity import is_dead
+from torc_framework.runner.process.runner_log import RunnerLog
+
+if TYPE_CHECKING:
+    from torc_framework.plugins.manager import PluginManager
+
+
+_INTERRUPTED: Final = SEPARATE_BUDGET_CLASSES - {ExitClass.ORPHANED}
+"""Losses of which it is known that they were not the job's doing."""
+
+
+@define
+class Orphan:
+    """A job whose runner is gone.
+
+    Attributes:
+        status: Its status; after a change the new one.
+        reason: Why its runner is thought to be gone.
+    """
+
+    job_id: int
+    job_name: str
+    status: str
+    reason: str
+
+
+@define
+class OrphanFindings:
+    """What was found, and unless it was a dry run, brought to an end.
+
+    Attributes:
+        compute_node_ids: Runners that are gone and that the server took to be active.
+        allocation_ids: Records of allocations that have ended and that the server took to be there.
+        notes: What could not be found out.
+        reasons: Why allocations that are queued wait, by id of their records.
+    """
+
+    workflow_id: int
+    dry_run: bool
+    jobs: list[Orphan] = Factory(list)
+    compute_node_ids: list[int] = Factory(list)
+    allocation_ids: list[int] = Factory(list)
+    notes: list[str] = Factory(list)
+    reasons: dict[int, PendingReason] = Factory(dict)
+
+
+@frozen
+class _GoneRunner:
+    node: ComputeNodeRecord
+    reason: str
+    is_local: bool = False
+    fate: AllocationEnding | None = None
+
+
+def sync_status(
+    client: TorcClient,
+    plugins: "PluginManager",
+    options: ExecutorOptions,
+    workflow_id: int,
+    *,
+    dry_run: bool = False,
+    rerun: bool = False,
+) -> OrphanFindings:
+    """Find jobs whose runners are gone, and bring them to an end.
+
+    Args:
+        rerun: Jobs that were interrupted through no doing of their own run again, as often as their kind of
+            interruption allows; otherwise they fail.
+
+    Raises:
+        ApiError: the server refused something; what was done before stays done.
+    """
+    found = OrphanFindings(workflow_id, dry_run)
+    if not dry_run:
+        found.notes += resolve_requests(client, plugins, options, context_without_runner(client, workflow_id)).notes
+    allocations = open_allocations(client, workflow_id)
+    ended = (
+        find_ended(allocations, plugins, options, context_without_runner(client, workflow_id)) if allocations else None
+    )
+    if ended is not None:
+        found.notes += ended.unasked
+        found.reasons = ended.reasons
+    over = {node.id: node for node in (ended.yes if ended else ())}
+    nodes = client.find(ComputeNodeRecord, workflow_id=workflow_id)
+    endings = ended.endings if ended else {}
+    dead = [each for node in nodes if (each := _why_gone(node, over, endings)) is not None]
+    held = _held(client, workflow_id, nodes, dead)
+    found.compute_node_ids = [each.node.id or 0 for each in dead if each.node.is_active]
+    found.allocation_ids = sorted(node_id for node_id in over if node_id is not None)
+    if not dry_run:
+        _settle_local(client, plugins, options, workflow_id, [each for each in dead if each.is_local])
+        for each in _distinct([by for _, by in held if not by.is_local]):
+            _end(client, plugins, each, [job for job, by in held if by is each], rerun=rerun)
+        for each in dead:
+            if each.node.is_active and not each.is_local:
+                client.update(ComputeNodeRecord, each.node.id or 0, {"is_active": False})
+        for node_id in found.allocation_ids:
+            client.update(ScheduledComputeNodeRecord, node_id, {"status": "complete"})
+        held = [(client.get(JobRecord, job.id or 0), by) for job, by in held]
+    found.jobs = [Orphan(job.id or 0, job.name, job.status or "", by.reason) for job, by in held]
+    return found
+
+
+def _why_gone(
+    node: ComputeNodeRecord,
+    over: Mapping[int | None, ScheduledComputeNodeRecord],
+    endings: Mapping[int, AllocationEnding],
+) -> _GoneRunner | None:
+    described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
+    if not node.is_active:
+        return _GoneRunner(node, f"its runner (compute node {node.id} on {node.hostname}) has ended")
+    allocation = over.get(described.get("scheduler_id"))
+    if allocation is not None:
+        fate = endings.get(allocation.id or 0)
+        said = f": {fate.state}" if fate else ""
+        name = f"{allocation.scheduler_type.capitalize()} job {allocation.batch_id}{said}"
+        return _GoneRunner(node, f"Allocation terminated ({name})", fate=fate)
+    if is_dead(node):
+        return _GoneRunner(node, f"its runner (process {node.pid} of this machine) is dead", is_local=True)
+    return None
+
+
+def _held(
+    client: TorcClient, workflow_id: int, nodes: Sequence[ComputeNodeRecord], dead: Sequence[_GoneRunner]
+) -> list[tuple[JobRecord, _GoneRunner]]:
+    """Return the jobs in the hands of dead runners, and if no runner is alive, every other running job, too."""
+    labels = {status.label for status in LIVE}
+    live = [job for label in sorted(labels) for job in client.iterate(JobRecord, workflow_id=workflow_id, status=label)]
+    if not live:
+        return []
+    found: dict[int | None, tuple[JobRecord, _GoneRunner]] = {}
+    for each in dead:
+        for job in client.iterate(JobRecord, workflow_id=workflow_id, active_compute_node_id=each.node.id):
+            if job.status in labels:
+                found[job.id] = job, each
+    if dead and len(dead) == len(nodes):
+        nobody = _GoneRunner(dead[-1].node, "no runner is active")
+        found |= {job.id: (job, nobody) for job in live if job.id not in found}
+    return sorted(found.values(), key=lambda pair: pair[0].id or 0)
+
+
+def _end(
+    client: TorcClient, plugins: "PluginManager", each: _GoneRunner, jobs: Sequence[JobRecord], *, rerun: bool
+) -> None:
+    """Report in the name of a dead runner that its jobs are lost, or were never begun."""
+    workflow_id = each.node.workflow_id
+    running = [job for job in jobs if job.status == JobStatus.RUNNING.label]
+    lost = [_lost(job.id or 0, job.attempt_id, each.reason) for job in running]
+    if each.fate is not None:
+        _explain(lost, each, plugins, rerun=rerun)
+    released = [job.id or 0 for job in jobs if job.status == JobStatus.PENDING.label]
+    run_id = client.workflow_status(workflow_id).run_id
+    client.exchange(workflow_id, ExchangeRequest(each.node.id or 0, run_id, ended=lost, released=released))
+
+
+def _explain(lost: Sequence[EndedReport], each: _GoneRunner, plugins: "PluginManager", *, rerun: bool) -> None:
+    """Say what the end of their allocation makes of lost attempts."""
+    fate = each.fate or AllocationEnding("")
+    seen = ExitObservation(
+        executor=str((each.node.scheduler or {}).get("type", each.node.compute_node_type)),
+        lost=True,
+        scheduler_state=fate.state,
+        scheduler_reason=fate.reason,
+        raw={**fate.raw, "nodes": list(fate.nodes)},
+    )
+    verdict = plugins.classify(seen)
+    for report in lost:
+        report.exit_class, report.observation = verdict.exit_class.value, without_defaults(seen)
+        report.reason = f"{each.reason}; {verdict.reason}"
+        if rerun and verdict.exit_class in _INTERRUPTED:
+            report.retry = RetryRequest(LOST_ATTEMPTS, reason=verdict.reason)
+
+
+def _distinct(several: Sequence[_GoneRunner]) -> list[_GoneRunner]:
+    return list({id(each): each for each in several}.values())
+
+
+def _lost(job_id: int, attempt_id: int, reason: str) -> EndedReport:
+    """Return the report that an attempt is lost, and that there is to be no other."""
+    return EndedReport(
+        job_id,
+        attempt_id,
+        JobStatus.FAILED.label,
+        ORPHANED_RETURN_CODE,
+        exec_time_s=0.0,
+        ended_at=time.time(),
+        reason=reason,
+        lost=True,
+        retry=RetryRequest(1),
+    )
+
+
+def _settle_local(
+    client: TorcClient,
+    plugins: "PluginManager",
+    options: ExecutorOptions,
+    workflow_id: int,
+    dead: Sequence[_GoneRunner],
+) -> None:
+    """Settle the dead runners of this machine as the next runner would, but run nothing."""
+    if not dead:
+        return
+    context = context_without_runner(client, workflow_id)
+    reasons = {each.node.id: each.reason for each in dead}
+
+    def lost(job: ClaimedJob, _executor: str) -> EndedReport:
+        return _lost(job.id, job.attempt_id, next(iter(reasons.values())))
+
+    log = RunnerLog(Path(os.devnull), "warning")
+    launchers = Launchers(plugins.executor, options, context, lambda _launcher: None)
+    try:
+        takeover = Takeover(client, launchers, log, lost)
+        takeover.settle(workflow_id, context.run_id, context.hostname)
+        takeover.dismiss_settled()
+    finally:
+        launchers.close()
+        log.close()

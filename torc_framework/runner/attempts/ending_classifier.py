@@ -1,0 +1,180 @@
+"""What follows from the end of an attempt: what it is called, the job's status, whether it runs again."""
+
+import json
+import random
+import time
+from typing import Any, Final, Protocol
+
+from attrs import evolve, fields, frozen
+
+from torc_framework.exits.classifier import exit_return_code, status_of
+from torc_framework.exits.handlers import HANDLED, attempts_allowed, retry_delay_s, rules_in_order
+from torc_framework.models.exchange import EndedReport, RetryRequest
+from torc_framework.models.exits import CleanExit, ExitClass, ExitObservation, ExitVerdict, StopReason
+from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES, Failure, FailureRule, RuleAction
+from torc_framework.models.statuses import JobStatus
+from torc_framework.runner.attempts.held_jobs import AttemptFactory, HeldJob, all_outputs_written
+from torc_framework.runner.attempts.log_space import LogSpace
+
+LOST_ATTEMPTS: Final = 3
+"""Attempts in all that a job gets when nobody sees their ends, or when these are not its doing."""
+
+
+class EndingPlugins(Protocol):
+    """Those who are asked about an ending: the plugin manager."""
+
+    def classify(self, observation: ExitObservation) -> ExitVerdict:
+        """Name it."""
+
+    def match_failure(self, rule: FailureRule, failure: Failure) -> RuleAction | None:
+        """Return what a rule that covers it wants."""
+
+
+@frozen
+class ClassifiedEnding:
+    """An ended attempt, ready to be reported; with the recovery script to run if a retry is granted."""
+
+    report: EndedReport
+    observation: ExitObservation
+    script: str | None = None
+
+
+class EndingClassifier:
+    """Examines ended attempts.
+
+    Args:
+        judges: Classifiers and matchers.
+        maker: Knows the attempts' paths.
+        workflow_id: The workflow.
+        use_pending_failed: Failures that no rule covers wait for a verdict.
+    """
+
+    def __init__(
+        self, judges: EndingPlugins, maker: AttemptFactory, workflow_id: int, *, use_pending_failed: bool
+    ) -> None:
+        self._judges, self._maker = judges, maker
+        self._workflow_id, self._use_pending_failed = workflow_id, use_pending_failed
+        self._log_room = LogSpace(maker.log_folder)
+        self.cut_logs = 0
+        """Attempts that ended while the file system of their logs was full."""
+
+    def examine(self, item: HeldJob, seen: ExitObservation) -> ClassifiedEnding:
+        """Return what is reported of an ended attempt.
+
+        Declared outputs are looked for only after a clean exit: a failed attempt is expected to lack some.
+        """
+        job = item.job
+        mtimes, missing = self._maker.modification_times(job) if job.output_files and not seen.lost else ({}, [])
+        has_limits = job.resources.runtime_s is not None  # else the job asked for nothing itself
+        log_disk_full = not seen.lost and seen.launch_error is None and self._log_room.is_full()
+        self.cut_logs += log_disk_full
+        is_stopped_clean = item.stop_reason is not None and seen.exit_code == 0
+        seen = evolve(
+            seen,
+            stop_reason=item.stop_reason,
+            stop_cause=item.stop_cause,
+            stop_forced=item.stop_forced,
+            clean_exit=_clean_exit(item),
+            log_disk_full=log_disk_full,
+            outputs_written=is_stopped_clean and all_outputs_written(job, mtimes, seen.started_at),
+            missing_outputs=tuple(missing) if seen.exit_code == 0 else (),
+            memory_limit_bytes=job.resources.memory_bytes if has_limits else None,
+            runtime_limit_s=job.resources.runtime_s,
+        )
+        verdict = self._judges.classify(seen)
+        status = status_of(verdict, item.stop_reason)
+        report = EndedReport(
+            job_id=item.key.job_id,
+            attempt_id=item.key.attempt_id,
+            status=status.label,
+            return_code=exit_return_code(seen, verdict),
+            exec_time_s=seen.runtime_s or 0.0,
+            ended_at=seen.ended_at or time.time(),
+            exit_code=seen.exit_code,
+            signal=seen.signal,
+            exit_class=verdict.exit_class.value,
+            reason=verdict.reason,
+            peak_memory_bytes=seen.peak_memory_bytes,
+            cpu_time_s=seen.cpu_time_s,
+            observation=without_defaults(seen),
+            file_mtimes=dict(mtimes) or None,
+            interrupted=status is JobStatus.TERMINATED and _is_interruption(verdict, item.stop_reason),
+        )
+        return ClassifiedEnding(report, seen, self._decide(item, seen, verdict, report))
+
+    def _decide(self, item: HeldJob, seen: ExitObservation, verdict: ExitVerdict, report: EndedReport) -> str | None:
+        """Ask for another attempt, or for a verdict, where the job's rules or the workflow say so."""
+        if seen.lost:
+            report.lost, report.retry = True, RetryRequest(LOST_ATTEMPTS, reason=verdict.reason)
+            return None
+        if report.status not in HANDLED or report.interrupted or item.stop_reason is StopReason.CANCELED:
+            return None
+        rule, action = self._matching_rule(item, seen, verdict, report.return_code)
+        if action is None and verdict.exit_class in SEPARATE_BUDGET_CLASSES:
+            report.retry = RetryRequest(LOST_ATTEMPTS, reason=verdict.reason)
+            return None
+        if action is None and self._use_pending_failed:
+            report.status = JobStatus.PENDING_FAILED.label
+        if action is RuleAction.COMPLETE:
+            report.status = JobStatus.COMPLETED.label
+        if action is not RuleAction.RETRY:
+            return None
+        script: str | None = rule.get("recovery_script")
+        report.retry = RetryRequest(
+            attempts_allowed(rule),
+            hold=script is not None,
+            reason=f"failure rule {json.dumps(rule)}",
+            delay_s=retry_delay_s(rule, item.key.attempt_id, random.uniform(-1, 1)),
+        )
+        return script
+
+    def _matching_rule(
+        self, item: HeldJob, seen: ExitObservation, verdict: ExitVerdict, return_code: int
+    ) -> tuple[FailureRule, RuleAction | None]:
+        """Return the first rule that covers a failure and what it wants; None if no rule does."""
+        if not item.job.failure_rules:
+            return {}, None
+        failure = Failure(
+            workflow_id=self._workflow_id,
+            job_id=item.job.id,
+            job_name=item.job.name,
+            attempt_id=item.key.attempt_id,
+            return_code=return_code,
+            observation=seen,
+            verdict=verdict,
+            stdout_path=self._maker.log_path(item.key, ".o"),
+            stderr_path=self._maker.log_path(item.key, ".e"),
+        )
+        rules = rules_in_order(_read_rules(item.job.failure_rules), return_code)
+        asked = ((rule, self._judges.match_failure(rule, failure)) for rule in rules)
+        return next(((rule, action) for rule, action in asked if action is not None), ({}, None))
+
+
+def _clean_exit(item: HeldJob) -> CleanExit:
+    """Return what an exit code of 0 means; a job that was not told that its runner ends has come to its own end."""
+    if item.stop_reason is StopReason.SHUTDOWN and not item.job.supports_termination:
+        return "completed"
+    return item.job.clean_exit_after_stop
+
+
+def _is_interruption(verdict: ExitVerdict, stop_reason: StopReason | None) -> bool:
+    """Say whether the next runner goes on with the job, whatever else the ending may be called."""
+    return verdict.exit_class is ExitClass.INTERRUPTED or stop_reason is StopReason.SHUTDOWN
+
+
+def _read_rules(text: str) -> list[FailureRule]:
+    """Return the rules of a failure handler; what the server was given by others may be no rules at all."""
+    try:
+        rules = json.loads(text)
+    except ValueError:
+        return []
+    return [rule for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
+
+
+_UNSEEN: Final = ExitObservation("")
+_FIELDS: Final = tuple(attribute.name for attribute in fields(ExitObservation))
+
+
+def without_defaults(observation: ExitObservation) -> dict[str, Any]:
+    """Return an observation as JSON values, fields at their default left out."""
+    return {name: value for name in _FIELDS if (value := getattr(observation, name)) != getattr(_UNSEEN, name)}

@@ -1,0 +1,159 @@
+"""The jobs in a runner's hand, and the attempts it makes of them."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from pathlib import Path
+from typing import Final
+
+from attrs import Factory, define
+
+from torc_framework.executors import Attempt, AttemptKey, RunnerContext
+from torc_framework.models.exchange import ClaimedJob
+from torc_framework.models.exits import StopReason
+
+STDIO_DIR = "job_stdio"
+"""Folder of the jobs' logs, within the output directory."""
+
+
+class JobStage(Enum):
+    """How far a job in hand has come."""
+
+    WAITING = auto()
+    """Nothing was done with it yet."""
+    RECOVERING = auto()
+    """Its recovery script runs first."""
+    QUEUED = auto()
+    """Its launcher begins it when another one ends."""
+    RUNNING = auto()
+    """Its launcher was told to begin it, or has."""
+    DROPPED = auto()
+    """It is not in the runner's hand any more."""
+
+
+@define(eq=False)
+class HeldJob:
+    """One job that this runner holds, with its present attempt.
+
+    Attributes:
+        executor: Name of the executor that runs it.
+        lane: See `Attempt.lane`; None if nothing can take its place.
+        gpus: Names of the GPUs it was given.
+        started_at: When it began, once that is known.
+        stop_reason: Why the runner stops it.
+        stop_cause: What makes the runner end, if that is why it stops it.
+        stop_forced: SIGKILL was sent.
+        following: Jobs that become ready one after the other when this one completes.
+        is_disowned: The server gave it to nobody or to another: its end is nobody's business.
+    """
+
+    job: ClaimedJob
+    executor: str
+    key: AttemptKey
+    stage: JobStage = JobStage.WAITING
+    lane: int | None = None
+    gpus: tuple[str, ...] = ()
+    started_at: float | None = None
+    stop_reason: StopReason | None = None
+    stop_cause: str | None = None
+    stop_forced: bool = False
+    following: list[ClaimedJob] = Factory(list)
+    is_disowned: bool = False
+
+
+class AttemptFactory:
+    """Turns jobs into attempts: paths, environment, command, shell.
+
+    Args:
+        context: The runner.
+        usual_shell: Returns the shell of jobs that name none themselves, by the name of their executor.
+    """
+
+    def __init__(self, context: RunnerContext, usual_shell: Callable[[str], str] = lambda _executor: "") -> None:
+        self._context, self._usual_shell = context, usual_shell
+        self._stem = f"{context.output_dir}/{STDIO_DIR}/job_wf{context.workflow_id}_j"
+        self._run = f"_r{context.run_id}_a"
+        self._shared = {
+            "TORC_WORKFLOW_ID": str(context.workflow_id),
+            "TORC_RUN_ID": str(context.run_id),
+            "TORC_OUTPUT_DIR": context.output_dir,
+            **context.server_environment,
+        }
+
+    @property
+    def log_folder(self) -> str:
+        """The folder of the attempts' log files."""
+        return f"{self._context.output_dir}/{STDIO_DIR}"
+
+    def log_path(self, key: AttemptKey, suffix: str) -> str:
+        """Return the path of one of an attempt's log files."""
+        return f"{self._stem}{key.job_id}{self._run}{key.attempt_id}{suffix}"
+
+    @property
+    def shared_environment(self) -> Mapping[str, str]:
+        """The variables that all processes of the runner get."""
+        return self._shared
+
+    def environment(self, item: HeldJob) -> dict[str, str]:
+        """Return the variables that are the job's own (Torc, "Environment Variables")."""
+        variables = {
+            **self._shared,
+            "TORC_JOB_ID": str(item.key.job_id),
+            "TORC_JOB_NAME": item.job.name,
+            "TORC_ATTEMPT_ID": str(item.key.attempt_id),
+        }
+        if item.gpus:
+            variables["CUDA_VISIBLE_DEVICES"] = ",".join(item.gpus)
+        return variables
+
+    def shell(self, item: HeldJob) -> str:
+        """Return the shell of a job's command and of its recovery script; empty is the default."""
+        return item.job.shell or self._usual_shell(item.executor)
+
+    def make(self, item: HeldJob) -> Attempt:
+        """Return the attempt for a launcher."""
+        job = item.job
+        is_limited = self._context.enforces_limits and job.resources.runtime_s is not None  # it asked for something
+        return Attempt(
+            key=item.key,
+            job_name=job.name,
+            command=f"{job.invocation_script} {job.command}" if job.invocation_script else job.command,
+            environment=self.environment(item),
+            stdout_path=self.log_path(item.key, ".o"),
+            stderr_path=self.log_path(item.key, ".e"),
+            working_dir=self._context.working_dir,
+            resources=job.resources,
+            shell=self.shell(item),
+            supports_termination=job.supports_termination,
+            lane=item.lane or 0,
+            memory_limit_bytes=job.resources.memory_bytes if is_limited else None,
+        )
+
+    def modification_times(self, job: ClaimedJob) -> tuple[Mapping[int, float], list[str]]:
+        """Return the modification times of a job's output files by id, and the paths of those that are missing."""
+        times: dict[int, float] = {}
+        missing = []
+        for file in job.output_files or ():
+            try:
+                times[file.id] = Path(self._context.working_dir, file.path).stat().st_mtime
+            except OSError:
+                missing.append(file.path)
+        return times, missing
+
+
+MTIME_SLACK_S: Final = 0.010
+"""File systems stamp files with a clock that is as much as one tick of the kernel behind."""
+
+
+def all_outputs_written(job: ClaimedJob, times: Mapping[int, float], started_at: float | None) -> bool:
+    """Say whether a job declares output files and modified all of them since the start of its attempt.
+
+    On a file system that keeps whole seconds only, a file of the attempt's first second does not count: an attempt
+    too many is better than a file that an earlier one wrote.
+
+    Args:
+        times: Modification times of the files that are there, by id.
+        started_at: When the attempt began, seconds since the epoch.
+    """
+    if not job.output_files or started_at is None:
+        return False
+    return all(times.get(file.id, 0.0) >= started_at - MTIME_SLACK_S for file in job.output_files)

@@ -1,0 +1,113 @@
+"""The launchers of one runner, made when they are first needed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import fields
+
+from torc_framework.errors import ConfigError, UserError, suggestion
+from torc_framework.executors import Allocator, Executor, Launcher, LauncherEvent, RunnerContext
+from torc_framework.system.shells import NO_BASH_WARNING, lacks_default_shell
+
+
+class Launchers:
+    """Finds, makes and asks launchers.
+
+    Args:
+        find: Returns the executor class of a name.
+        options: Values of options, by executor name and option name.
+        context: The runner.
+        on_new: Called with each new launcher before it is used.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], type[Executor]],
+        options: Mapping[str, Mapping[str, Any]],
+        context: RunnerContext,
+        on_new: Callable[[Launcher], None],
+    ) -> None:
+        self._find, self._options, self._context, self._on_new = find, options, context, on_new
+        self.launchers: dict[str, Launcher] = {}
+
+    def get(self, name: str) -> Launcher:
+        """Return the launcher of that name.
+
+        Raises:
+            UserError: it is not known, cannot launch, or has no such options.
+            LaunchError: it cannot work here.
+        """
+        if name not in self.launchers:
+            self.launchers[name] = self._make(name)
+            try:
+                self._on_new(self.launchers[name])
+            except BaseException:
+                self.launchers.pop(name).close()
+                raise
+        return self.launchers[name]
+
+    def shell(self, name: str) -> str:
+        """Return the shell of what names none itself: that of the workflow, else what a launcher's option says."""
+        return self._context.shell or getattr(self.get(name).options, "shell", "")
+
+    def cautions(self) -> list[str]:
+        """Return what a person should know of the shell under which jobs of these launchers run."""
+        takes_default = any(not self.shell(name) for name in self.launchers)
+        return [NO_BASH_WARNING] if takes_default and lacks_default_shell() else []
+
+    def allocator(self, name: str) -> Allocator:
+        """Return a new allocator of that name.
+
+        Raises:
+            UserError: it is not known, cannot allocate, or has no such options.
+        """
+        executor = self._find(name)
+        if not issubclass(executor, Allocator):
+            raise UserError(f"executor {name!r} runs jobs but obtains no nodes")
+        return executor(self._chosen(name, executor), self._context)
+
+    def _make(self, name: str) -> Launcher:
+        executor = self._find(name)
+        if not issubclass(executor, Launcher):
+            raise UserError(f"executor {name!r} obtains nodes but does not run jobs; a runner needs one that does")
+        return executor(self._chosen(name, executor), self._context)
+
+    def _chosen(self, name: str, executor: type[Executor]) -> Any:
+        """Return the values of an executor's options."""
+        values = self._options.get(name, {})
+        known = [attribute.name for attribute in fields(executor.Options)]
+        for option in values:
+            if option not in known:
+                raise ConfigError(f"executor {name!r} has no option {option!r}{suggestion(option, known)}")
+        return executor.Options(**values)
+
+    def survives(self, name: str) -> bool:
+        """Say whether what runs on this executor outlives the runner."""
+        launcher = self.launchers.get(name)
+        return launcher is not None and launcher.capabilities.survives_runner
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """Return what a later runner needs to take over, by executor name."""
+        return {name: launcher.state() for name, launcher in self.launchers.items()}
+
+    def poll(self) -> list[LauncherEvent]:
+        """Return everybody's news."""
+        return [news for launcher in self.launchers.values() for news in launcher.poll()]
+
+    def hindrance(self) -> str | None:
+        """Say why attempts cannot begin at present; None if nothing keeps them from it."""
+        return next((each.hindrance for each in self.launchers.values() if each.hindrance), None)
+
+    def poll_interval_s(self) -> float | None:
+        """Return how often `poll` must be called without being woken; None if everybody wakes us."""
+        return min((each.poll_interval_s for each in self.launchers.values() if each.wait_fd() is None), default=None)
+
+    def close(self) -> None:
+        """Close all launchers: every end was reported."""
+        while self.launchers:
+            self.launchers.popitem()[1].close()
+
+    def abandon(self) -> None:
+        """Leave what still runs to a later runner."""
+        while self.launchers:
+            self.launchers.popitem()[1].abandon()

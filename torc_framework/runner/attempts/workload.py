@@ -1,0 +1,164 @@
+"""Everything in a runner's hand: what waits, what is queued, what runs; and what starts next."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from torc_framework.executors import Attempt, AttemptKey, Launcher
+from torc_framework.models.exchange import ClaimedJob
+from torc_framework.runner.attempts.held_jobs import AttemptFactory, HeldJob, JobStage
+from torc_framework.runner.attempts.launchers import Launchers
+from torc_framework.runner.attempts.resource_pool import ResourcePool
+
+HORIZON_S: Final = 0.5
+"""Jobs are claimed ahead for about this much work."""
+MOST_AHEAD: Final = 128
+"""Jobs claimed ahead, at most."""
+PACE_MEMORY: Final = 0.7
+"""Weight of the past in the pace."""
+
+
+class EndRate:
+    """How fast attempts end, and so how many jobs it makes sense to have at hand."""
+
+    def __init__(self, now: float) -> None:
+        self._last, self._interval_s = now, float("inf")
+
+    def ended(self, number: int, now: float) -> None:
+        """Take note of attempts that ended."""
+        interval = (now - self._last) / number
+        known = self._interval_s != float("inf")
+        self._interval_s = PACE_MEMORY * self._interval_s + (1 - PACE_MEMORY) * interval if known else interval
+        self._last = now
+
+    def ahead(self, now: float) -> int:
+        """Return how many jobs to have at hand beyond those that run."""
+        interval = max(self._interval_s, now - self._last if self.is_slow(now) else 0.0, 1e-6)
+        return min(MOST_AHEAD, int(HORIZON_S / interval))
+
+    def is_slow(self, now: float) -> bool:
+        """Say whether nothing has ended for a while."""
+        return now - self._last > HORIZON_S
+
+
+class Workload:
+    """Packs jobs into the pool and hands them to their launchers."""
+
+    def __init__(self, pool: ResourcePool, launchers: Launchers, maker: AttemptFactory) -> None:
+        self._pool, self._launchers, self._maker = pool, launchers, maker
+        self.items: dict[int, HeldJob] = {}
+        self._staged: dict[JobStage, dict[AttemptKey, HeldJob]] = {stage: {} for stage in JobStage}
+        self._lanes: Counter[tuple[str, int | None]] = Counter()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def at(self, stage: JobStage) -> list[HeldJob]:
+        """Return the items of a stage, in the order in which they reached it."""
+        return list(self._staged[stage].values())
+
+    def count(self, *stages: JobStage) -> int:
+        """Return how many items are in these stages."""
+        return sum(len(self._staged[stage]) for stage in stages)
+
+    def find(self, key: AttemptKey) -> HeldJob | None:
+        """Return the item of an attempt, if it is in hand."""
+        item = self.items.get(key.job_id)
+        return item if item is not None and item.key == key else None
+
+    def add(self, job: ClaimedJob, executor: str, stage: JobStage = JobStage.WAITING) -> HeldJob:
+        """Take a job into the hand."""
+        item = HeldJob(job, executor, AttemptKey(job.id, job.attempt_id), stage, self._pool.lane(job.resources))
+        self.items[job.id] = item
+        self._staged[stage][item.key] = item
+        if stage is JobStage.RUNNING:
+            self._occupy(item)
+        return item
+
+    def move(self, item: HeldJob, stage: JobStage) -> None:
+        """Bring an item to another stage."""
+        self._leave_stage(item)
+        item.stage = stage
+        self._staged[stage][item.key] = item
+        if stage is JobStage.RUNNING:
+            self._occupy(item)
+
+    def drop(self, item: HeldJob) -> None:
+        """Let an item go."""
+        self._leave_stage(item)
+        item.stage = JobStage.DROPPED
+        del self.items[item.key.job_id]
+
+    def _occupy(self, item: HeldJob) -> None:
+        item.gpus = self._pool.take(item.key, item.job.resources)
+        self._lanes[item.executor, item.lane] += 1
+
+    def _leave_stage(self, item: HeldJob) -> None:
+        del self._staged[item.stage][item.key]
+        if item.stage is JobStage.RUNNING:
+            self._pool.release(item.key)
+            self._lanes[item.executor, item.lane] -= 1
+
+    # --- what starts next ------------------------------------------------------------------------
+
+    def fill(self) -> None:
+        """Start what fits, and queue what can follow it."""
+        if not self._staged[JobStage.WAITING] and not self._staged[JobStage.QUEUED]:
+            return
+        starts: dict[str, list[HeldJob]] = {}
+        for stage in (JobStage.QUEUED, JobStage.WAITING):
+            for item in self._that_fit(stage):
+                self.move(item, JobStage.RUNNING)
+                starts.setdefault(item.executor, []).append(item)
+        for executor, items in starts.items():
+            self._launchers.get(executor).start(self._attempts(items))
+        followers: dict[str, list[HeldJob]] = {}
+        for item in self._that_follow():
+            self.move(item, JobStage.QUEUED)
+            followers.setdefault(item.executor, []).append(item)
+        for executor, items in followers.items():
+            self._launchers.get(executor).queue(self._attempts(items))
+
+    def _that_fit(self, stage: JobStage) -> Iterable[HeldJob]:
+        for item in self.at(stage):
+            if not self._pool.room():
+                return
+            if self._pool.fits(item.job.resources):
+                yield item
+
+    def _that_follow(self) -> Iterable[HeldJob]:
+        """Yield waiting items that can take a running one's place, up to the first that cannot.
+
+        An item behind that one must not be queued: it would go on taking its like's place and
+        never let the resources come together that the other one waits for.
+        """
+        for item in self.at(JobStage.WAITING):
+            can_follow = item.lane is not None and self._lanes[item.executor, item.lane]
+            if not can_follow or not self._launcher(item).capabilities.queues:
+                return
+            yield item
+
+    def _attempts(self, items: list[HeldJob]) -> list[Attempt]:
+        return [self._maker.make(item) for item in items]
+
+    def _launcher(self, item: HeldJob) -> Launcher:
+        return self._launchers.get(item.executor)
+
+    # --- what is taken back ----------------------------------------------------------------------
+
+    def stop(self, items: list[HeldJob], force: bool) -> None:
+        """Ask the items' launchers to stop them."""
+        for executor, keys in _keys_by_executor(items).items():
+            self._launchers.get(executor).stop(keys, force=force)
+
+    def withdraw(self, items: Iterable[HeldJob]) -> None:
+        """Ask for queued items back."""
+        for executor, keys in _keys_by_executor(items).items():
+            self._launchers.get(executor).withdraw(keys)
+
+
+def _keys_by_executor(items: Iterable[HeldJob]) -> dict[str, list[AttemptKey]]:
+    keys: dict[str, list[AttemptKey]] = {}
+    for item in items:
+        keys.setdefault(item.executor, []).append(item.key)
+    return keys

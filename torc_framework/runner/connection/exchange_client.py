@@ -1,0 +1,371 @@
+"""Carries reports to the server and jobs back, in threads of its own.
+
+Two calls can be under way: one that reports, and one that only waits on the server for work. A
+report never waits behind the waiting call; it ends it, since the server answers an older call of
+a runner when a newer one arrives.
+
+An answer that did not arrive may have handed out jobs. The next call therefore names every job in
+hand (``holding``), and is made only when no other call is under way: the server then hands out
+again what got lost, and nothing twice.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Final, Protocol
+
+from attrs import Factory, define
+
+from torc_framework.errors import ApiError, ServerUnreachableError
+from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, StartedReport
+from torc_framework.models.resources import Resources
+from torc_framework.models.responses import DATABASE_GONE
+from torc_framework.runner.connection.retries import LAST_PATIENCE_S
+from torc_framework.system.processes import start_thread_with_retry
+
+LINGER_S: Final = 0.02
+"""How long reports wait for company while there is enough to do."""
+BATCH: Final = 100
+"""Reports that are sent without lingering."""
+MAX_BATCH: Final = 5000
+"""Reports in one call, at most."""
+QUIET_S: Final = 0.05
+"""How long nothing was said before a waiting call is made."""
+TIMEOUT_S: Final = 60.0
+"""How long the server may take for a call."""
+INLINE_TIMEOUT_S: Final = 10.0
+"""How long it may take while the runner does nothing else, not even answer signals."""
+WAIT_S: Final = 20.0
+"""How long the server may keep a waiting call."""
+FIRST_RETRY_S: Final = 0.1
+LAST_RETRY_S: Final = 5.0
+"""The pause between two tries doubles from the first to the last."""
+_PASSING: Final = frozenset({408, 425, 429})
+"""Statuses below 500 that say: try again."""
+
+
+_LOG: Final = logging.getLogger("torc_framework.runner")
+
+
+class ExchangeServer(Protocol):
+    """The server, as `TorcClient` shows it."""
+
+    def exchange(self, workflow_id: int, request: ExchangeRequest, *, timeout: float) -> ExchangeReply:
+        """Hand in a request."""
+
+
+@define
+class RunnerDemand:
+    """What the runner wants at this moment.
+
+    Attributes:
+        slots: Attempts that could start now.
+        free: Resources not in use.
+        total: Resources of the whole runner.
+        ahead: Jobs wanted beyond those.
+        starving: Nothing is at hand although there is room: reports must not linger.
+        alone: Nothing runs either: the runner's thread has nothing to do but to call.
+        ask: There is room, and the server was not asked since: do not wait for something to report.
+        may_wait: A waiting call makes sense.
+        flush: Send now whatever there is, and end the waiting call.
+        counts: Ask for counts.
+    """
+
+    slots: int = 0
+    free: Resources | None = None
+    total: Resources | None = None
+    ahead: int = 0
+    starving: bool = False
+    alone: bool = False
+    ask: bool = False
+    may_wait: bool = True
+    flush: bool = False
+    counts: bool = False
+
+
+@define
+class ExchangeAnswer:
+    """What came of one call: a reply or an error."""
+
+    request: ExchangeRequest
+    reply: ExchangeReply | None = None
+    error: Exception | None = None
+
+
+class ExchangeThread:
+    """One thread that makes one call at a time and wakes the runner when it is done."""
+
+    def __init__(
+        self, call: Callable[[ExchangeRequest, float], ExchangeReply], wake: Callable[[], None], name: str
+    ) -> None:
+        self._call, self._wake, self._name = call, wake, name
+        self._requests: SimpleQueue[ExchangeRequest | None] = SimpleQueue()
+        self._answers: SimpleQueue[ExchangeAnswer] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self.current: ExchangeRequest | None = None
+
+    def send(self, request: ExchangeRequest) -> None:
+        """Make a call; the caller must not be busy."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            start_thread_with_retry(self._thread)
+        self.current = request
+        self._requests.put(request)
+
+    def call(self, request: ExchangeRequest) -> None:
+        """Make a call in the present thread, which spares two changes of thread."""
+        self.current = request
+        self._answers.put(self._answer(request, INLINE_TIMEOUT_S))
+
+    def has_answer(self) -> bool:
+        """Say whether the current call is over."""
+        return not self._answers.empty()
+
+    def take(self) -> ExchangeAnswer | None:
+        """Return the answer to the current call, if it is there."""
+        if self.current is None or self._answers.empty():
+            return None
+        self.current = None
+        return self._answers.get()
+
+    def close(self) -> None:
+        """Let the thread end, after the current call if there is one; its connection ends with it."""
+        self._requests.put(None)
+        if self._thread is not None and self.current is None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        while (request := self._requests.get()) is not None:
+            self._answers.put(self._answer(request, TIMEOUT_S))
+            self._wake()
+
+    def _answer(self, request: ExchangeRequest, timeout_s: float) -> ExchangeAnswer:
+        try:
+            return ExchangeAnswer(request, self._call(request, timeout_s))
+        except Exception as error:  # raised again where the answer is read
+            return ExchangeAnswer(request, error=error)
+
+
+@define
+class Outbox:
+    """Reports not yet acknowledged."""
+
+    started: dict[tuple[int, int], StartedReport] = Factory(dict)
+    ended: list[EndedReport] = Factory(list)
+    released: list[int] = Factory(list)
+    since: float = 0.0
+    """When the oldest of them was added."""
+
+    def __len__(self) -> int:
+        return len(self.started) + len(self.ended) + len(self.released)
+
+
+class ExchangeClient:
+    """The runner's conversation with the server.
+
+    Attributes:
+        trouble: Why the server cannot do what it is asked, while that is so; calls are tried again.
+
+    Args:
+        server: Where to.
+        base: Fields that all requests share: workflow's run, compute node, sort method, scheduler.
+        workflow_id: The workflow.
+        wake: Called, in another thread, when an answer is there.
+        patience_s: How long the server may be away before it counts as gone.
+    """
+
+    def __init__(
+        self,
+        server: ExchangeServer,
+        base: Callable[[], ExchangeRequest],
+        workflow_id: int,
+        wake: Callable[[], None],
+        patience_s: float,
+    ) -> None:
+        def call(request: ExchangeRequest, timeout_s: float) -> ExchangeReply:
+            return server.exchange(workflow_id, request, timeout=timeout_s)
+
+        self._base, self.patience_s, self._workflow_id = base, patience_s, workflow_id
+        self.trouble: str | None = None
+        self._reporter = ExchangeThread(call, wake, "torc-report")
+        self._waiter = ExchangeThread(call, wake, "torc-wait")
+        self.outbox = Outbox()
+        self._seq = 0
+        self._last_word = float("-inf")
+        self._answer_lost = False
+        self._failing_since: float | None = None
+        self._retry_at = 0.0
+        self._pause = FIRST_RETRY_S
+
+    # --- what is to be said ----------------------------------------------------------------------
+
+    def report_started(self, report: StartedReport, now: float) -> None:
+        """Say that an attempt began."""
+        self._note(now)
+        self.outbox.started[report.job_id, report.attempt_id] = report
+
+    def report_ended(self, report: EndedReport, now: float) -> None:
+        """Say that an attempt ended; that it began goes without saying then."""
+        self._note(now)
+        self.outbox.started.pop((report.job_id, report.attempt_id), None)
+        self.outbox.ended.append(report)
+
+    def release(self, job_ids: list[int], now: float) -> None:
+        """Give jobs back."""
+        if job_ids:
+            self._note(now)
+            self.outbox.released += job_ids
+
+    def forget(self, job_id: int) -> list[int]:
+        """Say nothing of a job's attempt; return the jobs that its end would have been followed by."""
+        box = self.outbox
+        box.started = {key: report for key, report in box.started.items() if key[0] != job_id}
+        dropped = [report for report in box.ended if report.job_id == job_id]
+        box.ended = [report for report in box.ended if report.job_id != job_id]
+        return [report.next_job_id for report in dropped if report.next_job_id is not None]
+
+    def _note(self, now: float) -> None:
+        if not self.outbox:
+            self.outbox.since = now
+
+    def is_idle(self) -> bool:
+        """Say whether nothing is under way or waiting to be said."""
+        return not self.outbox and self._reporter.current is None and self._waiter.current is None
+
+    def close(self) -> None:
+        """Make no more calls."""
+        self._reporter.close()
+        self._waiter.close()
+
+    @property
+    def is_failing(self) -> bool:
+        """The server did not answer the last call."""
+        return self._failing_since is not None
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def pump(self, now: float, wishes: RunnerDemand, holding: Callable[[], list[int]]) -> None:
+        """Make the calls that are due."""
+        if now < self._retry_at or self._reporter.current is not None:
+            return
+        if self._answer_lost:
+            if self._waiter.current is None:
+                self._reporter.send(self._request(wishes, holding()))
+        elif self._is_due(now, wishes):
+            report = self._reporter.call if wishes.alone else self._reporter.send
+            report(self._request(wishes))
+        elif self._may_wait(now, wishes):
+            request = self._request(wishes)
+            request.wait_s = WAIT_S
+            self._waiter.send(request)
+
+    def _is_due(self, now: float, wishes: RunnerDemand) -> bool:
+        if not self.outbox:
+            waiting = self._waiter.current
+            return (wishes.ask and (waiting is None or not waiting.slots)) or (
+                wishes.flush and waiting is not None and waiting.seq == self._seq
+            )
+        has_room = wishes.starving and bool(self.outbox.ended or self.outbox.released)
+        hurry = has_room or wishes.flush or len(self.outbox) >= BATCH
+        return hurry or now - self.outbox.since >= LINGER_S
+
+    def _may_wait(self, now: float, wishes: RunnerDemand) -> bool:
+        quiet = not self.outbox and now - self._last_word >= QUIET_S
+        return wishes.may_wait and not wishes.flush and quiet and self._waiter.current is None
+
+    def _request(self, wishes: RunnerDemand, holding: list[int] | None = None) -> ExchangeRequest:
+        request = self._base()
+        self._seq += 1
+        request.seq = self._seq
+        box = self.outbox
+        request.started, request.released = list(box.started.values()), box.released
+        request.ended, rest = box.ended[:MAX_BATCH], box.ended[MAX_BATCH:]
+        self.outbox = Outbox(ended=rest, since=box.since)
+        request.holding = holding
+        request.slots, request.free, request.total = wishes.slots, wishes.free, wishes.total
+        request.ahead, request.want_counts = wishes.ahead, wishes.counts
+        return request
+
+    def answers(self, now: float) -> list[ExchangeAnswer]:
+        """Return the replies that have arrived.
+
+        Raises:
+            ApiError: the server refused a call.
+            ServerUnreachableError: it has been away for longer than the patience.
+        """
+        arrived = [answer for caller in (self._reporter, self._waiter) if (answer := caller.take())]
+        for answer in arrived:
+            if answer.error is not None:
+                self._failed(answer.request, answer.error, now)
+            else:
+                self._succeeded(answer.request, now)
+        return [answer for answer in arrived if answer.reply is not None]
+
+    def _succeeded(self, request: ExchangeRequest, now: float) -> None:
+        self._last_word = now
+        self._failing_since, self._pause, self._retry_at = None, FIRST_RETRY_S, 0.0
+        if self.trouble is not None:
+            self.trouble = None
+            _LOG.info("event=server_answers_again")
+        if request.holding is not None:
+            self._answer_lost = False
+
+    def _failed(self, request: ExchangeRequest, error: Exception, now: float) -> None:
+        """Put the reports back and try again later, unless the server said no."""
+        box = self.outbox
+        started = {(report.job_id, report.attempt_id): report for report in request.started}
+        over = {(report.job_id, report.attempt_id) for report in box.ended}
+        box.started = {key: report for key, report in (started | box.started).items() if key not in over}
+        box.ended = request.ended + box.ended
+        box.released = request.released + box.released
+        passing = isinstance(error, ServerUnreachableError) or (
+            isinstance(error, ApiError) and (error.status >= 500 or error.status in _PASSING)
+        )
+        if self._failing_since is None:
+            self._failing_since = now
+        failing_s = now - self._failing_since
+        if not passing:
+            raise error
+        if _is_database_gone(error) and failing_s > min(LAST_PATIENCE_S, self.patience_s):
+            raise self._given_up(error, "put the file back, and ")
+        if failing_s > self.patience_s:
+            raise self._given_up(error) if isinstance(error, ApiError) else error
+        if isinstance(error, ApiError) and error.status >= 500 and str(error) != self.trouble:
+            self.trouble = str(error)
+            _LOG.info("event=server_cannot_go_on reason=%r patience_s=%.0f", self.trouble, self.patience_s)
+        self._answer_lost = True
+        self._retry_at = now + self._pause
+        self._pause = min(2 * self._pause, LAST_RETRY_S)
+
+    def _given_up(self, error: Exception, first: str = "") -> ServerUnreachableError:
+        """Return why the runner ends: what outlives it stays for the next one.
+
+        Args:
+            first: What a person must do before.
+        """
+        lost = ServerUnreachableError(
+            f"{error}; what ended since is kept: {first}'torc run {self._workflow_id}' goes on"
+        )
+        lost.__cause__ = error
+        return lost
+
+    def next_due(self, now: float, wishes: RunnerDemand) -> float | None:
+        """Return when `pump` should be asked again at the latest; None if only an answer can change anything."""
+        waits = self._waiter.current is not None
+        if self._reporter.has_answer():
+            return now
+        if self._reporter.current is not None or (self._answer_lost and waits):
+            return None
+        if self._answer_lost or now < self._retry_at:
+            return self._retry_at
+        if self.outbox:
+            return self.outbox.since + LINGER_S
+        return self._last_word + QUIET_S if wishes.may_wait and not waits else None
+
+
+def _is_database_gone(error: Exception) -> bool:
+    """Say whether the server answers, but has lost the file that everything is in."""
+    body = error.body if isinstance(error, ApiError) else None
+    details = body.get("error") if isinstance(body, dict) else None
+    return isinstance(details, dict) and details.get("error") == DATABASE_GONE

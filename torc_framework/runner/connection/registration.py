@@ -1,0 +1,190 @@
+"""A runner's record on the server, from the first word to the last."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from torc_framework.client import TorcClient
+from torc_framework.errors import AllocationError, ApiError, ServerUnreachableError, UserError
+from torc_framework.executors import Allocator, LaunchSite, RunnerContext
+from torc_framework.models.exchange import ExchangeRequest
+from torc_framework.models.hpc_profiles import ActionContext
+from torc_framework.models.records import HINDRANCE, ComputeNodeRecord, WorkflowRecord
+from torc_framework.models.resources import Resources, format_duration
+from torc_framework.runner.allocations.node_requests import node_request_of_action, obtain_nodes
+from torc_framework.runner.allocations.records import AllocationOccupancy, release_waiting
+from torc_framework.runner.attempts.held_jobs import STDIO_DIR, AttemptFactory
+from torc_framework.runner.attempts.launchers import Launchers
+from torc_framework.runner.connection.retries import retry_until_answered
+from torc_framework.runner.process.identity import RunnerIdentity
+from torc_framework.runner.process.settings import RunnerSettings
+
+
+class Registration:
+    """Knows the workflow, and keeps the runner's record.
+
+    Raises:
+        UserError: the output directory cannot be used.
+        ApiError: there is no such workflow.
+    """
+
+    def __init__(self, settings: RunnerSettings, client: TorcClient) -> None:
+        self._settings, self._client = settings, client
+        self._began = time.monotonic()
+        self.workflow = client.get(WorkflowRecord, settings.workflow_id)
+        self.run_id = client.workflow_status(settings.workflow_id).run_id
+        output_dir = _usable(settings.output_dir)
+        self.context = RunnerContext(
+            workflow_id=settings.workflow_id,
+            run_id=self.run_id,
+            output_dir=str(output_dir),
+            working_dir=str((settings.working_dir or Path.cwd()).absolute()),
+            api_url=client.environment["TORC_API_URL"],
+            server_environment=client.environment,
+            enforces_limits=settings.enforce_limits,
+            packs_resources=settings.max_parallel_jobs is None,
+            shell=self.workflow.shell or "",
+        )
+        self.identity = RunnerIdentity(output_dir)
+        self.node_id = 0
+        self._tenancy = AllocationOccupancy(client, settings.workflow_id, settings.executor, None)
+        self._scheduler: dict[str, Any] = {"type": settings.executor, **self.identity.describe()}
+
+    def log_path(self, premises: LaunchSite | None) -> Path:
+        """Return the path of the runner's log (Torc's naming)."""
+        name = f"job_runner_{self.context.hostname}_wf{self.context.workflow_id}_r{self.run_id}.log"
+        return Path(self.context.output_dir, (premises and premises.log_name) or name)
+
+    def register(
+        self, offer: Resources, premises: LaunchSite | None, limit: float | None, states: dict[str, dict[str, Any]]
+    ) -> None:
+        """Create the record, and take possession of the allocation in which the runner works.
+
+        Args:
+            limit: Walltime in seconds; None is unlimited.
+        """
+        kind = self._settings.compute_node_type
+        if premises is not None:
+            kind = premises.kind
+            self._tenancy = AllocationOccupancy(
+                self._client,
+                self._settings.workflow_id,
+                self._settings.executor,
+                premises.allocation_id,
+                self._settings.scheduler_config_id,
+            )
+            self._scheduler |= {**premises.facts, **self._tenancy.move_in()}
+        record = ComputeNodeRecord(
+            workflow_id=self.context.workflow_id,
+            hostname=self.context.hostname,
+            pid=os.getpid(),
+            start_time=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            is_active=True,
+            num_cpus=offer.num_cpus,
+            memory_gb=offer.memory_bytes / 1024**3,
+            num_gpus=offer.num_gpus,
+            num_nodes=offer.num_nodes,
+            time_limit=None if limit is None else format_duration(int(limit)),
+            scheduler_config_id=self._settings.scheduler_config_id,
+            compute_node_type=kind,
+            scheduler=self._describe(states),
+        )
+        self.node_id = self._client.create(record).id or 0
+
+    def blank_request(self) -> ExchangeRequest:
+        """Return an exchange that says only who asks."""
+        return ExchangeRequest(
+            self.node_id,
+            self.run_id,
+            sort_method=self._settings.sort_method,
+            scheduler_config_id=self._settings.scheduler_config_id,
+            strict_scheduler_match=self._settings.strict_scheduler_match,
+        )
+
+    def update(self, states: dict[str, dict[str, Any]]) -> None:
+        """Store what a later runner needs to take over; nothing before the record exists."""
+        description = self._describe(states)
+        if self.node_id:
+            self._client.update(ComputeNodeRecord, self.node_id, {"scheduler": description})
+
+    def _describe(self, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        self._scheduler["state"] = states
+        return self._scheduler
+
+    def record_hindrance(self, hindrance: str | None) -> bool:
+        """Store why attempts cannot begin at present, and since when; return whether the server has it.
+
+        Args:
+            hindrance: None if nothing keeps them from it any more.
+        """
+        known = self._scheduler.pop(HINDRANCE, None)
+        if hindrance is not None:
+            since = known["since"] if known else datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            self._scheduler[HINDRANCE] = {"reason": hindrance, "since": since}
+        try:
+            self._client.update(ComputeNodeRecord, self.node_id, {"scheduler": self._scheduler})
+        except (ApiError, ServerUnreachableError):
+            return False
+        return True
+
+    def action_context(
+        self, maker: AttemptFactory, launchers: Launchers, is_stopping: Callable[[], bool]
+    ) -> ActionContext:
+        """Return where the runner's actions are carried out."""
+
+        def obtain(allocator: Allocator, config: Mapping[str, Any]) -> None:
+            wishes = node_request_of_action(config, Path(self.context.output_dir))
+            obtain_nodes(self._client, allocator, self.context.workflow_id, wishes)
+
+        return ActionContext(
+            self.context.workflow_id,
+            self.context.api_url,
+            self.context.output_dir,
+            maker.shared_environment,
+            self.node_id,
+            client=self._client,
+            allocator=launchers.allocator,
+            obtain_nodes=obtain,
+            is_stopping=is_stopping,
+            shell=launchers.shell(self._settings.executor),
+        )
+
+    def leave(self, launchers: Launchers) -> list[str]:
+        """Tell the server that the runner has ended; return why it could not be told, if so.
+
+        Where Torc asked for the runner's nodes, and the workflow is complete, those that it still waits for are given
+        back first. As long as a runner is active no recovery begins, which would ask for others.
+        """
+        changes = {"is_active": False, "duration_seconds": round(time.monotonic() - self._began, 3)}
+        try:
+            if self._settings.scheduler_config_id is not None:
+                self._give_back(launchers)
+            retry_until_answered(lambda: self._client.update(ComputeNodeRecord, self.node_id, changes))
+            retry_until_answered(self._tenancy.move_out)
+        except ServerUnreachableError as error:  # the next runner of this machine finds this one ended
+            return [f"the server does not know that this runner has ended: {error}"]
+        return []
+
+    def _give_back(self, launchers: Launchers) -> None:
+        """Give back allocations that wait for nodes though the workflow is complete; others end by themselves."""
+        workflow_id = self.context.workflow_id
+        if self.workflow.compute_node_ignore_workflow_completion:
+            return
+        try:
+            if self._client.is_complete(workflow_id).is_complete:
+                release_waiting(self._client, workflow_id, launchers.allocator)
+        except (ApiError, AllocationError, UserError):
+            return  # they find no job and end
+
+
+def _usable(folder: Path) -> Path:
+    """Return the absolute path of an output directory, with its folder for logs."""
+    path = folder.absolute()
+    try:
+        (path / STDIO_DIR).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"output directory {folder} cannot be used: {error}; name another with --output-dir") from error
+    return path

@@ -1,0 +1,1 @@
+"""Async routes of the server."""

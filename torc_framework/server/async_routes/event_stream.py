@@ -1,0 +1,162 @@
+"""Events as they happen: ``GET /workflows/{id}/events/stream``, as server-sent events.
+
+A stream keeps nothing but the id of the last event it has read. It reads the next page from the
+database whenever its reader has taken the last one, so that nothing is ever dropped and a reader
+that is slow, or does not read at all, costs one page of memory. Every frame that goes out names the
+id up to which its reader has seen everything; with that in ``Last-Event-ID`` it may go on at
+any time, at any server on the same database.
+"""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from torc_framework.models.events import LEVELS, EventSeverity, event_type_of, severity_of
+from torc_framework.server.async_routes.waiting_calls import WaitingCalls
+from torc_framework.server.dispatch.endpoint import caller_of, workflow_id_of
+from torc_framework.server.http.responses import RequestError
+from torc_framework.server.settings import API_PREFIX, LimitSettings
+from torc_framework.store.access.checks import Caller, check_workflow
+from torc_framework.store.database.base import Database
+from torc_framework.store.errors import ForbiddenError, NotFoundError
+from torc_framework.store.records.events import StoredEvent, events_after, last_event_id
+
+PAGE: Final = 500
+"""Events read at once."""
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_NAME: Final = re.compile(r"[\w.:-]{1,100}")
+"""Types of events that fit into an ``event:`` line."""
+_encode: Final = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class EventStreamRoutes:
+    """All event streams of one server."""
+
+    def __init__(self, database: Database, room: WaitingCalls, limits: LimitSettings) -> None:
+        self._database = database
+        self._room = room
+        self._limits = limits
+        self._open: Counter[str] = Counter()
+
+    def routes(self) -> list[Route]:
+        """Return the route."""
+        return [Route(f"{API_PREFIX}/workflows/{{id:int}}/events/stream", self.stream, methods=["GET"])]
+
+    async def stream(self, request: Request) -> Response:
+        """Begin a stream: after ``Last-Event-ID`` if that is given, else with what happens from now on."""
+        workflow_id = workflow_id_of(request)
+        level = LEVELS.get(request.query_params.get("level", ""), EventSeverity.INFO)
+        seen = _seen(request)
+        caller = caller_of(request)
+        newest = await run_in_threadpool(self._newest, caller, workflow_id)
+        frames = self._frames(caller, workflow_id, level, newest if seen is None else min(seen, newest))
+        host = request.client.host if request.client else ""
+        return StreamingResponse(self._counted(host, frames), media_type="text/event-stream", headers=_HEADERS)
+
+    def _newest(self, caller: Caller, workflow_id: int) -> int:
+        with self._database.read() as tx:
+            if caller.is_restricted:
+                check_workflow(tx, caller, workflow_id)
+            newest = last_event_id(tx, workflow_id)
+        if newest is None:
+            raise NotFoundError("Workflow", workflow_id)
+        return newest
+
+    def _counted(self, host: str, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Return the frames; the stream counts for its reader's address until it ends.
+
+        Raises:
+            RequestError: there are too many from that address.
+        """
+        limit = self._limits.streams_per_address
+        if limit and self._open[host] >= limit:
+            raise RequestError(f"{limit} event streams are open from {host} already; close one first", 429)
+        return self._while_open(host, frames)
+
+    async def _while_open(self, host: str, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        with self._place(host):
+            async for frame in frames:
+                yield frame
+
+    @contextmanager
+    def _place(self, host: str) -> Iterator[None]:
+        self._open[host] += 1
+        try:
+            yield
+        finally:
+            self._open[host] -= 1
+            if not self._open[host]:
+                del self._open[host]
+
+    async def _frames(self, caller: Caller, workflow_id: int, level: EventSeverity, seen: int) -> AsyncIterator[bytes]:
+        """Yield frames until the server ends, the workflow is deleted, or the reader may see it no longer."""
+        with self._room.follow(workflow_id) as waiter:
+            yield _mark(seen)
+            while not waiter.is_over:
+                waiter.wake.clear()
+                try:
+                    events = await run_in_threadpool(self._page, caller, workflow_id, seen)
+                except ForbiddenError:
+                    yield b": the workflow is not shared with you any more\n\n"
+                    return
+                if events is None:
+                    yield b": the workflow is deleted\n\n"
+                    return
+                if events:
+                    seen = events[-1].id
+                    shown = b"".join(_frame(workflow_id, event, level) for event in events)
+                    yield shown or _mark(seen)
+                if len(events) == PAGE:
+                    continue
+                try:
+                    await asyncio.wait_for(waiter.wake.wait(), self._limits.heartbeat_secs)
+                except TimeoutError:
+                    yield b": still here\n" + _mark(seen)
+
+    def _page(self, caller: Caller, workflow_id: int, seen: int) -> list[StoredEvent] | None:
+        with self._database.read() as tx:
+            check_workflow(tx, caller, workflow_id)
+            return events_after(tx, workflow_id, seen, PAGE)
+
+
+def _seen(request: Request) -> int | None:
+    """Return the id of the last event that the reader has, as a browser or as a person would give it."""
+    text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise RequestError(f"Last-Event-ID: {text[:100]!r} is not the id of an event")
+    return int(text)
+
+
+def _mark(seen: int) -> bytes:
+    """Return a frame that tells the reader how far it has read, and nothing else."""
+    return b"id: %d\n\n" % seen
+
+
+def _frame(workflow_id: int, event: StoredEvent, level: EventSeverity) -> bytes:
+    """Return one event, or nothing if it is below the level."""
+    severity = severity_of(event.data)
+    if severity < level:
+        return b""
+    name, data = event_type_of(event.data), event.data
+    if isinstance(data, dict):
+        data = {key: value for key, value in data.items() if key != "event_type"}
+    content: dict[str, Any] = {
+        "workflow_id": workflow_id,
+        "timestamp": event.timestamp,
+        "event_type": name,
+        "severity": severity.label,
+        "data": data,
+    }
+    shown = name if _NAME.fullmatch(name) else "message"
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.id, shown.encode(), _encode(content))

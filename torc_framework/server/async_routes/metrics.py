@@ -1,0 +1,179 @@
+"""Numbers for monitoring: ``GET /metrics``, in the text format of OpenMetrics and Prometheus.
+
+What is counted while the server works is a few additions per request. prometheus-client, which
+takes longer to import than a small server takes to start, is loaded when somebody asks.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import Factory, define
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from torc_framework import __version__
+from torc_framework.models.statuses import TRANSITIONS, JobStatus
+from torc_framework.server.async_routes.waiting_calls import WaitingCalls
+from torc_framework.server.dispatch.endpoint import caller_of
+from torc_framework.server.settings import API_PREFIX
+from torc_framework.store.access.checks import check_admin
+from torc_framework.store.database.base import Database
+from torc_framework.store.runs.counts import WORKFLOW_STATES, DatabaseCounts, count_database
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.metrics_core import Metric
+
+BUCKETS_S: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
+"""Upper bounds of the buckets that times of answers are sorted into."""
+UNKNOWN: Final = "unknown"
+"""Stands for every path that is none of ours."""
+
+
+@define
+class _ResponseTimes:
+    """How long the answers of one endpoint took to begin."""
+
+    buckets: list[int] = Factory(lambda: [0] * (len(BUCKETS_S) + 1))
+    total_s: float = 0.0
+
+
+class RequestMetrics:
+    """Requests so far, by method and route; used in the event loop only."""
+
+    def __init__(self) -> None:
+        self.answers: Counter[tuple[str, str, int]] = Counter()
+        self.times: dict[tuple[str, str], _ResponseTimes] = {}
+        self._paths: dict[Any, str] = {}
+
+    def know(self, routes: Iterable[BaseRoute]) -> None:
+        """Call requests by the paths of these routes, whatever ids are in them."""
+        for route in routes:
+            if isinstance(route, Route):
+                self._paths[route.endpoint] = route.path_format
+
+    def note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+        """Note an answer that begins."""
+        path = self._paths.get(scope.get("endpoint"), UNKNOWN)
+        method = scope["method"]
+        self.answers[method, path, status] += 1
+        times = self.times.get((method, path))
+        if times is None:
+            times = self.times[method, path] = _ResponseTimes()
+        times.buckets[bisect_left(BUCKETS_S, seconds)] += 1
+        times.total_s += seconds
+
+
+class MetricsRoutes:
+    """The numbers of one server."""
+
+    def __init__(self, database: Database, room: WaitingCalls, traffic: RequestMetrics, *, is_open: bool) -> None:
+        self._database = database
+        self._room = room
+        self._traffic = traffic
+        self._is_open = is_open
+        self._registry: CollectorRegistry | None = None
+        self._census = DatabaseCounts()
+
+    def routes(self) -> list[Route]:
+        """Return the routes: where scrapers look, and beside all other endpoints."""
+        return [Route(path, self.metrics, methods=["GET"]) for path in ("/metrics", f"{API_PREFIX}/metrics")]
+
+    async def metrics(self, request: Request) -> Response:
+        """Answer in the format that the caller prefers; with access control on, to administrators."""
+        if not self._is_open:
+            check_admin(caller_of(request))
+        from prometheus_client.exposition import choose_encoder
+
+        census = await run_in_threadpool(self._count)
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        self._census = census  # collected in the event loop, in which the rest is counted too
+        return Response(encode(self._own_registry()), headers={"Content-Type": content_type})
+
+    def _count(self) -> DatabaseCounts:
+        with self._database.read() as tx:
+            return count_database(tx)
+
+    def _own_registry(self) -> "CollectorRegistry":
+        """Return the registry of this server: another server in the same process has another."""
+        if self._registry is None:
+            from prometheus_client import CollectorRegistry, ProcessCollector
+
+            self._registry = CollectorRegistry(auto_describe=False)
+            ProcessCollector(registry=self._registry)
+            self._registry.register(self)
+        return self._registry
+
+    def collect(self) -> "Iterator[Metric]":
+        """Yield every metric; called by the registry."""
+        from prometheus_client.core import InfoMetricFamily
+
+        yield InfoMetricFamily("torc", "The server.", value={"version": __version__})
+        census, room = self._census, self._room
+        labels = [status.label for status in JobStatus]
+        yield _gauge("torc_jobs", "Jobs in the database.", "status", ((name, census.jobs[name]) for name in labels))
+        yield _gauge(
+            "torc_workflows",
+            "Workflows in the database.",
+            "state",
+            ((name, census.workflows[name]) for name in WORKFLOW_STATES),
+        )
+        yield _gauge(
+            "torc_compute_nodes_active", "Runners that have joined and not left.", None, [("", census.runners)]
+        )
+        yield _gauge(
+            "torc_waiting_runners", "Runners that wait at this server for jobs.", None, [("", room.runner_count)]
+        )
+        yield _gauge("torc_event_streams", "Event streams open at this server.", None, [("", room.follower_count)])
+        yield self._transitions()
+        yield self._requests()
+        yield self._seconds()
+
+    def _transitions(self) -> "Metric":
+        from prometheus_client.core import CounterMetricFamily
+
+        family = CounterMetricFamily(
+            "torc_job_transitions",
+            "Changes of jobs' statuses through this server; claims are claimed.",
+            labels=["transition"],
+        )
+        for name in TRANSITIONS:
+            family.add_metric([name], self._database.changes[name])
+        return family
+
+    def _requests(self) -> "Metric":
+        from prometheus_client.core import CounterMetricFamily
+
+        family = CounterMetricFamily("torc_http_requests", "Requests answered.", labels=["method", "route", "status"])
+        for (method, path, status), count in self._traffic.answers.items():
+            family.add_metric([method, path, str(status)], count)
+        return family
+
+    def _seconds(self) -> "Metric":
+        from prometheus_client.core import HistogramMetricFamily
+
+        family = HistogramMetricFamily(
+            "torc_http_request_seconds",
+            "Time until the answer began; runners and streams that wait are among them.",
+            labels=["method", "route"],
+        )
+        for (method, path), times in self._traffic.times.items():
+            total, buckets = 0, []
+            for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), times.buckets, strict=True):
+                total += count
+                buckets.append((bound, float(total)))
+            family.add_metric([method, path], buckets, times.total_s)
+        return family
+
+
+def _gauge(name: str, text: str, label: str | None, values: Iterable[tuple[str, int]]) -> "Metric":
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(name, text, labels=[label] if label else [])
+    for key, value in values:
+        family.add_metric([key] if label else [], value)
+    return family

@@ -1,0 +1,210 @@
+"""The calls that carry the work: a plan in, an exchange with a runner.
+
+Plain ASGI routes: bodies go from JSON to the domain's own classes and back without a detour. A short
+change of a database on this machine is made right in the event loop when it is free; otherwise in a
+thread.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
+from torc_framework.models.plan import Plan
+from torc_framework.server.async_routes.waiting_calls import WaitingCall, WaitingCalls
+from torc_framework.server.dispatch.endpoint import caller_of, workflow_id_of
+from torc_framework.server.dispatch.large_bodies import LargeBodyPool
+from torc_framework.server.http.access_log import note
+from torc_framework.server.http.body_limits import refuse_nul
+from torc_framework.server.http.responses import RequestError, answer
+from torc_framework.server.settings import API_PREFIX
+from torc_framework.store.access.checks import Caller, check_own_name, check_workflow
+from torc_framework.store.database.base import Database
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.exchange.exchange import exchange, has_something_for_runner
+from torc_framework.store.runs import lifecycle
+from torc_framework.store.workflows.plans import create_plan
+
+MAX_WAIT_S: Final = 300.0
+"""Longest wait, whatever was asked for: proxies and clients give up on silent connections."""
+
+_T = TypeVar("_T")
+_EXCHANGE: Final = msgspec.json.Decoder(ExchangeRequest)
+_PLAN: Final = msgspec.json.Decoder(Plan)
+
+
+class _ExchangeHead(msgspec.Struct):
+    """What of an exchange has to be known before a worker has read the whole."""
+
+    compute_node_id: int
+    seq: int = 0
+
+
+_HEAD: Final = msgspec.json.Decoder(_ExchangeHead)
+
+
+def decoded(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
+    """Return a body as a value of the domain.
+
+    Raises:
+        RequestError: it is no JSON (400), or does not have the shape (422).
+    """
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        wrong_shape = isinstance(error, msgspec.ValidationError)
+        raise RequestError(f"body: {error}", 422 if wrong_shape else 400) from error
+
+
+class RunnerApi:
+    """The hot endpoints over one database."""
+
+    def __init__(self, database: Database, room: WaitingCalls, large: LargeBodyPool) -> None:
+        self._database = database
+        self._room = room
+        self._large = large
+
+    def routes(self) -> list[Route]:
+        """Return the routes; they stand before all others, which have to be searched through."""
+        return [
+            Route(f"{API_PREFIX}/workflows/{{id:int}}/exchange", self.exchange, methods=["POST"]),
+            Route(f"{API_PREFIX}/workflows/from_plan", self.from_plan, methods=["POST"]),
+        ]
+
+    async def exchange(self, request: Request) -> Response:
+        """Take a runner's reports, hand out jobs; wait if there are none and the runner wants to."""
+        workflow_id = workflow_id_of(request)
+        caller = caller_of(request)
+        body = await request.body()
+        if self._large.takes(body):
+            head = decoded(_HEAD, body)
+            self._room.supersede(workflow_id, head.compute_node_id, head.seq)
+            return await self._large.carry_out("exchange", request, body)
+        wanted = decoded(_EXCHANGE, body)
+        if wanted.wait_s <= 0:
+            self._room.supersede(workflow_id, wanted.compute_node_id, wanted.seq)
+            reply = await self._exchange(caller, workflow_id, wanted)
+            _note(request, wanted, reply)
+            return answer(reply)
+        deadline = asyncio.get_running_loop().time() + min(wanted.wait_s, MAX_WAIT_S)
+        with self._room.wait(workflow_id, wanted.compute_node_id, wanted.seq) as waiter:
+            reply = await self._exchange(caller, workflow_id, wanted)
+            while not _has_content(reply) and await self._woken(waiter, deadline, reply.due_in_s):
+                if await request.is_disconnected():
+                    break  # nobody would hear of the jobs
+                if await self._is_worth_asking(workflow_id, wanted):
+                    reply = await self._exchange(caller, workflow_id, _without_reports(wanted))
+        _note(request, wanted, reply)
+        return answer(reply)
+
+    async def _woken(self, waiter: WaitingCall, deadline: float, due_in_s: float | None) -> bool:
+        """Wait; say whether there may be news: somebody woke us, or a job's wait is over."""
+        left = max(0.0, deadline - asyncio.get_running_loop().time())
+        is_due_first = due_in_s is not None and due_in_s < left
+        try:
+            await asyncio.wait_for(waiter.wake.wait(), due_in_s if is_due_first else left)
+        except TimeoutError:
+            return is_due_first
+        waiter.wake.clear()
+        return not waiter.is_over
+
+    async def _is_worth_asking(self, workflow_id: int, wanted: ExchangeRequest) -> bool:
+        if self._database.is_local:
+            return self._ask(workflow_id, wanted)
+        return await run_in_threadpool(self._ask, workflow_id, wanted)
+
+    def _ask(self, workflow_id: int, wanted: ExchangeRequest) -> bool:
+        with self._database.read() as tx:
+            return has_something_for_runner(tx, workflow_id, wanted.compute_node_id, wanted.run_id)
+
+    async def _exchange(self, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+        if self._database.is_local:
+            with self._database.write_if_free() as tx:
+                if tx is not None:
+                    return _permitted_exchange(tx, caller, workflow_id, wanted)
+        return await run_in_threadpool(_exchange_in_turn, self._database, caller, workflow_id, wanted)
+
+    async def from_plan(self, request: Request) -> Response:
+        """Store a whole plan in one transaction; with ``initialize=true`` begin its first run."""
+        body = await request.body()
+        if self._large.takes(body):
+            return await self._large.carry_out("from_plan", request, body)
+        return await run_in_threadpool(_from_plan, self._database, request, body)
+
+
+def runner_api_operations(database: Database) -> dict[str, Callable[[Request, bytes], Response]]:
+    """Return what workers for large bodies do of this; an exchange with a large body does not wait."""
+    return {"exchange": partial(_large_exchange, database), "from_plan": partial(_from_plan, database)}
+
+
+def _large_exchange(database: Database, request: Request, body: bytes) -> Response:
+    wanted = decoded(_EXCHANGE, body)
+    reply = _exchange_in_turn(database, caller_of(request), workflow_id_of(request), wanted)
+    _note(request, wanted, reply)
+    return answer(reply)
+
+
+def _exchange_in_turn(database: Database, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+    with database.write() as tx:
+        return _permitted_exchange(tx, caller, workflow_id, wanted)
+
+
+def _from_plan(database: Database, request: Request, body: bytes) -> Response:
+    flag = request.query_params.get("initialize", "false").lower()
+    if flag not in ("true", "false"):
+        raise RequestError(f"query 'initialize': {flag!r} is neither true nor false")
+    refuse_nul(body)
+    plan = decoded(_PLAN, body)
+    check_own_name(caller_of(request), plan.workflow.user)
+    with database.write_bulk() as tx:
+        stored = create_plan(tx, plan, initialized=flag == "true")
+        run_id = _first_run(tx, stored.id) if flag == "true" else 0
+    note(request, workflow_id=stored.id, job_count=stored.counts["job_count"])
+    return answer({"id": stored.id, "run_id": run_id, **stored.counts})
+
+
+def _permitted_exchange(tx: Tx, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+    if caller.is_restricted:
+        check_workflow(tx, caller, workflow_id)
+    return exchange(tx, workflow_id, wanted)
+
+
+def _first_run(tx: Tx, workflow_id: int) -> int:
+    lifecycle.begin_planned_run(tx, workflow_id)
+    lifecycle.announce_run(tx, workflow_id, run_id=1)
+    return 1
+
+
+def _note(request: Request, wanted: ExchangeRequest, reply: ExchangeReply) -> None:
+    """Let the line of an exchange say what was exchanged."""
+    reported, claimed = len(wanted.ended), len(reply.jobs)
+    is_routine = not reported and not claimed
+    note(request, is_routine=is_routine, compute_node_id=wanted.compute_node_id, reported=reported, claimed=claimed)
+
+
+def _without_reports(wanted: ExchangeRequest) -> ExchangeRequest:
+    """Return the same wish without the reports, which are recorded."""
+    return ExchangeRequest(
+        compute_node_id=wanted.compute_node_id,
+        run_id=wanted.run_id,
+        slots=wanted.slots,
+        free=wanted.free,
+        total=wanted.total,
+        ahead=wanted.ahead,
+        sort_method=wanted.sort_method,
+        scheduler_config_id=wanted.scheduler_config_id,
+        strict_scheduler_match=wanted.strict_scheduler_match,
+        want_counts=wanted.want_counts,
+    )
+
+
+def _has_content(reply: ExchangeReply) -> bool:
+    """Say whether an answer is worth giving at once."""
+    return bool(reply.jobs or reply.refused) or reply.is_complete or reply.is_canceled

@@ -1,0 +1,1 @@
+"""Auth of the server."""

@@ -1,0 +1,143 @@
+"""Who is who: the users of the server's password file, and log-ins that were checked lately."""
+
+import asyncio
+import hashlib
+import logging
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from torc_framework.errors import ConfigError
+from torc_framework.server.auth import htpasswd
+from torc_framework.server.auth.throttle import TooManyLoginsError
+
+MAX_CACHED: Final = 10_000
+"""Log-ins that are remembered."""
+MAX_PENDING: Final = 64
+"""Passwords that were not right before and may wait to be checked: each costs a quarter of a second of a core."""
+_WORKERS: Final = 2
+_log = logging.getLogger("torc.server.auth")
+
+
+class PasswordFile:
+    """A password file, read again whenever it has changed.
+
+    Raises:
+        ConfigError: it cannot be read, or a line is not understood.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._state = self._look()
+        self.users = htpasswd.read(path)
+        """Hashes by user names."""
+        _log.info("read %d users from %s", len(self.users), path)
+
+    def refresh(self) -> bool:
+        """Read the file if it is another; say whether the users may have changed.
+
+        A file that cannot be used leaves the users as they are: whoever edits it has not finished.
+        """
+        state = self._look()
+        if state == self._state:
+            return False
+        self._state = state
+        try:
+            self.users = htpasswd.read(self._path)
+        except ConfigError as error:
+            _log.error("%s; the users stay as they were", error)
+            return False
+        _log.info("read %d users from %s, which has changed", len(self.users), self._path)
+        return True
+
+    def _look(self) -> tuple[int, int, int] | None:
+        try:
+            state = os.stat(self._path)  # noqa: PTH116 - for each request
+        except OSError:
+            return None
+        return state.st_mtime_ns, state.st_size, state.st_ino
+
+
+class PasswordChecker:
+    """Checks names and passwords; those that were right need no check for a while, and have room of their own later.
+
+    Args:
+        ttl_s: How long a right password is not checked again; 0 checks it each time.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, file: PasswordFile, ttl_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._file = file
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._salt = os.urandom(32)
+        self._known: OrderedDict[bytes, tuple[str, str, float]] = OrderedDict()
+        self._pending: dict[bytes, asyncio.Task[bool]] = {}
+        self._strangers = 0
+        self._threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="password")
+        self._own_thread = ThreadPoolExecutor(1, thread_name_prefix="known-password")
+        self._nobody = htpasswd.hash_password("nobody", 4)
+
+    def key(self, header: bytes) -> bytes:
+        """Return under what a log-in is remembered: a hash that tells nothing about the password."""
+        return hashlib.sha256(self._salt + header).digest()
+
+    def recall(self, key: bytes) -> str | None:
+        """Return the user of a log-in that was checked lately."""
+        if self._file.refresh():
+            self._known = OrderedDict((known, (user, hashed, 0.0)) for known, (user, hashed, _) in self._known.items())
+        if not self.was_right(key):
+            return None
+        user, _, until = self._known[key]
+        return user if until > self._clock() else None
+
+    def was_right(self, key: bytes) -> bool:
+        """Say whether a log-in was right when it was last checked, and its user has had the same password since."""
+        found = self._known.get(key)
+        if found is None:
+            return False
+        if self._file.users.get(found[0]) != found[1]:
+            del self._known[key]
+            return False
+        return True
+
+    async def check(self, key: bytes, user: str, password: str) -> bool:
+        """Say whether the password is the user's; the same question asked twice at once is answered once.
+
+        Raises:
+            TooManyLoginsError: too many others wait for an answer.
+        """
+        pending = self._pending.get(key)
+        if pending is None:
+            is_stranger = not self.was_right(key)
+            if is_stranger and self._strangers >= MAX_PENDING:
+                raise TooManyLoginsError
+            pending = self._pending[key] = asyncio.create_task(self._compare(key, user, password, is_stranger))
+            self._strangers += is_stranger
+            pending.add_done_callback(lambda _done: self._is_done(key, is_stranger))
+        return await asyncio.shield(pending)
+
+    def _is_done(self, key: bytes, is_stranger: bool) -> None:
+        self._pending.pop(key, None)
+        self._strangers -= is_stranger
+
+    async def _compare(self, key: bytes, user: str, password: str, is_stranger: bool) -> bool:
+        hashed = self._file.users.get(user)
+        threads = self._threads if is_stranger else self._own_thread
+        loop = asyncio.get_running_loop()
+        is_equal = await loop.run_in_executor(threads, htpasswd.matches, password, hashed or self._stand_in())
+        if not is_equal or hashed is None or self._file.users.get(user) != hashed:
+            return False
+        self._known[key] = user, hashed, self._clock() + self._ttl_s
+        self._known.move_to_end(key)
+        if len(self._known) > MAX_CACHED:
+            self._known.popitem(last=False)
+        return True
+
+    def _stand_in(self) -> str:
+        """Return a hash for names that do not exist: the answer takes as long as for one that does."""
+        return max(self._file.users.values(), key=htpasswd.cost_of, default=self._nobody)

@@ -1,0 +1,1 @@
+"""Dispatch of the server."""

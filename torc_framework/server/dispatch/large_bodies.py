@@ -1,0 +1,173 @@
+"""Requests with large bodies are handed to a process of their own, so that others are served meanwhile.
+
+To read ten megabytes of JSON takes a second in which nothing else of the process moves. The server passes such a
+body on as it came, waits in a thread, and passes the answer back. The worker changes the database in turn with the
+server itself.
+"""
+
+import asyncio
+import contextlib
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from torc_framework.server.http.access_log import note
+from torc_framework.server.http.responses import RequestError
+from torc_framework.server.process.large_body_worker import (
+    WRITE_LOCK_RELEASED,
+    WRITE_LOCK_WANTED,
+    LargeBodyOrder,
+    LargeBodyResult,
+    too_costly_message,
+)
+from torc_framework.store.database.base import Database
+
+INLINE_BYTES: Final = 256 * 1024
+"""Largest body that the server itself works on: ten milliseconds."""
+REUSED_BYTES: Final = 8 * 1024 * 1024
+"""Largest body after which a worker may take another: memory of larger ones is given back by its end."""
+WORKERS: Final = 2
+MAX_WAITING: Final = 8
+"""Requests with large bodies that are worked on or wait for it; further ones are refused with 503."""
+TIME_LIMIT_S: Final = 120.0
+"""Time that a worker may take to read and check a body, and to answer; its turn at the database has no limit."""
+IDLE_S: Final = 60.0
+"""A worker without work ends after so long."""
+_PROGRAM: Final = "from torc_framework.server.process.large_body_worker import main; main()"
+_PARTS: Final = ("type", "method", "path", "root_path", "query_string", "path_params", "server", "scheme")
+
+
+class LargeBodyWorker:
+    """One process, as the server sees it."""
+
+    def __init__(self, source: str) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+            )
+        self._channel = Connection(ours.detach())
+        self._channel.send(source)
+
+    def carry_out(self, order: LargeBodyOrder, body: bytes, database: Database) -> LargeBodyResult:
+        """Return what became of a request.
+
+        Raises:
+            RequestError: it took too much memory or time, or the process ended otherwise.
+        """
+        with contextlib.ExitStack() as turn:
+            try:
+                self._channel.send(order)
+                self._channel.send_bytes(body)
+                while True:
+                    message = self._message(TIME_LIMIT_S)
+                    if message != WRITE_LOCK_WANTED:
+                        assert isinstance(message, LargeBodyResult)
+                        return message
+                    turn.enter_context(database.turn())
+                    self._channel.send(None)
+                    assert self._message(None) == WRITE_LOCK_RELEASED
+                    turn.close()
+            except (EOFError, OSError, TimeoutError) as error:
+                raise RequestError(too_costly_message(len(body)), 413) from error
+
+    def _message(self, timeout_s: float | None) -> object:
+        if not self._channel.poll(timeout_s):
+            raise TimeoutError
+        return self._channel.recv()
+
+    def end(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self._process.wait()
+        self._channel.close()
+
+
+class LargeBodyPool:
+    """The workers of one server; used in its event loop, but for what says otherwise.
+
+    Args:
+        is_shared: The server has clients that must not wait for one another. A server of one run does without
+            workers: the start of one costs a second.
+    """
+
+    def __init__(self, database: Database, *, is_shared: bool) -> None:
+        self._database = database
+        self._is_shared = is_shared
+        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="large-body")
+        self._idle: list[LargeBodyWorker] = []
+        self._end_of_idle: asyncio.TimerHandle | None = None
+        self._busy: set[LargeBodyWorker] = set()
+        self._waiting = 0
+
+    def takes(self, body: bytes) -> bool:
+        """Say whether a request with this body is for a worker."""
+        return self._is_shared and len(body) > INLINE_BYTES
+
+    async def carry_out(self, operation: str, request: Request, body: bytes) -> Response:
+        """Answer a request in a process of its own.
+
+        Raises:
+            RequestError: the body takes too much memory or time, or too many wait already.
+        """
+        if self._waiting >= MAX_WAITING:
+            raise RequestError(f"{MAX_WAITING} large requests are being worked on; try again later", 503)
+        scope = {name: request.scope[name] for name in _PARTS if name in request.scope}
+        scope |= {"headers": [], "torc.caller": request.scope.get("torc.caller")}
+        order = LargeBodyOrder(operation, {name: value for name, value in scope.items() if value is not None})
+        self._waiting += 1
+        try:
+            run = asyncio.get_running_loop().run_in_executor
+            outcome = await run(self._threads, self._carried_out, order, body)
+        finally:
+            self._waiting -= 1
+            self._end_idle_later()
+        await run(self._threads, self._database.relay, outcome.committed)
+        note(request, **outcome.facts)
+        return Response(outcome.content, outcome.status, outcome.headers)
+
+    def _carried_out(self, order: LargeBodyOrder, body: bytes) -> LargeBodyResult:
+        """Let a worker carry out an order; called in a thread."""
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            worker = LargeBodyWorker(self._database.source)
+        self._busy.add(worker)
+        is_fit = False
+        try:
+            outcome = worker.carry_out(order, body, self._database)
+            is_fit = len(body) <= REUSED_BYTES and outcome.status not in (413, 500)
+        finally:
+            self._busy.discard(worker)
+            if is_fit:
+                self._idle.append(worker)
+            else:
+                worker.end()
+        return outcome
+
+    def _end_idle_later(self) -> None:
+        if self._end_of_idle is not None:
+            self._end_of_idle.cancel()
+        self._end_of_idle = asyncio.get_running_loop().call_later(IDLE_S, self._end_idle)
+
+    def _end_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().end()
+
+    def close(self) -> None:
+        """End all workers."""
+        if self._end_of_idle is not None:
+            self._end_of_idle.cancel()
+        self._end_idle()
+        for worker in tuple(self._busy):
+            worker.end()
+        self._threads.shutdown(wait=False)

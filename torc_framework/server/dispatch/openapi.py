@@ -1,0 +1,154 @@
+"""The OpenAPI document, made from the endpoints' declarations when somebody asks for it."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, get_args
+
+import msgspec
+from attrs import fields
+
+from torc_framework import __version__
+from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
+from torc_framework.models.plan import Plan
+from torc_framework.models.records import Record, describe_field
+from torc_framework.models.responses import ErrorBody, Health, Ping, PlanReceipt
+from torc_framework.server.auth.permissions import ADMINS, ANYONE, NEW_WORKFLOW_OF_CALLER, WORKFLOW_IN_PATH
+from torc_framework.server.dispatch.endpoint import Endpoint, Parameter, is_integer_parameter
+from torc_framework.server.settings import API_PREFIX
+
+_TYPES: Final = {int: "integer", str: "string", bool: "boolean"}
+_REFERENCE: Final = "#/components/schemas/{name}"
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+_OTHERS: Final = (
+    Endpoint("GET", "/ping", _nothing, answers=Ping, tags=["server"], scope=ANYONE, summary="Is the server there?"),
+    Endpoint(
+        "GET",
+        "/version",
+        _nothing,
+        answers=str,
+        tags=["server"],
+        scope=ANYONE,
+        summary="Get the version of the contract that the server keeps, and its own.",
+    ),
+    Endpoint(
+        "GET",
+        "/health",
+        _nothing,
+        answers=Health,
+        tags=["server"],
+        scope=ANYONE,
+        summary="Is the server fit to work? 503 if its database is not; needs no login.",
+    ),
+    Endpoint(
+        "GET",
+        "/metrics",
+        _nothing,
+        tags=["server"],
+        scope=ADMINS,
+        summary="Get the server's numbers as OpenMetrics or Prometheus text; also at `/metrics` of the server.",
+    ),
+    Endpoint(
+        "POST",
+        "/workflows/{id}/exchange",
+        _nothing,
+        body=ExchangeRequest,
+        answers=ExchangeReply,
+        scope=WORKFLOW_IN_PATH,
+        summary="Take a runner's reports and hand out jobs, in one call that may wait for them.",
+    ),
+    Endpoint(
+        "POST",
+        "/workflows/from_plan",
+        _nothing,
+        body=Plan,
+        answers=PlanReceipt,
+        query={"initialize": Parameter(bool, default=False)},
+        scope=NEW_WORKFLOW_OF_CALLER,
+        summary="Create a whole workflow in one transaction, and start its first run if asked.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/events/stream",
+        _nothing,
+        query={"level": Parameter(str, "info")},
+        tags=["events"],
+        scope=WORKFLOW_IN_PATH,
+        summary="Follow a workflow's events as they happen, as server-sent events.",
+    ),
+)
+"""Endpoints that are mounted by hand."""
+_TEXT: Final = {"schema": {"type": "string"}}
+_NOT_JSON: Final = {
+    "/workflows/{id}/events/stream": {"content": {"text/event-stream": _TEXT}},
+    "/metrics": {"content": {"text/plain": _TEXT, "application/openmetrics-text": _TEXT}},
+}
+"""Answers by path that are text."""
+
+
+def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """Return the document for these endpoints and the ones mounted by hand."""
+    everything = [*_OTHERS, *endpoints]
+    kinds = [ErrorBody, *(kind for e in everything for kind in (e.body, e.answers) if kind is not None)]
+    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
+    schema_of = dict(zip(map(str, kinds), schemas, strict=True))
+    for record in get_args(Record):
+        _describe_fields(record, components)
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in everything:
+        paths.setdefault(API_PREFIX + endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema_of)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "torc", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def _describe_fields(record: Any, components: dict[str, Any]) -> None:
+    """Put a record's own sentences beside its fields."""
+    properties = components.get(record.__name__, {}).get("properties", {})
+    for attribute in fields(record):
+        if attribute.name in properties:
+            properties[attribute.name]["description"] = describe_field(attribute)[0]
+
+
+def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
+    parameters: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "integer" if is_integer_parameter(name) else "string"},
+        }
+        for name in re.findall(r"\{(\w+)\}", endpoint.path)
+    ]
+    for name, parameter in endpoint.query.items():
+        schema: dict[str, Any] = {"type": _TYPES[parameter.kind]}
+        if parameter.repeated:
+            schema = {"type": "array", "items": schema}
+        elif parameter.default is not None:
+            schema["default"] = parameter.default
+        parameters.append({"name": name, "in": "query", "required": parameter.required, "schema": schema})
+    answer = {"type": "object"} if endpoint.answers is None else schema_of[str(endpoint.answers)]
+    operation: dict[str, Any] = {
+        "summary": endpoint.summary,
+        "operationId": re.sub(r"\W+", "_", f"{endpoint.method.lower()}{endpoint.path}"),
+        "tags": list(endpoint.tags),
+        "parameters": parameters,
+        "responses": {
+            "200": {"description": "Done", **_NOT_JSON.get(endpoint.path, _content(answer))},
+            "default": {"description": "Refused", **_content(schema_of[str(ErrorBody)])},
+        },
+    }
+    if endpoint.body is not None:
+        operation["requestBody"] = {"required": True, **_content(schema_of[str(endpoint.body)])}
+    return operation
+
+
+def _content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": schema}}}

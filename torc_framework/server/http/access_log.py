@@ -1,0 +1,87 @@
+"""What the server logs of its work: one line for each request, and one for each event that is worth it.
+
+Lines of requests go to ``torc.server.access``, those of events to ``torc.server.events``. Changes are
+told at level info, questions and exchanges without news at debug, refusals of access and faults
+above. A line that the level hides costs a look at the level.
+"""
+
+import logging
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+
+from torc_framework.models.events import EventSeverity, severity_of
+from torc_framework.server.logs import log_fields
+from torc_framework.server.settings import API_PREFIX
+from torc_framework.store.database.base import Database
+
+_ACCESS: Final = logging.getLogger("torc.server.access")
+_EVENTS: Final = logging.getLogger("torc.server.events")
+_FACTS: Final = "torc.facts"
+_ROUTINE: Final = "torc.is_routine"
+_READ_ONLY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_REFUSALS: Final = frozenset({401, 403, 429})
+_LEVELS: Final = {
+    EventSeverity.DEBUG: logging.DEBUG,
+    EventSeverity.INFO: logging.INFO,
+    EventSeverity.WARNING: logging.WARNING,
+    EventSeverity.ERROR: logging.WARNING,  # a job that fails is no fault of the server
+}
+_OWN_ID: Final = {"workflows": "workflow_id", "jobs": "job_id", "compute_nodes": "compute_node_id"}
+"""How the id in a path is called, by the collection that it is in."""
+
+
+def note(request: Request, *, is_routine: bool = False, **facts: Any) -> None:
+    """Add facts to the line of a request; a routine request is told at level debug."""
+    request.scope[_FACTS] = facts
+    request.scope[_ROUTINE] = is_routine
+
+
+def facts_of(scope: MutableMapping[str, Any]) -> dict[str, Any]:
+    """Return what `note` was told of a request."""
+    return {"is_routine": bool(scope.get(_ROUTINE)), **scope.get(_FACTS, {})}
+
+
+def log_request(scope: MutableMapping[str, Any], span: bytes, status: int, seconds: float) -> None:
+    """Write the line of a request that was answered."""
+    level = _level(scope, status)
+    if not _ACCESS.isEnabledFor(level):
+        return
+    caller = scope.get("torc.caller")
+    parts = scope["path"].removeprefix(API_PREFIX).split("/")
+    own = _OWN_ID.get(parts[1]) if len(parts) > 2 and parts[2].isdecimal() else None
+    facts = {own: parts[2]} if own else {}
+    line = log_fields(
+        span=span.decode(),
+        method=scope["method"],
+        path=scope["path"],
+        status=status,
+        duration_ms=round(seconds * 1000, 1),
+        user=None if caller is None or caller.is_anonymous else caller.name,
+        **{**facts, **scope.get(_FACTS, {})},
+    )
+    _ACCESS.log(level, "request", extra=line)
+
+
+def _level(scope: MutableMapping[str, Any], status: int) -> int:
+    if status >= 500:
+        return logging.ERROR
+    if status in _REFUSALS:
+        return logging.WARNING
+    return logging.DEBUG if scope["method"] in _READ_ONLY or scope.get(_ROUTINE) else logging.INFO
+
+
+def log_events(database: Database) -> None:
+    """Write a line for each event from now on, as soon as it is committed, if any of them may be shown."""
+    if _EVENTS.isEnabledFor(logging.WARNING):
+        database.on_news(_log_news)
+
+
+def _log_news(news: list[tuple[int, int, str]]) -> None:
+    for workflow_id, _, text in news:
+        data = msgspec.json.decode(text)
+        level = _LEVELS[severity_of(data)]
+        if _EVENTS.isEnabledFor(level):
+            _EVENTS.log(level, data.pop("event_type"), extra=log_fields(**{"workflow_id": workflow_id, **data}))

@@ -1,0 +1,166 @@
+"""What every answer has in common: JSON, and errors as Torc's clients expect them."""
+
+import logging
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, Final
+
+import msgspec
+from attrs import frozen
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from torc_framework.models.responses import DATABASE_GONE
+from torc_framework.store.database.disk_full import is_disk_full
+from torc_framework.store.errors import (
+    ConflictError,
+    DatabaseError,
+    DatabaseGoneError,
+    ForbiddenError,
+    NotFoundError,
+    RuleError,
+)
+
+_log = logging.getLogger("torc.server")
+_encode: Final = msgspec.json.Encoder(enc_hook=str).encode
+
+STATUS_OF: Final[dict[type[Exception], int]] = {
+    ForbiddenError: 403,
+    NotFoundError: 404,
+    ConflictError: 409,
+    RuleError: 422,
+    DatabaseError: 503,
+}
+"""HTTP statuses of what the store refuses."""
+
+
+_WORDS: Final[dict[type[Exception], str]] = {ForbiddenError: "Forbidden", DatabaseGoneError: DATABASE_GONE}
+"""What stands in the field ``error`` of some refusals, for programs."""
+INSUFFICIENT_STORAGE: Final = 507
+"""Status of what the database has no room for (RFC 4918, section 11.5)."""
+OUT_OF_SPACE_ADVICE: Final = "nothing of this request was stored; make room where the database is, and runners go on"
+
+
+MAX_IN_MEMORY_BYTES: Final = 1024 * 1024
+"""Largest answer that is kept in memory until its reader has it; larger ones lie in a file."""
+_PIECE_BYTES: Final = 256 * 1024
+_ITEMS_AT_ONCE: Final = 64
+
+
+class RequestError(Exception):
+    """The request itself is wrong: it does not parse, or does not fit."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return a JSON answer."""
+    return Response(_encode(content), status, headers, media_type="application/json")
+
+
+@frozen
+class SlicedObject:
+    """A JSON object with lists that may be long: they are encoded slice by slice.
+
+    Attributes:
+        fields: Its fields; instead of a list there may be an iterator of its slices.
+    """
+
+    fields: Mapping[str, Any]
+
+
+class _SpooledResponse(StreamingResponse):
+    """A JSON answer from a file, which is closed when the reader has it or is gone."""
+
+    def __init__(self, file: IO[bytes], size: int, headers: Mapping[str, str]) -> None:
+        self._file = file
+        pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
+        super().__init__(pieces, headers={**headers, "Content-Length": str(size)}, media_type="application/json")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the file, as fast as the reader takes it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
+
+
+def sliced_response(content: SlicedObject, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a JSON answer that takes little memory, however large it is and however slowly it is read.
+
+    Raises:
+        RequestError: there is no room for it in the folder for temporary files.
+    """
+    file = tempfile.SpooledTemporaryFile(MAX_IN_MEMORY_BYTES)  # noqa: SIM115 - a large answer closes it
+    try:
+        for piece in _pieces(content.fields):
+            file.write(piece)
+        size = file.tell()
+        file.seek(0)
+        if size > MAX_IN_MEMORY_BYTES:
+            return _SpooledResponse(file, size, headers or {})
+        whole = file.read()
+    except OSError as error:
+        file.close()
+        folder = tempfile.gettempdir()
+        raise RequestError(
+            f"no room for the answer in {folder}: {error.strerror}; make room there, or ask for less at once",
+            INSUFFICIENT_STORAGE,
+        ) from error
+    except BaseException:
+        file.close()
+        raise
+    file.close()
+    return Response(whole, headers=headers, media_type="application/json")
+
+
+def _pieces(fields: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
+    """Yield the JSON text of an object."""
+    before = b"{"
+    for name, value in fields.items():
+        yield before + _encode(name) + b":"
+        before = b","
+        if isinstance(value, list):
+            slices = (value[start : start + _ITEMS_AT_ONCE] for start in range(0, len(value), _ITEMS_AT_ONCE))
+            yield from _list(slices)
+        elif isinstance(value, Iterator):
+            yield from _list(value)
+        else:
+            yield _encode(value)
+    yield b"}"
+
+
+def _list(slices: Iterator[list[Any]]) -> Iterator[bytes | memoryview]:
+    """Yield the JSON text of a list of which the slices are given; none of them is empty."""
+    before = b"["
+    for part in slices:
+        yield before
+        yield memoryview(_encode(part))[1:-1]
+        before = b","
+    yield b"]" if before == b"," else b"[]"
+
+
+def error_response(status: int, message: str, **more: Any) -> Response:
+    """Return an error with its reason, in the shape of Torc's error bodies."""
+    body = {"error": {"message": message, **more}, "errorNum": status, "errorMessage": message, "code": status}
+    return answer(body, status)
+
+
+def store_error_response(_request: Request, error: Exception) -> Response:
+    """Answer what the store refused."""
+    if isinstance(error, DatabaseError) and is_disk_full(error):
+        _log.error("%s", error)
+        return error_response(INSUFFICIENT_STORAGE, f"{error}; {OUT_OF_SPACE_ADVICE}")
+    status = next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))
+    if status >= 500:
+        _log.error("%s", error, exc_info=error)
+    word = next((word for kind, word in _WORDS.items() if isinstance(error, kind)), None)
+    return error_response(status, str(error), **({} if word is None else {"error": word}))
+
+
+def request_error_response(_request: Request, error: Exception) -> Response:
+    """Answer a request that is wrong in itself."""
+    return error_response(getattr(error, "status", 400), str(error))

@@ -1,0 +1,144 @@
+"""The ASGI application: every endpoint under one prefix."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from torc_framework import __version__
+from torc_framework.server.async_routes.event_stream import EventStreamRoutes
+from torc_framework.server.async_routes.health import HealthRoutes
+from torc_framework.server.async_routes.metrics import MetricsRoutes, RequestMetrics
+from torc_framework.server.async_routes.runner_api import RunnerApi
+from torc_framework.server.async_routes.waiting_calls import WaitingCalls
+from torc_framework.server.auth.middleware import add_authentication
+from torc_framework.server.dispatch.endpoint import Endpoint, mount
+from torc_framework.server.dispatch.large_bodies import LargeBodyPool
+from torc_framework.server.http.access_log import log_events
+from torc_framework.server.http.body_limits import BodyLimitMiddleware
+from torc_framework.server.http.responses import (
+    STATUS_OF,
+    RequestError,
+    error_response,
+    request_error_response,
+    store_error_response,
+)
+from torc_framework.server.http.span_middleware import SpanMiddleware
+from torc_framework.server.routes.access_groups import ACCESS_GROUP_ENDPOINTS
+from torc_framework.server.routes.additions import ADDITION_ENDPOINTS
+from torc_framework.server.routes.export_import import EXPORT_IMPORT_ENDPOINTS
+from torc_framework.server.routes.job_steps import JOB_STEP_ENDPOINTS
+from torc_framework.server.routes.records import record_endpoints
+from torc_framework.server.routes.recoveries import RECOVERY_ENDPOINTS
+from torc_framework.server.routes.verdicts import VERDICT_ENDPOINTS
+from torc_framework.server.routes.workflows import WORKFLOW_ENDPOINTS
+from torc_framework.server.settings import API_PREFIX, ServerSettings
+from torc_framework.store.database.base import Database
+from torc_framework.system.processes import FIX, NO_THREAD
+
+CONTRACT_VERSION: Final = "0.10.0"
+"""Version of Torc's HTTP contract; its clients compare it with their own."""
+_log = logging.getLogger("torc.server")
+
+
+def all_endpoints() -> list[Endpoint]:
+    """Return everything that is mounted from declarations."""
+    own = (*WORKFLOW_ENDPOINTS, *JOB_STEP_ENDPOINTS, *VERDICT_ENDPOINTS, *ADDITION_ENDPOINTS, *RECOVERY_ENDPOINTS)
+    return [*own, *EXPORT_IMPORT_ENDPOINTS, *record_endpoints(), *ACCESS_GROUP_ENDPOINTS]
+
+
+def create_app(settings: ServerSettings, database: Database | None = None) -> FastAPI:
+    """Return the application for one database.
+
+    Args:
+        database: An open database; by default that of the settings is opened.
+
+    Raises:
+        DatabaseError: the database cannot be opened.
+    """
+    database = database or Database.open(settings.database)
+    log_events(database)
+    room = WaitingCalls(database)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        room.close()
+        large.close()
+        database.close()
+
+    app = FastAPI(
+        title="torc",
+        version=__version__,
+        openapi_url=f"{API_PREFIX}/openapi.json",
+        docs_url=f"{API_PREFIX}/docs",
+        swagger_ui_oauth2_redirect_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # would be looked for at each request
+    )
+    app.state.room = room
+    streams = EventStreamRoutes(database, room, settings.limits)
+    traffic = RequestMetrics()
+    metrics = MetricsRoutes(database, room, traffic, is_open=settings.open_metrics)
+    large = LargeBodyPool(database, is_shared=settings.token is None)
+    by_hand = (RunnerApi(database, room, large), streams, metrics, HealthRoutes(database))
+    app.router.routes[:0] = [route for part in by_hand for route in part.routes()]
+    app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)
+    app.add_api_route(f"{API_PREFIX}/version", _version, include_in_schema=False)
+    mount(app, database, all_endpoints(), large)
+    traffic.know(app.routes)
+    app.openapi = _document  # type: ignore[method-assign]
+    for kind in STATUS_OF:
+        app.add_exception_handler(kind, store_error_response)
+    app.add_exception_handler(RequestError, request_error_response)
+    app.add_exception_handler(HTTPException, _no_such_path)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(RuntimeError, _out_of_threads)
+    app.add_exception_handler(Exception, _failed)
+    add_authentication(app, settings, database)
+    app.add_middleware(BodyLimitMiddleware, limits=settings.limits)
+    app.add_middleware(SpanMiddleware, traffic=traffic)
+    return app
+
+
+async def _ping() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+async def _version() -> str:
+    return f"{CONTRACT_VERSION} (torc-framework {__version__})"
+
+
+def _document() -> dict[str, Any]:
+    from torc_framework.server.dispatch.openapi import document
+
+    return document(all_endpoints())
+
+
+def _no_such_path(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return error_response(error.status_code, str(error.detail))
+
+
+def _gone(_request: Request, _error: Exception) -> Response:
+    return error_response(400, "the request ended before it was whole")  # nobody hears it
+
+
+async def _out_of_threads(_request: Request, error: Exception) -> Response:
+    """Answer what needs a thread that the system does not have at the moment; it needs none itself."""
+    if str(error) != NO_THREAD:
+        raise error
+    _log.error("%s", error)
+    return error_response(503, f"the server {error}; {FIX}")
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    """Answer a fault of ours."""
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return error_response(500, "An internal error occurred")

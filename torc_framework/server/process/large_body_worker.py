@@ -1,0 +1,157 @@
+"""The process that works on requests with large bodies: parse, check, transaction, answer, one after the other.
+
+`large_bodies` starts it and talks to it over one socket. Its memory is limited by the size of the body, so that a body
+of many small values ends in an answer and not in a machine without memory. It ends when the socket is closed.
+"""
+
+import gc
+import logging
+import resource
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from attrs import Factory, define, frozen
+from starlette.requests import Request
+from starlette.responses import Response
+
+from torc_framework.server.http.access_log import facts_of
+from torc_framework.server.http.responses import (
+    STATUS_OF,
+    RequestError,
+    error_response,
+    request_error_response,
+    store_error_response,
+)
+from torc_framework.store.database.base import CommittedChanges, Database
+
+WRITE_LOCK_WANTED: Final = "turn"
+"""Message: the worker wants to change the database, and waits for its turn."""
+WRITE_LOCK_RELEASED: Final = "turn is over"
+FREE_BYTES: Final = 128 * 1024 * 1024
+"""Memory that any body may take, the database's cache of 64 MiB included."""
+TIMES_SIZE: Final = 8
+"""Memory that a body may take besides, in times of its size; the server itself holds two copies."""
+
+Operation = Callable[[Request, bytes], Response]
+_log = logging.getLogger("torc.server")
+
+
+@frozen
+class LargeBodyOrder:
+    """One request: the name of its operation, and what of its scope the operation looks at."""
+
+    operation: str
+    scope: dict[str, Any]
+
+
+@define
+class LargeBodyResult:
+    """What became of a request: its answer, the facts for its line in the log, and what was committed."""
+
+    status: int
+    headers: dict[str, str]
+    content: bytes
+    facts: dict[str, Any]
+    committed: CommittedChanges = Factory(CommittedChanges)
+
+
+class _RemoteWriteLock:
+    """Stands for the lock under which the server's own process changes the database."""
+
+    def __init__(self, channel: Connection) -> None:
+        self._channel = channel
+
+    def __enter__(self) -> None:
+        self._channel.send(WRITE_LOCK_WANTED)
+        self._channel.recv()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._channel.send(WRITE_LOCK_RELEASED)
+
+
+def limit_memory(size: int) -> None:
+    """Let this process take so much more memory than it has as a body of this size may cost."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = _data_bytes() + FREE_BYTES + TIMES_SIZE * size
+    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _data_bytes() -> int:
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:")), 0)
+
+
+def carry_out(operation: Operation, scope: dict[str, Any], body: bytes) -> LargeBodyResult:
+    """Return the answer to one request, whatever happens."""
+    request = Request(scope)
+    try:
+        response = operation(request, body)
+    except tuple(STATUS_OF) as error:
+        response = store_error_response(request, error)
+    except RequestError as error:
+        response = request_error_response(request, error)
+    except MemoryError:
+        response = error_response(413, too_costly_message(len(body)))
+    except Exception as error:
+        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        response = error_response(500, "An internal error occurred")
+    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+    return LargeBodyResult(response.status_code, headers, bytes(response.body), facts_of(scope))
+
+
+def too_costly_message(size: int) -> str:
+    """Return why a body of this size is refused that takes too much memory or time."""
+    return (
+        f"the body of {size} bytes holds so many small values that it takes too much memory or time; send less at once"
+    )
+
+
+def work(channel: Connection, database: Database, operations: Mapping[str, Operation]) -> None:
+    """Carry out orders until there are no more."""
+    committed = CommittedChanges()
+    database.take_turns(_RemoteWriteLock(channel))
+    database.on_commit(committed.touched.update)
+    database.on_events(committed.told.update)
+    database.on_news(committed.news.extend)
+    while True:
+        try:
+            order: LargeBodyOrder = channel.recv()
+            body = channel.recv_bytes()
+        except EOFError:
+            return
+        limit_memory(len(body))
+        outcome = carry_out(operations[order.operation], order.scope, body)
+        outcome.committed = CommittedChanges(
+            set(committed.touched), set(committed.told), list(committed.news), database.changes.copy()
+        )
+        del body
+        channel.send(outcome)
+        for part in (committed.touched, committed.told, committed.news, database.changes):
+            part.clear()
+        del outcome
+        gc.collect()
+
+
+def main() -> None:
+    """Work on the socket whose number is the only argument; the first message names the database."""
+    gc.disable()  # a collection would look at millions of values again and again
+    channel = Connection(socket.socket(fileno=int(sys.argv[1])).detach())
+    source = channel.recv()
+    from torc_framework.server.logs import configure_logging
+    from torc_framework.server.process.large_body_operations import large_body_operations
+
+    configure_logging("warning")
+    database = Database.open(source)
+    gc.freeze()
+    try:
+        work(channel, database, large_body_operations(database))
+    except (BrokenPipeError, ConnectionResetError):
+        return  # the server has ended

@@ -1,0 +1,212 @@
+"""The server process: listen, announce the port, serve, end cleanly."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Final
+
+from torc_framework.errors import ExitStatus, OperatorError
+from torc_framework.server.settings import API_PREFIX, ServerSettings
+
+if TYPE_CHECKING:
+    from torc_framework.server.process.tls import TlsFiles
+
+_log = logging.getLogger("torc.server")
+GRACE_S: Final = 2
+"""Seconds that requests under way get at shutdown."""
+_BACKLOG: Final = 2048
+
+
+class ListenError(OperatorError):
+    """The address cannot be listened on."""
+
+    exit_status = ExitStatus.USAGE
+
+
+class StartError(OperatorError):
+    """The application did not come up."""
+
+
+def serve(settings: ServerSettings, ready: Callable[[int], None] | None = None) -> int:
+    """Serve until SIGTERM, SIGINT or the end of the parent; return the exit code of the process.
+
+    The port is announced as soon as connections are accepted by the system; they are answered when
+    the rest is loaded.
+
+    Args:
+        ready: Called with the port when requests are answered; a server with it belongs to no terminal.
+
+    Raises:
+        ConfigError: certificate, key or log file cannot be used.
+        DatabaseError: the database cannot be used.
+        ListenError: the address is in use or is not ours.
+        StartError: a fault of ours.
+    """
+    from torc_framework.store.database.probe import check_database
+
+    certificate = _certificate(settings)
+    check_database(settings.database)
+    listener = _listen(settings)
+    port = listener.getsockname()[1]
+    if settings.port == 0 and ready is None:
+        print(f"TORC_SERVER_PORT={port}", flush=True)
+    app = _load(settings, on_stderr=ready is None)
+
+    def up() -> None:
+        _log_start(settings, port)
+        if ready is not None:
+            ready(port)
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(app, listener, settings, certificate, up))
+    _log.info("the server ends", extra={"fields": {"pid": os.getpid()}})
+    return int(ExitStatus.OK)
+
+
+def _certificate(settings: ServerSettings) -> "TlsFiles | None":
+    if not (settings.https or settings.tls_cert or settings.tls_key):
+        return None
+    from torc_framework.server.process.tls import tls_files
+
+    return tls_files(settings)
+
+
+def _log_start(settings: ServerSettings, port: int) -> None:
+    from torc_framework import __version__
+    from torc_framework.server.logs import log_fields, url_without_password
+
+    scheme = "https" if settings.https else "http"
+    facts = log_fields(
+        version=__version__,
+        pid=os.getpid(),
+        url=f"{scheme}://{settings.url}:{port}{API_PREFIX}",
+        database=url_without_password(settings.database),
+    )
+    _log.info("the server listens", extra=facts)
+
+
+def _load(settings: ServerSettings, *, on_stderr: bool) -> Any:
+    """Import the rest and make the application.
+
+    The garbage collector is off meanwhile and never looks at what was imported: that saves a seventh
+    of the start.
+    """
+    gc.disable()
+    from torc_framework.server.logs import configure_logging
+    from torc_framework.server.process.app import create_app
+
+    configure_logging(settings.log_level, settings.logging, on_stderr=on_stderr)
+    app = create_app(settings)
+    gc.freeze()
+    gc.enable()
+    return app
+
+
+def _listen(settings: ServerSettings) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(settings.url, settings.port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ListenError(f"cannot listen on {settings.url}:{settings.port}: {error.strerror or error}") from error
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _loop_factory() -> Any:
+    """Return uvloop's, if it is there."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve(
+    app: Any,
+    listener: socket.socket,
+    settings: ServerSettings,
+    certificate: "TlsFiles | None",
+    up: Callable[[], None],
+) -> None:
+    import anyio.to_thread
+    import uvicorn
+
+    from torc_framework.server.http.body_limits import limited_protocol, raise_open_file_limit
+
+    raise_open_file_limit()
+
+    if settings.threads is not None:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = settings.threads
+
+    stopped = asyncio.Event()
+
+    class Server(uvicorn.Server):
+        """Ends at a word of ours and at once, and leaves signals to us, so that a clean end is exit code 0."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Generator[None, None, None]:
+            yield
+
+        async def main_loop(self) -> None:
+            up()
+            _notify("READY=1")
+            await stopped.wait()
+            _notify("STOPPING=1")
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            if self.server_state.connections or self.server_state.tasks:
+                await super().shutdown(sockets)
+                return
+            for listening in (*self.servers, *(sockets or ())):
+                listening.close()
+            await self.lifespan.shutdown()
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        ssl_certfile=certificate.certificate if certificate else None,
+        ssl_keyfile=certificate.key if certificate else None,
+        timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=75,
+        http=limited_protocol(settings.limits),
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        lifespan="on",
+    )
+    server = Server(config)
+
+    def stop() -> None:
+        app.state.room.close()
+        server.force_exit = server.should_exit
+        server.should_exit = True
+        stopped.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    if settings.parent_fd is not None:
+        loop.add_reader(settings.parent_fd, _stop_at_end_of_file, loop, settings.parent_fd, stop)
+    await server.serve(sockets=[listener])
+    if not server.started:
+        raise StartError("the server could not start; its log says why")
+
+
+def _stop_at_end_of_file(loop: asyncio.AbstractEventLoop, fd: int, stop: Any) -> None:
+    if not os.read(fd, 4096):
+        loop.remove_reader(fd)
+        stop()
+
+
+def _notify(state: str) -> None:
+    """Tell the service manager that started this process how it is, such as ``READY=1``; without one do nothing."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address.startswith(("/", "@")):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, contextlib.suppress(OSError):
+            manager.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)

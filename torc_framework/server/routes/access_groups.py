@@ -1,0 +1,169 @@
+"""Endpoints of access groups: the groups, their members, the workflows that they may use."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from torc_framework.models.records import AccessGroupRecord, UserGroupMembershipRecord, WorkflowAccessGroupRecord
+from torc_framework.models.responses import AccessCheck, ShortPage
+from torc_framework.server.auth.permissions import (
+    ADMINS,
+    ANYONE,
+    GROUP_ADMINS,
+    SELF_OR_WORKFLOW,
+    SHARING_ALLOWED,
+    WORKFLOW_IN_PATH,
+    Permission,
+)
+from torc_framework.server.dispatch.endpoint import MAX_LIMIT, PAGE_PARAMETERS, Endpoint, EndpointCall, EndpointFunction
+from torc_framework.server.http.responses import SlicedObject
+from torc_framework.store.access import groups
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.records.crud import PageRequest, Values
+
+Found = tuple[list[Values], int]
+
+
+def _paged(find: Callable[[Tx, EndpointCall, PageRequest], Found]) -> EndpointFunction:
+    """Return the work that lists what is found, in the shape that this part of the API has."""
+
+    def listed(tx: Tx, call: EndpointCall) -> SlicedObject:
+        wanted = PageRequest(call.query["offset"], min(call.query["limit"], MAX_LIMIT))
+        items, total = find(tx, call, wanted)
+        return SlicedObject(
+            {
+                "items": items,
+                "offset": wanted.offset,
+                "limit": wanted.limit,
+                "total_count": total,
+                "has_more": wanted.offset + len(items) < total,
+            }
+        )
+
+    return listed
+
+
+def _create(tx: Tx, call: EndpointCall) -> Values:
+    return groups.create_group(tx, call.body["name"], call.body.get("description"))
+
+
+def _add_member(tx: Tx, call: EndpointCall) -> Values:
+    return groups.add_member(tx, call.id, call.body["user_name"], call.body.get("role") or "member")
+
+
+def _remove_member(tx: Tx, call: EndpointCall) -> Values:
+    return groups.remove_member(tx, call.id, call.words["user_name"])
+
+
+def _share(tx: Tx, call: EndpointCall) -> Values:
+    return groups.share(tx, call.id, call.body["group_id"])
+
+
+def _unshare(tx: Tx, call: EndpointCall) -> Values:
+    return groups.unshare(tx, call.id, call.ids["group_id"])
+
+
+def _check(tx: Tx, call: EndpointCall) -> AccessCheck:
+    workflow_id, user_name = call.ids["workflow_id"], call.words["user_name"]
+    return AccessCheck(groups.has_access(tx, user_name, workflow_id), user_name, workflow_id)
+
+
+_GROUP: Final = AccessGroupRecord
+_MEMBER: Final = UserGroupMembershipRecord
+_LINK: Final = WorkflowAccessGroupRecord
+_G: Final = "/access_groups"
+_W: Final = "/workflows/{id}/access_groups"
+
+
+def _endpoint(method: str, path: str, work: EndpointFunction, summary: str, answers: Any, **more: Any) -> Endpoint:
+    common: dict[str, Any] = {"tags": ["access_groups"], "summary": summary, "answers": answers}
+    return Endpoint(method, path, work, method != "GET", **common, **more)
+
+
+def _listing(
+    path: str, find: Callable[[Tx, EndpointCall, PageRequest], Found], summary: str, answers: Any, scope: Permission
+) -> Endpoint:
+    return _endpoint("GET", path, _paged(find), summary, answers, scope=scope, query=PAGE_PARAMETERS)
+
+
+ACCESS_GROUP_ENDPOINTS: Final = (
+    _endpoint("POST", _G, _create, "Create an access group.", _GROUP, scope=ADMINS, body=_GROUP),
+    _listing(
+        _G,
+        lambda tx, _call, page: groups.find_groups(tx, page),
+        "List access groups.",
+        ShortPage[AccessGroupRecord],
+        ANYONE,
+    ),
+    _endpoint(
+        "GET",
+        f"{_G}/{{id}}",
+        lambda tx, call: groups.get_group(tx, call.id),
+        "Get an access group.",
+        _GROUP,
+        scope=ANYONE,
+    ),
+    _endpoint(
+        "DELETE",
+        f"{_G}/{{id}}",
+        lambda tx, call: groups.delete_group(tx, call.id),
+        "Delete an access group; its workflows are no longer shared with it.",
+        _GROUP,
+        scope=ADMINS,
+    ),
+    _endpoint(
+        "POST",
+        f"{_G}/{{id}}/members",
+        _add_member,
+        "Add a person to a group.",
+        _MEMBER,
+        scope=GROUP_ADMINS,
+        body=_MEMBER,
+    ),
+    _listing(
+        f"{_G}/{{id}}/members",
+        lambda tx, call, page: groups.find_members(tx, call.id, page),
+        "List the members of a group.",
+        ShortPage[UserGroupMembershipRecord],
+        ANYONE,
+    ),
+    _endpoint(
+        "DELETE",
+        f"{_G}/{{id}}/members/{{user_name}}",
+        _remove_member,
+        "Take a person out of a group.",
+        _MEMBER,
+        scope=GROUP_ADMINS,
+    ),
+    _listing(
+        "/users/{user_name}/groups",
+        lambda tx, call, page: groups.groups_of_user(tx, call.words["user_name"], page),
+        "List a person's groups.",
+        ShortPage[AccessGroupRecord],
+        ANYONE,
+    ),
+    _endpoint("POST", _W, _share, "Share a workflow with a group.", _LINK, scope=SHARING_ALLOWED, body=_LINK),
+    _listing(
+        _W,
+        lambda tx, call, page: groups.groups_of_workflow(tx, call.id, page),
+        "List the groups that may use a workflow.",
+        ShortPage[AccessGroupRecord],
+        WORKFLOW_IN_PATH,
+    ),
+    _endpoint(
+        "DELETE",
+        f"{_W}/{{group_id}}",
+        _unshare,
+        "Share a workflow with a group no longer.",
+        _LINK,
+        scope=SHARING_ALLOWED,
+    ),
+    _endpoint(
+        "GET",
+        "/access_check/{workflow_id}/{user_name}",
+        _check,
+        "May a person use a workflow?",
+        AccessCheck,
+        scope=SELF_OR_WORKFLOW,
+    ),
+)
+"""Who may use which workflow."""

@@ -1,0 +1,43 @@
+"""The endpoints that add to a stored workflow: user data and jobs, or schedulers; all of it or nothing."""
+
+from typing import Any, Final
+
+from torc_framework.models.plan import Addition, SchedulerOrder
+from torc_framework.models.responses import Added, Rescheduled
+from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
+from torc_framework.server.dispatch.endpoint import Endpoint, EndpointCall
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.recovery.rescheduling import reschedule
+from torc_framework.store.workflows.additions import add_to_workflow
+
+
+def _add(tx: Tx, call: EndpointCall) -> Any:
+    return add_to_workflow(tx, call.id, call.body)
+
+
+def _reschedule(tx: Tx, call: EndpointCall) -> Any:
+    return reschedule(tx, call.id, call.body)
+
+
+ADDITION_ENDPOINTS: Final = (
+    Endpoint(
+        "POST",
+        "/workflows/{id}/additions",
+        _add,
+        changes=True,
+        body=Addition,
+        answers=Added,
+        scope=WORKFLOW_IN_PATH,
+        summary="Add user data and jobs to a workflow in one transaction.",
+    ),
+    Endpoint(
+        "POST",
+        "/workflows/{id}/schedulers",
+        _reschedule,
+        changes=True,
+        body=SchedulerOrder,
+        answers=Rescheduled,
+        scope=WORKFLOW_IN_PATH,
+        summary="Bind jobs to new schedulers, and ask for nodes by these from now on, in one transaction.",
+    ),
+)

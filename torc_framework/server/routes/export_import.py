@@ -1,0 +1,45 @@
+"""Endpoints that give a whole workflow away as one document, and take one."""
+
+from typing import Final
+
+from torc_framework.models.export_document import WorkflowDocument
+from torc_framework.models.responses import ImportedWorkflow
+from torc_framework.server.auth.permissions import IMPORTED_BY_CALLER, WORKFLOW_IN_PATH
+from torc_framework.server.dispatch.endpoint import Endpoint, EndpointCall, Parameter
+from torc_framework.server.http.responses import SlicedObject
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.workflows.export_document import export_workflow
+from torc_framework.store.workflows.import_document import import_workflow
+
+
+def _export(tx: Tx, call: EndpointCall) -> SlicedObject:
+    return SlicedObject(export_workflow(tx, call.id, **call.query))
+
+
+def _import(tx: Tx, call: EndpointCall) -> ImportedWorkflow:
+    document: WorkflowDocument = call.body
+    owner = document.workflow.user if call.caller.is_anonymous else call.caller.name
+    return import_workflow(tx, document, owner)
+
+
+EXPORT_IMPORT_ENDPOINTS: Final = (
+    Endpoint(
+        "GET",
+        "/workflows/{id}/export",
+        _export,
+        query={"include_results": Parameter(bool, default=False), "include_events": Parameter(bool, default=False)},
+        answers=WorkflowDocument,
+        scope=WORKFLOW_IN_PATH,
+        summary="Get a whole workflow as one document.",
+    ),
+    Endpoint(
+        "POST",
+        "/workflows/import",
+        _import,
+        changes=True,
+        body=WorkflowDocument,
+        answers=ImportedWorkflow,
+        scope=IMPORTED_BY_CALLER,
+        summary="Create a workflow from such a document, with new ids, in one transaction; it belongs to the caller.",
+    ),
+)

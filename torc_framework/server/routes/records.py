@@ -1,0 +1,227 @@
+"""The endpoints of records, from their declarations: list, create, get, update, delete, delete all."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+
+import msgspec
+from attrs import define
+
+from torc_framework.models import responses as a
+from torc_framework.models.records import JobRecord
+from torc_framework.server.auth.permissions import (
+    FILTERED_BY_ACCESS,
+    NEW_WORKFLOW_OF_CALLER,
+    OWNER_UNCHANGED,
+    WORKFLOW_IN_BODY,
+    WORKFLOW_IN_PATH,
+    WORKFLOW_IN_QUERY,
+    WORKFLOWS_OF_JOBS,
+    Permission,
+    record_permission,
+)
+from torc_framework.server.dispatch.endpoint import (
+    FORCE,
+    MAX_LIMIT,
+    PAGE_PARAMETERS,
+    Endpoint,
+    EndpointCall,
+    EndpointFunction,
+    Parameter,
+    page,
+)
+from torc_framework.server.http.request_bodies import MAX_FINDINGS, CompositeBody, parse_body
+from torc_framework.server.http.responses import RequestError
+from torc_framework.store.access.checks import visibility_conditions
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.job_state.jobs_to_stop import check_workflow_deletable
+from torc_framework.store.record_kinds.jobs import JOBS, check_batch, create_jobs, delete_job, delete_jobs
+from torc_framework.store.record_kinds.kinds import (
+    FAILURE_HANDLERS,
+    FILES,
+    IN_WORKFLOWS,
+    RESOURCE_REQUIREMENTS,
+    USER_DATA,
+    WORKFLOWS,
+    link_user_data,
+    new_workflow,
+)
+from torc_framework.store.record_kinds.workflow_queries import job_ids
+from torc_framework.store.records import crud
+from torc_framework.store.records.crud import PageRequest, RecordKind, Values
+
+_LIST_PARAMETERS: Final = {
+    **PAGE_PARAMETERS,
+    "sort_by": Parameter(str),
+    "reverse_sort": Parameter(bool, default=False),
+}
+_IN_WORKFLOW: Final = {"workflow_id": Parameter(int, required=True)}
+_LINKS: Final = {"consumer_job_id": Parameter(int), "producer_job_id": Parameter(int)}
+_JOBS: Final = {"items": {"$ref": "#/components/schemas/JobRecord"}}
+_COUNTED: Final = {FILES.path: a.DeletedFiles, USER_DATA.path: a.DeletedUserData}
+"""Answers to a delete of all that are not `DeletedCount`."""
+
+
+@define
+class JobBatch(CompositeBody):
+    """Body of ``bulk_jobs``."""
+
+    jobs: Annotated[list[Any], msgspec.Meta(extra_json_schema=_JOBS)]
+
+    def settle(self) -> list[str]:
+        """Parse the jobs, unless there are too many."""
+        check_batch(len(self.jobs))
+        unknown: set[str] = set()
+        for position, job in enumerate(self.jobs):
+            try:
+                self.jobs[position], ignored = parse_body(JobRecord, job, complete=True)
+            except RequestError as error:
+                raise RequestError(f"jobs[{position}]: {error}", error.status) from error
+            if len(unknown) < MAX_FINDINGS:
+                unknown.update(ignored)
+        return sorted(unknown)
+
+
+def record_endpoints() -> Iterator[Endpoint]:
+    """Yield the endpoints of all kinds of records."""
+    for resource in (WORKFLOWS, *IN_WORKFLOWS):
+        yield from _endpoints(resource)
+    yield Endpoint(
+        "GET",
+        "/workflows/{id}/failure_handlers",
+        _list(FAILURE_HANDLERS),
+        query=_list_parameters(FAILURE_HANDLERS),
+        answers=a.Page[FAILURE_HANDLERS.record],  # type: ignore[name-defined]
+        tags=[FAILURE_HANDLERS.path],
+        scope=WORKFLOW_IN_PATH,
+        summary="List a workflow's failure handlers.",
+    )
+    yield Endpoint(
+        "POST",
+        "/bulk_jobs",
+        lambda tx, call: a.CreatedJobs(create_jobs(tx, call.body.jobs)),  # type: ignore[arg-type]
+        changes=True,
+        body=JobBatch,
+        answers=a.CreatedJobs,
+        tags=[JOBS.path],
+        scope=WORKFLOWS_OF_JOBS,
+        summary="Create many jobs of one workflow, all or none.",
+    )
+
+
+def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
+    every, one = f"/{resource.path}", f"/{resource.path}/{{id}}"
+    kind, tags = resource.record, [resource.path]
+    name = resource.kind[0].lower() + resource.kind[1:]
+    several = resource.path.replace("_", " ")
+    plural = resource in (USER_DATA, RESOURCE_REQUIREMENTS)
+    a_record = name if plural else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    as_it_was = "them as they were" if plural else "it as it was"
+    in_workflow = {} if resource is WORKFLOWS else _IN_WORKFLOW
+    new, listed, mine, changed = _scopes(resource)
+
+    def endpoint(method: str, path: str, work: EndpointFunction, summary: str, **more: Any) -> Endpoint:
+        more = {"answers": kind, "scope": mine, **more}
+        return Endpoint(method, path, work, method != "GET", tags=tags, summary=summary, **more)
+
+    force = FORCE if resource in (JOBS, WORKFLOWS) else {}
+    links = _LINKS if resource is USER_DATA else {}
+    yield endpoint("POST", every, _create(resource), f"Create {a_record}.", body=kind, query=links, scope=new)
+    yield endpoint(
+        "GET",
+        every,
+        _list(resource),
+        f"List {several}.",
+        query=in_workflow | _list_parameters(resource),
+        answers=a.Page[kind],  # type: ignore[valid-type]
+        scope=listed,
+    )
+    yield endpoint("GET", one, lambda tx, call: crud.get(tx, resource, call.id), f"Get {a_record}.")
+    yield endpoint("PUT", one, _update(resource), f"Change {a_record}.", body=kind, partial=True, scope=changed)
+    yield endpoint("DELETE", one, _delete(resource), f"Delete {a_record}; answers {as_it_was}.", query=force)
+    if in_workflow:
+        counted = _COUNTED.get(resource.path, a.DeletedCount)
+        yield endpoint(
+            "DELETE",
+            every,
+            _delete_all(resource),
+            f"Delete all {several} of a workflow.",
+            query=in_workflow | force,
+            answers=counted,
+            scope=WORKFLOW_IN_QUERY,
+        )
+
+
+def _scopes(resource: RecordKind) -> tuple[Permission, Permission, Permission, Permission]:
+    """Return who may create, list, see (and delete), and change records of a kind."""
+    if resource is WORKFLOWS:
+        return NEW_WORKFLOW_OF_CALLER, FILTERED_BY_ACCESS, WORKFLOW_IN_PATH, OWNER_UNCHANGED
+    own = record_permission(resource)
+    return WORKFLOW_IN_BODY, WORKFLOW_IN_QUERY, own, own
+
+
+def _list_parameters(resource: RecordKind) -> dict[str, Parameter]:
+    parameters = {name: Parameter(filter_.kind, filter_.default) for name, filter_ in resource.filters.items()}
+    if resource.relations:
+        parameters["include_relationships"] = Parameter(bool, default=False)
+    return parameters | _LIST_PARAMETERS
+
+
+def _list(resource: RecordKind) -> EndpointFunction:
+    def list_records(tx: Tx, call: EndpointCall) -> Any:
+        query = call.query
+        workflow_id = call.ids.get("id", query.get("workflow_id"))
+        wanted = PageRequest(query["offset"], min(query["limit"], MAX_LIMIT), query["sort_by"], query["reverse_sort"])
+        relations = bool(query.get("include_relationships"))
+        seen = visibility_conditions(call.caller, resource) if workflow_id is None else ()
+        found, total = crud.find_in_workflow(tx, resource, workflow_id, query, wanted, more=seen, relations=relations)
+        return page(found, wanted.offset, total)
+
+    return list_records
+
+
+def _create(resource: RecordKind) -> EndpointFunction:
+    if resource is WORKFLOWS:
+        return lambda tx, call: new_workflow(tx, call.body)
+    if resource is JOBS:
+        return lambda tx, call: create_jobs(tx, [call.body])[0]
+    if resource is USER_DATA:
+        return _create_user_data
+    return lambda tx, call: crud.create(tx, resource, call.body)
+
+
+def _create_user_data(tx: Tx, call: EndpointCall) -> Values:
+    record = crud.create(tx, USER_DATA, call.body)
+    link_user_data(tx, record, call.query["consumer_job_id"], call.query["producer_job_id"])
+    return record
+
+
+def _update(resource: RecordKind) -> EndpointFunction:
+    return lambda tx, call: crud.update(tx, resource, call.id, call.body)
+
+
+def _delete(resource: RecordKind) -> EndpointFunction:
+    if resource is JOBS:
+        return lambda tx, call: delete_job(tx, call.id, force=call.query["force"])
+    if resource is WORKFLOWS:
+        return _delete_workflow
+    return lambda tx, call: crud.delete(tx, resource, call.id)
+
+
+def _delete_workflow(tx: Tx, call: EndpointCall) -> Values:
+    check_workflow_deletable(tx, call.id, force=call.query["force"])
+    return crud.delete(tx, WORKFLOWS, call.id)
+
+
+def _delete_all(resource: RecordKind) -> EndpointFunction:
+    def delete_all(tx: Tx, call: EndpointCall) -> Any:
+        workflow_id = call.query["workflow_id"]
+        if resource is JOBS:
+            crud.require_workflow(tx, workflow_id)
+            count = delete_jobs(tx, workflow_id, job_ids(tx, workflow_id), force=call.query["force"])
+        else:
+            count = crud.delete_all(tx, resource, workflow_id)
+        if resource is USER_DATA:
+            return a.DeletedUserData(f"Deleted {count} user data records", count)
+        return _COUNTED.get(resource.path, a.DeletedCount)(count)
+
+    return delete_all

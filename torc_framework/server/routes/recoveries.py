@@ -1,0 +1,43 @@
+"""The endpoints of recoveries: one that carries a whole one out, and the record of all."""
+
+from typing import Any, Final
+
+from torc_framework.models.recovery import RecoveryEntry, RecoveryOrder, RecoveryReceipt
+from torc_framework.models.responses import Page
+from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
+from torc_framework.server.dispatch.endpoint import MAX_LIMIT, PAGE_PARAMETERS, Endpoint, EndpointCall, page
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.recovery import recoveries
+
+
+def _recover(tx: Tx, call: EndpointCall) -> Any:
+    return recoveries.recover(tx, call.id, call.body)
+
+
+def _recoveries(tx: Tx, call: EndpointCall) -> Any:
+    offset, limit = call.query["offset"], min(call.query["limit"], MAX_LIMIT)
+    entries, total = recoveries.find_recoveries(tx, call.id, offset, limit)
+    return page(entries, offset, total)
+
+
+RECOVERY_ENDPOINTS: Final = (
+    Endpoint(
+        "POST",
+        "/workflows/{id}/recoveries",
+        _recover,
+        changes=True,
+        body=RecoveryOrder,
+        answers=RecoveryReceipt,
+        scope=WORKFLOW_IN_PATH,
+        summary="Let failed jobs ask for more, run them and what hangs on them again: all of it or nothing.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/recoveries",
+        _recoveries,
+        query=PAGE_PARAMETERS,
+        answers=Page[RecoveryEntry],
+        scope=WORKFLOW_IN_PATH,
+        summary="List what was done about failed jobs, oldest first.",
+    ),
+)

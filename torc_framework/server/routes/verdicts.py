@@ -1,0 +1,47 @@
+"""Endpoints of verdicts on jobs that wait in ``pending_failed``."""
+
+from typing import Any, Final
+
+from torc_framework.models.responses import Page as PageOf
+from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
+from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
+from torc_framework.server.dispatch.endpoint import MAX_LIMIT, PAGE_PARAMETERS, Endpoint, EndpointCall, Parameter, page
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.records.crud import PageRequest
+from torc_framework.store.recovery import verdicts
+
+
+def _judge(tx: Tx, call: EndpointCall) -> Any:
+    return verdicts.judge(tx, call.id, call.body, call.caller.name)
+
+
+def _list(tx: Tx, call: EndpointCall) -> Any:
+    wanted = PageRequest(call.query["offset"], min(call.query["limit"], MAX_LIMIT))
+    found, total = verdicts.find_verdicts(tx, call.id, wanted, call.query["job_id"])
+    return page(found, wanted.offset, total)
+
+
+VERDICT_ENDPOINTS: Final = (
+    Endpoint(
+        "POST",
+        "/workflows/{id}/verdicts",
+        _judge,
+        changes=True,
+        body=VerdictOrder,
+        answers=VerdictReceipt,
+        tags=["verdicts"],
+        scope=WORKFLOW_IN_PATH,
+        summary="Retry or fail jobs that wait in `pending_failed`: all of them or none.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/verdicts",
+        _list,
+        query={**PAGE_PARAMETERS, "job_id": Parameter(int)},
+        answers=PageOf[VerdictRecord],
+        tags=["verdicts"],
+        scope=WORKFLOW_IN_PATH,
+        summary="List the verdicts that were given, oldest first.",
+    ),
+)
+"""Verdicts: give them, see them."""

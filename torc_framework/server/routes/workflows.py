@@ -1,0 +1,440 @@
+"""Endpoints about one workflow as a whole: its runs, its state, what it needs, what it is made of."""
+
+from typing import Any, Final, Literal
+
+import msgspec
+from attrs import Factory, define
+
+from torc_framework.models import responses as a
+from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
+from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
+from torc_framework.server.dispatch.endpoint import (
+    FORCE,
+    MAX_LIMIT,
+    PAGE_PARAMETERS,
+    Endpoint,
+    EndpointCall,
+    EndpointFunction,
+    Parameter,
+    page,
+)
+from torc_framework.server.http.responses import RequestError
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.exchange import single_claims
+from torc_framework.store.job_state import changed_inputs, interruptions
+from torc_framework.store.record_kinds import actions, remote_workers, workflow_queries
+from torc_framework.store.record_kinds.jobs import delete_listed_jobs
+from torc_framework.store.records.crud import create
+from torc_framework.store.runs import lifecycle
+from torc_framework.store.runs.reinitialize import reinitialize
+
+
+@define
+class BeginRun:
+    """Body of ``begin_run``."""
+
+    file_mtimes: dict[int, float | None] = Factory(dict)
+    only_uninitialized: bool = False
+    force: bool = False
+    dry_run: bool = False
+
+
+@define
+class Reinitialize:
+    """Body of ``reinitialize``: present modification times of files, null for those that are not there.
+
+    With ``reset``, as if ``reset_status`` and ``reset_job_status`` had been called before.
+    """
+
+    file_mtimes: dict[int, float | None] = Factory(dict)
+    dry_run: bool = False
+    force: bool = False
+    reset: Literal["all", "failed"] | None = None
+
+
+@define
+class SomeJobs:
+    """Body of ``delete_jobs``."""
+
+    job_ids: list[int]
+
+
+@define
+class ActionClaim:
+    """Body of an action's ``claim``; one who has no compute node says so with null."""
+
+    compute_node_id: int | None
+    will_report: bool = False
+    again: bool = False
+
+
+@define
+class ActionEnd:
+    """Body of an action's ``result``: an error unless it was carried out."""
+
+    compute_node_id: int | None = None
+    error: str | None = None
+
+
+@define
+class StatusChange:
+    """Body of ``PUT status``: all four fields are written, absent ones as false."""
+
+    run_id: int
+    id: int | None = None
+    is_canceled: bool | None = None
+    is_archived: bool | None = None
+    has_detected_need_to_run_completion_script: bool | None = None
+
+
+def _begin_run(tx: Tx, call: EndpointCall) -> WorkflowStatusRecord:
+    asked: BeginRun = call.body
+    return lifecycle.begin_run(
+        tx,
+        call.id,
+        asked.file_mtimes,
+        only_uninitialized=asked.only_uninitialized,
+        force=asked.force,
+        dry_run=asked.dry_run,
+    )
+
+
+def _reinitialize(tx: Tx, call: EndpointCall) -> a.Reinitialized:
+    asked: Reinitialize = call.body
+    user, reset_count = call.caller.name, 0
+    if asked.reset is not None:
+        if asked.dry_run:
+            raise RequestError("body: dry_run: cannot be told before a reset; leave one of the two out")
+        lifecycle.reset_status(tx, call.id, force=asked.force, user=user)
+        reset_count = lifecycle.reset_job_status(tx, call.id, failed_only=asked.reset == "failed", user=user)
+    found = reinitialize(tx, call.id, asked.file_mtimes, dry_run=asked.dry_run, force=asked.force, user=user)
+    return msgspec.structs.replace(found, reset_count=reset_count)
+
+
+def _put_status(tx: Tx, call: EndpointCall) -> WorkflowStatusRecord:
+    wanted: StatusChange = call.body
+    status = WorkflowStatusRecord(
+        id=call.id,
+        run_id=wanted.run_id,
+        is_canceled=bool(wanted.is_canceled),
+        is_archived=bool(wanted.is_archived),
+        has_detected_need_to_run_completion_script=bool(wanted.has_detected_need_to_run_completion_script),
+    )
+    return lifecycle.put_status(tx, status)
+
+
+def _cancel(tx: Tx, call: EndpointCall) -> a.Message:
+    lifecycle.cancel(tx, call.id)
+    return a.Message(f"Workflow {call.id} canceled")
+
+
+def _initialize_jobs(tx: Tx, call: EndpointCall) -> a.Message:
+    lifecycle.initialize_jobs(tx, call.id, **call.query)
+    return a.Message(f"Initialized jobs of workflow {call.id}")
+
+
+def _process_changed_job_inputs(tx: Tx, call: EndpointCall) -> a.ChangedJobs:
+    names = changed_inputs.reset_changed_jobs(tx, call.id, dry_run=call.query["dry_run"], user=call.caller.name)
+    return a.ChangedJobs(names)
+
+
+def _reset_status(tx: Tx, call: EndpointCall) -> a.Message:
+    lifecycle.reset_status(tx, call.id, force=call.query["force"], user=call.caller.name)
+    return a.Message(f"Reset status of workflow {call.id}")
+
+
+def _reset_job_status(tx: Tx, call: EndpointCall) -> a.ResetJobs:
+    failed_only = call.query["failed_only"]
+    count = lifecycle.reset_job_status(tx, call.id, failed_only=failed_only, user=call.caller.name)
+    return a.ResetJobs(call.id, count, "uninitialized", "failed_only" if failed_only else None)
+
+
+def _job_counts(tx: Tx, call: EndpointCall) -> a.JobCounts:
+    counts = lifecycle.job_counts(tx, call.id)
+    return a.JobCounts(counts, sum(counts.values()), interruptions.count_interrupted(tx, call.id))
+
+
+def _resume(tx: Tx, call: EndpointCall) -> a.ResumedJobs:
+    return a.ResumedJobs(lifecycle.resume(tx, call.id))
+
+
+def _job_ids(tx: Tx, call: EndpointCall) -> a.JobIds:
+    found = workflow_queries.job_ids(tx, call.id)
+    return a.JobIds(found, len(found))
+
+
+def _delete_jobs(tx: Tx, call: EndpointCall) -> a.DeletedJobs:
+    return a.DeletedJobs(delete_listed_jobs(tx, call.id, call.body.job_ids, force=call.query["force"]))  # type: ignore[arg-type]
+
+
+def _is_uninitialized(tx: Tx, call: EndpointCall) -> a.IsUninitialized:
+    return a.IsUninitialized(lifecycle.is_uninitialized(tx, call.id))
+
+
+def _required_existing_files(tx: Tx, call: EndpointCall) -> a.RequiredFiles:
+    return a.RequiredFiles([str(file_id) for file_id in workflow_queries.required_existing_files(tx, call.id)])
+
+
+def _missing_user_data(tx: Tx, call: EndpointCall) -> a.MissingUserData:
+    return a.MissingUserData(workflow_queries.missing_user_data(tx, call.id))
+
+
+def _latest_event_timestamp(tx: Tx, call: EndpointCall) -> a.LatestEvent:
+    return a.LatestEvent(workflow_queries.latest_event_timestamp(tx, call.id))
+
+
+def _paged(find: workflow_queries.FindPage) -> EndpointFunction:
+    """Return the work that lists one page of what is found."""
+
+    def listed(tx: Tx, call: EndpointCall) -> Any:
+        offset, limit = call.query["offset"], min(call.query["limit"], MAX_LIMIT)
+        items, total = find(tx, call.id, offset, limit)
+        return page(items, offset, total)
+
+    return _known(listed)
+
+
+def _claim_action(tx: Tx, call: EndpointCall) -> a.ClaimedAction:
+    action_id = call.ids["action_id"]
+    asked: ActionClaim = call.body
+    node_id, will_report = asked.compute_node_id, asked.will_report
+    actions.claim_action(tx, call.id, action_id, node_id, will_report=will_report, again=asked.again)
+    return a.ClaimedAction(action_id)
+
+
+def _finish_action(tx: Tx, call: EndpointCall) -> Any:
+    end: ActionEnd = call.body
+    return actions.finish_action(tx, call.id, call.ids["action_id"], end.compute_node_id, end.error)
+
+
+def _ready_job_requirements(tx: Tx, call: EndpointCall) -> a.ReadyRequirements:
+    return single_claims.ready_requirements_total(tx, call.id, call.query["scheduler_config_id"])
+
+
+def _delete_remote_worker(tx: Tx, call: EndpointCall) -> a.RemoteWorker:
+    return remote_workers.delete_remote_worker(tx, call.id, call.words["worker"])
+
+
+def _known(work: EndpointFunction) -> EndpointFunction:
+    """Return the work, refused with 404 when there is no such workflow."""
+
+    def checked(tx: Tx, call: EndpointCall) -> Any:
+        lifecycle.status(tx, call.id)
+        return work(tx, call)
+
+    return checked
+
+
+def _flag(*, default: bool) -> Parameter:
+    return Parameter(bool, default)
+
+
+def _about(method: str, path: str, work: EndpointFunction, summary: str, answers: Any, **more: Any) -> Endpoint:
+    """Return an endpoint below ``/workflows/{id}``."""
+    changes = method != "GET"
+    path = f"/workflows/{{id}}/{path}"
+    return Endpoint(method, path, work, changes, summary=summary, answers=answers, scope=WORKFLOW_IN_PATH, **more)
+
+
+_STATUS: Final = WorkflowStatusRecord
+_PAGED: Final[dict[str, Any]] = {"query": PAGE_PARAMETERS}
+_INITIALIZE: Final = {
+    "only_uninitialized": _flag(default=False),
+    "clear_ephemeral_user_data": _flag(default=True),
+}
+
+WORKFLOW_ENDPOINTS: Final = (
+    _about("GET", "status", lambda tx, call: lifecycle.status(tx, call.id), "Get a workflow's status.", _STATUS),
+    _about("PUT", "status", _put_status, "Overwrite a workflow's status.", _STATUS, body=StatusChange),
+    _about(
+        "POST",
+        "begin_run",
+        _begin_run,
+        "Start the next run in one step: reset the jobs, count `run_id` up, record modification times, initialize.",
+        _STATUS,
+        body=BeginRun,
+    ),
+    _about(
+        "POST",
+        "reinitialize",
+        _reinitialize,
+        "Start the next run in one step, with only those jobs reset that have a reason to run again; says which.",
+        a.Reinitialized,
+        body=Reinitialize,
+    ),
+    _about(
+        "POST",
+        "initialize_jobs",
+        _initialize_jobs,
+        "Find out which jobs are ready and which are blocked.",
+        a.Message,
+        query=_INITIALIZE,
+    ),
+    _about(
+        "POST",
+        "process_changed_job_inputs",
+        _process_changed_job_inputs,
+        "Make the jobs uninitialized whose inputs have changed since the last initialize.",
+        a.ChangedJobs,
+        query={"dry_run": _flag(default=False)},
+    ),
+    _about("PUT", "cancel", _cancel, "Cancel a workflow: held jobs end, no more are handed out.", a.Message),
+    _about(
+        "POST",
+        "reset_status",
+        _reset_status,
+        "Clear a workflow's canceled and archived flags.",
+        a.Message,
+        query={"force": _flag(default=False)},
+    ),
+    _about(
+        "POST",
+        "reset_job_status",
+        _reset_job_status,
+        "Make all jobs uninitialized, or failed ones and what follows them.",
+        a.ResetJobs,
+        query={"failed_only": _flag(default=False)},
+    ),
+    _about(
+        "POST",
+        "resume_interrupted_jobs",
+        _resume,
+        "Make the interrupted jobs ready, which a runner that asks for jobs does as well.",
+        a.ResumedJobs,
+    ),
+    _about(
+        "GET",
+        "is_complete",
+        lambda tx, call: lifecycle.outcome(tx, call.id),
+        "Is the workflow over?",
+        lifecycle.WorkflowCompletion,
+    ),
+    _about("GET", "is_uninitialized", _is_uninitialized, "Is every job uninitialized or disabled?", a.IsUninitialized),
+    _about("GET", "job_counts", _known(_job_counts), "Count the jobs by status.", a.JobCounts),
+    _about(
+        "POST",
+        "delete_jobs",
+        _delete_jobs,
+        "Delete some jobs, all or none; what waits for them may go on.",
+        a.DeletedJobs,
+        body=SomeJobs,
+        query=FORCE,
+    ),
+    _about("GET", "job_ids", _known(_job_ids), "List the ids of all jobs.", a.JobIds),
+    _about(
+        "GET",
+        "required_existing_files",
+        _known(_required_existing_files),
+        "List the files that must exist before a run.",
+        a.RequiredFiles,
+    ),
+    _about(
+        "GET",
+        "missing_user_data",
+        _known(_missing_user_data),
+        "List the user data that must have a value before a run and has none.",
+        a.MissingUserData,
+    ),
+    _about(
+        "GET",
+        "latest_event_timestamp",
+        _known(_latest_event_timestamp),
+        "Get the time of the newest event, milliseconds since the epoch.",
+        a.LatestEvent,
+    ),
+    _about(
+        "GET",
+        "ready_job_requirements",
+        _ready_job_requirements,
+        "Sum up what all ready jobs ask for.",
+        a.ReadyRequirements,
+        query={"scheduler_config_id": Parameter(int)},
+    ),
+    _about(
+        "GET",
+        "graph",
+        _known(lambda tx, call: workflow_queries.dependency_graph(tx, call.id)),
+        "Get all dependencies: pairs, and groups that stand for M x N pairs.",
+        a.DependencyGraph,
+    ),
+    _about(
+        "GET",
+        "job_dependencies",
+        _paged(workflow_queries.job_dependencies),
+        "List the pairs of jobs of which one waits for the other.",
+        a.Page[a.JobDependency],
+        **_PAGED,
+    ),
+    _about(
+        "GET",
+        "job_file_relationships",
+        _paged(workflow_queries.job_file_relationships),
+        "List which job writes and which job reads which file.",
+        a.Page[a.JobFileRelationship],
+        **_PAGED,
+    ),
+    _about(
+        "GET",
+        "job_user_data_relationships",
+        _paged(workflow_queries.job_user_data_relationships),
+        "List which job writes and which job reads which user data.",
+        a.Page[a.JobUserDataRelationship],
+        **_PAGED,
+    ),
+    _about(
+        "POST",
+        "actions",
+        lambda tx, call: create(tx, actions.ACTIONS, call.body),
+        "Create an action.",
+        WorkflowActionRecord,
+        body=WorkflowActionRecord,
+    ),
+    _about(
+        "GET",
+        "actions",
+        lambda tx, call: actions.all_actions(tx, call.id),
+        "List a workflow's actions.",
+        list[WorkflowActionRecord],
+    ),
+    _about(
+        "GET",
+        "actions/pending",
+        lambda tx, call: actions.due_actions(tx, call.id, call.query["trigger_type"]),
+        "List the actions that are due.",
+        list[WorkflowActionRecord],
+        query={"trigger_type": Parameter(str, (), repeated=True)},
+    ),
+    _about(
+        "POST",
+        "actions/{action_id}/claim",
+        _claim_action,
+        "Take an action for a runner; 409 if another has it.",
+        a.ClaimedAction,
+        body=ActionClaim,
+    ),
+    _about(
+        "PUT",
+        "actions/{action_id}/result",
+        _finish_action,
+        "Say how an action ended.",
+        WorkflowActionRecord,
+        body=ActionEnd,
+    ),
+    _about(
+        "POST",
+        "remote_workers",
+        lambda tx, call: remote_workers.add_remote_workers(tx, call.id, call.body),
+        "Add machines, `[user@]host[:port]`.",
+        list[a.RemoteWorker],
+        body=list[str],
+    ),
+    _about(
+        "GET",
+        "remote_workers",
+        lambda tx, call: remote_workers.remote_workers(tx, call.id),
+        "List a workflow's machines.",
+        list[a.RemoteWorker],
+    ),
+    _about("DELETE", "remote_workers/{worker}", _delete_remote_worker, "Take a machine away.", a.RemoteWorker),
+)
+"""Everything below ``/workflows/{id}`` that is no record of its own."""

@@ -1,0 +1,1 @@
+"""Checking of the spec."""

@@ -1,0 +1,69 @@
+"""Third stage: checked data → `WorkflowSpec`. Nothing is coerced; what the check let pass fits."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import cattrs
+from attrs import fields
+from cattrs.cols import is_sequence, list_structure_factory
+
+from torc_framework.spec.language.model import ActionSpec, FileSpec, JobSpec, UserDataSpec, WorkflowSpec
+
+
+def structure(data: dict[str, Any]) -> WorkflowSpec:
+    """Return the spec that checked data stands for.
+
+    Raises:
+        cattrs.BaseValidationError: the data was not checked, and does not fit.
+    """
+    return _converter().structure(data, WorkflowSpec)
+
+
+@cache
+def _converter() -> cattrs.Converter:
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    for scalar in (str, int, bool, float):
+        converter.register_structure_hook(scalar, _exactly(scalar))
+    converter.register_structure_hook_factory(is_sequence, _list_hook)
+    for flat in (JobSpec, FileSpec, UserDataSpec):
+        converter.register_structure_hook(flat, _by_keyword)
+    converter.register_structure_hook(ActionSpec, _action)
+    converter.register_structure_hook(str | int | float | bool, lambda value, _: value)
+    return converter
+
+
+def _exactly(kind: type) -> Callable[[Any, Any], Any]:
+    def hook(value: Any, _: Any) -> Any:
+        if type(value) is kind:
+            return value
+        if kind is float and type(value) is int:
+            return float(value)
+        raise TypeError(f"expected {kind.__name__}, got {type(value).__name__}")
+
+    return hook
+
+
+def _list_hook(kind: Any, converter: cattrs.BaseConverter) -> Callable[[Any, Any], Any]:
+    inner = list_structure_factory(kind, converter)
+
+    def hook(value: Any, wanted: Any) -> Any:
+        if not isinstance(value, list):
+            raise TypeError(f"expected a list, got {type(value).__name__}")
+        return inner(value, wanted)
+
+    return hook
+
+
+def _by_keyword(value: Any, kind: type) -> Any:
+    """Jobs, files and user data come by the 100,000, and their fields are plain values: no field hooks."""
+    return kind(**value)
+
+
+_ACTION_KEYS = frozenset(attribute.name for attribute in fields(ActionSpec)) - {"settings"}
+
+
+def _action(value: dict[str, Any], _: Any) -> ActionSpec:
+    """Keep the keys of a plugin's action type apart."""
+    known = {key: item for key, item in value.items() if key in _ACTION_KEYS}
+    return ActionSpec(**known, settings={key: item for key, item in value.items() if key not in _ACTION_KEYS})

@@ -1,0 +1,275 @@
+"""Fourth stage: parameters → many jobs, files and user data.
+
+The parameters that an item's name mentions multiply it. The others do not: the item's lists collect
+an entry for each of their values instead. So a job ``train_{lr}`` is one job per ``lr``, and a job
+``compare`` with ``input_files: [model_{lr}]`` is one job that reads them all.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from attrs import define, field, fields
+
+from torc_framework.errors import suggestion
+from torc_framework.spec.expansion.parameters import MAX_VALUES, ParameterValue, parse_values, zip_problem
+from torc_framework.spec.expansion.templates import PARAMETER_NAME, Row, Template, TemplateMaker, fill_json
+from torc_framework.spec.language.findings import Problems, SpecFinding, SpecPath
+from torc_framework.spec.language.model import FileSpec, JobSpec, ParameterizedSpec, UserDataSpec, WorkflowSpec
+
+Item = TypeVar("Item", bound=ParameterizedSpec)
+Values = dict[str, list[ParameterValue]]
+
+_NOT_FILLED: Final = frozenset({"parameters", "parameter_mode", "use_parameters"})
+
+
+@define
+class ExpandedItems(Generic[Item]):
+    """Items after expansion; for each the position in the file of the one that it stems from."""
+
+    items: list[Item]
+    origins: Sequence[int]
+
+
+@define
+class ExpandedSpec:
+    """What a spec's parameterized parts stand for.
+
+    Attributes:
+        doubtful: Kinds of which some could not be expanded, so that names of them are missing.
+    """
+
+    jobs: ExpandedItems[JobSpec]
+    files: ExpandedItems[FileSpec]
+    user_data: ExpandedItems[UserDataSpec]
+    doubtful: set[str]
+
+
+def expand(spec: WorkflowSpec, problems: Problems) -> ExpandedSpec:
+    """Return the jobs, files and user data of ``spec``, in the order of the file."""
+    expander = _Expander(problems)
+    expander.read_shared(spec.parameters or {})
+    return ExpandedSpec(
+        expander.many(spec.jobs, "jobs"),
+        expander.many(spec.files or [], "files"),
+        expander.many(spec.user_data or [], "user_data"),
+        expander.doubtful,
+    )
+
+
+@define
+class _Expander:
+    """Expands the lists of one spec, within one limit for all."""
+
+    problems: Problems
+    shared: dict[str, list[ParameterValue] | None] = field(factory=dict)
+    doubtful: set[str] = field(factory=set)
+    made: int = 0
+
+    def read_shared(self, parameters: Mapping[str, str]) -> None:
+        """Read the workflow's own parameters; a bad one stands for None."""
+        for name, text in parameters.items():
+            self.shared[name] = self._read(text, ("parameters", name))
+
+    def many(self, items: list[Item], kind: str) -> ExpandedItems[Item]:
+        """Return what the items of one list stand for."""
+        if not any(item.parameters or item.use_parameters for item in items):
+            return ExpandedItems(items, range(len(items)))
+        expanded: list[Item] = []
+        origins: list[int] = []
+        for position, item in enumerate(items):
+            made = self._one(item, kind, position)
+            expanded += made
+            origins += [position] * len(made)
+        return ExpandedItems(expanded, origins)
+
+    def _one(self, item: Item, kind: str, position: int) -> list[Item]:
+        if not (item.parameters or item.use_parameters):
+            return [item]
+        path = (kind, position)
+        values = self._values(item, path)
+        if not values:
+            return [item] if values is not None else self._doubt(kind)
+        plan = _ItemPlan(item, values, path)
+        found = plan.findings()
+        if not found and (size := plan.size()) + self.made > MAX_VALUES:
+            text = f"parameters make {size:,} entries of this" + (f" and {self.made:,} before" if self.made else "")
+            found = [SpecFinding(text, f"at most {MAX_VALUES:,} in all", path=path)]
+        for finding in found:
+            self.problems.add(finding)
+        if found:
+            return self._doubt(kind)
+        for name in plan.unused():
+            self.problems.warn(f"Parameter '{name}' of {kind}[{position}] ('{plan.label}') is used nowhere in it.")
+        self.made += plan.size()
+        return list(plan.items())
+
+    def _doubt(self, kind: str) -> list[Any]:
+        self.doubtful.add(kind)
+        return []
+
+    def _values(self, item: ParameterizedSpec, path: SpecPath) -> Values | None:
+        """Return the values of an item's parameters by name; None when one is bad."""
+        values: dict[str, list[ParameterValue] | None] = {}
+        for name in item.use_parameters or ():
+            if name in self.shared:
+                values[name] = self.shared[name]
+            elif name not in (item.parameters or {}):
+                hint = suggestion(name, list(self.shared))
+                self.problems.warn(f"use_parameters names '{name}', which the workflow's parameters lack{hint}.")
+        for name, text in (item.parameters or {}).items():
+            values[name] = self._read(text, (*path, "parameters", name))
+        good = {name: known for name, known in values.items() if known is not None}
+        return good if len(good) == len(values) else None
+
+    def _read(self, text: str, path: SpecPath) -> list[ParameterValue] | None:
+        name = str(path[-1])
+        if not PARAMETER_NAME.fullmatch(name):
+            found = f"{name!r} is no name for a parameter"
+            self.problems.add(SpecFinding(found, "letters, digits and '_', no digit first", path=path, at_key=True))
+            return None
+        try:
+            return parse_values(text)
+        except ValueError as error:
+            self.problems.add(SpecFinding(str(error), path=path))
+            return None
+
+
+class _ItemPlan(Generic[Item]):
+    """How one item is expanded: the templates of its fields over the values of its parameters."""
+
+    def __init__(self, item: Item, values: Values, path: SpecPath) -> None:
+        self.item, self.path = item, path
+        self.names = list(values)
+        self.sizes = [len(known) for known in values.values()]
+        self.zipped = item.parameter_mode == "zip"
+        self.maker = TemplateMaker(values)
+        self.bad: list[SpecFinding] = []
+        self.singles: dict[str, Template] = {}
+        self.lists: dict[str, list[Template | str]] = {}
+        self.plain: dict[str, Any] = {}
+        self._prepare()
+        named = self.singles.get("name")
+        self.mentioned: frozenset[int] = named.uses if named else frozenset()
+        self.free = frozenset(range(len(values))) - self.mentioned
+
+    @property
+    def label(self) -> str:
+        """The item's name as written."""
+        return str(getattr(self.item, "name", None) or "unnamed")
+
+    def _prepare(self) -> None:
+        for attribute in fields(type(self.item)):
+            name, value = attribute.name, getattr(self.item, attribute.name)
+            if name in _NOT_FILLED:
+                continue
+            try:
+                self._prepare_field(name, value)
+            except ValueError as error:
+                self.bad.append(SpecFinding(str(error), path=(*self.path, name)))
+
+    def _prepare_field(self, name: str, value: Any) -> None:
+        if name == "data":
+            uses, fill = fill_json(value, self.maker)
+            template = Template(uses, fill) if uses else None
+        else:
+            template = self.maker.make(value) if isinstance(value, str) else None
+        if template:
+            self.singles[name] = template
+        elif isinstance(value, list) and name != "data":
+            entries = [self.maker.make(entry) or entry for entry in value]
+            if any(isinstance(entry, Template) for entry in entries):
+                self.lists[name] = entries
+        self.plain[name] = value
+
+    def findings(self) -> list[SpecFinding]:
+        """Return what keeps the item from being expanded."""
+        if self.bad:
+            return self.bad
+        found: list[SpecFinding] = []
+        if self.zipped and (text := zip_problem(self.names, self.sizes)):
+            found.append(SpecFinding(text, path=(*self.path, "parameters")))
+        for name, template in self.singles.items():
+            for position in sorted(template.uses & self.free):
+                if (count := self.sizes[position]) > 1:
+                    place = f"{{{self.names[position]}}}"
+                    hint = f"put {place} into the name too, to have one for each value"
+                    found.append(SpecFinding(f"{place} has {count} values here", "one", hint, (*self.path, name)))
+        return found
+
+    def unused(self) -> list[str]:
+        """Return the parameters that no field mentions."""
+        used = set(self.mentioned).union(*(t.uses for t in self.singles.values()))
+        used.update(*(e.uses for entries in self.lists.values() for e in entries if isinstance(e, Template)))
+        return [name for position, name in enumerate(self.names) if position not in used]
+
+    def size(self) -> int:
+        """Return how many items and list entries there will be, at most."""
+        items = self._combinations(self.mentioned)
+        entries = [e for entries in self.lists.values() for e in entries if isinstance(e, Template)]
+        collected = [entry.uses & self.free for entry in entries if entry.uses & self.free]
+        return items + items * sum(map(self._combinations, collected))
+
+    def _combinations(self, of: frozenset[int]) -> int:
+        if self.zipped:
+            return self.sizes[0] if of else 1
+        return math.prod(self.sizes[position] for position in of)
+
+    def items(self) -> Iterator[Item]:
+        """Yield the items; the first parameter changes slowest."""
+        kind: Callable[..., Item] = type(self.item)
+        shared = {name: self._entries(entries, *next(self._cells())) for name, entries in self._same_for_all()}
+        plain = {**self.plain, **shared}
+        lists = [(name, entries) for name, entries in self.lists.items() if name not in shared]
+        singles = [(name, template.fill) for name, template in self.singles.items()]
+        for row, group in self._cells():
+            made: dict[str, Any] = {name: fill(row) for name, fill in singles}
+            for name, entries in lists:
+                made[name] = self._entries(entries, row, group)
+            yield kind(**{**plain, **made})
+
+    def _same_for_all(self) -> list[tuple[str, list[Template | str]]]:
+        """Return the lists that are the same in every item; items share one object then."""
+        if self.zipped:
+            return []
+        return [
+            (name, entries)
+            for name, entries in self.lists.items()
+            if not any(isinstance(entry, Template) and entry.uses & self.mentioned for entry in entries)
+        ]
+
+    def _cells(self) -> Iterator[tuple[Row, list[Row]]]:
+        """Yield for each item one combination, and when zipped all that it stands for."""
+        if not self.zipped:
+            choices = [range(n) if p in self.mentioned else range(1) for p, n in enumerate(self.sizes)]
+            yield from ((row, []) for row in itertools.product(*choices))
+            return
+        rows: list[Row] = [(n,) * len(self.sizes) for n in range(self.sizes[0])]
+        if not self.free:
+            yield from ((row, [row]) for row in rows)
+            return
+        groups: dict[tuple[str, ...], list[Row]] = {}
+        known = [self.maker.values[name] for name in self.names]
+        for row in rows:
+            key = tuple(known[position][row[position]].text for position in sorted(self.mentioned))
+            groups.setdefault(key, []).append(row)
+        yield from ((group[0], group) for group in groups.values())
+
+    def _entries(self, entries: list[Template | str], row: Row, group: list[Row]) -> list[str]:
+        """Return a list's entries in one item, each once."""
+        made: dict[str, None] = {}
+        for entry in entries:
+            if isinstance(entry, str):
+                made[entry] = None
+            else:
+                made.update(dict.fromkeys(map(entry.fill, self._rows(entry.uses & self.free, row, group))))
+        return list(made)
+
+    def _rows(self, free: frozenset[int], row: Row, group: list[Row]) -> Iterator[Row]:
+        """Yield the combinations that an entry stands for: all values of ``free``, the rest as in ``row``."""
+        if not free:
+            return iter((row,))
+        if self.zipped:
+            return iter(group)
+        return itertools.product(*(range(n) if p in free else (row[p],) for p, n in enumerate(self.sizes)))

@@ -1,0 +1,114 @@
+"""Texts with ``{name}`` and ``{name:specifier}`` in them, filled for one combination of values.
+
+Only names of parameters are places to fill. All other braces are left alone: ``${HOME}``, ``{}``,
+``awk '{print $1}'``. So is ``${name}``, which is the shell's, even when a parameter has that name.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import define, field
+
+from torc_framework.spec.expansion.parameters import ParameterValue
+
+PARAMETER_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
+_PLACE: Final = re.compile(rf"(?<!\$)\{{({PARAMETER_NAME.pattern})(?::([^{{}}]*))?\}}")
+
+Row = Sequence[int]
+"""One combination: for each parameter the position of its value."""
+Fill = Callable[[Row], str]
+
+
+@define
+class Template:
+    """A text with places in it.
+
+    Attributes:
+        uses: Positions of the parameters whose places it has.
+        fill: Returns the text for a combination.
+    """
+
+    uses: frozenset[int]
+    fill: Fill
+
+
+@define
+class TemplateMaker:
+    """Makes templates over one set of parameters; each text and specifier is looked at once.
+
+    Attributes:
+        values: The parameters' values, by name, in order.
+    """
+
+    values: Mapping[str, Sequence[ParameterValue]]
+    _positions: dict[str, int] = field(init=False)
+    _texts: dict[tuple[str, str | None], list[str]] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._positions = {name: position for position, name in enumerate(self.values)}
+
+    def make(self, text: str) -> Template | None:
+        """Return the template that ``text`` is; None when it has no place.
+
+        Raises:
+            ValueError: a specifier does not go with a parameter's values.
+        """
+        if "{" not in text:
+            return None
+        pattern: list[str] = []
+        places: list[tuple[int, list[str]]] = []
+        end = 0
+        for match in _PLACE.finditer(text):
+            name, specifier = match.groups()
+            if name not in self._positions:
+                continue
+            pattern += [text[end : match.start()].replace("%", "%%"), "%s"]
+            places.append((self._positions[name], self._formatted(name, specifier)))
+            end = match.end()
+        if not places:
+            return None
+        pattern.append(text[end:].replace("%", "%%"))
+        return Template(frozenset(position for position, _ in places), _filler("".join(pattern), places))
+
+    def _formatted(self, name: str, specifier: str | None) -> list[str]:
+        """Return the texts of a parameter's values under a specifier."""
+        key = (name, specifier)
+        if key not in self._texts:
+            values = self.values[name]
+            try:
+                self._texts[key] = [v.format(specifier) if specifier else v.text for v in values]
+            except ValueError as error:
+                raise ValueError(f"{{{name}:{specifier}}}: {error}") from error
+        return self._texts[key]
+
+
+def _filler(pattern: str, places: list[tuple[int, list[str]]]) -> Fill:
+    if len(places) == 1:
+        ((position, texts),) = places
+        return lambda row: pattern % texts[row[position]]
+    if len({position for position, _ in places}) == 1:  # all places are of one parameter: fill them once
+        position = places[0][0]
+        count = len(places[0][1])
+        filled = [pattern % tuple(texts[n] for _, texts in places) for n in range(count)]
+        return lambda row: filled[row[position]]
+    return lambda row: pattern % tuple([texts[row[position]] for position, texts in places])
+
+
+def fill_json(value: Any, maker: TemplateMaker) -> tuple[frozenset[int], Callable[[Row], Any]]:
+    """Return the parameters that the texts within a JSON value use, and a function that fills them."""
+    if isinstance(value, str):
+        template = maker.make(value)
+        return (template.uses, template.fill) if template else (frozenset(), lambda row: value)
+    if isinstance(value, list):
+        uses, fills = _each(value, maker)
+        return uses, lambda row: [fill(row) for fill in fills]
+    if isinstance(value, dict):
+        uses, fills = _each(value.values(), maker)
+        return uses, lambda row: {key: fill(row) for key, fill in zip(value, fills, strict=True)}
+    return frozenset(), lambda row: value
+
+
+def _each(values: Iterable[Any], maker: TemplateMaker) -> tuple[frozenset[int], list[Callable[[Row], Any]]]:
+    pairs = [fill_json(value, maker) for value in values]
+    return frozenset().union(*(uses for uses, _ in pairs)), [fill for _, fill in pairs]

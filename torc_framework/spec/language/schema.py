@@ -1,0 +1,121 @@
+"""The JSON schema of workflow files, derived from the classes of `model`.
+
+Every object refuses unknown keys. ``null`` stands for an optional key that is absent. What plugins
+add, the keys of failure rules and the settings of action types, is put in from the options.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
+from torc_framework.spec.language.model import WorkflowSpec
+from torc_framework.spec.language.options import LoadOptions
+
+Schema = dict[str, Any]
+VARIANTS: Final = "x-variants"
+"""Keyword of ours: ``{"by": KEY, "schemas": {VALUE: SCHEMA}}`` is the schema of objects whose KEY is VALUE."""
+
+BUILTIN_ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "run_commands": ("commands",),
+    "schedule_nodes": (
+        "scheduler",
+        "scheduler_type",
+        "num_allocations",
+        "start_one_worker_per_node",
+        "max_parallel_jobs",
+    ),
+}
+"""Keys that belong to each built-in action type."""
+COMMON_ACTION_KEYS: Final = ("trigger_type", "action_type", "jobs", "job_name_regexes", "persistent")
+"""Keys of every action."""
+
+
+def workflow_schema(options: LoadOptions) -> Schema:
+    """Return the schema of a whole file; actions are those of the built-in types."""
+    derived = msgspec.json.schema(WorkflowSpec)
+    schema = _tidy(derived["$defs"]["WorkflowSpec"], derived["$defs"])
+    properties = schema["properties"]
+    rules = properties["failure_handlers"]["items"]["properties"]["rules"]
+    rules["items"] = rule_schema(options)
+    _add_action_types(properties["actions"]["items"], options.action_types)
+    return schema
+
+
+def rule_schema(options: LoadOptions) -> Schema:
+    """Return the schema of one rule of a failure handler."""
+    keys = MATCHER_RULE_KEYS if options.rule_keys is None else options.rule_keys
+    properties = {key: dict(fragment) for key, fragment in {**keys, **CORE_RULE_KEYS}.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def kinds_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the JSON types that a schema allows; () when it names none."""
+    kinds = schema.get("type", ())
+    return (kinds,) if isinstance(kinds, str) else tuple(kinds)
+
+
+def variant_of(schema: Schema, value: Any) -> Schema:
+    """Return the schema that holds for ``value``: a variant of ``schema``, or itself."""
+    variants = schema.get(VARIANTS)
+    if variants is None or not isinstance(value, dict):
+        return schema
+    chosen = value.get(variants["by"])
+    return variants["schemas"].get(chosen, schema) if isinstance(chosen, str) else schema
+
+
+def _add_action_types(action: Schema, offered: Mapping[str, Mapping[str, Any]]) -> None:
+    """Let actions have the types that plugins offer, each with its own keys."""
+    del action["properties"]["settings"]
+    plugins = {name: settings for name, settings in sorted(offered.items()) if name not in BUILTIN_ACTIONS}
+    action["properties"]["action_type"]["enum"] = [*BUILTIN_ACTIONS, *plugins]
+    schemas = {name: plugin_action_schema(action, settings) for name, settings in plugins.items()}
+    action[VARIANTS] = {"by": "action_type", "schemas": schemas}
+
+
+def plugin_action_schema(builtin: Schema, settings: Mapping[str, Any]) -> Schema:
+    """Return the schema of an action whose type a plugin offers.
+
+    Args:
+        builtin: The schema of built-in actions.
+        settings: The plugin's schema of the action's configuration.
+    """
+    common = {key: builtin["properties"][key] for key in COMMON_ACTION_KEYS}
+    return {
+        **{key: value for key, value in settings.items() if key != "description"},
+        "type": "object",
+        "properties": {**settings.get("properties", {}), **common},
+        "required": [*builtin["required"], *settings.get("required", ())],
+    }
+
+
+def _tidy(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Return ``schema`` with references put in, "or null" as a type, and unknown keys refused."""
+    if "$ref" in schema:
+        return _tidy(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "anyOf" in schema:
+        return _merge([_tidy(branch, definitions) for branch in schema["anyOf"]], schema.get("description"))
+    tidy = dict(schema)
+    if "properties" in schema:
+        tidy["properties"] = {key: _tidy(value, definitions) for key, value in schema["properties"].items()}
+        tidy["additionalProperties"] = False
+    if isinstance(items := schema.get("items"), dict):
+        tidy["items"] = _tidy(items, definitions)
+    if isinstance(extra := schema.get("additionalProperties"), dict):
+        tidy["additionalProperties"] = _tidy(extra, definitions)
+    return tidy
+
+
+def _merge(branches: list[Schema], description: str | None) -> Schema:
+    """Return one schema for alternatives that differ in type alone."""
+    merged: Schema = {}
+    types: list[str] = []
+    for branch in branches:
+        merged.update(branch)
+        types += [branch["type"]] if "type" in branch else []
+    if "enum" in merged:
+        merged = {"enum": [*merged["enum"], None]}
+    else:
+        merged["type"] = types
+    return {**merged, "description": description} if description else merged

@@ -1,0 +1,170 @@
+"""First stage: file → document. The format goes by the suffix."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from attrs import define, evolve, field
+
+from torc_framework.spec.language.findings import SpecError, SpecFinding, SpecPath
+from torc_framework.spec.language.schema import Schema
+from torc_framework.spec.reading.parse_problem import ParseProblem
+from torc_framework.spec.reading.positions import LineIndex, PositionFinder
+
+MAX_BYTES: Final = 512 * 1024**2
+"""A larger file is refused."""
+_CHUNK_BYTES: Final = 4 * 1024**2
+
+Locate = Callable[[Iterable[SpecPath]], PositionFinder]
+
+
+@define
+class Document:
+    """A file's value, and a way to ask where in the file something stands.
+
+    Attributes:
+        file: Name of the file as the person gave it.
+        text: What stands in it.
+        data: The value; its shape is not checked yet.
+        locate: Answers where wanted paths are. It reads the text once more, so ask once.
+        findings: What the reader could not make sense of.
+    """
+
+    file: str
+    text: str
+    data: Any
+    locate: Locate
+    findings: list[SpecFinding] = field(factory=list)
+
+    def placed(self, findings: Iterable[SpecFinding]) -> list[SpecFinding]:
+        """Return the findings with file, line and column, in the order of the file."""
+        todo = list(findings)
+        if not todo:
+            return []
+        locator = self.locate(finding.path for finding in todo)
+        placed = [_placed(finding, self.file, locator) for finding in todo]
+        return sorted(placed, key=lambda finding: (finding.line or 0, finding.column or 0))
+
+
+def read(path: Path, schema: Schema) -> Document:
+    """Read a workflow file.
+
+    Args:
+        path: The file; of the suffixes .json, .json5, .yaml, .yml and .kdl each means its format,
+            and with any other the formats are tried in this order.
+        schema: What nodes of KDL documents mean.
+
+    Raises:
+        SpecError: there is no readable text of a known format.
+    """
+    text = _text_of(path)
+    names = _BY_SUFFIX.get(path.suffix.lower())
+    if names is not None:
+        return _read_as(names, text, path, schema)
+    problems = []
+    for name in _READERS:
+        try:
+            document = _read_as(name, text, path, schema)
+        except SpecError as error:
+            problems.append(f"{name}: {error.findings[0].message}")
+            continue
+        if isinstance(document.data, dict):
+            return document
+        problems.append(f"{name}: not a mapping")
+    raise _error(path, f"not a workflow file in any format ({'; '.join(problems)})", "a suffix would say which it is")
+
+
+def _json(text: str, schema: Schema) -> tuple[Any, Locate, list[SpecFinding]]:
+    from torc_framework.spec.reading import read_json
+
+    return read_json.parse_json(text), lambda wanted: read_json.locate(text, wanted), []
+
+
+def _json5(text: str, schema: Schema) -> tuple[Any, Locate, list[SpecFinding]]:
+    from torc_framework.spec.reading import read_json
+
+    return read_json.parse_json5(text), lambda wanted: read_json.locate(text, wanted), []
+
+
+def _yaml(text: str, schema: Schema) -> tuple[Any, Locate, list[SpecFinding]]:
+    from torc_framework.spec.reading import read_yaml
+
+    return read_yaml.parse_yaml(text), lambda wanted: read_yaml.locate(text, wanted), []
+
+
+def _kdl(text: str, schema: Schema) -> tuple[Any, Locate, list[SpecFinding]]:
+    from torc_framework.spec.reading.read_kdl import KdlReader
+
+    reader = KdlReader(text, schema)
+    return reader.read(), reader.locate, reader.findings
+
+
+_READERS: Final[Mapping[str, Callable[[str, Schema], tuple[Any, Locate, list[SpecFinding]]]]] = {
+    "json": _json,
+    "json5": _json5,
+    "yaml": _yaml,
+    "kdl": _kdl,
+}
+"""The formats, in the order in which they are tried on a file of unknown suffix."""
+_BY_SUFFIX: Final = {".json": "json", ".json5": "json5", ".yaml": "yaml", ".yml": "yaml", ".kdl": "kdl"}
+
+
+def _read_as(name: str, text: str, path: Path, schema: Schema) -> Document:
+    try:
+        data, locate, findings = _READERS[name](text, schema)
+    except ParseProblem as problem:
+        line, column = problem.place or (None, None)
+        finding = SpecFinding(f"not valid {name.upper()}: {problem.message}", hint=problem.hint)
+        raise SpecError([evolve(finding, file=str(path), line=line, column=column)]) from problem
+    return Document(str(path), text, data, locate, findings)
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        SpecError: it cannot be read, is too large, empty, or not text.
+    """
+    try:
+        with path.open("rb") as stream:
+            raw = b"".join(_chunks(stream))
+    except IsADirectoryError as error:
+        raise _error(path, "this is a directory", "name the workflow file in it") from error
+    except FileNotFoundError as error:
+        raise _error(path, "there is no such file") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise _error(path, f"the file cannot be read: {reason}") from error
+    if len(raw) > MAX_BYTES:
+        raise _error(
+            path, f"the file is larger than {MAX_BYTES // 1024**2} MiB", "use parameters to say the same shorter"
+        )
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        found = f"byte {raw[error.start]:#04x} is not UTF-8 text"
+        raise _error(path, found, "save the file as UTF-8", (line, 1)) from error
+    if not text.strip():
+        raise _error(path, "the file is empty", "a workflow needs at least a name and jobs")
+    if (offset := text.find("\0")) >= 0:
+        raise _error(path, "the file has a NUL character", "save it as plain text", LineIndex.of(text).place(offset))
+    return text
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield what is in a stream, until it is more than is wanted."""
+    size = 0
+    while size <= MAX_BYTES and (chunk := stream.read(_CHUNK_BYTES)):
+        size += len(chunk)
+        yield chunk
+
+
+def _error(path: Path, found: str, hint: str = "", place: tuple[int, int] | None = None) -> SpecError:
+    line, column = place or (None, None)
+    return SpecError([SpecFinding(found, hint=hint, file=str(path), line=line, column=column)])
+
+
+def _placed(finding: SpecFinding, file: str, locator: PositionFinder) -> SpecFinding:
+    line, column = locator.find(finding.path, at_key=finding.at_key) or (None, None)
+    return evolve(finding, file=file, line=line, column=column)

@@ -1,0 +1,239 @@
+"""Reads KDL documents, of version 1 or 2, into the same shape as the other formats.
+
+What a node means is read from the JSON schema of workflow files:
+
+- a scalar is a node with one argument, or a property: ``num_cpus 2``, ``path="x"``;
+- a list of scalars takes arguments of one or several nodes, under its own or its singular name:
+  ``depends_on "a" "b"``, ``command "a"`` twice;
+- an entry of a list of objects is a node of the singular name, with the name as its argument:
+  ``job "build" {...}``;
+- an object or map has children or properties: ``parameters { i "1:9" }``;
+- a value without a type is an argument; text is taken as JSON text: ``data "{\"a\": 1}"``.
+
+A node or property that fits nowhere is an error.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import ckdl
+from attrs import define, field
+
+from torc_framework.errors import suggestion
+from torc_framework.spec.language.findings import SpecFinding, SpecPath
+from torc_framework.spec.language.schema import VARIANTS, Schema, kinds_of, variant_of
+from torc_framework.spec.reading.kdl_positions import first_error, node_tree
+from torc_framework.spec.reading.parse_problem import ParseProblem
+from torc_framework.spec.reading.positions import LineIndex, PositionFinder
+
+Steps = tuple[int, ...]
+"""Positions that lead to a node: of a node of the document, of one of its children, ..."""
+
+_SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "depends_on": ("depends_on_job", "depends_on_jobs"),
+    "depends_on_regexes": ("depends_on_regex", "depends_on_job_regex", "depends_on_job_regexes"),
+}
+"""Further names of lists in KDL documents."""
+_OWN_SINGULARS: Final = ("resource_requirements", "depends_on")
+"""Names that end in s, or not, and mean one as well as many."""
+
+
+@define
+class KdlReader:
+    """Reads one document.
+
+    Attributes:
+        schema: The JSON schema of the whole document.
+        findings: Nodes that fit nowhere; filled by `read`.
+        steps: The node behind each path; filled by `read` when ``tracing``.
+    """
+
+    text: str
+    schema: Schema
+    tracing: bool = False
+    findings: list[SpecFinding] = field(factory=list, init=False)
+    steps: dict[SpecPath, Steps] = field(factory=dict, init=False)
+    _names: dict[int, "_AllowedNames"] = field(factory=dict, init=False)  # by the id of a part of the schema
+
+    def read(self) -> dict[str, Any]:
+        """Return the document's value.
+
+        Raises:
+            ParseProblem: it is not KDL.
+        """
+        document = _parse(self.text)
+        return self._members(document.nodes, (), self.schema, (), ())
+
+    def locate(self, wanted: Iterable[SpecPath]) -> PositionFinder:
+        """Return the places of wanted paths; that of a property is its node's."""
+        reader = KdlReader(self.text, self.schema, tracing=True)
+        reader.read()
+        locator = PositionFinder(wanted)
+        tree, lines = node_tree(self.text), LineIndex.of(self.text)
+        for path in locator.wanted & reader.steps.keys():
+            if node := tree.at(reader.steps[path]):
+                locator.values[path] = lines.place(node.start)
+        return locator
+
+    def _members(
+        self, nodes: Sequence[Any], properties: Iterable[tuple[str, Any]], schema: Schema, path: SpecPath, at: Steps
+    ) -> dict[str, Any]:
+        """Return the object that child nodes and properties make."""
+        made: dict[str, Any] = {}
+        table = self._names.get(id(schema))
+        if table is None:
+            table = self._names[id(schema)] = _AllowedNames.of(schema)
+        for name, value in properties:
+            self._member(made, table, _KdlEntry(name, (_plain(value),)), path, at)
+        for position, node in enumerate(nodes):
+            given = _KdlEntry(node.name, tuple(map(_plain, node.args)), node.properties, node.children)
+            self._member(made, table, given, path, (*at, position))
+        return made
+
+    def _member(
+        self, made: dict[str, Any], table: "_AllowedNames", given: "_KdlEntry", path: SpecPath, at: Steps
+    ) -> None:
+        """Add one node or property to an object."""
+        key = table.key_of.get(given.name)
+        if key is None and table.other is None:
+            self._unknown(given.name, table, path, at)
+            return
+        key, schema = (given.name, table.other) if key is None else (key, table.schemas[key])
+        assert schema is not None
+        kinds = kinds_of(schema)
+        here = (*path, key)
+        if "array" in kinds:
+            items = made.setdefault(key, [])
+            if "object" in kinds_of(schema.get("items", {})):
+                items.append(self._entry(given, schema["items"], (*here, len(items)), at))
+            else:
+                self._bare(given, here, at)
+                for argument in given.arguments:
+                    self._trace((*here, len(items)), at)
+                    items.append(argument)
+            self._trace(here, at)
+            return
+        if key in made:
+            self._complain(f"{given.name!r} is given twice", "", here, at, "keep one of them")
+            return
+        if "object" in kinds:
+            made[key] = self._entry(given, schema, here, at)
+        else:
+            made[key] = self._scalar(given, schema, here, at)
+        self._trace(here, at)
+
+    def _entry(self, given: "_KdlEntry", schema: Schema, path: SpecPath, at: Steps) -> dict[str, Any]:
+        """Return the object that a node is."""
+        self._trace(path, at)
+        schema = given.variant(schema)
+        named = "name" in schema.get("properties", {})
+        properties = [*given.properties.items()]
+        if named and given.arguments:
+            properties.insert(0, ("name", given.arguments[0]))
+        if len(given.arguments) > named:
+            extra = given.arguments[int(named)]
+            expected = "one argument, its name" if named else "no argument"
+            self._complain(f"{given.name!r} has the argument {extra!r}", expected, path, at)
+        return self._members(given.children, properties, schema, path, at)
+
+    def _scalar(self, given: "_KdlEntry", schema: Schema, path: SpecPath, at: Steps) -> Any:
+        """Return the one argument of a node."""
+        self._bare(given, path, at)
+        if len(given.arguments) != 1:
+            self._complain(f"{given.name!r} has {len(given.arguments)} arguments", "one argument", path, at)
+            return given.arguments[0] if given.arguments else None
+        value = given.arguments[0]
+        if kinds_of(schema) or "enum" in schema or not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError:
+            hint = 'write text as JSON too: "\\"text\\""'
+            self._complain(f"{given.name!r} has the argument {value!r}", "JSON text", path, at, hint)
+            return None
+
+    def _bare(self, given: "_KdlEntry", path: SpecPath, at: Steps) -> None:
+        """Complain about children and properties of a node that is a value."""
+        for what in (*given.properties, *(child.name for child in given.children)):
+            self._complain(f"{what!r} within {given.name!r}", "nothing but arguments", path, at)
+
+    def _unknown(self, name: str, table: "_AllowedNames", path: SpecPath, at: Steps) -> None:
+        hint = suggestion(name, list(table.key_of)).removeprefix("; ")
+        self._complain(f"unknown node or property {name!r}", "", (*path, name), at, hint)
+
+    def _complain(self, found: str, expected: str, path: SpecPath, at: Steps, hint: str = "") -> None:
+        self._trace(path, at)
+        self.findings.append(SpecFinding(found, expected, hint, path))
+
+    def _trace(self, path: SpecPath, at: Steps) -> None:
+        if self.tracing:
+            self.steps.setdefault(path, at)
+
+
+@define
+class _KdlEntry:
+    """A node, or a property seen as a node with one argument."""
+
+    name: str
+    arguments: tuple[Any, ...]
+    properties: Mapping[str, Any] = field(factory=dict)
+    children: Sequence[Any] = ()
+
+    def variant(self, schema: Schema) -> Schema:
+        """Return the schema that this node's own discriminator chooses."""
+        key = schema.get(VARIANTS, {}).get("by")
+        chosen = [self.properties[key]] if key in self.properties else []
+        chosen += [argument for child in self.children if child.name == key for argument in child.args]
+        return variant_of(schema, {key: chosen[0]} if chosen else {})
+
+
+@define
+class _AllowedNames:
+    """The names that may stand in one kind of object, and what they mean.
+
+    Attributes:
+        key_of: Key of the schema, by name in the document.
+        schemas: Schema of each key.
+        other: Schema of all other names; None when there may be none.
+    """
+
+    key_of: dict[str, str]
+    schemas: dict[str, Schema]
+    other: Schema | None
+
+    @classmethod
+    def of(cls, schema: Schema) -> "_AllowedNames":
+        """Return the names of an object's schema."""
+        schemas = schema.get("properties", {})
+        key_of = {name: key for key, part in schemas.items() for name in _names_of(key, part)}
+        extra = schema.get("additionalProperties", True)
+        return cls(key_of, schemas, extra if isinstance(extra, dict) else {} if extra else None)
+
+
+def _names_of(key: str, schema: Schema) -> tuple[str, ...]:
+    if "array" not in kinds_of(schema):
+        return (key,)
+    if "object" in kinds_of(schema.get("items", {})):
+        return (_singular(key),)
+    return tuple(dict.fromkeys((key, _singular(key), *_SPELLINGS.get(key, ()))))
+
+
+def _singular(name: str) -> str:
+    if name in _OWN_SINGULARS:
+        return name
+    return name.removesuffix("es") if name.endswith("regexes") else name.removesuffix("s")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without its type annotation."""
+    return value.value if isinstance(value, ckdl.Value) else value
+
+
+def _parse(text: str) -> Any:
+    try:
+        return ckdl.parse(text)
+    except ckdl.ParseError as error:
+        place = first_error(text)
+        hint = "" if place else "KDL 1 and KDL 2 cannot be mixed: write either true or #true throughout"
+        raise ParseProblem(str(error), place, hint) from error

@@ -1,0 +1,133 @@
+"""Names → positions, exact or by pattern, with findings that help."""
+
+import bisect
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import define, field
+
+from torc_framework.errors import suggestion
+from torc_framework.spec.language.findings import Problems, SpecFinding, SpecPath
+from torc_framework.text.safe_regex import compiled_pattern, search_all
+
+_LITERAL_START: Final = re.compile(r"\^([\w\-/]+)")
+STAND_IN: Final = "?"
+"""First character of a name that stands for one that is missing."""
+_MAX_COMPARED: Final = 1000
+_REPEATS: Final = frozenset("*?{")
+
+
+@define
+class NameTable:
+    """The names of one kind of thing.
+
+    Attributes:
+        kind: What they name, for messages: "job", "file".
+        names: The names; a thing's position is its index here.
+        doubtful: Some are not known because of another error, so that an unknown name proves nothing.
+    """
+
+    kind: str
+    names: Sequence[str]
+    doubtful: bool
+    problems: Problems
+    positions: dict[str, int] = field(init=False)
+    _matches: dict[str, tuple[int, ...] | str] = field(factory=dict, init=False)  # a text says what is wrong
+    _ordered: list[tuple[str, int]] = field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.positions = {name: position for position, name in enumerate(self.names)}
+
+    def position(self, name: str, path: SpecPath, of: str | None = None, slot: int = 0) -> int | None:
+        """Return the position of ``name``; None and a finding when it is not known.
+
+        Args:
+            path: Where it is named.
+            of: Name of the job whose entry this is, for the message.
+            slot: Tells several names at one place apart.
+        """
+        found = self.positions.get(name)
+        if found is None and not self.doubtful:
+            hint = suggestion(name, self._candidates(name)).removeprefix("; ")
+            whose = f" in job {of!r}" if of else ""
+            self.problems.add(
+                SpecFinding(f"unknown {self.kind} {name!r}{whose}", hint=hint, path=path), f"unknown {slot}"
+            )
+        return found
+
+    def matching(self, pattern: str, path: SpecPath, of: str | None = None) -> tuple[int, ...]:
+        """Return the positions of all names in which ``pattern`` is found anywhere, in order.
+
+        A bad pattern and one that matches nothing are findings. The same pattern gives the same object.
+        """
+        if pattern not in self._matches:
+            self._matches[pattern] = self._search(pattern)
+        found = self._matches[pattern]
+        if isinstance(found, str):
+            hint = "a backslash before a sign takes it literally"
+            self.problems.add(SpecFinding(found, hint=hint, path=path), "bad pattern")
+            return ()
+        if not found and not self.doubtful:
+            whose = f" (in job {of!r})" if of else ""
+            known = f"among them: {', '.join(self.names[:5])}" if self.names else "none are defined"
+            text = f"pattern {pattern!r} matches none of the {len(self.names)} {self.kind} names{whose}"
+            self.problems.add(SpecFinding(text, hint=known, path=path), "no match")
+        return found
+
+    def _search(self, pattern: str) -> tuple[int, ...] | str:
+        try:
+            compiled_pattern(pattern)
+            if not (prefix := _literal_prefix(pattern)):
+                return tuple(search_all(pattern, self.names))
+            near = self._starting_with(prefix)
+            found = search_all(pattern, [name for name, _ in near])
+        except ValueError as error:
+            return str(error)
+        return tuple(sorted(near[n][1] for n in found))
+
+    def _candidates(self, name: str) -> Sequence[str]:
+        """Return names to compare an unknown one with; of very many only those that sort beside it."""
+        if len(self.names) <= _MAX_COMPARED:
+            return [known for known in self.names if not known.startswith(STAND_IN)]
+        ordered = self._sorted()
+        place = bisect.bisect_left(ordered, (name,))
+        return [near for near, _ in ordered[max(0, place - _MAX_COMPARED // 20) : place + _MAX_COMPARED // 20]]
+
+    def _sorted(self) -> list[tuple[str, int]]:
+        if not self._ordered:
+            self._ordered = sorted(zip(self.names, range(len(self.names)), strict=True))
+        return self._ordered
+
+    def _starting_with(self, prefix: str) -> list[tuple[str, int]]:
+        """Return names and positions of all that start with ``prefix``: many patterns over many names stay cheap."""
+        ordered = self._sorted()
+        first = bisect.bisect_left(ordered, (prefix,))
+        return ordered[first : bisect.bisect_left(ordered, (prefix[:-1] + chr(ord(prefix[-1]) + 1),))]
+
+
+def _literal_prefix(pattern: str) -> str:
+    """Return what every match of an anchored pattern starts with, or ""."""
+    match = _LITERAL_START.match(pattern)
+    if match is None or "|" in pattern:
+        return ""
+    following = pattern[match.end() : match.end() + 1]
+    return match[1][:-1] if following in _REPEATS and following else match[1]
+
+
+def report_duplicates(kind: str, key: str, names: Sequence[str], origins: Sequence[int], problems: Problems) -> None:
+    """Add a finding for each name that occurs again."""
+    if len(set(names)) == len(names):
+        return
+    first: dict[str, int] = {}
+    for name, origin in zip(names, origins, strict=True):
+        if name not in first:
+            first[name] = origin
+            continue
+        path = (key, origin, "name")
+        if first[name] == origin:
+            hint = "put every parameter into the name"
+            problems.add(SpecFinding(f"the parameters make {kind} name {name!r} twice", hint=hint, path=path), "twice")
+        else:
+            text = f"{kind} name {name!r} is given twice"
+            problems.add(SpecFinding(text, hint=f"{key}[{first[name]}] has it already", path=path), "twice")

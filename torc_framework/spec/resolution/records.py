@@ -1,0 +1,129 @@
+"""The parts of a spec that become records as they are, and the checks of their values."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from attrs import asdict, fields
+
+from torc_framework.models.records import (
+    FailureHandlerRecord,
+    ResourceRequirementsRecord,
+    SlurmSchedulerRecord,
+    WorkflowRecord,
+)
+from torc_framework.models.resources import parse_duration, parse_memory
+from torc_framework.models.shells import shell_words
+from torc_framework.spec.language.findings import Problems, SpecFinding
+from torc_framework.spec.language.model import (
+    FailureHandlerSpec,
+    ResourceMonitorSpec,
+    ResourceRequirementsSpec,
+    WorkflowSpec,
+)
+from torc_framework.spec.language.options import LoadOptions
+from torc_framework.spec.language.schema import Schema
+from torc_framework.system.user import user_name
+
+_WALLTIME: Final = re.compile(r"\d+(:\d{1,2}){0,2}|\d+-\d{1,2}(:\d{1,2}){0,2}")
+_MANAGED_OPTIONS: Final = ("partition", "nodes", "walltime", "time", "mem", "gres", "name", "job-name")
+"""sbatch options that a scheduler's own fields set (Torc, "SlurmDefaultsSpec")."""
+_GRANULARITIES: Final = {"Summary": "summary", "TimeSeries": "time_series"}
+_SAME_IN_RECORD: Final = tuple(
+    attribute.name
+    for attribute in fields(WorkflowRecord)
+    if attribute.name in {other.name for other in fields(WorkflowSpec)} - {"user", "metadata", "slurm_defaults"}
+)
+
+
+def workflow_record(spec: WorkflowSpec, options: LoadOptions) -> WorkflowRecord:
+    """Return the workflow's own record; what the spec does not say has the record's default."""
+    given = {name: value for name in _SAME_IN_RECORD if (value := getattr(spec, name)) is not None}
+    return WorkflowRecord(
+        **given,
+        user=spec.user or options.user or user_name(),
+        metadata=spec.metadata if spec.metadata is None or isinstance(spec.metadata, str) else _json(spec.metadata),
+        slurm_defaults=None if spec.slurm_defaults is None else _json(spec.slurm_defaults),
+        resource_monitor_config=_monitor(spec.resource_monitor),
+    )
+
+
+def requirements(specs: list[ResourceRequirementsSpec], problems: Problems) -> list[ResourceRequirementsRecord]:
+    """Return the records of resource requirements."""
+    for position, spec in enumerate(specs):
+        path = ("resource_requirements", position)
+        if spec.name == "default":
+            text = "'default' names what every workflow has already"
+            problems.add(SpecFinding(text, hint="choose another name", path=(*path, "name")))
+        for name, parse in (("memory", parse_memory), ("runtime", _parse_runtime)):
+            _try(parse, getattr(spec, name), (*path, name), problems)
+    return [ResourceRequirementsRecord(workflow_id=0, **asdict(spec)) for spec in specs]
+
+
+def failure_handlers(specs: list[FailureHandlerSpec], schema: Schema) -> list[FailureHandlerRecord]:
+    """Return the records of failure handlers; absent keys of rules have their schema's defaults."""
+    defaults = {key: part["default"] for key, part in schema["properties"].items() if "default" in part}
+    return [
+        FailureHandlerRecord(
+            workflow_id=0, name=spec.name, rules=_json([{**defaults, **given} for given in spec.rules])
+        )
+        for spec in specs
+    ]
+
+
+def slurm_schedulers(workflow: WorkflowSpec, problems: Problems) -> list[SlurmSchedulerRecord]:
+    """Return the records of Slurm schedulers; the workflow's quality of service goes before that of every record."""
+    specs = workflow.slurm_schedulers or []
+    defaults = {name: str(value) for name, value in (workflow.slurm_defaults or {}).items() if name == "qos"}
+    for position, spec in enumerate(specs):
+        if not _WALLTIME.fullmatch(spec.walltime):
+            path = ("slurm_schedulers", position, "walltime")
+            problems.add(SpecFinding(repr(spec.walltime), "a time such as 04:00:00 or 1-12:00:00", path=path))
+    return [
+        SlurmSchedulerRecord(
+            workflow_id=0, **defaults | {name: value for name, value in asdict(spec).items() if value is not None}
+        )
+        for spec in specs
+    ]
+
+
+def check_slurm_defaults(spec: WorkflowSpec, problems: Problems) -> None:
+    """Refuse defaults for options that each scheduler sets itself."""
+    for key in spec.slurm_defaults or {}:
+        if key.replace("_", "-") in _MANAGED_OPTIONS:
+            hint = "set it on each scheduler"
+            finding = SpecFinding(f"{key!r} cannot be a default", hint=hint, path=("slurm_defaults", key), at_key=True)
+            problems.add(finding)
+
+
+def _parse_runtime(text: str) -> int:
+    seconds = parse_duration(text)
+    if seconds < 1:
+        raise ValueError(f"{text!r} is less than a second")
+    return seconds
+
+
+def check_shell(shell: str | None, path: tuple[str | int, ...], problems: Problems) -> None:
+    """Refuse what names no shell; of a job that stands for many, once."""
+    if shell is not None:
+        _try(shell_words, shell, path, problems, "shell")
+
+
+def _try(
+    parse: Callable[[str], Any], text: str, path: tuple[str | int, ...], problems: Problems, kind: str = ""
+) -> None:
+    try:
+        parse(text)
+    except ValueError as error:
+        problems.add(SpecFinding(str(error), path=path), kind)
+
+
+def _monitor(spec: ResourceMonitorSpec | None) -> str | None:
+    if spec is None:
+        return None
+    return _json({**asdict(spec), "granularity": _GRANULARITIES.get(spec.granularity, spec.granularity)})
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,105 @@
+"""Do schedulers, jobs and actions go together? What is legal and yet surely not meant."""
+
+from typing import Final
+
+from torc_framework.exits.limits import parse_time_limit
+from torc_framework.models.plan import Plan
+from torc_framework.models.records import SlurmSchedulerRecord
+from torc_framework.models.resources import format_duration, parse_duration
+from torc_framework.models.walltime_reserve import WalltimeReserve
+from torc_framework.spec.language.findings import Problems, SpecFinding
+
+_PROFILE: Final = {"mem": "memory (mem)", "gres": "GPUs (gres)", "walltime": "walltime", "partition": "partition"}
+"""Fields in which schedulers' machines differ, as messages call them."""
+
+
+def check_nodes(plan: Plan, problems: Problems) -> None:
+    """Refuse allocations of several nodes of which one runner would use but one.
+
+    A scheduler of more than one node that is scheduled without a runner per node needs a job that
+    asks for all its nodes at once.
+    """
+    wide_jobs = {
+        (job.scheduler, plan.resource_requirements[job.resource_requirements].num_nodes)
+        for job in plan.jobs
+        if job.scheduler is not None and job.resource_requirements is not None
+    }
+    for position, action in enumerate(plan.actions):
+        if action.scheduler is None or action.config.get("start_one_worker_per_node"):
+            continue
+        scheduler = plan.slurm_schedulers[action.scheduler]
+        if scheduler.nodes > 1 and (action.scheduler, scheduler.nodes) not in wide_jobs:
+            found = f"scheduler {scheduler.name!r} allocates {scheduler.nodes} nodes, but no job that names it uses all"
+            hint = (
+                f"set start_one_worker_per_node, or num_nodes {scheduler.nodes} in the requirements of a job "
+                "of this scheduler, or pass --skip-checks"
+            )
+            problems.add(SpecFinding(found, hint=hint, path=("actions", position)))
+
+
+def check_walltimes(plan: Plan, problems: Problems) -> None:
+    """Refuse walltimes that leave no room for a job of the scheduler beside what runners keep for a clean end.
+
+    Nodes would be obtained, and their runners would start nothing. A job that names no scheduler needs room in one.
+    """
+    reserve = WalltimeReserve.of(plan.workflow)
+    walltimes = [_seconds(each.walltime) for each in plan.slurm_schedulers]
+    runtimes = [_seconds(each.runtime, iso=True) for each in plan.resource_requirements]
+    told: set[tuple[int | None, int]] = set()
+    for job in plan.jobs:
+        kind = job.scheduler, job.resource_requirements
+        runtime_s = None if kind[1] is None else runtimes[kind[1]]
+        if kind[1] is None or runtime_s is None or (kind[0], kind[1]) in told:
+            continue
+        told.add((kind[0], kind[1]))
+        positions = range(len(walltimes)) if kind[0] is None else [kind[0]]
+        found = [(walltimes[each], each) for each in positions]
+        if not found or any(time is None or not reserve.starts_nothing(time, runtime_s) for time, _ in found):
+            continue
+        walltime_s, position = max((time or 0, each) for time, each in found)
+        scheduler, kept_s = plan.slurm_schedulers[position], walltime_s - reserve.room_s(walltime_s)
+        which = (
+            f"scheduler {scheduler.name!r}"
+            if len(found) == 1
+            else f"the longest, that of scheduler {scheduler.name!r},"
+        )
+        problems.add(
+            SpecFinding(
+                f"{which} has a walltime of {format_duration(walltime_s)}, of which runners keep "
+                f"{format_duration(int(kept_s))} for a clean end; job {job.name!r} asks for "
+                f"{format_duration(runtime_s)} and would never start",
+                hint=(
+                    f"ask for {format_duration(reserve.least_walltime_s(runtime_s))} or more, or for a shorter "
+                    "runtime, or set compute_node_expiration_buffer_seconds, or pass --skip-checks"
+                ),
+                path=("slurm_schedulers", position, "walltime"),
+            )
+        )
+
+
+def _seconds(text: str, *, iso: bool = False) -> int | None:
+    """Return the seconds of a time; None if it has no end, or was told to be none already."""
+    try:
+        return parse_duration(text) if iso else parse_time_limit(text)
+    except ValueError:
+        return None
+
+
+def warn_of_mixture(plan: Plan, sort_method: str | None, problems: Problems) -> None:
+    """Warn when jobs may land on any of several unlike schedulers and nobody chose their order."""
+    schedulers = plan.slurm_schedulers
+    free = sum(job.scheduler is None for job in plan.jobs)
+    differences = [label for name, label in _PROFILE.items() if _differ(schedulers, name)]
+    if sort_method is not None or not free or not differences:
+        return
+    problems.warn(
+        f"Workflow has {len(schedulers)} schedulers with different {', '.join(differences)} but {free} job(s) "
+        "have no explicit scheduler assignment and jobs_sort_method is not set. The default sort method "
+        "'gpus_runtime_memory' will be used (jobs sorted by GPUs, then runtime, then memory). If this doesn't "
+        "match your workload, consider setting jobs_sort_method explicitly to 'gpus_memory_runtime' (prioritize "
+        "memory over runtime) or 'none' (no sorting)."
+    )
+
+
+def _differ(schedulers: list[SlurmSchedulerRecord], name: str) -> bool:
+    return len({getattr(scheduler, name) for scheduler in schedulers}) > 1

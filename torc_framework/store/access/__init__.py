@@ -1,0 +1,1 @@
+"""Access of the store."""

@@ -1,0 +1,125 @@
+"""Where a PostgreSQL database is, and what it is called in messages; needs the driver, nothing else.
+
+The URL is that of PostgreSQL's own programs (``postgresql://user@host:port/name?option=value``), so
+that whatever they understand, such as several hosts, certificates or a service file, is understood here.
+"""
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import field, frozen
+
+from torc_framework.store.database.probe import VERSION_TABLE
+from torc_framework.store.errors import DatabaseError
+
+if TYPE_CHECKING:
+    import psycopg
+
+_DEFAULTS: Final[dict[str, Any]] = {
+    "application_name": "torc",
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+"""Options of a connection, unless the URL has them: a host that is gone is noticed within a minute, not after hours."""
+_ENCODING: Final = "UTF8"
+_TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
+_SECRET_OPTIONS: Final = ("password", "sslpassword")
+
+
+@frozen
+class PostgresAddress:
+    """A database on a server.
+
+    Attributes:
+        name: The URL for messages: without password and options.
+    """
+
+    _url: str = field(repr=False)
+    _options: dict[str, Any] = field(repr=False)
+    name: str
+
+    @classmethod
+    def parse(cls, url: str) -> "PostgresAddress":
+        """Return what a URL says; ``postgresql+psycopg:`` is the same as ``postgresql:``.
+
+        Raises:
+            DatabaseError: it is no such URL, or the driver is not installed.
+        """
+        scheme, _, rest = url.partition(":")
+        plain = f"{scheme.removesuffix('+psycopg')}:{rest}"
+        try:
+            from psycopg import ProgrammingError
+            from psycopg.conninfo import conninfo_to_dict
+        except ImportError as error:
+            raise DatabaseError(
+                "the driver for PostgreSQL is not installed; install it with: pip install 'torc-framework[postgres]'"
+            ) from error
+        if not rest.startswith("//"):
+            raise DatabaseError(f"cannot use this {scheme}: database: expected {scheme}://user@host:port/name")
+        try:
+            options = conninfo_to_dict(plain)
+        except ProgrammingError as error:
+            reason = _one_line(str(error)).partition(": ")[0]  # then comes the URL, or a part of it
+            raise DatabaseError(f"cannot use this {scheme}: database: {reason}") from None
+        if any("@" in str(options.get(part, "")) for part in ("host", "port", "dbname")):
+            raise DatabaseError(
+                f"cannot use this {scheme}: database: its user or password has characters that a URL must have "
+                "in their encoded form, such as %40 for @ and %2F for /"
+            )
+        return cls(plain, options, _name(options))
+
+    def connect(self) -> "psycopg.Connection[Any]":
+        """Return a new connection, on which transactions are begun by hand."""
+        import psycopg
+
+        return psycopg.connect(
+            self._url,
+            autocommit=True,
+            client_encoding=_ENCODING,
+            **{name: value for name, value in _DEFAULTS.items() if name not in self._options},
+        )
+
+    def look(self) -> tuple[list[str], str | None]:
+        """Return the names of the database's tables, and its version if it is one of ours.
+
+        Raises:
+            DatabaseError: it cannot be reached, or cannot hold all texts.
+        """
+        import psycopg
+
+        try:
+            with closing(self.connect()) as connection:
+                (encoding,) = connection.execute("SHOW server_encoding").fetchone() or ("",)
+                if encoding != _ENCODING:
+                    raise DatabaseError(
+                        f"cannot use database {self.name}: its encoding is {encoding}; make it with ENCODING 'UTF8'"
+                    )
+                names = [row[0] for row in connection.execute(_TABLES)]
+                if VERSION_TABLE not in names:
+                    return names, None
+                found = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+                return names, None if found is None else str(found[0])
+        except psycopg.Error as error:
+            raise DatabaseError(f"cannot open database {self.name}: {self.reason(error)}") from None
+
+    def reason(self, error: Exception) -> str:
+        """Return the driver's words in one line, without the password."""
+        text = getattr(getattr(error, "diag", None), "message_primary", None) or str(error)
+        for secret in _SECRET_OPTIONS:
+            if value := self._options.get(secret):
+                text = text.replace(str(value), "***")
+        return _one_line(text.replace(self._url, self.name))
+
+
+def _one_line(text: str) -> str:
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _name(options: dict[str, Any]) -> str:
+    """Return the URL without its secrets."""
+    user, host, port = (str(options.get(part) or "") for part in ("user", "host", "port"))
+    if host.startswith("/"):  # the folder of a socket
+        host = port = ""
+    return f"postgresql://{user}{'@' * bool(user)}{host}{':' * bool(port)}{port}/{options.get('dbname') or ''}"

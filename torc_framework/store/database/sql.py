@@ -1,0 +1,230 @@
+"""Statements made once and run many times, on the driver's own cursor.
+
+SQLAlchemy writes the SQL (portable, checked against the tables); running it takes a few
+microseconds instead of the forty of ``Connection.execute``. Values pass through unconverted:
+statuses are numbers, booleans 0 or 1, JSON is text.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Final, cast
+
+import sqlalchemy as sa
+from sqlalchemy.sql import visitors
+
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store.tables.internal import COUNTED, ID_COUNTER
+
+Row = tuple[Any, ...]
+
+IDS: Final = "ids"
+_CHUNKS: Final = (1, 4, 16, 64, 256, 1024)
+"""Lengths that lists of ids are padded to, so that few texts serve all lengths."""
+
+
+def param(name: str) -> sa.BindParameter[Any]:
+    """Return a parameter whose value is given at each run."""
+    return sa.bindparam(name, required=False)
+
+
+def ids_param() -> sa.BindParameter[Any]:
+    """Return the parameter that a list of ids is bound to, for ``column.in_(...)``."""
+    return sa.bindparam(IDS, expanding=True, required=False)
+
+
+def numbers(statuses: Iterable[JobStatus]) -> sa.BindParameter[Any]:
+    """Return statuses as literals in the text, for ``column.in_(...)``."""
+    values = sorted(int(status) for status in statuses)
+    return sa.bindparam(None, values, expanding=True, literal_execute=True, type_=sa.SmallInteger)
+
+
+def number(value: int) -> sa.BindParameter[Any]:
+    """Return a small number or flag as a literal in the text."""
+    return sa.bindparam(None, int(value), literal_execute=True, type_=sa.SmallInteger)
+
+
+def first(query: sa.Select[Any], count: sa.ColumnElement[int]) -> sa.Select[Any]:
+    """Return the first ``count`` rows of a query."""
+    return query.limit(count).offset(sa.literal_column("0", sa.Integer))
+
+
+def insertion(table: sa.Table, *columns: str) -> "Insertion":
+    """Return an insert of those columns, in that order; the others get the database's defaults."""
+    bare = sa.table(table.name, *(sa.column(table.c[name].name) for name in columns))
+    return Insertion(table.name, sa.insert(bare).values({name: param(name) for name in columns}), *columns)
+
+
+class Statement:
+    """One statement, and the order in which its values are given."""
+
+    def __init__(self, clause: sa.Executable, *order: str) -> None:
+        self._clause = clause
+        self._order = order
+        self._texts: dict[str | tuple[str, int], tuple[str, tuple[int, ...] | None]] = {}
+
+    def _compiled(self, dialect: sa.Dialect, ids: int) -> tuple[str, tuple[int, ...] | None]:
+        """Return the text for that many ids, and the places of values in the order given if it differs."""
+        key = (dialect.name, ids) if ids else dialect.name
+        found = self._texts.get(key)
+        if found is None:
+            clause: Any = _with_ids(self._clause, ids) if ids else self._clause
+            compiled = clause.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
+            order = [*self._order, *(f"{IDS}_{n + 1}" for n in range(ids))]
+            places = tuple(order.index(name) for name in compiled.positiontup)
+            plain = places == tuple(range(len(order)))
+            found = self._texts[key] = compiled.string, None if plain else places
+        return found
+
+    def bind(self, dialect: sa.Dialect, values: Sequence[Any], ids: Sequence[int] = ()) -> tuple[str, Sequence[Any]]:
+        """Return the text and the values in the order it wants them."""
+        text, places = self._compiled(dialect, len(ids))
+        given = (*values, *ids) if ids else values
+        return text, given if places is None else [given[place] for place in places]
+
+    def bind_many(self, dialect: sa.Dialect, rows: Sequence[Row]) -> tuple[str, Sequence[Sequence[Any]]]:
+        """Return the text and each row's values in the order it wants them."""
+        text, places = self._compiled(dialect, 0)
+        return text, rows if places is None else [[row[place] for place in places] for row in rows]
+
+
+class Insertion(Statement):
+    """An insert of one row, or of many at once: with fifty rows a statement, each costs a third less."""
+
+    ROWS_AT_ONCE: Final = 50
+
+    def __init__(self, table: str, clause: sa.Executable, *columns: str) -> None:
+        super().__init__(clause, *columns)
+        self.table = table
+        self.columns = columns
+
+    def bind_block(self, dialect: sa.Dialect) -> str:
+        """Return the text that inserts `ROWS_AT_ONCE` rows, values row after row."""
+        text, places = self._compiled(dialect, 0)
+        assert places is None, "values of an insert are given in the order of its columns"
+        head, row = text.split(" VALUES ")
+        return f"{head} VALUES {', '.join([row] * self.ROWS_AT_ONCE)}"
+
+
+def _with_ids(clause: sa.Executable, count: int) -> Any:
+    """Return the clause with room for ``count`` ids in its list."""
+
+    def set_length(parameter: Any) -> None:
+        if parameter.key == IDS:
+            parameter.value = [0] * count
+
+    return visitors.cloned_traverse(cast("Any", clause), {}, {"bindparam": set_length})
+
+
+_TAKE_IDS: Final = Statement(
+    sa.update(ID_COUNTER)
+    .where(ID_COUNTER.c.table_name == param("table"))
+    .values(last_id=ID_COUNTER.c.last_id + param("count"))
+    .returning(ID_COUNTER.c.last_id),
+    "count",
+    "table",
+)
+
+
+def padded(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Cut ids into chunks of few lengths; the last is filled up by repeating its last id."""
+    largest = _CHUNKS[-1]
+    if len(ids) == 1:
+        yield ids
+        return
+    for start in range(0, len(ids), largest):
+        chunk = ids[start : start + largest]
+        length = next(size for size in _CHUNKS if size >= len(chunk))
+        yield chunk if length == len(chunk) else [*chunk, *[chunk[-1]] * (length - len(chunk))]
+
+
+class Tx:
+    """One transaction.
+
+    Attributes:
+        connection: SQLAlchemy's connection, for everything that is not hot.
+        touched: Workflows in which something became ready, complete or canceled.
+        told: Workflows of which events were stored, or that are gone.
+        news: The events themselves: workflow, time in milliseconds, JSON text.
+        changed: How many jobs changed their status, by the name of the transition.
+    """
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self.connection = connection
+        self.touched: set[int] = set()
+        self.told: set[int] = set()
+        self.changed: dict[str, int] = {}
+        self.news: list[tuple[int, int, str]] = []
+        self._dialect = connection.dialect
+        self._cursor: Any = connection.connection.cursor()
+
+    def rows(self, statement: Statement, *values: Any) -> list[Row]:
+        """Run a query; return its rows."""
+        self._cursor.execute(*statement.bind(self._dialect, values))
+        found: list[Row] = self._cursor.fetchall()
+        return found
+
+    def row(self, statement: Statement, *values: Any) -> Row | None:
+        """Run a query; return its first row."""
+        self._cursor.execute(*statement.bind(self._dialect, values))
+        found: Row | None = self._cursor.fetchone()
+        return found
+
+    def value(self, statement: Statement, *values: Any) -> Any:
+        """Run a query; return the first column of its first row, None if there is none."""
+        found = self.row(statement, *values)
+        return None if found is None else found[0]
+
+    def rows_for(self, statement: Statement, ids: Sequence[int], *values: Any) -> list[Row]:
+        """Run a query for many ids; a row may not depend on ids of more than one chunk."""
+        found: list[Row] = []
+        for chunk in padded(ids):
+            self._cursor.execute(*statement.bind(self._dialect, values, chunk))
+            found += self._cursor.fetchall()
+        return found
+
+    def new_ids(self, table: sa.Table, count: int) -> int:
+        """Take ``count`` ids that follow each other and that no row of the table has ever had; return the first."""
+        last: int = self.value(_TAKE_IDS, count, table.name)
+        return last - count + 1
+
+    def add(self, table: sa.Table, **values: Any) -> int:
+        """Insert one row; return its new id."""
+        if table in COUNTED:
+            values["id"] = self.new_ids(table, 1)
+        made = self.connection.execute(sa.insert(table).values(**values))
+        return int(made.inserted_primary_key[0])  # type: ignore[index]
+
+    def run(self, statement: Statement, *values: Any) -> int:
+        """Run a change; return the number of rows it touched."""
+        self._cursor.execute(*statement.bind(self._dialect, values))
+        return int(self._cursor.rowcount)
+
+    def run_each(self, statement: Statement, rows: Sequence[Row]) -> int:
+        """Run a change once per row of values; return the number of rows touched."""
+        if not rows:
+            return 0
+        self._cursor.executemany(*statement.bind_many(self._dialect, rows))
+        return int(self._cursor.rowcount)
+
+    def insert(self, statement: Insertion, rows: Iterable[Row]) -> None:
+        """Insert many rows, taken one block after another."""
+        size = Insertion.ROWS_AT_ONCE
+        left = iter(rows)
+        rest: list[Row] = []
+
+        def blocks() -> Iterator[list[Any]]:
+            nonlocal rest
+            while len(block := list(islice(left, size))) == size:
+                yield [*chain.from_iterable(block)]
+            rest = block
+
+        self._cursor.executemany(statement.bind_block(self._dialect), blocks())
+        self.run_each(statement, rest)
+
+    def run_for(self, statement: Statement, ids: Sequence[int], *values: Any) -> int:
+        """Run a change for many ids; return the number of rows touched."""
+        touched = 0
+        for chunk in padded(ids):
+            self._cursor.execute(*statement.bind(self._dialect, values, chunk))
+            touched += int(self._cursor.rowcount)
+        return touched

@@ -1,0 +1,118 @@
+"""Jobs handed out by single claims: by resources, or simply the next ones."""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.records import JobRecord
+from torc_framework.models.resources import format_duration
+from torc_framework.models.responses import ClaimedJobs, ReadyRequirements
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store.database.sql import Statement, Tx, first, ids_param, number, param
+from torc_framework.store.exchange.claims import Offer, choose_jobs, delayed_jobs, ready_requirements
+from torc_framework.store.job_state import transitions
+from torc_framework.store.record_kinds.jobs import COLUMNS
+from torc_framework.store.records.requirements import check_sort_method
+from torc_framework.store.runs.lifecycle import resume, status
+from torc_framework.store.tables import core as t
+
+CANCELED: Final = "Workflow is canceled"
+"""Reason for an empty answer."""
+_COLUMNS: Final = (*COLUMNS, "attempt_id")
+_CLAIMED = Statement(sa.select(*(t.JOB.c[name] for name in _COLUMNS)).where(t.JOB.c.id.in_(ids_param())))
+_OUTPUTS: Final = {
+    f"output_{other}s": Statement(
+        sa.select(table.c.job_id, table.c[other]).where(table.c.job_id.in_(ids_param())).order_by(table.c[other])
+    )
+    for other, table in (("file_id", t.JOB_OUTPUT_FILE), ("user_data_id", t.JOB_OUTPUT_USER_DATA))
+}
+_READY: Final = sa.and_(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status == number(JobStatus.READY))
+_FIRST_OF = Statement(
+    first(
+        sa.select(t.JOB.c.id)
+        .where(_READY, t.JOB.c.resource_requirements_id == param("requirements"))
+        .order_by(t.JOB.c.id),
+        param("limit"),
+    ),
+    "workflow",
+    "requirements",
+    "limit",
+)
+
+
+def claim_by_resources(tx: Tx, workflow_id: int, offer: Offer) -> ClaimedJobs:
+    """Hand out ready jobs that fit what is offered, largest first as the offer's sort method says.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+        RuleError: the sort method is not known.
+    """
+    check_sort_method(offer.sort_method)
+    if status(tx, workflow_id).is_canceled:
+        return ClaimedJobs([], CANCELED)
+    if offer.slots + offer.ahead > 0:
+        resume(tx, workflow_id)
+    return _claim_and_describe(tx, choose_jobs(tx, workflow_id, offer))
+
+
+def claim_next(tx: Tx, workflow_id: int, limit: int) -> ClaimedJobs:
+    """Hand out the first ready jobs, whatever they ask for.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    if status(tx, workflow_id).is_canceled:
+        return ClaimedJobs([], CANCELED)
+    if limit > 0:
+        resume(tx, workflow_id)
+    early = delayed_jobs(tx, workflow_id)
+    most = limit + len(early)
+    by_requirements = (tx.rows(_FIRST_OF, workflow_id, r.id, most) for r in ready_requirements(tx, workflow_id))
+    ready = (row[0] for row in chain.from_iterable(by_requirements) if row[0] not in early)
+    return _claim_and_describe(tx, heapq.nsmallest(limit, ready))
+
+
+def _claim_and_describe(tx: Tx, job_ids: Sequence[int]) -> ClaimedJobs:
+    """Make jobs pending; return them in their order."""
+    transitions.claimed(tx, None, job_ids)
+    outputs: dict[str, dict[int, list[int]]] = {name: {} for name in _OUTPUTS}
+    for name, statement in _OUTPUTS.items():
+        for job_id, other in tx.rows_for(statement, job_ids):
+            outputs[name].setdefault(job_id, []).append(other)
+    rows = {row[0]: dict(zip(_COLUMNS, row, strict=True)) for row in tx.rows_for(_CLAIMED, job_ids)}
+    return ClaimedJobs([_record(rows[job_id], outputs) for job_id in job_ids])
+
+
+def _record(row: dict[str, Any], outputs: Mapping[str, Mapping[int, list[int]]]) -> JobRecord:
+    row |= {name: bool(row[name]) for name in ("cancel_on_blocking_job_failure", "supports_termination")}
+    row |= {name: others.get(row["id"]) for name, others in outputs.items()}
+    return JobRecord(**row, status=JobStatus.PENDING.label)
+
+
+def ready_requirements_total(tx: Tx, workflow_id: int, scheduler_id: int | None = None) -> ReadyRequirements:
+    """Return what all ready jobs ask for together, perhaps only those that may run under one scheduler.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    status(tx, workflow_id)
+    asked, total = t.RESOURCE_REQUIREMENTS.c, sa.func.sum
+    query = (
+        sa.select(
+            sa.func.count(),
+            total(asked.num_cpus),
+            total(asked.num_gpus),
+            total(asked.memory_bytes),
+            sa.func.max(asked.num_nodes),
+            sa.func.max(asked.runtime_s),
+        )
+        .select_from(t.JOB.join(t.RESOURCE_REQUIREMENTS, asked.id == t.JOB.c.resource_requirements_id))
+        .where(t.JOB.c.workflow_id == workflow_id, t.JOB.c.status == JobStatus.READY.label)
+    )
+    if scheduler_id is not None:
+        query = query.where(sa.or_(t.JOB.c.scheduler_id.is_(None), t.JOB.c.scheduler_id == scheduler_id))
+    jobs, cpus, gpus, memory, nodes, runtime = (int(value or 0) for value in tx.connection.execute(query).one())
+    return ReadyRequirements(jobs, cpus, gpus, memory / 1024**3, nodes, format_duration(runtime))

@@ -1,0 +1,1 @@
+"""Job state of the store."""

@@ -1,0 +1,82 @@
+"""Deleting jobs that a runner has in hand: refused, or the runner is told to stop them.
+
+A deleted job's row is gone at once. What its runner still reports of it names no job, and changes nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.store.database.sql import Row, Statement, Tx, ids_param, insertion, numbers, param
+from torc_framework.store.errors import ConflictError
+from torc_framework.store.tables.core import COMPUTE_NODE, JOB
+from torc_framework.store.tables.internal import JOB_TO_STOP
+
+_LIVE: Final = sa.select(JOB.c.id, JOB.c.name, JOB.c.status, COMPUTE_NODE.c.id).select_from(
+    JOB.outerjoin(
+        COMPUTE_NODE,
+        sa.and_(COMPUTE_NODE.c.id == JOB.c.active_compute_node_id, COMPUTE_NODE.c.is_active),
+    )
+)
+_LIVE_AMONG: Final = Statement(_LIVE.where(JOB.c.id.in_(ids_param()), JOB.c.status.in_(numbers(LIVE))))
+_LIVE_OF: Final = Statement(
+    _LIVE.where(JOB.c.workflow_id == param("workflow"), JOB.c.status.in_(numbers(LIVE))), "workflow"
+)
+_REQUEST_STOP: Final = insertion(JOB_TO_STOP, "compute_node_id", "job_id")
+_STOP_REQUESTS: Final = Statement(
+    sa.select(JOB_TO_STOP.c.job_id).where(JOB_TO_STOP.c.compute_node_id == param("node")), "node"
+)
+_DELETE_STOP_REQUESTS: Final = Statement(
+    sa.delete(JOB_TO_STOP).where(JOB_TO_STOP.c.compute_node_id == param("node")), "node"
+)
+_EXISTING: Final = Statement(sa.select(JOB.c.id).where(JOB.c.id.in_(ids_param())))
+
+
+def prepare_job_deletion(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool) -> None:
+    """Let runners stop jobs that are about to be deleted.
+
+    Raises:
+        ConflictError: without ``force``, some of them are pending or running; names the first.
+    """
+    live = tx.rows_for(_LIVE_AMONG, job_ids)
+    _refuse(live, force=force)
+    tx.run_each(_REQUEST_STOP, sorted({(node_id, job_id) for job_id, _, _, node_id in live if node_id is not None}))
+    if live:
+        tx.touched.add(workflow_id)
+
+
+def check_workflow_deletable(tx: Tx, workflow_id: int, *, force: bool) -> None:
+    """Look whether a workflow may be deleted; its runners notice by themselves that it is gone.
+
+    Raises:
+        ConflictError: without ``force``, some of its jobs are pending or running; names the first.
+    """
+    if not force:
+        _refuse(tx.rows(_LIVE_OF, workflow_id), force=force)
+
+
+def _refuse(live: Sequence[Row], *, force: bool) -> None:
+    if not live or force:
+        return
+    job_id, name, status, _ = min(live)
+    more = f" and {len(live) - 1} more" if len(live) > 1 else ""
+    raise ConflictError(
+        f"Job {job_id} ({name}) is {JobStatus(status).label}{more}: nothing was deleted. Wait for the end, cancel "
+        "the workflow, or delete with force, which stops what runs"
+    )
+
+
+def take_stop_requests(tx: Tx, node_id: int, holding: Sequence[int] | None) -> list[int]:
+    """Return deleted jobs that a runner is to stop; it is told of each once, or again if it lost the answer.
+
+    Args:
+        holding: After a lost answer: all jobs that it has in hand.
+    """
+    told = {job_id for (job_id,) in tx.rows(_STOP_REQUESTS, node_id)}
+    if told:
+        tx.run(_DELETE_STOP_REQUESTS, node_id)
+    if holding:
+        told |= set(holding) - {job_id for (job_id,) in tx.rows_for(_EXISTING, sorted(set(holding)))}
+    return sorted(told)

@@ -1,0 +1,238 @@
+"""Every change of a job's status: one function per row of `TRANSITIONS`, named by it.
+
+Nothing else writes ``job.status``. Each change is one set-based statement guarded by the legal
+old statuses of the table; jobs in any other status are left alone. What follows from a change
+(dependents, triggers, events) is the business of ``consequences``, in the same transaction.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.statuses import TRANSITIONS, JobStatus
+from torc_framework.store.database.sql import Statement, Tx, ids_param, number, numbers, param
+from torc_framework.store.tables.core import JOB
+
+NO_NODE: Final = {"active_compute_node_id": sa.null()}
+_UNTRIED: Final = {"ended_badly": number(0), "result_id": sa.null(), "not_before": sa.null()}
+_FRESH: Final = {**NO_NODE, **_UNTRIED, "attempt_id": number(1)}
+_NEXT_ATTEMPT: Final = {**_UNTRIED, "attempt_id": JOB.c.attempt_id + number(1)}
+
+
+def _change(name: str, *where: sa.ColumnElement[bool], status: Any = None, **values: Any) -> sa.Update:
+    """Return the guarded update of one transition."""
+    transition = TRANSITIONS[name]
+    target = number(transition.target) if status is None else status
+    guard = JOB.c.status.in_(numbers(transition.sources))
+    if JobStatus.TERMINATED in transition.sources:
+        values["is_interrupted"] = number(0)
+    return sa.update(JOB).where(*where, guard).values(status=target, **values)
+
+
+_THIS: Final = JOB.c.id == param("job")
+_THESE: Final = JOB.c.id.in_(ids_param())
+_ALL: Final = JOB.c.workflow_id == param("workflow")
+
+_FOUND_BLOCKED = Statement(_change("found_blocked", _THESE, **_FRESH))
+_RUN_AGAIN: Final = {**NO_NODE, **_UNTRIED}
+_FOUND_READY = Statement(
+    _change("found_ready", _ALL, JOB.c.blockers == number(0), JOB.c.status != number(JobStatus.READY), **_RUN_AGAIN),
+    "workflow",
+)
+_FOUND_READY_AGAIN = Statement(
+    _change(
+        "found_ready",
+        _ALL,
+        JOB.c.status.in_(numbers({JobStatus.TERMINATED, JobStatus.PENDING_FAILED})),
+        **_RUN_AGAIN,
+    ),
+    "workflow",
+)
+_FOUND_READY_AMONG = Statement(_change("found_ready", _THESE, JOB.c.blockers == number(0), **_RUN_AGAIN))
+_FOUND_READY_ALONE = Statement(_change("found_ready", _THIS, JOB.c.blockers == number(0), **_RUN_AGAIN), "job")
+_ALL_FOUND_BLOCKED = Statement(
+    _change("found_blocked", _ALL, JOB.c.blockers > number(0), JOB.c.status == number(JobStatus.UNINITIALIZED)),
+    "workflow",
+)
+_UNBLOCKED = Statement(_change("unblocked", _THESE))
+_BLOCKER_FAILED = Statement(_change("blocker_failed", _THESE, ended_badly=number(1)))
+_CLAIMED = Statement(
+    _change("claimed", _THIS, active_compute_node_id=param("node"), not_before=sa.null()), "node", "job"
+)
+_RELEASED = Statement(_change("released", _THIS, **NO_NODE), "job")
+_STARTED = Statement(_change("attempt_started", _THIS, active_compute_node_id=param("node")), "node", "job")
+_ENDED = Statement(
+    _change(
+        "attempt_ended",
+        _THIS,
+        status=param("target"),
+        ended_badly=param("badly"),
+        result_id=param("result"),
+        **NO_NODE,
+    ),
+    "target",
+    "badly",
+    "result",
+    "job",
+)
+_RECORDED = Statement(
+    _change(
+        "recorded", _THIS, status=param("target"), ended_badly=param("badly"), result_id=param("result"), **NO_NODE
+    ),
+    "target",
+    "badly",
+    "result",
+    "job",
+)
+_INTERRUPTED = Statement(
+    _change(
+        "attempt_interrupted",
+        _THIS,
+        result_id=param("result"),
+        ended_badly=number(0),
+        is_interrupted=number(1),
+        **NO_NODE,
+    ),
+    "result",
+    "job",
+)
+_RESUMED = Statement(_change("resumed", _THESE, JOB.c.is_interrupted != number(0), **NO_NODE, **_NEXT_ATTEMPT))
+_RETRIED = Statement(_change("attempt_retried", _THIS, **NO_NODE, **_NEXT_ATTEMPT), "job")
+_LOST = Statement(_change("attempt_lost", _THIS, **NO_NODE, **_NEXT_ATTEMPT), "job")
+_CANCELED = Statement(_change("canceled", _ALL, **NO_NODE, ended_badly=number(1)), "workflow")
+_ALL_RESET = Statement(_change("reset", _ALL, **_FRESH), "workflow")
+_RESET = Statement(_change("reset", _THESE, **_FRESH))
+_VERDICTS: Final[Mapping[JobStatus, Mapping[str, Any]]] = {
+    JobStatus.FAILED: {"ended_badly": number(1)},
+    JobStatus.READY: _NEXT_ATTEMPT,
+    JobStatus.UNINITIALIZED: {name: value for name, value in _FRESH.items() if name not in NO_NODE},
+}
+_JUDGED = {
+    target: Statement(_change("judged", _THIS, status=number(target), **NO_NODE, **values), "job")
+    for target, values in _VERDICTS.items()
+}
+_DISABLED = Statement(_change("disabled", _THIS), "job")
+_ENABLED = Statement(_change("enabled", _THIS), "job")
+
+
+def _count(tx: Tx, name: str, jobs: int) -> int:
+    """Note how many jobs a transition changed; return that."""
+    if jobs:
+        tx.changed[name] = tx.changed.get(name, 0) + jobs
+    return jobs
+
+
+def found_blocked(tx: Tx, job_ids: Sequence[int]) -> int:
+    """These jobs wait for jobs that are to run again: what they have done no longer counts."""
+    return _count(tx, "found_blocked", tx.run_for(_FOUND_BLOCKED, job_ids))
+
+
+def all_found_blocked(tx: Tx, workflow_id: int) -> int:
+    """`found_blocked` for every uninitialized job that has blockers."""
+    return _count(tx, "found_blocked", tx.run(_ALL_FOUND_BLOCKED, workflow_id))
+
+
+def found_ready(tx: Tx, workflow_id: int) -> int:
+    """Every job of the workflow without blockers may run."""
+    return _count(tx, "found_ready", tx.run(_FOUND_READY, workflow_id))
+
+
+def found_ready_alone(tx: Tx, job_id: int) -> int:
+    """`found_ready` for one job."""
+    return _count(tx, "found_ready", tx.run(_FOUND_READY_ALONE, job_id))
+
+
+def found_ready_among(tx: Tx, job_ids: Sequence[int]) -> int:
+    """`found_ready` for those of these jobs that have no blockers."""
+    return _count(tx, "found_ready", tx.run_for(_FOUND_READY_AMONG, job_ids))
+
+
+def found_ready_again(tx: Tx, workflow_id: int) -> int:
+    """`found_ready` for jobs that were stopped or wait for a verdict: they had no blockers when they ran."""
+    return _count(tx, "found_ready", tx.run(_FOUND_READY_AGAIN, workflow_id))
+
+
+def unblocked(tx: Tx, job_ids: Sequence[int]) -> int:
+    """The last dependency of these jobs finished."""
+    return _count(tx, "unblocked", tx.run_for(_UNBLOCKED, job_ids))
+
+
+def blocker_failed(tx: Tx, job_ids: Sequence[int]) -> int:
+    """A dependency of these jobs failed, and they ask to be canceled then."""
+    return _count(tx, "blocker_failed", tx.run_for(_BLOCKER_FAILED, job_ids))
+
+
+def claimed(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
+    """A runner took these jobs."""
+    return _count(tx, "claimed", tx.run_each(_CLAIMED, [(node_id, job_id) for job_id in job_ids]))
+
+
+def released(tx: Tx, job_ids: Iterable[int]) -> int:
+    """A runner gave these jobs back without starting them."""
+    return _count(tx, "released", tx.run_each(_RELEASED, [(job_id,) for job_id in job_ids]))
+
+
+def attempt_started(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
+    """Attempts of these jobs began on a runner."""
+    return _count(tx, "attempt_started", tx.run_each(_STARTED, [(node_id, job_id) for job_id in job_ids]))
+
+
+def attempt_ended(tx: Tx, endings: Sequence[tuple[int, int, int | None, int]]) -> int:
+    """Attempts ended; each is (status, whether it ended badly, id of its result, job)."""
+    return _count(tx, "attempt_ended", tx.run_each(_ENDED, endings))
+
+
+def attempt_interrupted(tx: Tx, endings: Sequence[tuple[int, int]]) -> int:
+    """Attempts ended only because their runner had to end; each is (id of its result, job)."""
+    return _count(tx, "attempt_interrupted", tx.run_each(_INTERRUPTED, endings))
+
+
+def resumed(tx: Tx, job_ids: Sequence[int]) -> int:
+    """Those of these jobs that are interrupted run again, as their next attempt."""
+    return _count(tx, "resumed", tx.run_for(_RESUMED, job_ids))
+
+
+def recorded(tx: Tx, job_id: int, target: JobStatus, *, badly: bool, result_id: int | None) -> int:
+    """Somebody told how the job ended, whether or not the server had handed it out."""
+    return _count(tx, "recorded", tx.run(_RECORDED, int(target), int(badly), result_id, job_id))
+
+
+def attempt_retried(tx: Tx, job_ids: Iterable[int]) -> int:
+    """The failed attempts of these jobs are followed by another."""
+    return _count(tx, "attempt_retried", tx.run_each(_RETRIED, [(job_id,) for job_id in job_ids]))
+
+
+def attempt_lost(tx: Tx, job_ids: Iterable[int]) -> int:
+    """Nobody knows how the attempts of these jobs ended; they run again."""
+    return _count(tx, "attempt_lost", tx.run_each(_LOST, [(job_id,) for job_id in job_ids]))
+
+
+def canceled(tx: Tx, workflow_id: int) -> int:
+    """The workflow was canceled: whatever a runner holds ends here."""
+    return _count(tx, "canceled", tx.run(_CANCELED, workflow_id))
+
+
+def reset(tx: Tx, job_ids: Sequence[int]) -> int:
+    """These jobs are to run again, from their first attempt."""
+    return _count(tx, "reset", tx.run_for(_RESET, job_ids))
+
+
+def all_reset(tx: Tx, workflow_id: int) -> int:
+    """`reset` for every job of the workflow."""
+    return _count(tx, "reset", tx.run(_ALL_RESET, workflow_id))
+
+
+def judged(tx: Tx, job_id: int, target: JobStatus) -> int:
+    """A verdict was given on a job that waited for one; made ready, it gets another attempt."""
+    return _count(tx, "judged", tx.run(_JUDGED[target], job_id))
+
+
+def disabled(tx: Tx, job_id: int) -> int:
+    """A person took the job out."""
+    return _count(tx, "disabled", tx.run(_DISABLED, job_id))
+
+
+def enabled(tx: Tx, job_id: int) -> int:
+    """A person put the job back."""
+    return _count(tx, "enabled", tx.run(_ENABLED, job_id))

@@ -1,0 +1,1 @@
+"""Record kinds of the store."""

@@ -1,0 +1,66 @@
+"""What jobs ask for, as the database has it: parsed amounts, the default record, the order of claims, the shell."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.records import ResourceRequirementsRecord
+from torc_framework.models.resources import Resources, parse_duration, parse_memory
+from torc_framework.models.shells import shell_words
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.errors import RuleError
+from torc_framework.store.tables.core import RESOURCE_REQUIREMENTS
+
+DEFAULT_REQUIREMENTS: Final = "default"
+"""Name of the requirements that every workflow has, for jobs that name none."""
+
+SORT_KEYS: Final[Mapping[str, Callable[[Resources], tuple[float, ...]]]] = {
+    "gpus_runtime_memory": lambda r: (-r.num_gpus, -(r.runtime_s or 0), -r.memory_bytes),
+    "gpus_memory_runtime": lambda r: (-r.num_gpus, -r.memory_bytes, -(r.runtime_s or 0)),
+    "none": lambda _: (),
+}
+"""Sort methods: jobs with the smallest key come first, among equals those with the smallest id."""
+
+
+def check_sort_method(method: str | None) -> None:
+    """Raise `RuleError` unless the sort method is known; None is the server's choice."""
+    if method is not None and method not in SORT_KEYS:
+        raise RuleError(f"unknown sort method {method!r}; known: {', '.join(SORT_KEYS)}")
+
+
+def check_shell(shell: str | None, of: str = "") -> None:
+    """Raise `RuleError` unless a shell is a program and its options; None is the default.
+
+    Args:
+        of: What stands in front of the message.
+    """
+    if shell is not None:
+        try:
+            shell_words(shell)
+        except ValueError as error:
+            raise RuleError(f"{of}{error}") from None
+
+
+def parsed_requirements(record: ResourceRequirementsRecord) -> dict[str, int]:
+    """Return the columns that hold a record's texts as numbers.
+
+    Raises:
+        RuleError: a text is no memory size or no duration, or an amount is negative.
+    """
+    for name in ("num_cpus", "num_gpus", "num_nodes"):
+        if getattr(record, name) < 0:
+            raise RuleError(f"resource requirements {record.name!r}: {name} must not be negative")
+    try:
+        return {"memory_bytes": parse_memory(record.memory), "runtime_s": parse_duration(record.runtime)}
+    except ValueError as error:
+        raise RuleError(f"resource requirements {record.name!r}: {error}") from error
+
+
+def default_requirements(tx: Tx, workflow_id: int) -> int:
+    """Return the id of the workflow's default requirements."""
+    table = RESOURCE_REQUIREMENTS
+    found = tx.connection.execute(
+        sa.select(table.c.id).where(table.c.workflow_id == workflow_id, table.c.name == DEFAULT_REQUIREMENTS)
+    )
+    return int(found.scalar_one())

@@ -1,0 +1,244 @@
+"""Verdicts on jobs that wait in ``pending_failed``: carried out together with all that follows, and kept."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+from attrs import asdict, evolve, fields_dict, frozen
+
+from torc_framework.models.events import EVENT_FACTS
+from torc_framework.models.statuses import JobStatus
+from torc_framework.models.verdicts import REQUESTS, Verdict, VerdictOrder, VerdictReceipt, VerdictRecord
+from torc_framework.store.database.sql import Statement, Tx, ids_param, number
+from torc_framework.store.errors import RuleError
+from torc_framework.store.job_state import transitions
+from torc_framework.store.job_state.dependency_counters import downstream
+from torc_framework.store.job_state.propagation import propagate
+from torc_framework.store.record_kinds.kinds import RESOURCE_REQUIREMENTS
+from torc_framework.store.records.crud import PageRequest, create, get, require_workflow
+from torc_framework.store.records.events import EventLog, utc_text
+from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS
+from torc_framework.store.runs.lifecycle import check_run, status
+from torc_framework.store.tables import core as t
+from torc_framework.store.tables.verdicts import VERDICT
+
+_JOBS = Statement(
+    sa.select(
+        t.JOB.c.id,
+        t.JOB.c.name,
+        t.JOB.c.status,
+        t.JOB.c.attempt_id,
+        t.JOB.c.blockers,
+        t.JOB.c.result_id,
+        t.JOB.c.resource_requirements_id,
+        t.JOB.c.workflow_id,
+    ).where(t.JOB.c.id.in_(ids_param()))
+)
+_ENDINGS = Statement(
+    sa.select(t.RESULT.c.id, t.RESULT.c.return_code, t.RESULT.c.exit_class).where(t.RESULT.c.id.in_(ids_param()))
+)
+_FAILED = Statement(sa.update(t.RESULT).where(t.RESULT.c.id.in_(ids_param())).values(status=number(JobStatus.FAILED)))
+_STATUSES = Statement(sa.select(t.JOB.c.id, t.JOB.c.status).where(t.JOB.c.id.in_(ids_param())))
+_COLUMNS: Final = [VERDICT.c[name] for name in fields_dict(VerdictRecord) if name != "job_name"]
+
+
+@frozen
+class _JudgedJob:
+    """A job as its judge finds it, with the ending that is judged."""
+
+    id: int
+    name: str
+    status: JobStatus
+    attempt_id: int
+    blockers: int
+    result_id: int | None
+    requirements_id: int | None
+    workflow_id: int
+    return_code: int | None = None
+    exit_class: str | None = None
+
+
+def judge(tx: Tx, workflow_id: int, order: VerdictOrder, user: str | None = None) -> VerdictReceipt:
+    """Carry out an order; in a dry run find out what it would do, and leave everything as it is.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+        RuleError: a job is another workflow's, waits for no verdict, has gone on since or is named twice;
+            a request is none; or the run is over.
+    """
+    require_workflow(tx, workflow_id)
+    if order.run_id is not None:
+        check_run(tx, workflow_id, order.run_id)
+    jobs = _jobs(tx, workflow_id, order.verdicts)
+    with tx.connection.begin_nested() as changes:
+        receipt = _carry_out(tx, workflow_id, order, jobs, user)
+        if order.dry_run:
+            changes.rollback()
+            for told in (tx.touched, tx.told, tx.changed, tx.news):
+                told.clear()
+            receipt.verdicts = [evolve(verdict, id=None) for verdict in receipt.verdicts]
+    return receipt
+
+
+def find_verdicts(
+    tx: Tx, workflow_id: int, wanted: PageRequest, job_id: int | None = None
+) -> tuple[list[VerdictRecord], int]:
+    """Return one page of a workflow's verdicts, oldest first, and how many there are.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    require_workflow(tx, workflow_id)
+    mine = [VERDICT.c.workflow_id == workflow_id]
+    if job_id is not None:
+        mine.append(VERDICT.c.job_id == job_id)
+    total = tx.connection.execute(sa.select(sa.func.count()).select_from(VERDICT).where(*mine)).scalar_one()
+    query = (
+        sa.select(*_COLUMNS, t.JOB.c.name.label("job_name"))
+        .join(t.JOB, t.JOB.c.id == VERDICT.c.job_id)
+        .where(*mine)
+        .order_by(VERDICT.c.id)
+        .offset(wanted.offset)
+        .limit(wanted.limit)
+    )
+    return [VerdictRecord(**row) for row in tx.connection.execute(query).mappings()], int(total)
+
+
+# --- who is judged ---------------------------------------------------------------------------------
+
+
+def _jobs(tx: Tx, workflow_id: int, verdicts: Sequence[Verdict]) -> dict[int, _JudgedJob]:
+    """Return the judged jobs by id, if every verdict can be carried out."""
+    ids = [verdict.job_id for verdict in verdicts]
+    if twice := sorted({job_id for job_id in ids if ids.count(job_id) > 1}):
+        raise RuleError(f"Each job may have one verdict; several were sent for {_listed(twice)}")
+    rows = {row[0]: row for row in tx.rows_for(_JOBS, ids)}
+    jobs = {
+        job_id: _JudgedJob(row[0], row[1], JobStatus(row[2]), *row[3:])
+        for job_id, row in rows.items()
+        if row[7] == workflow_id
+    }
+    wrong = [text for verdict in verdicts if (text := _obstacle(verdict, jobs.get(verdict.job_id), workflow_id))]
+    if wrong:
+        raise RuleError("; ".join(wrong))
+    results = [job.result_id for job in jobs.values() if job.result_id is not None]
+    endings = {row[0]: row[1:] for row in tx.rows_for(_ENDINGS, results)}
+    return {
+        job.id: evolve(job, return_code=endings[job.result_id][0], exit_class=endings[job.result_id][1])
+        if job.result_id in endings
+        else job
+        for job in jobs.values()
+    }
+
+
+def _obstacle(verdict: Verdict, job: _JudgedJob | None, workflow_id: int) -> str | None:
+    """Return why a verdict cannot be carried out; None if it can."""
+    if job is None:
+        return f"Job {verdict.job_id} is not in workflow {workflow_id}"
+    if job.status is not JobStatus.PENDING_FAILED:
+        return f"Job {job.id} is {job.status.label}: only a job that is pending_failed waits for a verdict"
+    if verdict.attempt_id not in (None, job.attempt_id):
+        return f"The verdict is on attempt {verdict.attempt_id}, but job {job.id} is at attempt {job.attempt_id}"
+    if verdict.confidence is not None and not 0 <= verdict.confidence <= 1:
+        return f"Job {job.id}: confidence is {verdict.confidence}; expected 0 to 1"
+    if verdict.action == "fail" and _requests(verdict):
+        return f"Job {job.id}: {', '.join(_requests(verdict))} can be changed with a retry only"
+    return None
+
+
+def _requests(verdict: Verdict) -> dict[str, Any]:
+    """Return the requests that a verdict changes."""
+    return {name: value for name in REQUESTS if (value := getattr(verdict, name)) is not None}
+
+
+def _listed(ids: Iterable[int]) -> str:
+    return ", ".join(f"job {job_id}" for job_id in ids)
+
+
+# --- what is done ----------------------------------------------------------------------------------
+
+
+def _carry_out(
+    tx: Tx, workflow_id: int, order: VerdictOrder, jobs: Mapping[int, _JudgedJob], user: str | None
+) -> VerdictReceipt:
+    run_id, events = status(tx, workflow_id).run_id, EventLog(workflow_id)
+    _give_requests(tx, order.verdicts, jobs)
+    tx.run_for(_FAILED, [job.result_id for job in jobs.values() if job.result_id is not None])
+    facts = {"run_id": run_id, "user": user, "judge": order.judge, "judge_kind": str(order.judge_kind)}
+    kept = [_store_verdict(tx, verdict, jobs[verdict.job_id], **facts) for verdict in order.verdicts]
+    ready, failed = list[int](), dict[int, bool]()
+    for record in kept:
+        job = jobs[record.job_id]
+        events.add("job_judged", **_event_data(record))
+        if record.action == "retry":
+            _retry(tx, events, job, record)
+            ready += [] if job.blockers else [job.id]
+        else:
+            transitions.judged(tx, job.id, JobStatus.FAILED)
+            failed[job.id] = True
+            events.job_ended(
+                job.id,
+                job.name,
+                JobStatus.FAILED,
+                job.return_code,
+                attempt_id=job.attempt_id,
+                run_id=run_id,
+                exit_class=job.exit_class,
+                reason=record.reason,
+            )
+    waiting = downstream(tx, failed, through={JobStatus.BLOCKED})
+    propagate(tx, events, failed, ready)
+    events.write(tx)
+    now: dict[int, int] = {row[0]: row[1] for row in tx.rows_for(_STATUSES, waiting)}
+    ready += [job_id for job_id in waiting if now[job_id] == JobStatus.READY]
+    return VerdictReceipt(order.dry_run, kept, ready, [id_ for id_ in waiting if now[id_] == JobStatus.CANCELED])
+
+
+def _retry(tx: Tx, events: EventLog, job: _JudgedJob, record: VerdictRecord) -> None:
+    """Give a job another attempt; one that waits for jobs that run again themselves waits for them."""
+    transitions.judged(tx, job.id, JobStatus.READY)
+    if job.blockers:
+        transitions.found_blocked(tx, [job.id])
+    events.add(
+        "job_retried",
+        job_id=job.id,
+        job_name=job.name,
+        previous_attempt=job.attempt_id,
+        new_attempt=1 if job.blockers else job.attempt_id + 1,
+        run_id=record.run_id,
+        return_code=job.return_code,
+        reason=record.reason,
+    )
+
+
+def _event_data(record: VerdictRecord) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in EVENT_FACTS["job_judged"].keys}
+
+
+def _store_verdict(tx: Tx, verdict: Verdict, job: _JudgedJob, **facts: Any) -> VerdictRecord:
+    """Store a verdict; return it as stored. ``facts`` is what all of an order have in common."""
+    given = {**asdict(verdict), "attempt_id": job.attempt_id, "job_name": job.name}
+    record = VerdictRecord(id=None, workflow_id=job.workflow_id, judged_at=utc_text(), **given, **facts)
+    values = {name: value for name, value in asdict(record).items() if name not in ("id", "job_name")}
+    return evolve(record, id=tx.add(VERDICT, **values))
+
+
+def _give_requests(tx: Tx, verdicts: Sequence[Verdict], jobs: Mapping[int, _JudgedJob]) -> None:
+    """Give jobs whose verdict changes what they ask for requirements of their own; equal ones are shared."""
+    made: dict[tuple[Any, ...], int] = {}
+    for verdict in verdicts:
+        changes, job = _requests(verdict), jobs[verdict.job_id]
+        if not changes or job.requirements_id is None:
+            continue
+        key = job.requirements_id, *changes.items()
+        if key not in made:
+            made[key] = _new_requirements(tx, job, changes)
+        tx.connection.execute(sa.update(t.JOB).where(t.JOB.c.id == job.id).values(resource_requirements_id=made[key]))
+
+
+def _new_requirements(tx: Tx, job: _JudgedJob, changes: Mapping[str, Any]) -> int:
+    old = get(tx, RESOURCE_REQUIREMENTS, job.requirements_id or 0)
+    if old["name"] == DEFAULT_REQUIREMENTS and not {"memory", "runtime"} <= changes.keys():
+        raise RuleError(f"Job {job.id} has no resource requirements of its own: give memory and runtime together")
+    name = f"{old['name']}_j{job.id}_a{job.attempt_id + 1}"
+    return int(create(tx, RESOURCE_REQUIREMENTS, {**old, **changes, "name": name})["id"])

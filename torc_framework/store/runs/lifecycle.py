@@ -1,0 +1,406 @@
+"""The life of a workflow as a whole: begin a run, reset, cancel, complete."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import sqlalchemy as sa
+from attrs import frozen
+
+from torc_framework.models.records import WorkflowStatusRecord
+from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
+from torc_framework.store.database.sql import Statement, Tx, number, numbers, param
+from torc_framework.store.errors import NotFoundError, RuleError
+from torc_framework.store.job_state import changed_inputs, interruptions, transitions
+from torc_framework.store.job_state.dependency_counters import count_endings, downstream, recount
+from torc_framework.store.job_state.implied_dependencies import add_implied_dependencies
+from torc_framework.store.job_state.propagation import is_finished
+from torc_framework.store.job_state.triggers import rearm_actions
+from torc_framework.store.records.events import EventLog, record_user_action
+from torc_framework.store.tables import core as t
+from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
+
+_STATUS = Statement(
+    sa.select(
+        t.WORKFLOW_STATUS.c.run_id,
+        t.WORKFLOW_STATUS.c.is_canceled,
+        t.WORKFLOW_STATUS.c.is_archived,
+        t.WORKFLOW_STATUS.c.has_detected_need_to_run_completion_script,
+    ).where(t.WORKFLOW_STATUS.c.id == param("workflow")),
+    "workflow",
+)
+_THIS = t.WORKFLOW_STATUS.c.id == param("workflow")
+_NEXT_RUN = Statement(
+    sa.update(t.WORKFLOW_STATUS).where(_THIS).values(run_id=t.WORKFLOW_STATUS.c.run_id + number(1)), "workflow"
+)
+_CLEAR = Statement(
+    sa.update(t.WORKFLOW_STATUS)
+    .where(_THIS)
+    .values(
+        is_canceled=number(0),
+        is_archived=number(0),
+        has_detected_need_to_run_completion_script=number(0),
+    ),
+    "workflow",
+)
+_CANCEL = Statement(sa.update(t.WORKFLOW_STATUS).where(_THIS).values(is_canceled=number(1)), "workflow")
+_PUT = Statement(
+    sa.update(t.WORKFLOW_STATUS)
+    .where(_THIS)
+    .values(
+        run_id=param("run"),
+        is_canceled=param("canceled"),
+        is_archived=param("archived"),
+        has_detected_need_to_run_completion_script=param("script"),
+    ),
+    "run",
+    "canceled",
+    "archived",
+    "script",
+    "workflow",
+)
+_HELD = Statement(
+    sa.select(sa.func.count())
+    .select_from(t.JOB.join(t.COMPUTE_NODE, t.COMPUTE_NODE.c.id == t.JOB.c.active_compute_node_id))
+    .where(
+        t.JOB.c.workflow_id == param("workflow"),
+        t.JOB.c.status.in_(numbers(LIVE)),
+        t.COMPUTE_NODE.c.is_active == number(1),
+    ),
+    "workflow",
+)
+_COUNTS = Statement(
+    sa.select(t.JOB.c.status, sa.func.count()).where(t.JOB.c.workflow_id == param("workflow")).group_by(t.JOB.c.status),
+    "workflow",
+)
+_LIVE_JOBS: Final = Statement(
+    sa.select(t.JOB.c.id, t.JOB.c.name).where(
+        t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status.in_(numbers(LIVE))
+    ),
+    "workflow",
+)
+_IN: Final = {
+    name: Statement(
+        sa.select(t.JOB.c.id).where(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status.in_(numbers(statuses))),
+        "workflow",
+    )
+    for name, statuses in {
+        "uninitialized": {JobStatus.UNINITIALIZED},
+        "live": LIVE,
+        "spoiled": {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED},
+        "to_run": frozenset(JobStatus) - UNBLOCKING,
+    }.items()
+}
+_MTIME = Statement(
+    sa.update(t.FILE)
+    .where(t.FILE.c.id == param("file"), t.FILE.c.workflow_id == param("workflow"))
+    .values(st_mtime=param("mtime")),
+    "mtime",
+    "file",
+    "workflow",
+)
+_FORGET_RESULTS = Statement(
+    sa.update(t.JOB)
+    .where(
+        t.JOB.c.workflow_id == param("workflow"),
+        t.JOB.c.status.in_(numbers(UNFINISHED)),
+        t.JOB.c.result_id.is_not(None),
+    )
+    .values(result_id=sa.null()),
+    "workflow",
+)
+_CLEAR_EPHEMERAL = Statement(
+    sa.update(t.USER_DATA)
+    .where(t.USER_DATA.c.workflow_id == param("workflow"), t.USER_DATA.c.is_ephemeral == number(1))
+    .values(data=sa.null()),
+    "workflow",
+)
+_CLEAR_REWRITTEN = Statement(
+    sa.update(t.USER_DATA)
+    .where(
+        t.USER_DATA.c.workflow_id == param("workflow"),
+        t.USER_DATA.c.is_ephemeral == number(1),
+        sa.exists().where(
+            t.JOB_OUTPUT_USER_DATA.c.user_data_id == t.USER_DATA.c.id,
+            t.JOB_OUTPUT_USER_DATA.c.job_id == t.JOB.c.id,
+            t.JOB.c.status.in_(numbers(UNFINISHED)),
+        ),
+    )
+    .values(data=sa.null()),
+    "workflow",
+)
+"""Ephemeral user data of jobs that are done stays: nobody would write it again."""
+
+
+@frozen
+class WorkflowCompletion:
+    """Is the workflow over?"""
+
+    is_complete: bool
+    is_canceled: bool
+    needs_to_run_completion_script: bool
+
+
+def status(tx: Tx, workflow_id: int) -> WorkflowStatusRecord:
+    """Return the workflow's status.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    row = tx.row(_STATUS, workflow_id)
+    if row is None:
+        raise NotFoundError("Workflow", workflow_id)
+    run_id, *flags = row
+    return WorkflowStatusRecord(
+        id=workflow_id,
+        run_id=run_id,
+        is_canceled=bool(flags[0]),
+        is_archived=bool(flags[1]),
+        has_detected_need_to_run_completion_script=bool(flags[2]),
+    )
+
+
+def check_run(tx: Tx, workflow_id: int, run_id: int) -> None:
+    """Refuse what is meant for another run than the present one.
+
+    Raises:
+        RuleError: it is.
+    """
+    now = status(tx, workflow_id).run_id
+    if run_id != now:
+        raise RuleError(f"Run ID mismatch: provided {run_id} but workflow status has {now}")
+
+
+def put_status(tx: Tx, wanted: WorkflowStatusRecord) -> WorkflowStatusRecord:
+    """Overwrite a workflow's status; return it.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    assert wanted.id is not None
+    status(tx, wanted.id)
+    tx.run(
+        _PUT,
+        wanted.run_id,
+        wanted.is_canceled,
+        wanted.is_archived,
+        wanted.has_detected_need_to_run_completion_script,
+        wanted.id,
+    )
+    tx.touched.add(wanted.id)
+    return wanted
+
+
+def job_counts(tx: Tx, workflow_id: int) -> dict[str, int]:
+    """Return the number of jobs by status label; statuses without jobs are left out."""
+    return {JobStatus(number_).label: count for number_, count in tx.rows(_COUNTS, workflow_id)}
+
+
+def outcome(tx: Tx, workflow_id: int) -> WorkflowCompletion:
+    """Say whether the workflow is over: canceled, or without an unfinished job."""
+    now = status(tx, workflow_id)
+    return WorkflowCompletion(
+        now.is_canceled or is_finished(tx, workflow_id),
+        now.is_canceled,
+        now.has_detected_need_to_run_completion_script,
+    )
+
+
+def resume(tx: Tx, workflow_id: int) -> list[int]:
+    """Make the interrupted jobs of a workflow ready, unless it was canceled; return their ids.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    if status(tx, workflow_id).is_canceled:
+        return []
+    events = EventLog(workflow_id)
+    job_ids = interruptions.resume_interrupted(tx, events)
+    events.write(tx)
+    return job_ids
+
+
+def is_uninitialized(tx: Tx, workflow_id: int) -> bool:
+    """Say whether every job is uninitialized or disabled."""
+    status(tx, workflow_id)
+    return set(job_counts(tx, workflow_id)) <= {JobStatus.UNINITIALIZED.label, JobStatus.DISABLED.label}
+
+
+def begin_run(
+    tx: Tx,
+    workflow_id: int,
+    file_mtimes: Mapping[int, float | None] | None = None,
+    *,
+    only_uninitialized: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+) -> WorkflowStatusRecord:
+    """Start the next run: reset the jobs, count the run, find out which jobs are ready.
+
+    Args:
+        file_mtimes: Present modification times of files, by file id.
+        only_uninitialized: Keep what jobs have done; look again at uninitialized ones and what follows them.
+        force: Take jobs even from runners that are active.
+        dry_run: Only find out whether it may begin.
+
+    Raises:
+        RuleError: the workflow is archived, or an active runner holds jobs of it.
+    """
+    check_may_begin(tx, workflow_id, force=force)
+    if dry_run:
+        return status(tx, workflow_id)
+    changed = not only_uninitialized and transitions.all_reset(tx, workflow_id) > 0
+    begin_planned_run(tx, workflow_id)
+    _note_mtimes(tx, workflow_id, file_mtimes or {})
+    _initialize(tx, workflow_id, only_uninitialized=only_uninitialized, changed=changed)
+    return status(tx, workflow_id)
+
+
+def check_may_begin(tx: Tx, workflow_id: int, *, force: bool = False) -> None:
+    """Refuse to begin a run of a workflow that is archived or, without ``force``, in the hands of runners.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+        RuleError: it may not begin.
+    """
+    if status(tx, workflow_id).is_archived:
+        raise RuleError("Cannot begin a run of an archived workflow. Unarchive it first.")
+    held = tx.value(_HELD, workflow_id)
+    if held and not force:
+        raise RuleError(f"Cannot begin a run: {held} job(s) are held by active compute nodes. Use force to take them.")
+
+
+def begin_rerun(
+    tx: Tx, workflow_id: int, job_ids: Sequence[int], file_mtimes: Mapping[int, float | None]
+) -> WorkflowStatusRecord:
+    """Start the next run with these jobs reset, and what waits for them; all others keep what they have done."""
+    changed = transitions.reset(tx, job_ids) > 0
+    begin_planned_run(tx, workflow_id)
+    _note_mtimes(tx, workflow_id, file_mtimes)
+    _initialize(tx, workflow_id, only_uninitialized=True, clear_ephemeral_user_data=False, changed=changed)
+    tx.run(_CLEAR_REWRITTEN, workflow_id)
+    return status(tx, workflow_id)
+
+
+def _note_mtimes(tx: Tx, workflow_id: int, file_mtimes: Mapping[int, float | None]) -> None:
+    tx.run_each(_MTIME, [(mtime, file_id, workflow_id) for file_id, mtime in file_mtimes.items()])
+
+
+def begin_planned_run(tx: Tx, workflow_id: int) -> None:
+    """Count a run of a workflow; clear what the last one left in its status."""
+    tx.run(_CLEAR, workflow_id)
+    tx.run(_NEXT_RUN, workflow_id)
+
+
+def initialize_jobs(
+    tx: Tx, workflow_id: int, *, only_uninitialized: bool = False, clear_ephemeral_user_data: bool = True
+) -> None:
+    """Find out which jobs are blocked and which are ready.
+
+    Without ``only_uninitialized``, jobs that had finished are blocked, too, if something that they
+    wait for has to run. Terminated jobs and those that wait for a verdict run again. Jobs that a runner
+    holds are left alone.
+
+    Raises:
+        RuleError: the dependencies, with those implied by files and user data, have a cycle.
+    """
+    status(tx, workflow_id)
+    _initialize(
+        tx,
+        workflow_id,
+        only_uninitialized=only_uninitialized,
+        clear_ephemeral_user_data=clear_ephemeral_user_data,
+    )
+
+
+def _initialize(
+    tx: Tx,
+    workflow_id: int,
+    *,
+    only_uninitialized: bool,
+    clear_ephemeral_user_data: bool = True,
+    changed: bool = False,
+) -> None:
+    """Do what `initialize_jobs` promises; ``changed`` says that the counters are wrong already."""
+    changed |= add_implied_dependencies(tx, workflow_id)
+    interruptions.resume_interrupted(tx, EventLog(workflow_id))
+    changed |= transitions.found_ready_again(tx, workflow_id) > 0
+    if only_uninitialized:
+        new = [job_id for (job_id,) in tx.rows(_IN["uninitialized"], workflow_id)]
+        changed |= transitions.reset(tx, downstream(tx, new)) > 0
+    elif not is_uninitialized(tx, workflow_id):
+        to_run = [job_id for (job_id,) in tx.rows(_IN["to_run"], workflow_id)]
+        changed |= transitions.found_blocked(tx, downstream(tx, to_run)) > 0
+    if changed:
+        recount(tx, workflow_id)
+    transitions.all_found_blocked(tx, workflow_id)
+    transitions.found_ready(tx, workflow_id)
+    tx.run(_FORGET_RESULTS, workflow_id)
+    if clear_ephemeral_user_data:
+        tx.run(_CLEAR_EPHEMERAL, workflow_id)
+    changed_inputs.forget_inputs(tx, workflow_id)
+    announce_run(tx, workflow_id, status(tx, workflow_id).run_id, again=only_uninitialized)
+
+
+def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) -> None:
+    """Set the workflow's actions to the present state, and tell that a run began."""
+    rearm_actions(tx, workflow_id)
+    events = EventLog(workflow_id)
+    events.add("workflow_reinitialized" if again else "workflow_started", run_id=run_id)
+    events.write(tx)
+    tx.touched.add(workflow_id)
+
+
+def cancel(tx: Tx, workflow_id: int) -> None:
+    """Cancel the workflow: what runners hold ends, and nothing more is handed out."""
+    status(tx, workflow_id)
+    held = sorted(tx.rows(_LIVE_JOBS, workflow_id))
+    tx.run(_CANCEL, workflow_id)
+    transitions.canceled(tx, workflow_id)
+    count_endings(tx, dict.fromkeys([job_id for job_id, _ in held], True))
+    events = EventLog(workflow_id)
+    events.add("workflow_canceled", canceled_jobs=len(held))
+    for job_id, name in held:
+        events.job_ended(job_id, name, JobStatus.CANCELED, None, reason="the workflow was canceled")
+    events.write(tx)
+    tx.touched.add(workflow_id)
+
+
+def reset_status(tx: Tx, workflow_id: int, *, force: bool = False, user: str | None = None) -> None:
+    """Clear the workflow's canceled, archived and completion-script flags.
+
+    Raises:
+        RuleError: it is archived; or, without ``force``, jobs or allocations of it are under way.
+    """
+    if status(tx, workflow_id).is_archived:
+        raise RuleError("Cannot reset archived workflow status. Unarchive the workflow first.")
+    if not force:
+        _check_nothing_under_way(tx, workflow_id)
+    tx.run(_CLEAR, workflow_id)
+    record_user_action(tx, workflow_id, "reset_workflow_status", user)
+
+
+def _check_nothing_under_way(tx: Tx, workflow_id: int) -> None:
+    if held := tx.rows(_IN["live"], workflow_id):
+        raise RuleError(f"Cannot reset workflow status: {len(held)} job(s) are pending or running. Use force to reset.")
+    node = SCHEDULED_COMPUTE_NODE
+    asked = tx.connection.execute(
+        sa.select(sa.func.count()).where(node.c.workflow_id == workflow_id, node.c.status.in_(("pending", "active")))
+    ).scalar_one()
+    if asked:
+        raise RuleError(
+            f"Cannot reset workflow status: {asked} scheduled compute node(s) are pending or active. "
+            "Use force to reset."
+        )
+
+
+def reset_job_status(tx: Tx, workflow_id: int, *, failed_only: bool = False, user: str | None = None) -> int:
+    """Make jobs uninitialized: all, or failed ones and everything downstream of them; return how many."""
+    status(tx, workflow_id)
+    if failed_only:
+        spoiled = [job_id for (job_id,) in tx.rows(_IN["spoiled"], workflow_id)]
+        count = transitions.reset(tx, [*spoiled, *downstream(tx, spoiled)])
+    else:
+        count = transitions.all_reset(tx, workflow_id)
+    recount(tx, workflow_id)
+    record_user_action(tx, workflow_id, "reset_job_status", user)
+    return count

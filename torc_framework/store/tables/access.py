@@ -1,0 +1,50 @@
+"""The tables of access groups; importing this module completes the set of all tables."""
+
+from typing import Final
+
+import sqlalchemy as sa
+from sqlmodel import Field
+
+from torc_framework.store.tables.allocations import METADATA
+from torc_framework.store.tables.base import Base
+
+__all__ = ["ACCESS_GROUP", "METADATA", "USER_GROUP_MEMBERSHIP", "WORKFLOW_ACCESS_GROUP"]
+
+
+class AccessGroup(Base, table=True):
+    """`AccessGroupRecord`; ids are never used twice."""
+
+    __tablename__ = "access_group"
+    __table_args__ = (sa.UniqueConstraint("name"), {"sqlite_autoincrement": True})
+    id: int | None = Field(default=None, primary_key=True)
+    name: str
+    description: str | None = None
+    is_system: bool = False
+    created_at: str | None = None
+
+
+class UserGroupMembership(Base, table=True):
+    """`UserGroupMembershipRecord`."""
+
+    __tablename__ = "user_group_membership"
+    __table_args__ = (sa.UniqueConstraint("user_name", "group_id"),)
+    id: int | None = Field(default=None, primary_key=True)
+    user_name: str
+    group_id: int = Field(foreign_key="access_group.id", ondelete="CASCADE", index=True)
+    role: str = "member"
+    created_at: str | None = None
+
+
+class WorkflowAccessGroup(Base, table=True):
+    """`WorkflowAccessGroupRecord`."""
+
+    __tablename__ = "workflow_access_group"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+    workflow_id: int = Field(foreign_key="workflow.id", ondelete="CASCADE", primary_key=True)
+    group_id: int = Field(foreign_key="access_group.id", ondelete="CASCADE", primary_key=True, index=True)
+    created_at: str | None = None
+
+
+ACCESS_GROUP: Final = METADATA.tables["access_group"]
+USER_GROUP_MEMBERSHIP: Final = METADATA.tables["user_group_membership"]
+WORKFLOW_ACCESS_GROUP: Final = METADATA.tables["workflow_access_group"]

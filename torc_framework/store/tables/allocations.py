@@ -1,0 +1,40 @@
+"""The table of allocations, and of requests for them whose answers are not recorded."""
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlmodel import Field
+
+from torc_framework.store.tables.base import Base
+from torc_framework.store.tables.core import METADATA
+
+__all__ = ["METADATA", "SCHEDULED_COMPUTE_NODE"]
+
+_IS_OPEN: Final = sa.text("allocation_id IS NOT NULL AND status <> 'complete'")
+
+
+class ScheduledComputeNode(Base, table=True):
+    """`ScheduledComputeNodeRecord`; an allocation that is not over has one record only."""
+
+    __tablename__ = "scheduled_compute_node"
+    __table_args__ = (
+        sa.Index(
+            "uq_scheduled_compute_node_open",
+            *("workflow_id", "scheduler_type", "allocation_id"),
+            unique=True,
+            sqlite_where=_IS_OPEN,
+            postgresql_where=_IS_OPEN,
+        ),
+    )
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = Field(foreign_key="workflow.id", ondelete="CASCADE", index=True)
+    scheduler_id: int = Field(sa_type=sa.BigInteger)
+    scheduler_config_id: int
+    scheduler_type: str
+    status: str
+    allocation_id: str | None = None
+    request: str | None = None
+    requester: Any = Field(default=None, sa_type=sa.JSON(none_as_null=True), nullable=True)
+
+
+SCHEDULED_COMPUTE_NODE: Final = METADATA.tables["scheduled_compute_node"]

@@ -1,0 +1,466 @@
+"""The tables.
+
+Each record of ``models.records`` has a table whose columns are the record's fields; a test holds
+the two equal. Fields that are lists live in tables of their own (`RELATIONS`). Columns that no
+record has are the store's own bookkeeping and say what they are for.
+
+Dependencies. A job waits for *blockers*: the jobs that it depends on directly, and the dependency
+groups that it waits for. A group stands for "M jobs wait for all of the same N jobs" at the cost
+of M + N rows. At every commit, for every job and group,
+
+- ``job.blockers`` is the number of its direct dependencies that are not over, which is to say that they have
+  not reached an unblocking status or are interrupted, plus the number of its groups with ``remaining`` above zero;
+- ``job.failed_blockers`` counts those of them that are over and ended badly;
+- ``dependency_group.remaining`` and ``.failed`` count its members in the same way.
+"""
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlmodel import Field
+
+from torc_framework.store.tables.base import Base, StatusType
+
+
+def _json() -> Any:
+    return Field(default=None, sa_type=sa.JSON(none_as_null=True), nullable=True)
+
+
+def _required_json() -> Any:
+    return Field(sa_type=sa.JSON(none_as_null=False), nullable=False)
+
+
+def _big(default: Any = None) -> Any:
+    return Field(default=default, sa_type=sa.BigInteger)
+
+
+def _parent(table: str, *, index: bool = True) -> Any:
+    """A required reference; the row goes when its parent goes."""
+    return Field(foreign_key=f"{table}.id", ondelete="CASCADE", index=index)
+
+
+def _member(table: str, *, index: bool = True) -> Any:
+    """One half of a primary key of two references."""
+    return Field(foreign_key=f"{table}.id", ondelete="CASCADE", primary_key=True, index=index)
+
+
+def _own(default: bool | int) -> Any:
+    """A column of the store's own, which bulk inserts leave to the database."""
+    return Field(default=default, sa_column_kwargs={"server_default": sa.text(str(int(default)))})
+
+
+def _named() -> sa.UniqueConstraint:
+    return sa.UniqueConstraint("workflow_id", "name")
+
+
+_IS_HELD: Final = "active_compute_node_id IS NOT NULL"
+_IS_DELAYED: Final = "not_before IS NOT NULL"
+_IS_INTERRUPTED: Final = "is_interrupted <> 0"
+_IS_CHANGED: Final = "input_hash IS NOT NULL"
+_NO_ROWID: Final = {"sqlite_with_rowid": False}
+
+
+class Workflow(Base, table=True):
+    """`WorkflowRecord`; ids are never used twice."""
+
+    __table_args__ = ({"sqlite_autoincrement": True},)
+    id: int | None = Field(default=None, primary_key=True)
+    name: str
+    user: str = Field(index=True)
+    description: str | None = None
+    timestamp: str | None = None
+    compute_node_expiration_buffer_seconds: int = 60
+    compute_node_wait_for_new_jobs_seconds: int = 90
+    compute_node_ignore_workflow_completion: bool = False
+    compute_node_wait_for_healthy_database_minutes: int = 20
+    compute_node_min_time_for_new_jobs_seconds: int = 300
+    jobs_sort_method: str | None = "gpus_runtime_memory"
+    resource_monitor_config: str | None = None
+    slurm_defaults: str | None = None
+    use_pending_failed: bool = False
+    project: str | None = None
+    shell: str | None = None
+    metadata_: str | None = Field(default=None, sa_column=sa.Column("metadata", sa.String))
+    status_id: int | None = None
+
+
+class WorkflowStatus(Base, table=True):
+    """`WorkflowStatusRecord`; its id is the workflow's."""
+
+    __tablename__ = "workflow_status"
+    id: int | None = Field(default=None, primary_key=True, foreign_key="workflow.id", ondelete="CASCADE")
+    run_id: int
+    is_canceled: bool
+    is_archived: bool = False
+    has_detected_need_to_run_completion_script: bool = False
+
+
+class ResourceRequirements(Base, table=True):
+    """`ResourceRequirementsRecord`; several may have one name, except ``default``."""
+
+    __tablename__ = "resource_requirements"
+    __table_args__ = (sa.Index(None, "workflow_id", "name"),)
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow", index=False)
+    name: str
+    num_cpus: int = 1
+    num_gpus: int = 0
+    num_nodes: int = 1
+    memory: str = "1m"
+    runtime: str = "P0DT1M"
+    memory_bytes: int = Field(sa_type=sa.BigInteger)
+    """``memory``, parsed."""
+    runtime_s: int = Field(sa_type=sa.BigInteger)
+    """``runtime``, parsed."""
+
+
+class FailureHandler(Base, table=True):
+    """`FailureHandlerRecord`."""
+
+    __tablename__ = "failure_handler"
+    __table_args__ = (_named(),)
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow", index=False)
+    name: str
+    rules: str
+
+
+class SlurmScheduler(Base, table=True):
+    """`SlurmSchedulerRecord`."""
+
+    __tablename__ = "slurm_scheduler"
+    __table_args__ = (_named(),)
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow", index=False)
+    name: str | None = None
+    account: str
+    gres: str | None = None
+    mem: str | None = None
+    nodes: int
+    ntasks_per_node: int | None = None
+    partition: str | None = None
+    qos: str | None = "normal"
+    tmp: str | None = None
+    walltime: str
+    extra: str | None = None
+
+
+class LocalScheduler(Base, table=True):
+    """`LocalSchedulerRecord`."""
+
+    __tablename__ = "local_scheduler"
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow")
+    name: str | None = "default"
+    memory: str | None = None
+    num_cpus: int | None = None
+
+
+class Job(Base, table=True):
+    """`JobRecord`.
+
+    What it asks for, its scheduler and its failure handler are references without a constraint: each
+    delete of such a record would look through all jobs. Whoever deletes one mends the jobs.
+    """
+
+    __table_args__ = (
+        sa.Index("ix_job_by_status", "workflow_id", "status", "resource_requirements_id", "id"),
+        sa.Index(
+            "ix_job_by_node",
+            "active_compute_node_id",
+            sqlite_where=sa.text(_IS_HELD),
+            postgresql_where=sa.text(_IS_HELD),
+        ),
+        sa.Index(
+            "ix_job_by_delay", "workflow_id", sqlite_where=sa.text(_IS_DELAYED), postgresql_where=sa.text(_IS_DELAYED)
+        ),
+        sa.Index(
+            "ix_job_by_interruption",
+            "workflow_id",
+            sqlite_where=sa.text(_IS_INTERRUPTED),
+            postgresql_where=sa.text(_IS_INTERRUPTED),
+        ),
+        sa.Index(
+            "ix_job_by_change", "workflow_id", sqlite_where=sa.text(_IS_CHANGED), postgresql_where=sa.text(_IS_CHANGED)
+        ),
+    )
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow", index=False)
+    name: str
+    command: str
+    invocation_script: str | None = None
+    status: str | None = Field(default=None, sa_type=StatusType, sa_column_kwargs={"server_default": sa.text("0")})
+    cancel_on_blocking_job_failure: bool = True
+    supports_termination: bool = False
+    clean_exit_after_stop: str = Field(default="auto", sa_column_kwargs={"server_default": "auto"})
+    resource_requirements_id: int | None = None
+    scheduler_id: int | None = None
+    failure_handler_id: int | None = None
+    attempt_id: int = _own(1)
+    executor: str | None = None
+    shell: str | None = None
+    not_before: str | None = None
+    blockers: int = _own(0)
+    """Dependencies and groups that are not over."""
+    failed_blockers: int = _own(0)
+    """Dependencies and groups that are over and ended badly."""
+    ended_badly: bool = _own(False)
+    """Its ending cancels the dependents that ask for it; meaningful in unblocking statuses only."""
+    is_interrupted: bool = _own(False)
+    """It is terminated, and runs again as soon as a runner asks for jobs: until then it counts as unfinished."""
+    dependencies_resolved: bool = _own(False)
+    """Dependencies implied by its files and user data are among its dependencies."""
+    active_compute_node_id: int | None = None
+    """Runner that holds it, from claim to end."""
+    result_id: int | None = None
+    """Its current result: the one of the attempt that ended it."""
+    input_hash: str | None = None
+    """What went into it at the last initialize, if that has changed since; see ``inputs``."""
+    written_texts: str | None = None
+    """JSON object of those of its texts that name user data, with the names in place of the ids."""
+
+
+class JobDependency(Base, table=True):
+    """``job_id`` waits for ``depends_on_job_id``."""
+
+    __tablename__ = "job_dependency"
+    __table_args__ = (_NO_ROWID,)
+    job_id: int = _member("job", index=False)
+    depends_on_job_id: int = _member("job")
+
+
+class DependencyGroup(Base, table=True):
+    """A shared dependency: all waiters wait for all members."""
+
+    __tablename__ = "dependency_group"
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow")
+    remaining: int = 0
+    """Members that have not reached an unblocking status."""
+    failed: int = _own(0)
+    """Members that are over and ended badly."""
+
+
+class GroupMember(Base, table=True):
+    """A job that a group's waiters wait for."""
+
+    __tablename__ = "group_member"
+    __table_args__ = (_NO_ROWID,)
+    job_id: int = _member("job", index=False)
+    group_id: int = _member("dependency_group")
+
+
+class GroupWaiter(Base, table=True):
+    """A job that waits for a group's members."""
+
+    __tablename__ = "group_waiter"
+    __table_args__ = (_NO_ROWID,)
+    group_id: int = _member("dependency_group", index=False)
+    job_id: int = _member("job")
+
+
+class File(Base, table=True):
+    """`FileRecord`."""
+
+    __table_args__ = (_named(),)
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow", index=False)
+    name: str
+    path: str
+    st_mtime: float | None = None
+
+
+class UserData(Base, table=True):
+    """`UserDataRecord`."""
+
+    __tablename__ = "user_data"
+    __table_args__ = (_named(),)
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow", index=False)
+    name: str
+    is_ephemeral: bool = False
+    data: Any = _json()
+
+
+class JobInputFile(Base, table=True):
+    """``job_id`` reads ``file_id``."""
+
+    __tablename__ = "job_input_file"
+    __table_args__ = (_NO_ROWID,)
+    job_id: int = _member("job", index=False)
+    file_id: int = _member("file")
+
+
+class JobOutputFile(Base, table=True):
+    """``job_id`` writes ``file_id``."""
+
+    __tablename__ = "job_output_file"
+    __table_args__ = (_NO_ROWID,)
+    job_id: int = _member("job", index=False)
+    file_id: int = _member("file")
+
+
+class JobInputUserData(Base, table=True):
+    """``job_id`` reads ``user_data_id``."""
+
+    __tablename__ = "job_input_user_data"
+    __table_args__ = (_NO_ROWID,)
+    job_id: int = _member("job", index=False)
+    user_data_id: int = _member("user_data")
+
+
+class JobOutputUserData(Base, table=True):
+    """``job_id`` writes ``user_data_id``."""
+
+    __tablename__ = "job_output_user_data"
+    __table_args__ = (_NO_ROWID,)
+    job_id: int = _member("job", index=False)
+    user_data_id: int = _member("user_data")
+
+
+class WorkflowAction(Base, table=True):
+    """`WorkflowActionRecord`."""
+
+    __tablename__ = "workflow_action"
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow")
+    trigger_type: str
+    action_type: str
+    action_config: Any = _required_json()
+    trigger_count: int = 0
+    required_triggers: int = 1
+    executed: bool = False
+    executed_at: str | None = None
+    executed_by: int | None = None
+    finished_at: str | None = None
+    error: str | None = None
+    persistent: bool = False
+    is_recovery: bool = False
+    is_open: bool = _own(False)
+    """A runner carries it out and will say how that ended; if it dies before, the action is due again."""
+
+
+class ActionJob(Base, table=True):
+    """A job that an action's trigger watches."""
+
+    __tablename__ = "action_job"
+    __table_args__ = (_NO_ROWID,)
+    job_id: int = _member("job", index=False)
+    action_id: int = _member("workflow_action")
+    counted: bool = _own(False)
+    """It is among the action's trigger count."""
+
+
+class ComputeNode(Base, table=True):
+    """`ComputeNodeRecord`; ids are never used twice."""
+
+    __tablename__ = "compute_node"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow")
+    hostname: str
+    pid: int
+    start_time: str
+    duration_seconds: float | None = None
+    is_active: bool | None = None
+    num_cpus: int
+    memory_gb: float
+    num_gpus: int
+    num_nodes: int
+    time_limit: str | None = None
+    scheduler_config_id: int | None = None
+    compute_node_type: str
+    scheduler: Any = _json()
+
+
+class RemoteWorker(Base, table=True):
+    """A machine that a workflow may use."""
+
+    __tablename__ = "remote_worker"
+    __table_args__ = (_NO_ROWID,)
+    workflow_id: int = _member("workflow", index=False)
+    worker: str = Field(primary_key=True)
+
+
+class Result(Base, table=True):
+    """`ResultRecord`: one row per job, run and attempt."""
+
+    __table_args__ = (
+        sa.UniqueConstraint("job_id", "run_id", "attempt_id"),
+        sa.Index(None, "workflow_id", "run_id"),
+    )
+    id: int | None = Field(default=None, primary_key=True)
+    job_id: int = _parent("job", index=False)
+    workflow_id: int = _parent("workflow", index=False)
+    run_id: int
+    attempt_id: int = 1
+    compute_node_id: int
+    return_code: int
+    exec_time_minutes: float
+    completion_time: str
+    status: str = Field(sa_type=StatusType)
+    peak_memory_bytes: int | None = _big()
+    avg_memory_bytes: int | None = _big()
+    peak_cpu_percent: float | None = None
+    avg_cpu_percent: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    exit_class: str | None = None
+    reason: str | None = None
+    cpu_time_s: float | None = None
+    observation: Any = _json()
+
+
+class Event(Base, table=True):
+    """`EventRecord`; ids are never used twice, so that whoever follows a workflow by them misses nothing."""
+
+    __table_args__ = (
+        sa.Index(None, "workflow_id", "timestamp"),
+        sa.Index(None, "workflow_id", "id"),
+        {"sqlite_autoincrement": True},
+    )
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = _parent("workflow", index=False)
+    timestamp: int | None = _big()
+    data: Any = _required_json()
+
+
+METADATA: Final = Base.metadata
+RELATIONS: Final = {
+    "depends_on_job_ids": "job_dependency",
+    "input_file_ids": "job_input_file",
+    "output_file_ids": "job_output_file",
+    "input_user_data_ids": "job_input_user_data",
+    "output_user_data_ids": "job_output_user_data",
+    "job_ids": "action_job",
+}
+"""Record fields that are lists of ids, and the tables that hold them."""
+
+
+def _table(model: type[Base]) -> sa.Table:
+    return METADATA.tables[str(model.__tablename__)]
+
+
+WORKFLOW: Final = _table(Workflow)
+WORKFLOW_STATUS: Final = _table(WorkflowStatus)
+RESOURCE_REQUIREMENTS: Final = _table(ResourceRequirements)
+FAILURE_HANDLER: Final = _table(FailureHandler)
+SLURM_SCHEDULER: Final = _table(SlurmScheduler)
+LOCAL_SCHEDULER: Final = _table(LocalScheduler)
+JOB: Final = _table(Job)
+JOB_DEPENDENCY: Final = _table(JobDependency)
+DEPENDENCY_GROUP: Final = _table(DependencyGroup)
+GROUP_MEMBER: Final = _table(GroupMember)
+GROUP_WAITER: Final = _table(GroupWaiter)
+FILE: Final = _table(File)
+USER_DATA: Final = _table(UserData)
+JOB_INPUT_FILE: Final = _table(JobInputFile)
+JOB_OUTPUT_FILE: Final = _table(JobOutputFile)
+JOB_INPUT_USER_DATA: Final = _table(JobInputUserData)
+JOB_OUTPUT_USER_DATA: Final = _table(JobOutputUserData)
+WORKFLOW_ACTION: Final = _table(WorkflowAction)
+ACTION_JOB: Final = _table(ActionJob)
+COMPUTE_NODE: Final = _table(ComputeNode)
+REMOTE_WORKER: Final = _table(RemoteWorker)
+RESULT: Final = _table(Result)
+EVENT: Final = _table(Event)

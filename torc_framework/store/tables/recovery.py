@@ -1,0 +1,41 @@
+"""The table of what was done about failed jobs; importing this module completes the set of all tables."""
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlmodel import Field
+
+from torc_framework.store.tables.base import Base
+from torc_framework.store.tables.verdicts import METADATA
+
+__all__ = ["METADATA", "RECOVERY"]
+
+
+class Recovery(Base, table=True):
+    """`RecoveryEntry`; it stays when its job is deleted."""
+
+    __table_args__ = (sa.Index(None, "workflow_id", "job_id"),)
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = Field(foreign_key="workflow.id", ondelete="CASCADE")
+    job_id: int
+    job_name: str
+    recovered_at: str
+    run_id: int
+    attempt_id: int
+    new_run_id: int
+    decided_by: str
+    reason: str
+    causes: Any = Field(sa_type=sa.JSON(none_as_null=False), nullable=False)
+    confidence: float
+    evidence: Any = Field(sa_type=sa.JSON(none_as_null=False), nullable=False)
+    old_requirements_id: int
+    new_requirements_id: int
+    old_memory: str
+    new_memory: str
+    old_runtime: str
+    new_runtime: str
+    old_num_cpus: int
+    new_num_cpus: int
+
+
+RECOVERY: Final = METADATA.tables["recovery"]

@@ -1,0 +1,37 @@
+"""The table of verdicts."""
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlmodel import Field
+
+from torc_framework.store.tables.access import METADATA
+from torc_framework.store.tables.base import Base
+
+__all__ = ["METADATA", "VERDICT"]
+
+
+class Verdict(Base, table=True):
+    """`VerdictRecord` but for the job's name: one row per verdict; results come and go, this stays with the job."""
+
+    __table_args__ = (sa.Index(None, "workflow_id", "job_id"),)
+    id: int | None = Field(default=None, primary_key=True)
+    workflow_id: int = Field(foreign_key="workflow.id", ondelete="CASCADE")
+    job_id: int = Field(foreign_key="job.id", ondelete="CASCADE", index=True)
+    run_id: int
+    attempt_id: int
+    action: str
+    reason: str
+    confidence: float | None = None
+    evidence: Any = Field(sa_type=sa.JSON(none_as_null=False), nullable=False)
+    judge: str
+    judge_kind: str
+    user: str | None = None
+    memory: str | None = None
+    runtime: str | None = None
+    num_cpus: int | None = None
+    num_gpus: int | None = None
+    judged_at: str
+
+
+VERDICT: Final = METADATA.tables["verdict"]

@@ -1,0 +1,82 @@
+"""A workflow as one document."""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.export_document import EXPORT_VERSION
+from torc_framework.store.database.sql import Statement, Tx, ids_param
+from torc_framework.store.record_kinds.actions import ACTIONS
+from torc_framework.store.record_kinds.jobs import JOBS
+from torc_framework.store.record_kinds.kinds import (
+    COMPUTE_NODES,
+    EVENTS,
+    FAILURE_HANDLERS,
+    FILES,
+    LOCAL_SCHEDULERS,
+    RESOURCE_REQUIREMENTS,
+    RESULTS,
+    SLURM_SCHEDULERS,
+    USER_DATA,
+    WORKFLOWS,
+)
+from torc_framework.store.records.crud import PageRequest, RecordKind, Values, get, slices
+from torc_framework.store.records.events import utc_text
+from torc_framework.store.tables import core as t
+
+PARTS: Final = {
+    "files": FILES,
+    "user_data": USER_DATA,
+    "resource_requirements": RESOURCE_REQUIREMENTS,
+    "slurm_schedulers": SLURM_SCHEDULERS,
+    "local_schedulers": LOCAL_SCHEDULERS,
+    "failure_handlers": FAILURE_HANDLERS,
+    "jobs": JOBS,
+    "workflow_actions": ACTIONS,
+}
+"""Lists of the document that are always there, and the records in them."""
+_WRITTEN = Statement(
+    sa.select(t.JOB.c.id, t.JOB.c.written_texts).where(t.JOB.c.id.in_(ids_param()), t.JOB.c.written_texts.is_not(None))
+)
+
+
+def export_workflow(tx: Tx, workflow_id: int, *, include_results: bool = False, include_events: bool = False) -> Values:
+    """Return a workflow as the document that `import_workflow` reads; see `WorkflowDocument`.
+
+    Each list of the document is an iterator of its slices, which are read within the transaction, one after the other:
+    the document of a large workflow is never in memory as a whole.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    document: Values = {
+        "export_version": EXPORT_VERSION,
+        "exported_at": utc_text(),
+        "workflow": get(tx, WORKFLOWS, workflow_id),
+    }
+    document |= {name: _all(tx, resource, workflow_id) for name, resource in PARTS.items()}
+    if include_results:
+        document["results"] = _all(tx, RESULTS, workflow_id)
+    if include_results or include_events:
+        document["compute_nodes"] = _all(tx, COMPUTE_NODES, workflow_id)
+    if include_events:
+        document["events"] = _all(tx, EVENTS, workflow_id)
+    return document
+
+
+def _all(tx: Tx, resource: RecordKind, workflow_id: int) -> Iterator[list[Values]]:
+    """Yield the records of one kind in slices, in the order of their ids."""
+    mine = [resource.table.c.workflow_id == workflow_id]
+    for part, _ in slices(tx, resource, mine, PageRequest(limit=-1), relations=True):
+        if resource is JOBS:
+            _add_written(tx, part)
+        yield part
+
+
+def _add_written(tx: Tx, jobs: list[Values]) -> None:
+    """Put the texts of jobs as they were written in the place of those that are run."""
+    written: dict[int, str] = dict(tx.rows_for(_WRITTEN, [job["id"] for job in jobs]))
+    for job in jobs:
+        job.update(json.loads(written.get(job["id"], "{}")))

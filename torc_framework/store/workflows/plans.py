@@ -1,0 +1,327 @@
+"""Storing a whole plan in one transaction.
+
+Ids are given here, counting on from the largest in use, so that rows can refer to each other before
+they exist. A plan of 100,000 jobs is a handful of ``executemany`` calls.
+"""
+
+import gc
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+import sqlalchemy as sa
+from attrs import frozen
+
+from torc_framework.models.plan import USER_DATA_REFERENCE, Plan, PlannedAction
+from torc_framework.models.records import ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store.database.sql import Insertion, Row, Statement, Tx, insertion, param
+from torc_framework.store.errors import RuleError
+from torc_framework.store.records.events import utc_text
+from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, default_requirements, parsed_requirements
+from torc_framework.store.tables import core as t
+from torc_framework.store.workflows.plan_checks import check_plan
+
+_USER_DATA_MARK: Final = "${user_data."
+
+
+@frozen
+class PlanIds:
+    """Where the records of a plan are now.
+
+    Attributes:
+        workflow_id: The workflow.
+        first: Id of the first record of each list; the others follow it. ``default`` are the workflow's own
+            resource requirements.
+    """
+
+    workflow_id: int
+    first: dict[str, int]
+
+
+@frozen
+class PlanCounts:
+    """What became of a plan.
+
+    Attributes:
+        id: The workflow.
+        counts: How many of each kind were stored: ``job_count``, ``file_count``, ...
+    """
+
+    id: int
+    counts: dict[str, int]
+
+
+def _names(table: sa.Table) -> tuple[str, ...]:
+    """Return a table's columns without the ones that every insert has."""
+    return tuple(column.name for column in table.columns if column.name not in ("id", "workflow_id"))
+
+
+def _record_insertion(table: sa.Table) -> tuple[Insertion, Callable[[Any], Row]]:
+    """Return the insert of a record, and the function that takes the values after its ids from it."""
+    names = _names(table)
+    special: dict[str, Callable[[Any], Row]] = {
+        t.USER_DATA.name: _user_data_values,
+        t.RESOURCE_REQUIREMENTS.name: _requirements_values,
+    }
+    return insertion(table, "id", "workflow_id", *names), special.get(table.name, attrgetter(*names))
+
+
+def _user_data_values(record: UserDataRecord) -> Row:
+    return record.name, record.is_ephemeral, None if record.data is None else _encode(record.data).decode()
+
+
+def _requirements_values(record: ResourceRequirementsRecord) -> Row:
+    parsed = parsed_requirements(record)
+    return tuple(parsed[name] if name in parsed else getattr(record, name) for name in _REQUIREMENTS_COLUMNS)
+
+
+_REQUIREMENTS_COLUMNS: Final = _names(t.RESOURCE_REQUIREMENTS)
+_WORKFLOW_COLUMNS: Final = [name for name in _names(t.WORKFLOW) if name not in ("timestamp", "status_id")]
+_INSERT_JOBS: Final = insertion(
+    t.JOB,
+    "id",
+    "workflow_id",
+    "name",
+    "command",
+    "invocation_script",
+    "status",
+    "cancel_on_blocking_job_failure",
+    "supports_termination",
+    "clean_exit_after_stop",
+    "resource_requirements_id",
+    "scheduler_id",
+    "failure_handler_id",
+    "executor",
+    "shell",
+    "blockers",
+    "dependencies_resolved",
+)
+_STORE_WRITTEN_TEXTS = Statement(
+    sa.update(t.JOB).where(t.JOB.c.id == param("job")).values(written_texts=param("texts")), "texts", "job"
+)
+_INSERT_DEPENDENCIES: Final = insertion(t.JOB_DEPENDENCY, "job_id", "depends_on_job_id")
+_INSERT_GROUPS: Final = insertion(t.DEPENDENCY_GROUP, "id", "workflow_id", "remaining")
+_INSERT_MEMBERS: Final = insertion(t.GROUP_MEMBER, "group_id", "job_id")
+_INSERT_WAITERS: Final = insertion(t.GROUP_WAITER, "group_id", "job_id")
+_INSERT_ACTION_JOBS: Final = insertion(t.ACTION_JOB, "action_id", "job_id")
+_JOB_RELATIONS: Final = {
+    "input_files": (insertion(t.JOB_INPUT_FILE, "job_id", "file_id"), "files"),
+    "output_files": (insertion(t.JOB_OUTPUT_FILE, "job_id", "file_id"), "files"),
+    "input_user_data": (insertion(t.JOB_INPUT_USER_DATA, "job_id", "user_data_id"), "user_data"),
+    "output_user_data": (insertion(t.JOB_OUTPUT_USER_DATA, "job_id", "user_data_id"), "user_data"),
+}
+_RECORD_TABLES: Final = {
+    "files": t.FILE,
+    "user_data": t.USER_DATA,
+    "resource_requirements": t.RESOURCE_REQUIREMENTS,
+    "failure_handlers": t.FAILURE_HANDLER,
+    "slurm_schedulers": t.SLURM_SCHEDULER,
+    "local_schedulers": t.LOCAL_SCHEDULER,
+}
+_RECORD_INSERTIONS: Final = {part: _record_insertion(table) for part, table in _RECORD_TABLES.items()}
+_COUNTS: Final = {
+    "job_count": "jobs",
+    "file_count": "files",
+    "user_data_count": "user_data",
+    "resource_requirements_count": "resource_requirements",
+    "failure_handler_count": "failure_handlers",
+    "slurm_scheduler_count": "slurm_schedulers",
+    "local_scheduler_count": "local_schedulers",
+    "action_count": "actions",
+    "dependency_count": "dependencies",
+    "barrier_count": "barriers",
+}
+_encode: Final = msgspec.json.encode
+
+
+def create_workflow(tx: Tx, record: WorkflowRecord) -> int:
+    """Store a workflow with its status and its default requirements; return its id."""
+    values = {name: getattr(record, name) for name in _WORKFLOW_COLUMNS}
+    workflow_id = tx.add(t.WORKFLOW, **values, timestamp=utc_text())
+    tx.connection.execute(sa.update(t.WORKFLOW).where(t.WORKFLOW.c.id == workflow_id).values(status_id=workflow_id))
+    tx.connection.execute(sa.insert(t.WORKFLOW_STATUS).values(id=workflow_id, run_id=0, is_canceled=False))
+    default = ResourceRequirementsRecord(workflow_id=workflow_id, name=DEFAULT_REQUIREMENTS)
+    insert_records(tx, "resource_requirements", [default], workflow_id)
+    return workflow_id
+
+
+def create_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> PlanCounts:
+    """Store a plan.
+
+    Args:
+        initialized: Make the jobs blocked or ready at once; else they are uninitialized.
+
+    Raises:
+        RuleError: the plan contradicts itself; the caller's transaction must be rolled back.
+    """
+    check_plan(plan)
+    with _no_garbage_collection():
+        placed = store_plan(tx, plan, initialized=initialized)
+    return PlanCounts(placed.workflow_id, {name: len(getattr(plan, part)) for name, part in _COUNTS.items()})
+
+
+def store_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> PlanIds:
+    """Store a plan of which is known that it does not contradict itself."""
+    workflow_id = create_workflow(tx, plan.workflow)
+    first = {part: insert_records(tx, part, getattr(plan, part), workflow_id) for part in _RECORD_TABLES}
+    first["jobs"] = first_job = tx.new_ids(t.JOB, len(plan.jobs))
+    first["default"] = default_requirements(tx, workflow_id)
+    status = _status_of_new_jobs(initialized=initialized)
+    tx.insert(_INSERT_JOBS, _job_rows(plan, workflow_id, first_job, first, status))
+    tx.insert(_INSERT_DEPENDENCIES, ((first_job + job, first_job + on) for job, on in plan.dependencies))
+    _insert_barriers(tx, plan, workflow_id, first_job)
+    for relation, (statement, part) in _JOB_RELATIONS.items():
+        tx.insert(statement, _relation_rows(plan, relation, first_job, first[part]))
+    insert_actions(tx, workflow_id, plan.actions, first_job=first_job, first_scheduler=first["slurm_schedulers"])
+    tx.run_each(_STORE_WRITTEN_TEXTS, _written_texts(plan, first_job))
+    return PlanIds(workflow_id, first)
+
+
+def insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) -> int:
+    """Insert records of one kind, the name of a plan's list; return the id of the first."""
+    start = tx.new_ids(_RECORD_TABLES[part], len(records))
+    if records:
+        statement, values = _RECORD_INSERTIONS[part]
+        rows = ((record_id, workflow_id, *values(record)) for record_id, record in enumerate(records, start))
+        tx.insert(statement, rows)
+    return start
+
+
+def _blockers(plan: Plan) -> list[int]:
+    """Count what each job waits for."""
+    blockers = [0] * len(plan.jobs)
+    for job, _ in plan.dependencies:
+        blockers[job] += 1
+    for barrier in plan.barriers:
+        for job in barrier.downstream:
+            blockers[job] += 1
+    return blockers
+
+
+def _status_of_new_jobs(*, initialized: bool) -> tuple[int, int]:
+    """Return the status of a job that waits for nothing, and of one that waits."""
+    new = JobStatus.UNINITIALIZED
+    free, waiting = (JobStatus.READY, JobStatus.BLOCKED) if initialized else (new, new)
+    return int(free), int(waiting)
+
+
+def _job_rows(
+    plan: Plan, workflow_id: int, first_job: int, first: dict[str, int], status: tuple[int, int]
+) -> Iterator[Row]:
+    default, (free, waiting) = first["default"], status
+    requirements, handlers = first["resource_requirements"], first["failure_handlers"]
+    schedulers = first["slurm_schedulers"]
+    insert_ids = _user_data_ids(plan, first["user_data"])
+    for job_id, (job, waits_for) in enumerate(zip(plan.jobs, _blockers(plan), strict=True), first_job):
+        command, script = job.command, job.invocation_script
+        yield (
+            job_id,
+            workflow_id,
+            job.name,
+            insert_ids(command) if _USER_DATA_MARK in command else command,
+            insert_ids(script) if script is not None and _USER_DATA_MARK in script else script,
+            waiting if waits_for else free,
+            1 if job.cancel_on_blocking_job_failure else 0,
+            1 if job.supports_termination else 0,
+            job.clean_exit_after_stop,
+            default if job.resource_requirements is None else requirements + job.resource_requirements,
+            None if job.scheduler is None else schedulers + job.scheduler,
+            None if job.failure_handler is None else handlers + job.failure_handler,
+            job.executor,
+            job.shell,
+            waits_for,
+            1,
+        )
+
+
+def _user_data_ids(plan: Plan, first: int) -> Callable[[str], str]:
+    """Return a function that puts ids where a command names user data."""
+    ids = {record.name: record_id for record_id, record in enumerate(plan.user_data, first)}
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1] not in ids:
+            raise RuleError(f"{match[0]!r} names user data that the plan does not have")
+        return str(ids[match[1]])
+
+    return lambda text: USER_DATA_REFERENCE.sub(replace, text)
+
+
+def _written_texts(plan: Plan, first_job: int) -> list[Row]:
+    """Return the texts that name user data, as they were written, of the jobs that have any."""
+    found: list[Row] = []
+    for job_id, job in enumerate(plan.jobs, first_job):
+        texts = {"command": job.command, "invocation_script": job.invocation_script or ""}
+        if named := {name: text for name, text in texts.items() if _USER_DATA_MARK in text}:
+            found.append((_encode(named).decode(), job_id))
+    return found
+
+
+def _relation_rows(plan: Plan, relation: str, first_job: int, first: int) -> Iterator[Row]:
+    positions = map(attrgetter(relation), plan.jobs)
+    return ((job_id, first + n) for job_id, several in enumerate(positions, first_job) if several for n in several)
+
+
+def _insert_barriers(tx: Tx, plan: Plan, workflow_id: int, first_job: int) -> None:
+    if not plan.barriers:
+        return
+    groups = list(enumerate(plan.barriers, tx.new_ids(t.DEPENDENCY_GROUP, len(plan.barriers))))
+    tx.insert(_INSERT_GROUPS, [(group, workflow_id, len(barrier.upstream)) for group, barrier in groups])
+    tx.insert(_INSERT_MEMBERS, [(group, first_job + job) for group, b in groups for job in b.upstream])
+    tx.insert(_INSERT_WAITERS, [(group, first_job + job) for group, b in groups for job in b.downstream])
+
+
+def insert_actions(
+    tx: Tx,
+    workflow_id: int,
+    actions: Sequence[PlannedAction],
+    *,
+    first_job: int,
+    first_scheduler: int,
+    is_recovery: bool = False,
+) -> list[int]:
+    """Insert planned actions, whose jobs and schedulers are counted from these ids; return their own ids."""
+    if not actions:
+        return []
+    numbered = list(enumerate(actions, tx.new_ids(t.WORKFLOW_ACTION, len(actions))))
+    rows = []
+    for action_id, action in numbered:
+        config = dict(action.config)
+        if action.scheduler is not None:
+            config["scheduler_id"] = first_scheduler + action.scheduler
+        rows.append(
+            {
+                "id": action_id,
+                "workflow_id": workflow_id,
+                "trigger_type": action.trigger_type,
+                "action_type": action.action_type,
+                "action_config": config,
+                "required_triggers": required_triggers(action.trigger_type, action.jobs),
+                "persistent": action.persistent,
+                "is_recovery": is_recovery,
+            }
+        )
+    tx.connection.execute(sa.insert(t.WORKFLOW_ACTION), rows)
+    watched = [(action_id, first_job + job) for action_id, action in numbered for job in action.jobs or ()]
+    tx.insert(_INSERT_ACTION_JOBS, watched)
+    return [action_id for action_id, _ in numbered]
+
+
+def required_triggers(trigger_type: str, jobs: Sequence[int] | None) -> int:
+    """Return how many triggers an action waits for: one a job, or the one that it names."""
+    return len(jobs or ()) or 1 if trigger_type in ("on_jobs_ready", "on_jobs_complete") else 1
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Make a million tuples without being searched for cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

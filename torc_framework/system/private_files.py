@@ -1,0 +1,59 @@
+"""Files and folders that only their owner may read: made so, whatever the umask; older ones of ours are narrowed."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+FILE_MODE: Final = 0o600
+FOLDER_MODE: Final = 0o700
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder of mode 0700, and the folders above that are missing; an older one of ours gets this mode.
+
+    A folder of another user is left as it is, and so is a symbolic link.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if not folder.parent.exists():
+        make_private_folder(folder.parent)
+    try:
+        folder.mkdir(FOLDER_MODE)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+    _narrow(folder, FOLDER_MODE)
+
+
+def make_private(file: Path, *beside: str) -> None:
+    """Make the folder of a file private, and the file if it is there.
+
+    Args:
+        file: The file.
+        beside: What is added to its name for files that belong to it.
+
+    Raises:
+        OSError: the folder cannot be made, or a mode cannot be changed.
+    """
+    make_private_folder(file.parent)
+    for path in (file, *(Path(f"{file}{ending}") for ending in beside)):
+        if os.path.lexists(path):
+            _narrow(path, FILE_MODE)
+
+
+def open_private(path: Path | str, flags: int) -> int:
+    """Open a file, which is created with mode 0600 if it is missing; the mode of one that is there stays.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+
+
+def _narrow(path: Path, mode: int) -> None:
+    state = path.lstat()
+    is_kind = stat.S_ISDIR(state.st_mode) if mode == FOLDER_MODE else stat.S_ISREG(state.st_mode)
+    if is_kind and state.st_uid == os.geteuid() and stat.S_IMODE(state.st_mode) & ~mode:
+        path.chmod(mode)

@@ -1,0 +1,88 @@
+"""Texts for a person's terminal: names of other people's making hold nothing that a terminal obeys.
+
+The rule: of control characters only newline and tab reach a terminal; the others, C1 controls and characters that
+change the direction of text or cannot be seen are written as ``\\uXXXX``. Within JSON (and TOML) that is the same text,
+so JSON stays exact. `CleanedStream` holds for everything that a program writes to it; `one_line` keeps a name from
+making lines of its own.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TextIO, cast
+
+_CONTROLS: Final = bytes({*range(0x20), 0x7F} - {0x09, 0x0A})
+_UNSAFE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"
+    "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+"""C0 (but tab and newline), DEL, C1; soft hyphen, marks and overrides of direction, invisible characters and tags."""
+
+
+def cleaned(text: str) -> str:
+    """Return a text in which everything that a terminal might obey, or hide, is written as ``\\uXXXX``."""
+    if text.isascii():
+        content = text.encode("ascii")
+        if len(content.translate(None, _CONTROLS)) == len(content):
+            return text
+    return _UNSAFE.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    if number < 0x10000:
+        return f"\\u{number:04x}"
+    number -= 0x10000
+    return f"\\u{0xD800 + (number >> 10):04x}\\u{0xDC00 + (number & 0x3FF):04x}"
+
+
+def one_line(text: object) -> str:
+    """Return a text that stays within its line: `cleaned`, with newlines written as ``\\n``."""
+    return cleaned(str(text)).replace("\n", "\\n")
+
+
+def print_line(text: object = "") -> None:
+    """Print one line, whatever names it holds."""
+    print(one_line(text))
+
+
+class CleanedStream:
+    """A text stream that cleans what is written to it.
+
+    Attributes:
+        raw: The stream itself, for control sequences of our own.
+    """
+
+    def __init__(self, raw: TextIO) -> None:
+        self.raw = raw
+
+    def write(self, text: str) -> int:
+        """Write a text, cleaned."""
+        self.raw.write(cleaned(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts, cleaned."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+def raw_stream(stream: TextIO) -> TextIO:
+    """Return the stream that takes control sequences of our own."""
+    return stream.raw if isinstance(stream, CleanedStream) else stream
+
+
+@contextmanager
+def cleaned_output() -> Iterator[None]:
+    """Let what is printed go through `CleanedStream`."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast("TextIO", CleanedStream(stream)) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
