@@ -1,19 +1,37 @@
-"""Install what is missing into ``.venv`` and run everything that CI runs: format, lint, types, docs, tests.
+"""Install what is missing into ``.venv``, check the sources, and run the tests: all, some tiers of them, some rooms.
 
-usage: python3 tests/all.py [pytest arguments]
+usage: python3 tests/all.py [--quick] [NAME ...] [pytest arguments]
 
-Any Python 3.11 or newer will do to start it; nothing outside the checkout is changed. With
-``CI=true`` a test that lacks a service fails instead of being skipped; so there, where it may (as
-root on Debian), this installs the services first.
+  python3 tests/all.py              everything that CI runs: the checks, then all tests
+  python3 tests/all.py --quick      before a commit, in under two minutes on 2 cores: the checks, then the quick tiers
+                                    on SQLite alone; first the test files that differ from the branch main, and
+                                    those of the quick tiers that import a module that does
+  python3 tests/all.py store e2e    the tests of these tiers or rooms (see the table), without the checks
+  python3 tests/all.py runner -x    what follows the names goes to pytest
+  python3 tests/all.py tests/store/test_store_claims.py -k resources -n 0
+                                    what pytest alone would be asked for
+
+The checks are the format and the rules of ruff, the types (mypy; its cache makes every run but the first quick), and
+whether the generated pages of docs/ fit the code. The tests run in as many processes as there are cores; with -n 0 in
+one, where -s and --pdb work. --durations=20 shows the slowest.
+
+Any Python 3.11 or newer starts this program. It changes nothing outside the checkout, and installs again when a
+pyproject.toml has changed. With CI=true a test that lacks a service fails instead of being skipped; so there, where it
+may (as root on Debian), this program installs the services first.
 """
 
+import ast
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import textwrap
 import venv
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 VENV = ROOT / ".venv"
@@ -23,6 +41,8 @@ INSTALL = [
     *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[dev]"),
     *(argument for plugin in PLUGINS for argument in ("-e", f"plugins/{plugin}")),
 ]
+INSTALLED = VENV / "installed"
+"""Digest of the project files that the environment was made from."""
 CHECKS = [
     ["-m", "ruff", "format", "--check", "."],
     ["-m", "ruff", "check", "."],
@@ -30,9 +50,53 @@ CHECKS = [
     ["docs/generate.py", "--check"],
 ]
 PYTEST = ["-m", "pytest", "-n", "auto", "--dist", "worksteal"]
-ON_CLUSTER = "tests/slurm"
 TESTS_FAILED = 1
 """Exit code of pytest when it ran, and tests failed (pytest, "Exit codes")."""
+
+
+class Tier(NamedTuple):
+    """Rooms whose tests start the same kinds of things.
+
+    Attributes:
+        seconds: How long the tests take on 2 cores, about.
+        rooms: Folders of tests/; those with a slash are folders of the checkout.
+        about: What the tests start.
+    """
+
+    seconds: int
+    rooms: tuple[str, ...]
+    about: str
+
+
+TIERS: dict[str, Tier] = {
+    "unit": Tier(
+        30,
+        (
+            *("architecture", "config", "exits", "graph", "hpc", "htpasswd", "logs", "metrics", "models", "recovery"),
+            *("redaction", "spec", "plugins/osmo", "plugins/recovery_ai", "plugins/recovery_oom", "plugins/sysexits"),
+        ),
+        "functions and classes; a few start a process, none starts a server",
+    ),
+    "store": Tier(40, ("store",), "databases on SQLite and on a PostgreSQL server, no torc server"),
+    "contract": Tier(30, ("contract",), "the contract suites for plugins, on good plugins and on faulty ones"),
+    "executors": Tier(45, ("plugins/local", "plugins/slurm"), "launchers of jobs; Slurm's programs are scripted"),
+    "server": Tier(180, ("server", "client", "embedded"), "torc servers, asked over HTTP, on both kinds of database"),
+    "runner": Tier(50, ("runner",), "runners inside the tests' process, on a torc server, with jobs"),
+    "commands": Tier(
+        150,
+        ("cli", "docs", "explain", "forensics", "mcp", "pending", "plots", "plugins", "reports"),
+        "the installed commands, a room for each subject",
+    ),
+    "e2e": Tier(230, ("e2e",), "the installed commands as a user calls them, from the spec to the report"),
+    "crash": Tier(80, ("crash",), "servers, runners and commands that are killed while they work"),
+    "packages": Tier(60, ("thirdparty",), "new environments with installed distributions; needs the package registry"),
+    "cluster": Tier(900, ("slurm",), "a real Slurm cluster on this machine (needs root and Debian)"),
+}
+QUICK = ("unit", "store", "contract")
+QUICK_OPTIONS = ["-k", "not postgres"]
+ON_CLUSTER = "tests/slurm"
+NOT_FIRST = (ON_CLUSTER, "tests/thirdparty")
+"""Folders whose tests ``--quick`` leaves out although they changed: they take longer than it may."""
 
 SERVICES: dict[str, tuple[str, ...]] = {
     "acl": ("setfacl",),
@@ -43,12 +107,12 @@ SERVICES: dict[str, tuple[str, ...]] = {
     "systemd": ("systemd-analyze",),
     "zsh": ("zsh",),
 }
-"""Debian packages of what tests run, and where the program is by which they are known to be there: a name or a path.
+"""Debian packages of what tests run, and how to find each on the machine: by the name or the path of a program.
 
 Those of Slurm are no part of it: tests/slurm/cluster.sh installs them for the cluster that it makes.
 """
 APT_LOCK = Path("/tmp/apt.lock")
-"""Held by whoever runs apt-get here; also by tests/slurm/cluster.sh."""
+"""Held while apt-get runs; also by tests/slurm/cluster.sh."""
 
 
 def is_there(program: str) -> bool:
@@ -59,7 +123,7 @@ def is_there(program: str) -> bool:
 
 
 def install_services() -> None:
-    """Install the packages that are missing; whatever goes wrong, the tests that need them will tell."""
+    """Install the packages that are missing; after a failure the tests that need them fail."""
     missing = [package for package, programs in SERVICES.items() if not any(map(is_there, programs))]
     if not missing or os.environ.get("CI") != "true" or os.geteuid() != 0 or not is_there("apt-get"):
         return
@@ -74,7 +138,7 @@ def install_services() -> None:
 
 
 def step(arguments: list[str]) -> int:
-    """Run the environment's Python with these arguments and say so."""
+    """Print these arguments and run the environment's Python with them."""
     print("+ python", *arguments, flush=True)
     return subprocess.run([PYTHON, *arguments], cwd=ROOT, check=False).returncode
 
@@ -88,31 +152,137 @@ def make_environment() -> None:
         subprocess.run([sys.executable, "-m", "pip", "--python", str(PYTHON), "install", "--quiet", "pip"], check=True)
 
 
-def run_tests(arguments: list[str]) -> list[int]:
-    """Run what pytest is asked for, by default everything: the tests on the Slurm cluster after all others.
-
-    Slurm has time limits of its own, which a busy machine overruns: a test on the cluster that failed beside others
-    is tried once more by itself, and what is wrong is wrong again.
-    """
-    if arguments:
-        return [step([*PYTEST, *arguments])]
-    others = step([*PYTEST, f"--ignore={ON_CLUSTER}"])
-    on_cluster = step([*PYTEST, ON_CLUSTER])
-    if on_cluster == TESTS_FAILED:
-        on_cluster = step(["-m", "pytest", "--last-failed", ON_CLUSTER])
-    return [others, on_cluster]
-
-
-def main() -> int:
-    """Return 0 when every step passed, else the status of the first that did not."""
+def install() -> int:
+    """Install the project, its plugins and its tools into ``.venv`` unless they are; return pip's exit code."""
+    projects = [ROOT / "pyproject.toml", *(ROOT / "plugins" / plugin / "pyproject.toml" for plugin in PLUGINS)]
+    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in projects)).hexdigest()
+    if PYTHON.exists() and INSTALLED.exists() and INSTALLED.read_text() == digest:
+        return 0
     if not PYTHON.exists():
         make_environment()
     if status := step(INSTALL):
         return status
+    INSTALLED.write_text(digest)
+    return 0
+
+
+def folder_of(room: str) -> str:
+    """Return the folder of a room's tests."""
+    return f"{room}/tests" if "/" in room else f"tests/{room}"
+
+
+def folders_of(names: list[str]) -> list[str]:
+    """Return the folders of tiers and rooms."""
+    rooms = [room for name in names for room in (TIERS[name].rooms if name in TIERS else (name,))]
+    return list(dict.fromkeys(map(folder_of, rooms)))
+
+
+def table() -> str:
+    """Return the tiers and rooms as text."""
+    lines = ["tier       seconds  what its tests start, and its rooms (where they are more than the tier's name)", ""]
+    for name, tier in TIERS.items():
+        lines.append(f"{name:<10} {tier.seconds:7d}  {tier.about}")
+        if tier.rooms != (name,):
+            lines += textwrap.wrap(" ".join(tier.rooms), 118, initial_indent=" " * 20, subsequent_indent=" " * 20)
+    return "\n".join([*lines, "", f"quick tiers: {', '.join(QUICK)}"])
+
+
+def changed() -> set[str]:
+    """Return the files that differ from the branch main, also those that git does not know yet."""
+
+    def git(*arguments: str) -> list[str]:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.splitlines()
+
+    if shutil.which("git") is None:
+        return set()
+    base = git("merge-base", "HEAD", "main") or ["HEAD"]
+    return {*git("diff", "--name-only", "--diff-filter=d", *base), *git("ls-files", "--others", "--exclude-standard")}
+
+
+def module_name(path: str) -> str:
+    """Return the name by which a file's module is imported; helpers of tests by their last part."""
+    parts = Path(path.removesuffix("/__init__.py")).with_suffix("").parts
+    if "tests" in parts:
+        return parts[-1]
+    return ".".join(parts[2:] if parts[0] == "plugins" else parts)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the names of the modules that a file imports, and what may be modules."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def tests_of_changes() -> list[str]:
+    """Return the test files that changed, and those of the quick tiers that import a module that did."""
+    files = {path for path in changed() if path.endswith(".py")}
+    modules = set(map(module_name, files))
+    quick = [path for folder in folders_of([*QUICK]) for path in sorted((ROOT / folder).glob("test_*.py"))]
+    touched = {str(path.relative_to(ROOT)) for path in quick if modules.intersection(imported(path))}
+    edited = {path for path in files if Path(path).name.startswith("test_") and not path.startswith(NOT_FIRST)}
+    return sorted(edited | touched)
+
+
+def run_quick(arguments: list[str]) -> list[int]:
+    """Run the tests of what changed, then the other tests of the quick tiers."""
+    first = tests_of_changes()
+    others = [*folders_of([*QUICK]), *(f"--ignore={path}" for path in first), *QUICK_OPTIONS]
+    statuses = [step([*PYTEST, *first, *arguments])] if first else []
+    return [*statuses, step([*PYTEST, *others, *arguments])]
+
+
+def run_cluster(arguments: list[str]) -> int:
+    """Run the tests on the Slurm cluster.
+
+    Slurm has time limits of its own, which a busy machine exceeds: a test on the cluster that failed beside others is
+    tried once more by itself, and only a second failure counts.
+    """
+    status = step([*PYTEST, ON_CLUSTER, *arguments])
+    return step(["-m", "pytest", "--last-failed", ON_CLUSTER]) if status == TESTS_FAILED else status
+
+
+def run_named(names: list[str], arguments: list[str]) -> list[int]:
+    """Run the tests of tiers and rooms, those on the cluster after all others."""
+    folders = folders_of(names)
+    others = [folder for folder in folders if folder != ON_CLUSTER]
+    statuses = [step([*PYTEST, *others, *arguments])] if others else []
+    return statuses + ([run_cluster(arguments)] if ON_CLUSTER in folders else [])
+
+
+def leading_names(arguments: list[str]) -> list[str]:
+    """Return the names of tiers and rooms that the arguments begin with."""
+    known = {*TIERS, *(room for tier in TIERS.values() for room in tier.rooms)}
+    unknown = next((index for index, word in enumerate(arguments) if word not in known), len(arguments))
+    return arguments[:unknown]
+
+
+def run(arguments: list[str]) -> list[int]:
+    """Run what the command line asks for; return the exit codes of all steps."""
+    if arguments[:1] == ["--quick"]:
+        return [*map(step, CHECKS), *run_quick(arguments[1:])]
+    if names := leading_names(arguments):
+        return run_named(names, arguments[len(names) :])
+    if arguments:
+        return [step([*PYTEST, *arguments])]
+    return [*map(step, CHECKS), step([*PYTEST, f"--ignore={ON_CLUSTER}"]), run_cluster([])]
+
+
+def main() -> int:
+    """Return 0 when every step passed, else the exit code of the first that did not."""
+    arguments = sys.argv[1:]
+    if {"-h", "--help"} & {*arguments}:
+        print(f"{__doc__}\n{table()}")
+        return 0
+    if status := install():
+        return status
     install_services()
     # All steps run, so that one look at the output shows everything that is wrong.
-    statuses = [*map(step, CHECKS), *run_tests(sys.argv[1:])]
-    return next((status for status in statuses if status), 0)
+    return next((status for status in run(arguments) if status), 0)
 
 
 if __name__ == "__main__":
