@@ -72,8 +72,19 @@ TIERS: dict[str, Tier] = {
     "unit": Tier(
         30,
         (
-            *("architecture", "config", "exits", "graph", "hpc", "htpasswd", "logs", "metrics", "models", "recovery"),
-            *("redaction", "spec", "plugins/osmo", "plugins/recovery_ai", "plugins/recovery_oom", "plugins/sysexits"),
+            *(
+                "allocations",
+                "architecture",
+                "config",
+                "exits",
+                "graph",
+                "hpc",
+                "logs",
+                "metrics",
+                "models",
+                "recovery",
+            ),
+            *("spec", "text", "plugins/osmo", "plugins/recovery_ai", "plugins/recovery_oom", "plugins/sysexits"),
         ),
         "functions and classes; a few start a process, none starts a server",
     ),
