@@ -77,8 +77,14 @@ def link_dependencies(folder: Path) -> None:
 
 def copied(project: Path, folder: Path) -> Path:
     """Copy what a project's build reads, so that a build leaves no file in the tree."""
-    ignored = shutil.ignore_patterns(".*", "__pycache__", "tests", "plugins", "docs", "build", "dist", "*.egg-info")
-    return Path(shutil.copytree(project, folder / project.name, ignore=ignored))
+    copy = folder / project.name
+    copy.mkdir(parents=True)
+    for path in project.iterdir():
+        if path.is_file():
+            shutil.copy(path, copy)
+    (package,) = (path.parent for path in project.glob("torc_*/__init__.py"))
+    shutil.copytree(package, copy / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
 
 
 @pytest.fixture(scope="module")
