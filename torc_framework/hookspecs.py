@@ -17,9 +17,11 @@ from typing import Any, Final
 import pluggy
 
 from torc_framework.executors import Executor
+from torc_framework.models.action_types import ActionType
 from torc_framework.models.exits import ExitObservation, ExitVerdict
 from torc_framework.models.failures import Failure, FailureRule, RuleAction, RuleSchema
-from torc_framework.models.hpc_profiles import ActionType, HpcProfile, LogPattern
+from torc_framework.models.hpc_profiles import HpcProfile
+from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 
 PROJECT: Final = "torc_framework"

@@ -16,7 +16,7 @@ from torc_framework.forensics.line_ranking import (
     printable_line,
     rank_line,
 )
-from torc_framework.models.hpc_profiles import LogPattern, Severity
+from torc_framework.models.log_patterns import LogPattern, Severity
 
 WORDS = st.text("abcxyz", min_size=1, max_size=6)
 VARIABLE = st.one_of(

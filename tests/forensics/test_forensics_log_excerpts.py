@@ -8,7 +8,7 @@ import pytest
 
 from torc_framework.forensics.line_ranking import LineRank
 from torc_framework.forensics.log_excerpts import END_BYTES, LogExcerptReader
-from torc_framework.models.hpc_profiles import LogPattern
+from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.records import ComputeNodeRecord, ResultRecord
 
 PATTERNS = [LogPattern("Full", re.compile("No space left"), hint="make room")]

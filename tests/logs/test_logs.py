@@ -17,7 +17,7 @@ from torc_framework.errors import UserError
 from torc_framework.logs import analyze, bundle
 from torc_framework.logs.log_names import LogName, read_name
 from torc_framework.logs.pattern_scanner import PatternScanner
-from torc_framework.models.hpc_profiles import LogPattern
+from torc_framework.models.log_patterns import LogPattern
 
 JOB = "job_wf3_j7_r1_a2"
 

@@ -39,6 +39,7 @@ from torc_framework.executors import (
     RunnerContext,
 )
 from torc_framework.hookspecs import hookimpl
+from torc_framework.models.action_types import ActionContext, ActionType
 from torc_framework.models.exits import (
     ExitClass,
     ExitObservation,
@@ -48,7 +49,8 @@ from torc_framework.models.exits import (
     signal_name,
 )
 from torc_framework.models.failures import MATCHER_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
-from torc_framework.models.hpc_profiles import ActionContext, ActionType, HpcProfile, LogPattern, Partition, Severity
+from torc_framework.models.hpc_profiles import HpcProfile, Partition
+from torc_framework.models.log_patterns import LogPattern, Severity
 from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.pending_reason import join_reasons as joined_reasons
 from torc_framework.models.recovery import (

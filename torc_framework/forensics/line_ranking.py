@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from torc_framework.models.hpc_profiles import LogPattern, Severity
+from torc_framework.models.log_patterns import LogPattern, Severity
 
 MAX_LINE_LENGTH: Final = 300
 """Characters of a line that are kept."""

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from torc_framework.forensics.line_ranking import LineRank, RankedLine, most_informative, rank_line
 from torc_framework.logs.pattern_scanner import PatternScanner
-from torc_framework.models.hpc_profiles import LogPattern
+from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.records import ComputeNodeRecord, ResultRecord
 
 END_BYTES: Final = 1 << 15

@@ -11,7 +11,7 @@ from torc_framework.errors import UserError
 from torc_framework.logs.log_names import LogName, read_name
 from torc_framework.logs.log_sources import MAX_BYTES, LogSource
 from torc_framework.logs.pattern_scanner import PatternHit, PatternScanner, printable
-from torc_framework.models.hpc_profiles import LogPattern
+from torc_framework.models.log_patterns import LogPattern
 
 MAX_SHOWN: Final = 10
 """Lines of one type in one file that are kept; the others are counted."""

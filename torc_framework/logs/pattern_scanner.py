@@ -11,7 +11,7 @@ from typing import Final
 from attrs import frozen
 
 from torc_framework.logs.log_sources import Readable
-from torc_framework.models.hpc_profiles import LogPattern
+from torc_framework.models.log_patterns import LogPattern
 
 BLOCK_BYTES: Final = 1 << 20
 """How much of a log is held at once, and the longest line: what is beyond is not looked at."""

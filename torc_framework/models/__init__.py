@@ -1,1 +1,1 @@
-"""The words of the domain: statuses, resources, exits, records, plans. No I/O, nothing of ours imported."""
+"""Values of the domain: statuses, resources, exits, records, plans. No I/O, and no import from other packages."""

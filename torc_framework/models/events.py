@@ -1,7 +1,7 @@
-"""Types of events and how grave they are.
+"""Types of events and their severities.
 
-The names are those of Torc's event stream and those that only this framework has. An event that a
-person or a program stored may have any type; it is as grave as its own ``severity`` says.
+The names are those of Torc's event stream, and further ones of this framework. An event that a person or another
+program stored may have any type; its severity is its own field ``severity``.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from attrs import frozen
 
 
 class EventSeverity(IntEnum):
-    """How grave an event is; whoever asks for a level gets that level and all above it."""
+    """Severity of an event; a request for one level covers that level and all above it."""
 
     DEBUG = 0
     INFO = 1
@@ -21,7 +21,7 @@ class EventSeverity(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name a person types and JSON carries."""
+        """The lower-case name, as in JSON and on the command line."""
         return self.name.lower()
 
 
@@ -31,12 +31,12 @@ LEVELS: Final[Mapping[str, EventSeverity]] = {severity.label: severity for sever
 
 @frozen
 class EventFacts:
-    """What is true of a type of event.
+    """Properties of one type of event.
 
     Attributes:
         meaning: What happened, for people.
-        severity: How grave it is.
-        keys: Names of the values that it carries.
+        severity: Its severity.
+        keys: Names of the values in the event's data.
     """
 
     meaning: str
@@ -64,8 +64,8 @@ EVENT_FACTS: Final[Mapping[str, EventFacts]] = {
     "workflow_started": EventFacts("a run of the workflow began", keys=("run_id",)),
     "workflow_reinitialized": EventFacts("a run of the jobs that are not done began", keys=("run_id",)),
     "workflow_completed": EventFacts("no job is unfinished"),
-    "workflow_canceled": EventFacts("somebody canceled the workflow", EventSeverity.WARNING, ("canceled_jobs",)),
-    "jobs_ready": EventFacts("jobs wait for nothing any more", EventSeverity.DEBUG, ("job_ids",)),
+    "workflow_canceled": EventFacts("a user canceled the workflow", EventSeverity.WARNING, ("canceled_jobs",)),
+    "jobs_ready": EventFacts("all dependencies of these jobs are finished", EventSeverity.DEBUG, ("job_ids",)),
     "job_started": EventFacts(
         "an attempt began", keys=("job_id", "job_name", "compute_node_id", "run_id", "attempt_id")
     ),
@@ -76,10 +76,12 @@ EVENT_FACTS: Final[Mapping[str, EventFacts]] = {
         "a person, or the failure of a dependency, canceled the job", EventSeverity.WARNING, _ENDED
     ),
     "job_pending_failed": EventFacts("the job failed and waits for a verdict", keys=_ENDED),
-    "job_judged": EventFacts("a verdict was given on a failure that waited for one", keys=_JUDGED),
+    "job_judged": EventFacts("a failure that waited for a verdict received one", keys=_JUDGED),
     "jobs_resumed": EventFacts("interrupted jobs run again", keys=("job_ids",)),
-    "job_retried": EventFacts("the attempt failed and another follows", EventSeverity.WARNING, _AGAIN),
-    "job_lost": EventFacts("nobody knows how the attempt ended; another follows", EventSeverity.WARNING, _AGAIN),
+    "job_retried": EventFacts("the attempt failed and another attempt follows", EventSeverity.WARNING, _AGAIN),
+    "job_lost": EventFacts(
+        "the end of the attempt was not observed; another attempt follows", EventSeverity.WARNING, _AGAIN
+    ),
     "job_recovered": EventFacts(
         "the failed job is to run again, with the requests that a recovery gave it",
         EventSeverity.WARNING,
@@ -111,7 +113,7 @@ def event_type_of(data: Any) -> str:
 
 
 def severity_of(data: Any) -> EventSeverity:
-    """Return how grave an event is: what is known of its type, else its own ``severity``, else info."""
+    """Return an event's severity: that of its type if the type is known, else its own ``severity``, else info."""
     if (facts := EVENT_FACTS.get(event_type_of(data))) is not None:
         return facts.severity
     own = data.get("severity") if isinstance(data, Mapping) else None

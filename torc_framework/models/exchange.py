@@ -1,9 +1,9 @@
-"""The one conversation between a runner and the server.
+"""Request and reply of the exchange, the call by which a runner reports to the server and claims jobs.
 
-In a single call a runner says which attempts started and ended and which jobs it gives back, and
-is given new jobs; the server does all of it in one transaction. The call waits on the server when
-there is nothing to hand out (``wait_s``). Reports are idempotent: an attempt that the server has
-already recorded is accepted again and changes nothing. Times are seconds since the epoch, UTC.
+In one call a runner reports which attempts started and ended and which jobs it releases, and the server replies with
+jobs that it has claimed for the runner. The server does all of it in one transaction. If there is no job to claim,
+the call waits on the server, at most ``wait_s`` seconds. Reports are idempotent: a report on an attempt that the
+server has already recorded is accepted and changes nothing. Times are seconds since the epoch, UTC.
 """
 
 from typing import Any
@@ -25,13 +25,14 @@ class StartedReport:
 
 @define
 class RetryRequest:
-    """Asks for another attempt instead of an end.
+    """Request for another attempt of a job whose attempt has ended.
 
     Attributes:
-        max_attempts: Attempts in all that the matching rule allows, of the job's own or of the ending's class.
-        hold: Hand the new attempt straight back to this runner, which has a recovery script to run first.
-        reason: The rule that asked, for the event.
-        delay_s: Seconds that must pass before the new attempt may begin.
+        max_attempts: Total number of attempts that the matching rule allows: of all that count as the job's own, or,
+            where the class of the ending has a budget of its own, of those that ended in this class.
+        hold: The server is to claim the new attempt for this runner at once: the runner runs a recovery script first.
+        reason: The rule that requests the attempt, for the event.
+        delay_s: Seconds before the new attempt may begin.
     """
 
     max_attempts: int
@@ -45,15 +46,16 @@ class EndedReport:
     """An attempt ended.
 
     Attributes:
-        status: Label of the status the attempt ended in; the job takes it unless a retry is granted.
+        status: Label of the status in which the attempt ended; the job takes it unless a retry is granted.
         observation: The whole `ExitObservation` as JSON values, without its defaults.
         file_mtimes: Modification times of the output files that exist, by file id.
-        retry: Another attempt is asked for.
-        interrupted: The attempt ended only because its runner had to end, or saved its state as it was asked to:
-            the job is terminated until a runner asks for jobs, which begins the next attempt.
-        lost: Nobody saw the end: the job is made ready again, at most ``retry.max_attempts`` attempts in all.
-        next_job_id: Job that waited for this end alone and that the runner has gone on with (see
-            `ExchangeReply.following`): it is claimed for the runner as soon as the end is recorded.
+        retry: Request for another attempt.
+        interrupted: The attempt ended only because its runner had to end, or it saved its state when the runner asked
+            it to stop. The job is terminated; when a runner next claims jobs, the server makes it ready again.
+        lost: The end was not observed: the server makes the job ready again, up to ``retry.max_attempts`` attempts in
+            all.
+        next_job_id: Job that waited for this end only and that the runner has already started (see
+            `ExchangeReply.following`): the server claims it for the runner when it records the end.
     """
 
     job_id: int
@@ -81,21 +83,21 @@ class EndedReport:
 
 @define
 class ExchangeRequest:
-    """What a runner says and wants.
+    """A runner's reports and its request for jobs.
 
     Attributes:
-        compute_node_id: The runner's own record.
-        run_id: Run that the runner serves; another run is refused with 422.
-        seq: Grows with each call of this runner; a newer call ends an older one that still waits.
-        released: Ids of jobs given back without being started.
-        holding: After a lost answer: ids of every job this runner has in hand. Jobs that the server
-            handed to this runner and that are not listed are handed out again in the answer.
-        slots: Jobs that may start right now, at most.
+        compute_node_id: Id of the runner's compute node record.
+        run_id: Run to which the runner belongs; the server refuses any other run with 422.
+        seq: Number that grows with each call of this runner; a newer call ends an older one that still waits.
+        released: Ids of jobs that the runner returns without having started them.
+        holding: After a reply was lost: ids of all jobs that this runner holds. Jobs that the server has claimed
+            for this runner and that are not listed are in the reply again.
+        slots: Largest number of jobs that the runner can start now.
         free: Resources not in use; None ignores resources (queue depth).
-        total: Resources of the whole runner: no job that exceeds them is handed out.
-        ahead: Jobs wanted beyond those that fit ``free``, to have at hand when others end.
-        wait_s: How long the server may wait for a job to hand out, seconds.
-        want_counts: Count the jobs by status for the answer.
+        total: Resources of the whole runner: the server claims no job that exceeds them.
+        ahead: Number of jobs to claim beyond those that fit ``free``; the runner starts them when others end.
+        wait_s: Longest time that the server may wait for a job to claim, seconds.
+        want_counts: Include the numbers of jobs by status in the reply.
     """
 
     compute_node_id: int
@@ -118,7 +120,7 @@ class ExchangeRequest:
 
 @define
 class OutputFile:
-    """A file that a job promises to write."""
+    """A file that a job declares as its output."""
 
     id: int
     path: str
@@ -126,13 +128,14 @@ class OutputFile:
 
 @define
 class ClaimedJob:
-    """One attempt for a runner to run.
+    """One attempt that a runner has claimed.
 
     Attributes:
-        resources: What the job asks for; ``runtime_s`` is None unless the job names its own requirements.
+        resources: The job's requests; ``runtime_s`` is None unless the job names its own requirements.
         failure_rules: JSON text of its failure handler's rules.
         shell: Shell that runs its command; None is the workflow's.
-        is_early: It is handed out for its recovery script alone, to be given back: its wait is not over.
+        is_early: The delay before this attempt is not over: the runner claims it only to run the recovery script, and
+            then releases it.
     """
 
     id: int
@@ -152,22 +155,24 @@ class ClaimedJob:
 
 @define
 class ExchangeReply:
-    """What a runner is told.
+    """The server's reply to an exchange.
 
     Attributes:
-        jobs: Jobs now held by this runner.
+        jobs: Jobs that are now claimed for this runner.
         held: Ids of jobs whose new attempt was granted with ``hold``; they are among ``jobs``.
-        following: Jobs that each wait for the success of the one before and for nothing else, by the id of
-            a job in the runner's hand that the first of them waits for. They are not claimed: the runner may
-            go on with one the moment its predecessor completes, and says so by ``next_job_id``.
-        refused: Jobs that the runner stops and forgets: named by a ``next_job_id`` that it may not have, or deleted.
+        following: Chains of jobs in which each job waits for the success of the one before and for nothing else, by
+            the id of the job, held by this runner, for which the first of the chain waits. They are not claimed: the
+            runner may start one as soon as its predecessor completes, and reports that by ``next_job_id``.
+        refused: Ids of jobs that the runner must stop and forget: deleted ones, and those of a ``next_job_id`` that
+            the server did not grant.
         is_complete: No job of the workflow is unfinished.
-        is_canceled: The workflow was canceled: stop everything.
-        actions_due: Actions that are due, besides those at the start and end of each worker.
-        unfit: Ready jobs that exceed ``total``, when nothing was handed out and nothing else is live.
-        counts: Jobs by status label, if wanted.
-        due_in_s: Seconds until the first job that waits before its next attempt may begin, if any does.
-        resumed: How many interrupted jobs this call made ready.
+        is_canceled: The workflow was canceled: the runner stops everything.
+        actions_due: Number of due actions, without those for the start and end of each worker.
+        unfit: Number of ready jobs that exceed ``total``; counted when no job was claimed and no job is pending or
+            running.
+        counts: Jobs by status label, if requested.
+        due_in_s: Seconds until the first delayed attempt may begin; None if no attempt is delayed.
+        resumed: Number of interrupted jobs that this call made ready.
     """
 
     jobs: list[ClaimedJob] = Factory(list)

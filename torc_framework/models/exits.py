@@ -1,7 +1,7 @@
-"""How an attempt ended: what was seen, what it is called, how it is rendered as a number.
+"""The end of an attempt in three forms: observation, verdict and return code.
 
-The three never mix. An `ExitObservation` is lossless and infers nothing; a classifier turns it
-into an `ExitVerdict`; numbers such as 137 are only a rendering (`render_return_code`).
+An `ExitObservation` holds everything that was observed and infers nothing. A classifier derives an `ExitVerdict` from
+it. A return code such as 137 is only a rendering of the observation as one number (`render_return_code`).
 """
 
 import signal
@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 
 class ExitClass(StrEnum):
-    """The names an ending can have."""
+    """Classes of endings."""
 
     SUCCESS = "success"
     USER_ERROR = "user_error"
@@ -21,7 +21,7 @@ class ExitClass(StrEnum):
     OOM = "oom"
     TIMEOUT = "timeout"
     INTERRUPTED = "interrupted"
-    """It ended only because its runner had to end; the next runner goes on with it."""
+    """The attempt ended only because its runner had to end; the next runner resumes the job."""
     PREEMPTED = "preempted"
     EVICTED = "evicted"
     NODE_FAILURE = "node_failure"
@@ -38,72 +38,72 @@ class ExitClass(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a runner stopped an attempt itself."""
+    """Why the runner stopped an attempt."""
 
     CANCELED = "canceled"
     """The workflow was canceled."""
     RUNTIME_LIMIT = "runtime_limit"
-    """The attempt used up the run time its job asked for."""
+    """The attempt reached the run time that its job requests."""
     MEMORY_LIMIT = "memory_limit"
-    """The attempt used more memory than its job asked for."""
+    """The attempt used more memory than its job requests."""
     SHUTDOWN = "shutdown"
     """The runner itself had to end: its walltime, SIGTERM or Ctrl-C."""
 
 
 CleanExit = Literal["auto", "completed", "interrupted"]
-"""What an exit code of 0 means after the runner asked a job to stop, by the job's ``clean_exit_after_stop``.
+"""What exit code 0 means after the runner asked a job to stop: the job's ``clean_exit_after_stop``.
 
 - ``auto``: Where the runner had to end, the job is completed if it declares output files and wrote all of them in this
   attempt, else interrupted. At the job's own run time limit it is a time-out.
-- ``completed``: Its work is done, unless a declared output file is missing.
-- ``interrupted``: It saved its state, and another attempt goes on from there.
+- ``completed``: The job's work is done, unless a declared output file is missing.
+- ``interrupted``: The job saved its state, and another attempt resumes from it.
 """
 
 TIMEOUT_RETURN_CODE: Final = 152
 """Rendering of an attempt stopped at a time limit: 128 + SIGXCPU, by Torc's convention."""
 OOM_RETURN_CODE: Final = 137
-"""Rendering of an attempt stopped by our memory monitor or, a failed one, by the kernel for lack of memory."""
+"""Rendering of an attempt that the memory monitor stopped, or that failed after the kernel's OOM killer hit it."""
 ORPHANED_RETURN_CODE: Final = -128
-"""Rendering of an attempt whose runner is gone and whose end nobody saw."""
+"""Rendering of an attempt whose runner is gone and whose end was not observed."""
 CANCELED_RETURN_CODE: Final = 143
-"""Rendering of an attempt stopped because its workflow was canceled, when no code was seen."""
+"""Rendering of an attempt stopped because its workflow was canceled, when no exit code was observed."""
 
 
 _SAYING_NO_MORE: Final = (None, "COMPLETED", "FAILED")
-"""Words of a batch system that add nothing to an exit code."""
+"""States of a batch system that add no information to an exit code."""
 
 
 @frozen
 class ExitObservation:
-    """What was seen when one attempt ended; nothing is inferred.
+    """What was observed when one attempt ended; nothing is inferred.
 
     Attributes:
         executor: Name of the executor that ran it.
-        exit_code: Code the process ended with, 0 to 255; None if a signal ended it or nobody saw it.
+        exit_code: Exit code of the process, 0 to 255; None if a signal ended it or the code was not observed.
         signal: Number of the signal that ended it; None if it ended by itself.
         core_dumped: The kernel wrote a core file.
         started_at: Start, seconds since the epoch, UTC; None if it never started.
         ended_at: End, seconds since the epoch, UTC.
-        duration_s: Seconds from start to end by a clock that is never set; None where only the two times are known.
-        stop_reason: Why the runner stopped it; None if the runner did not.
-        stop_cause: What made the runner itself end: a signal's name, or which time was over. None unless the stop
-            reason is ``shutdown``.
+        duration_s: Seconds from start to end by a monotonic clock; None where only the two times are known.
+        stop_reason: Why the runner stopped it; None if the runner did not stop it.
+        stop_cause: Why the runner itself had to end: a signal's name, or the time limit that was reached. None unless
+            the stop reason is ``shutdown``.
         stop_forced: The runner had to send SIGKILL.
-        clean_exit: What the job says that an exit code of 0 means after a stop.
-        outputs_written: The job declares output files, and all of them were modified after the attempt's start. Only
-            looked at where the runner stopped the attempt and it ended with code 0.
-        launch_error: Why it could not be started; None if it was.
-        lost: The runner that held it is gone and nobody saw its end.
-        log_disk_full: The file system of its logs was full when it ended: they may lack what it wrote last.
-        missing_outputs: Paths of declared output files that were not there at the end.
-        scheduler_state: Word of the batch system or cluster for the ending, as it was spelled.
-        scheduler_reason: The reason that it gave, as it was spelled.
+        clean_exit: What exit code 0 means after a stop, by the job's declaration.
+        outputs_written: The job declares output files, and all of them were modified after the attempt's start. The
+            runner checks this only if it stopped the attempt and the exit code is 0.
+        launch_error: Why it could not be started; None if it was started.
+        lost: The runner that held it is gone and its end was not observed.
+        log_disk_full: The file system of its logs was full when it ended: the end of its output may be missing there.
+        missing_outputs: Paths of declared output files that did not exist at the end.
+        scheduler_state: State that the batch system or cluster reported for the ending, verbatim.
+        scheduler_reason: Reason that it reported, verbatim.
         peak_memory_bytes: Largest resident set of any process of the attempt, or of all together if that was measured.
         cpu_time_s: CPU seconds, user and system, of all processes that were waited for.
-        memory_limit_bytes: Memory the job asked for; None if it asked for nothing.
-        runtime_limit_s: Run time the job asked for, in seconds; None if it asked for nothing.
-        oom_kills: Processes of the attempt that the kernel killed because memory ran out; None if nobody counted.
-        raw: Whatever else the executor saw, by its own names. JSON values only.
+        memory_limit_bytes: Memory that the job requests; None if it requests none.
+        runtime_limit_s: Run time that the job requests, in seconds; None if it requests none.
+        oom_kills: Number of processes of the attempt that the kernel killed for lack of memory; None if not counted.
+        raw: Further observations of the executor, under its own names. JSON values only.
     """
 
     executor: str
@@ -133,7 +133,7 @@ class ExitObservation:
 
     @property
     def is_own_exit(self) -> bool:
-        """The program ended by itself with a code of its own: nobody stopped or killed it."""
+        """The program ended by itself with a code of its own: it was neither stopped nor killed."""
         return (
             self.exit_code is not None
             and self.signal is None
@@ -145,7 +145,7 @@ class ExitObservation:
 
     @property
     def runtime_s(self) -> float | None:
-        """Seconds between start and end: as they were measured, or else the difference of the two times, if known."""
+        """Seconds from start to end: the measured duration, else the difference of the two times; None if unknown."""
         if self.duration_s is not None:
             return self.duration_s
         if self.started_at is None or self.ended_at is None:
@@ -155,13 +155,13 @@ class ExitObservation:
 
 @frozen
 class ExitVerdict:
-    """What an ending is called, and why.
+    """The class given to an ending, and why.
 
     Attributes:
-        exit_class: The name.
+        exit_class: The class.
         reason: One sentence for people.
         confidence: 0 to 1; 1 is proof.
-        evidence: Names of the observation's fields that it rests on.
+        evidence: Names of the observation's fields on which the class rests.
     """
 
     exit_class: ExitClass
@@ -188,7 +188,7 @@ _STOPPED_CODES: Final[Mapping[StopReason, int]] = {
 
 
 def _killed_code(seen: ExitObservation) -> int | None:
-    """Return the number of a failed attempt of which the kernel killed somebody for lack of memory."""
+    """Return the code of a failed attempt of which the kernel killed a process for lack of memory; None for others."""
     failed_itself = seen.stop_reason is None and (seen.signal is not None or bool(seen.exit_code))
     return OOM_RETURN_CODE if seen.oom_kills and failed_itself else None
 
@@ -214,10 +214,10 @@ _RENDERINGS: Final[tuple[Callable[[ExitObservation], int | None], ...]] = (
 
 
 def render_return_code(observation: ExitObservation) -> int:
-    """Return the one number that Torc's ``return_code`` has room for.
+    """Return the one number for the field ``return_code`` of Torc's HTTP contract.
 
-    A rendering, never evidence: 128+n for signal n, 152 for a time limit, 137 for lack of memory,
-    -128 for an end that nobody saw, 1 for a clean exit with an output missing or a failed launch. The
-    first rule of the table that speaks decides.
+    It is a rendering, never evidence: 128+n for signal n, 152 for a time limit, 137 for lack of memory, -128 for an
+    end that was not observed, 1 for a clean exit with an output missing or a failed launch. The first function in the
+    table that returns a number decides.
     """
     return next(code for rule in _RENDERINGS if (code := rule(observation)) is not None)

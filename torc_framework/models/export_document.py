@@ -1,8 +1,8 @@
-"""A whole workflow as one JSON document, to be kept or moved to another server.
+"""The export document: a whole workflow as one JSON document, for an archive or for another server.
 
-The records in it carry the ids that they had; whoever imports them gives new ones and mends every
-reference. Commands name user data as specs do, ``${user_data.input.NAME}``, since ids would mean
-something else elsewhere.
+The records keep the ids that they had on the exporting server. The importing server gives them new ids and changes
+every reference accordingly. Commands refer to user data by name, as specs do (``${user_data.input.NAME}``), because
+an id belongs to one server.
 """
 
 from typing import Final
@@ -25,19 +25,19 @@ from torc_framework.models.records import (
 )
 
 EXPORT_VERSION: Final = "1.0"
-"""Version of the document; another one is refused."""
+"""Version of the document; the server refuses documents of any other version."""
 
 
 @define
 class WorkflowDocument:
-    """One workflow with everything that belongs to it.
+    """One workflow with all its records.
 
     Attributes:
-        exported_at: When it was made, UTC, ISO 8601.
-        jobs: With all their relations.
-        results: Of all runs, if they were asked for.
-        compute_nodes: Runners that results and events name.
-        events: If they were asked for, oldest first.
+        exported_at: Time of the export, UTC, ISO 8601.
+        jobs: The jobs with all their relations.
+        results: Results of all runs, if requested.
+        compute_nodes: Runners to which results and events refer.
+        events: Events, oldest first, if requested.
     """
 
     export_version: str

@@ -1,4 +1,4 @@
-"""A failed attempt, and the rules that may answer it."""
+"""Failed attempts and the rules of failure handlers: values, keys and defaults."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,7 +11,7 @@ from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 
 @frozen
 class Failure:
-    """One failed attempt, as a matcher or policy sees it.
+    """One failed attempt, as failure matchers and recovery policies receive it.
 
     Attributes:
         workflow_id: The workflow.
@@ -19,8 +19,8 @@ class Failure:
         job_name: Its name.
         attempt_id: Number of the failed attempt, from 1.
         return_code: Rendering of the ending as one number.
-        observation: What was seen.
-        verdict: What it is called.
+        observation: What was observed.
+        verdict: Its class.
         stdout_path: File with the attempt's standard output.
         stderr_path: File with the attempt's standard error.
     """
@@ -37,24 +37,24 @@ class Failure:
 
 
 class RuleAction(StrEnum):
-    """What a rule that covers a failure wants."""
+    """What a rule that covers a failure does about it."""
 
     RETRY = "retry"
     """Another attempt, within the rule's budget."""
     FAIL = "fail"
-    """The failure stands, whatever rules follow."""
+    """The job fails; later rules are not considered."""
     COMPLETE = "complete"
-    """It counts as completed; dependents go on."""
+    """The job counts as completed; its dependents run."""
 
 
 FailureRule = Mapping[str, Any]
-"""One rule of a failure handler: the keys of its owner plus ``recovery_script`` and ``max_retries``."""
+"""One rule of a failure handler: keys of the plugin that matches it, and those of `CORE_RULE_KEYS`."""
 
 RuleSchema = Mapping[str, Mapping[str, Any]]
 """JSON-schema fragments by rule key."""
 
 DEFAULT_MAX_RETRIES = 3
-"""``max_retries`` of a rule that names none (Torc, "FailureHandlerRuleSpec"): attempts in all."""
+"""``max_retries`` of a rule without that key (Torc, "FailureHandlerRuleSpec"): the total number of attempts."""
 
 MATCHER_RULE_KEYS: Final[RuleSchema] = {
     "exit_codes": {
@@ -75,7 +75,7 @@ MATCHER_RULE_KEYS: Final[RuleSchema] = {
         "description": "Regular expression that is found near the end of the attempt's standard error.",
     },
 }
-"""Keys that say which failures a rule covers, of the built-in matcher; with several, all of them must fit."""
+"""Keys of the built-in matcher, by which a rule covers failures; a rule with several covers what fits all of them."""
 CORE_RULE_KEYS: Final[RuleSchema] = {
     "recovery_script": {
         "type": ["string", "null"],
@@ -106,12 +106,12 @@ CORE_RULE_KEYS: Final[RuleSchema] = {
         "description": "Longest wait; 3600 unless given.",
     },
 }
-"""Keys that say what is done about a failure; they belong to the core."""
+"""Keys of the core: what a rule does about a failure that it covers."""
 DEFAULT_MAX_DELAY_S: Final = 3600.0
 
 SEPARATE_BUDGET_CLASSES: Final = frozenset(
     {ExitClass.PREEMPTED, ExitClass.EVICTED, ExitClass.NODE_FAILURE, ExitClass.ORPHANED}
 )
-"""Classes of endings that cost a job none of its own attempts: each has a budget of its own."""
+"""Classes of endings that do not count as a job's own attempts; each of these classes has a budget of its own."""
 UNCOUNTED_CLASSES: Final = SEPARATE_BUDGET_CLASSES | {ExitClass.INTERRUPTED}
-"""Classes of endings that do not count as attempts of a job's own; interruptions have no budget at all."""
+"""Classes of endings that do not count as a job's own attempts; the number of interruptions is not limited."""

@@ -1,12 +1,8 @@
-"""HPC profiles, action types and log patterns: values that plugins hand in."""
+"""HPC profiles: clusters with their partitions, as plugins and the configuration define them."""
 
-import os
 import re
-from collections.abc import Callable, Mapping
-from enum import StrEnum
-from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from torc_framework.models.settings import setting
 
@@ -43,7 +39,7 @@ def _an_expression(text: str) -> None:
 
 @frozen
 class HpcProfile:
-    """One cluster: how it is recognised, what it charges, what it offers; its name is chosen by who defines it."""
+    """One cluster: how it is detected, what it charges, what it offers. Its definition sets its name."""
 
     name: str
     display_name: str = setting("", "Name for people; by default the name.")
@@ -56,81 +52,3 @@ class HpcProfile:
     default_account: str | None = setting(None, "Account that is charged.")
     charge_factor_cpu: float = setting(1.0, "Charge of a node without GPUs for an hour.", low=0)
     charge_factor_gpu: float = setting(10.0, "Charge of a node with GPUs for an hour.", low=0)
-
-
-def _never() -> bool:
-    return False
-
-
-def _can_always(_config: Mapping[str, Any], _context: "ActionContext") -> None:
-    return None
-
-
-@frozen
-class ActionContext:
-    """Where an action is carried out.
-
-    Attributes:
-        workflow_id: The workflow.
-        api_url: Base URL of the server, for the action's own calls.
-        output_dir: The runner's output directory; commands run there.
-        environment: Environment for the action's processes.
-        shell: Shell for commands, as the workflow or the executor's option names it; empty is the default.
-            `shell_command` returns its words.
-        compute_node_id: The runner that claimed the action, if any.
-        log_path: File for what its processes print.
-        client: The runner's `TorcClient`, which may be used from any thread.
-        allocator: Returns the `Allocator` of an executor by name; raises `UserError` if there is none.
-            None where no allocations can be made.
-        obtain_nodes: Asks an allocator for nodes and notes them as scheduled, by a ``schedule_nodes`` configuration.
-        is_stopping: Says whether the runner is ending; whatever runs long looks now and then.
-    """
-
-    workflow_id: int
-    api_url: str
-    output_dir: str
-    environment: Mapping[str, str] = field(factory=dict)
-    compute_node_id: int | None = None
-    log_path: str = os.devnull
-    client: Any = None
-    allocator: Callable[[str], Any] | None = None
-    obtain_nodes: Callable[[Any, Mapping[str, Any]], object] | None = None
-    is_stopping: Callable[[], bool] = _never
-    shell: str = ""
-
-
-@frozen
-class ActionType:
-    """One kind of action that a spec may name.
-
-    Attributes:
-        name: The ``action_type`` of the spec.
-        schema: JSON schema of its ``action_config``.
-        execute: Carries it out; raises to report failure. Called in the process that claimed it, in a thread
-            of its own.
-        why_not: Says why this runner cannot carry it out, before it is claimed; None if it can.
-    """
-
-    name: str
-    schema: Mapping[str, Any]
-    execute: Callable[[Mapping[str, Any], ActionContext], None]
-    why_not: Callable[[Mapping[str, Any], ActionContext], str | None] = _can_always
-
-
-class Severity(StrEnum):
-    """How bad a log line is."""
-
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-    CRITICAL = "critical"
-
-
-@frozen
-class LogPattern:
-    """A named regular expression for lines of job and runner logs; ``hint`` says what to do about it."""
-
-    name: str
-    pattern: re.Pattern[str]
-    severity: Severity = Severity.ERROR
-    hint: str = ""

@@ -7,12 +7,12 @@ from attrs import frozen
 
 @frozen
 class PendingReason:
-    """What a batch system says of an allocation that is queued.
+    """A batch system's reason for which an allocation waits.
 
     Attributes:
-        code: Its word, as it was spelled.
-        text: What that means, as a clause about the allocation.
-        never_passes: The allocation will not start however long it waits.
+        code: The reason as the batch system spells it.
+        text: Its meaning, as a clause about the allocation.
+        never_passes: The allocation will never start by waiting alone.
     """
 
     code: str
@@ -24,6 +24,6 @@ class PendingReason:
 
 
 def join_reasons(reasons: Collection[PendingReason]) -> str:
-    """Return several reasons in words, each once, those that never pass first."""
+    """Return reasons as one text, without duplicates; those with ``never_passes`` are first."""
     ordered = sorted(reasons, key=lambda reason: (not reason.never_passes, reason.code))
     return "; ".join(dict.fromkeys(map(str, ordered)))

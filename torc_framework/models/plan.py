@@ -1,8 +1,7 @@
-"""The resolved plan: what the spec pipeline makes of a file and the store makes rows of.
+"""The resolved plan of a workflow: the spec pipeline builds it, and the store inserts its rows.
 
-Everything refers to everything else by position in the plan's own lists (0-based), so that a plan
-of 100,000 jobs is built, sent and stored without a look-up by name. It travels as JSON of exactly
-this shape.
+All references are positions in the plan's own lists, from 0, so that a plan of 100,000 jobs is built, sent and stored
+without looking up names. Its JSON form has exactly this shape.
 """
 
 import re
@@ -27,13 +26,13 @@ USER_DATA_REFERENCE: Final = re.compile(r"\$\{user_data\.(?:input|output)\.([^{}
 
 
 class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
-    """One job of a plan; a struct, because it comes by the hundred thousand: defaults do not travel.
+    """One job of a plan; a struct without defaults in its JSON form, because a plan may have 100,000 of them.
 
     Attributes:
-        command: Command line; paths of files stand in it, but user data still as
-            ``${user_data.input.NAME}``, since a record's id is not known before it is stored. The
-            store writes the ids (`USER_DATA_REFERENCE`).
-        invocation_script: Program that the command is handed to; references as in ``command``.
+        command: Command line. References to files are replaced by paths; references to user data are still
+            ``${user_data.input.NAME}``, because a record has no id before it is stored. The store writes the ids
+            (`USER_DATA_REFERENCE`).
+        invocation_script: Program that receives the command; references as in ``command``.
         resource_requirements: Position in the plan's resource requirements; None is the default record.
         failure_handler: Position in the plan's failure handlers.
         scheduler: Position in the plan's Slurm schedulers.
@@ -62,10 +61,10 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
 
 @define
 class Barrier:
-    """M jobs that each wait for all of the same N jobs: M + N rows instead of M x N.
+    """M jobs that each wait for all of the same N jobs, stored as M + N rows instead of M x N.
 
     Attributes:
-        upstream: Positions of the N jobs waited for.
+        upstream: Positions of the N jobs for which the others wait.
         downstream: Positions of the M jobs that wait.
     """
 
@@ -78,8 +77,8 @@ class PlannedAction:
     """One action of a plan; ``jobs`` are positions, ``config`` is the record's ``action_config``.
 
     Attributes:
-        scheduler: Position in the plan's Slurm schedulers that ``schedule_nodes`` names; the store
-            writes its id into the configuration as ``scheduler_id``.
+        scheduler: Position, in the plan's Slurm schedulers, of the scheduler of a ``schedule_nodes`` action; the
+            store writes its id into the configuration as ``scheduler_id``.
     """
 
     trigger_type: str
@@ -94,11 +93,11 @@ class PlannedAction:
 class Plan:
     """A whole workflow, expanded and resolved.
 
-    The ``workflow_id`` of the records within is 0 until the store gives them one.
+    The ``workflow_id`` of the records in it is 0 until the store sets it.
 
     Attributes:
-        dependencies: Pairs (job, job it waits for), each once, none that a barrier already says.
-            They hold explicit dependencies and those implied by files and user data.
+        dependencies: Pairs (job, job it waits for), without duplicates and without those that a barrier covers:
+            explicit dependencies and those implied by files and user data.
         barriers: Shared dependencies, each for at least two waiting and two awaited jobs.
     """
 
@@ -117,13 +116,13 @@ class Plan:
 
 @define
 class SchedulerPlan:
-    """Requests to a batch system for the jobs of a plan, and when to make them.
+    """Schedulers (requests to a batch system) for the jobs of a plan, and the actions that submit them.
 
     Attributes:
-        schedulers: The requests.
-        bound: For each job of the plan the position of its request; None if none was made for it.
+        schedulers: The schedulers.
+        bound: For each job of the plan the position of its scheduler; None if it has none.
         actions: ``schedule_nodes`` actions; ``jobs`` are positions in the plan, ``scheduler`` in ``schedulers``.
-        warnings: What is legal and may not be meant.
+        warnings: What is valid but may not be intended.
     """
 
     schedulers: list[SlurmSchedulerRecord]
@@ -134,12 +133,12 @@ class SchedulerPlan:
 
 @define
 class SchedulerOrder:
-    """New schedulers for jobs of a stored workflow, and what asks for nodes by them from now on.
+    """New schedulers for jobs of a stored workflow, and the actions that submit them from now on.
 
     Attributes:
-        run_id: The run whose jobs were looked at; refused if it is not the present one.
-        schedulers: The requests; their ``workflow_id`` is 0 until the store gives them one.
-        job_ids: For each of them the jobs that are bound to it.
+        run_id: The run for which the schedulers were planned; the server refuses any but the present run.
+        schedulers: The schedulers; their ``workflow_id`` is 0 until the store sets it.
+        job_ids: For each scheduler the jobs that are bound to it.
         actions: ``schedule_nodes`` actions; ``jobs`` are ids, ``scheduler`` is a position in ``schedulers``.
     """
 
@@ -150,7 +149,7 @@ class SchedulerOrder:
 
 
 class AddedJob(msgspec.Struct, omit_defaults=True, gc=False):
-    """A job that joins a stored workflow; it names the addition's user data by position, all else by id."""
+    """A job to be added to a stored workflow. It refers to the addition's user data by position, to all else by id."""
 
     name: str
     command: str
@@ -166,11 +165,11 @@ class AddedJob(msgspec.Struct, omit_defaults=True, gc=False):
 
 @define
 class Addition:
-    """User data and jobs that join a stored workflow together, or not at all.
+    """User data and jobs to be added to a stored workflow in one transaction.
 
     Attributes:
-        user_data: New records; their ``workflow_id`` is 0 until the store gives them one.
-        depends_on_job_ids: Jobs of the workflow that all the new jobs wait for.
+        user_data: New records; their ``workflow_id`` is 0 until the store sets it.
+        depends_on_job_ids: Jobs of the workflow for which all the new jobs wait.
     """
 
     jobs: list[AddedJob]

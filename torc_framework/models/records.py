@@ -1,9 +1,9 @@
-"""The records of the HTTP contract, declared once.
+"""The records of the HTTP contract.
 
-Each class below is one resource: its fields, types, defaults and who may write them. The server
-derives its JSON models from these declarations, the client reads answers into them, and a test
-holds the database tables equal to them. Field names and defaults are those of Torc's HTTP
-contract; fields marked ``ours`` are additions that Torc's clients ignore.
+Each class declares one resource: its fields with types, defaults and write access. The server derives its JSON models
+from these declarations, the client parses responses into them, and a test compares the database tables with them.
+Field names and defaults are those of Torc's HTTP contract; fields marked ``ours`` are additions, which Torc's clients
+ignore.
 
 A field that is None is absent. Integers are never booleans; ids are positive.
 """
@@ -17,7 +17,7 @@ from torc_framework.models.exits import CleanExit
 
 
 class FieldAccess(StrEnum):
-    """Who sets a field."""
+    """Which side sets a field, and when."""
 
     WRITE = "write"
     """The client, on create and update."""
@@ -39,7 +39,7 @@ def _required(doc: str, access: FieldAccess = FieldAccess.WRITE, *, ours: bool =
 
 
 def describe_field(attribute: "Attribute[Any]") -> tuple[str, FieldAccess, bool]:
-    """Return a record field's sentence, who sets it, and whether it is an addition of ours."""
+    """Return a field's description, its access, and whether it is an addition to Torc's contract."""
     doc, access, ours = attribute.metadata[_META]
     return doc, access, ours
 
@@ -98,13 +98,13 @@ class JobRecord:
     invocation_script: str | None = _field(None, "Program that the command is handed to.")
     status: str | None = _field(None, "Name of the job's status.")
     cancel_on_blocking_job_failure: bool = _field(True, "Cancel it when a dependency fails.")
-    supports_termination: bool = _field(False, "It wants SIGTERM and time to react before SIGKILL.")
+    supports_termination: bool = _field(False, "A runner stops it with SIGTERM and waits before SIGKILL.")
     depends_on_job_ids: list[int] | None = _field(None, "Jobs it waits for.")
     input_file_ids: list[int] | None = _field(None, "Files it reads.", FieldAccess.CREATE)
     output_file_ids: list[int] | None = _field(None, "Files it writes.", FieldAccess.CREATE)
     input_user_data_ids: list[int] | None = _field(None, "User data it reads.", FieldAccess.CREATE)
     output_user_data_ids: list[int] | None = _field(None, "User data it writes.", FieldAccess.CREATE)
-    resource_requirements_id: int | None = _field(None, "What it asks for.")
+    resource_requirements_id: int | None = _field(None, "Its resource requirements.")
     scheduler_id: int | None = _field(None, "Scheduler it is bound to.")
     failure_handler_id: int | None = _field(None, "Rules for its failures.")
     attempt_id: int = _field(1, "Number of its present attempt.", FieldAccess.SERVER)
@@ -116,7 +116,7 @@ class JobRecord:
     not_before: str | None = _field(None, "When its next attempt may begin, UTC.", FieldAccess.SERVER, ours=True)
     is_interrupted: bool = _field(
         False,
-        "It is terminated only because its runner had to end; the next runner goes on.",
+        "It is terminated only because its runner had to end; the next runner resumes it.",
         FieldAccess.SERVER,
         ours=True,
     )
@@ -146,7 +146,7 @@ class UserDataRecord:
 
 @define
 class ResourceRequirementsRecord:
-    """What a job asks for."""
+    """A job's requests."""
 
     id: int | None = _id()
     workflow_id: int = _workflow_id()
@@ -233,7 +233,7 @@ class ComputeNodeRecord:
     pid: int = _required("Process id of the runner.")
     start_time: str = _required("Start of the runner, UTC, ISO 8601.")
     duration_seconds: float | None = _field(None, "How long it ran.")
-    is_active: bool | None = _field(None, "It has not said that it ended.")
+    is_active: bool | None = _field(None, "The runner has not reported its end.")
     num_cpus: int = _required("CPU cores offered.")
     memory_gb: float = _required("Memory offered, in GiB.")
     num_gpus: int = _required("GPUs offered.")
@@ -241,35 +241,37 @@ class ComputeNodeRecord:
     time_limit: str | None = _field(None, "Walltime, ISO 8601 duration; None is unlimited.")
     scheduler_config_id: int | None = _field(None, "Scheduler whose jobs it takes.")
     compute_node_type: str = _required("Kind of allocation: local, slurm, remote.")
-    scheduler: Any = _field(None, "What the executor needs to know again, as a JSON object.")
+    scheduler: Any = _field(None, "The executor's own data, as a JSON object.")
 
 
 HINDRANCE: Final = "hindrance"
-"""Key in `ComputeNodeRecord.scheduler`: why the runner's attempts cannot begin at present; ``reason`` and ``since``."""
+"""Key in `ComputeNodeRecord.scheduler`: ``reason`` for which the runner cannot start attempts now, and ``since``."""
 
 
 @define
 class ScheduledComputeNodeRecord:
-    """An allocation asked of a batch system, or a request for allocations whose answer is not recorded yet."""
+    """An allocation of a batch system, or a request for allocations without a recorded reply of the batch system."""
 
     id: int | None = _id()
     workflow_id: int = _workflow_id()
-    scheduler_id: int = _required("Id that the batch system gave, if it is a whole number; else 0.")
+    scheduler_id: int = _required("Id in the batch system if it is a whole number, else 0.")
     scheduler_config_id: int = _required("Scheduler it was made from.")
     scheduler_type: str = _required("Executor that asked.")
     status: str = _required("pending, active or complete.")
-    allocation_id: str | None = _field(None, "Id that the batch system gave, whatever it looks like.", ours=True)
-    request: str | None = _field(None, "Name of the request for nodes; the batch system knows it.", ours=True)
-    requester: Any = _field(None, "Process that asks for nodes, of a request without answer.", ours=True)
+    allocation_id: str | None = _field(None, "Id in the batch system, as text.", ours=True)
+    request: str | None = _field(None, "Name of the request for nodes in the batch system.", ours=True)
+    requester: Any = _field(
+        None, "Process that requested the nodes, while the batch system's reply is not recorded.", ours=True
+    )
 
     @property
     def is_request(self) -> bool:
-        """Say whether this is a request, of which the batch system's answer is not recorded."""
+        """Whether this is a request of which the batch system's reply is not recorded."""
         return self.request is not None and self.allocation_id is None
 
     @property
     def batch_id(self) -> str:
-        """The id that the batch system gave; records of Torc's own clients have whole numbers only."""
+        """Id of the allocation in the batch system; records of Torc's own clients have whole numbers only."""
         return str(self.scheduler_id) if self.allocation_id is None else self.allocation_id
 
 
@@ -293,10 +295,10 @@ class ResultRecord:
     avg_cpu_percent: float | None = _field(None, "CPU time by run time; 100 is one core.")
     exit_code: int | None = _field(None, "Code the process ended with; null after a signal.", ours=True)
     signal: int | None = _field(None, "Signal that ended it.", ours=True)
-    exit_class: str | None = _field(None, "Name of the ending.", ours=True)
-    reason: str | None = _field(None, "Why it is called so.", ours=True)
+    exit_class: str | None = _field(None, "Class of the ending.", ours=True)
+    reason: str | None = _field(None, "Why it has this class.", ours=True)
     cpu_time_s: float | None = _field(None, "CPU seconds used.", ours=True)
-    observation: Any = _field(None, "All that was seen, as a JSON object.", ours=True)
+    observation: Any = _field(None, "The whole observation, as a JSON object.", ours=True)
 
 
 @define
@@ -311,12 +313,12 @@ class EventRecord:
 
 @define
 class AccessGroupRecord:
-    """People who share workflows."""
+    """A group of users who share workflows."""
 
     id: int | None = _id()
     name: str = _required("Name; there is one group of it.")
     description: str | None = _field(None, "Free text.")
-    is_system: bool = _field(False, "The server's configuration says who is in it.", FieldAccess.SERVER, ours=True)
+    is_system: bool = _field(False, "The server's configuration determines its members.", FieldAccess.SERVER, ours=True)
     created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", FieldAccess.SERVER)
 
 
@@ -327,7 +329,7 @@ class UserGroupMembershipRecord:
     id: int | None = _id()
     user_name: str = _required("Name that the person logs in with.", FieldAccess.CREATE)
     group_id: int = _required("The access group.", FieldAccess.CREATE)
-    role: str = _field("member", "`member`, or `admin`: may say who else is in the group.", FieldAccess.CREATE)
+    role: str = _field("member", "`member`, or `admin`, who may add and remove members.", FieldAccess.CREATE)
     created_at: str | None = _field(None, "Creation time, UTC, ISO 8601 with milliseconds.", FieldAccess.SERVER)
 
 

@@ -1,7 +1,7 @@
-"""What is decided on a failed job, on what grounds, and what became of it.
+"""Recovery of failed jobs: input and decision of recovery policies, order to the server, and stored entries.
 
-A policy sees a `FailedJob` and answers with a `RecoveryDecision`. What is done about a workflow is one
-`RecoveryOrder`, carried out in one transaction, and stays on record as one `RecoveryEntry` for each job.
+A recovery policy receives a `FailedJob` and returns a `RecoveryDecision`. The client sends the decisions on a workflow
+as one `RecoveryOrder`. The server carries it out in one transaction and stores one `RecoveryEntry` for each job.
 """
 
 from collections.abc import Mapping
@@ -20,22 +20,23 @@ class RecoveryAction(StrEnum):
     RETRY = "retry"
     """Run it again, with adjusted requests or as it is."""
     FAIL = "fail"
-    """Let it stay failed: another run would end the same way."""
+    """Leave it failed: another attempt would end the same way."""
     CANNOT_GROW = "cannot_grow"
-    """It lacks something of which it has all that it can get already; it stays failed."""
+    """Leave it failed: it lacks a resource of which it already requests the largest possible amount."""
     DEFER = "defer"
-    """Leave it to a person."""
+    """Leave the decision to a person."""
 
 
 @frozen
 class Ceiling:
-    """The most that a job may ask for where it will run.
+    """The largest requests that a job may have where it will run.
 
     Attributes:
-        memory_bytes: Memory of a node; None if that is not known.
-        runtime_s: Longest run time, seconds; None if nothing limits it.
-        origin: Who says so, for people: ``this machine``, ``partition short of kestrel``.
-        num_cpus: CPU cores of a node; None if that is not known.
+        memory_bytes: Memory of a node; None if it is not known.
+        runtime_s: Longest run time, seconds; None if it is not limited.
+        origin: The machine or partition that sets the limits, for people: ``this machine``, ``partition short of
+            kestrel``.
+        num_cpus: CPU cores of a node; None if the number is not known.
     """
 
     memory_bytes: int | None = None
@@ -46,7 +47,7 @@ class Ceiling:
     def objection(
         self, *, memory_bytes: int | None = None, runtime_s: int | None = None, num_cpus: int | None = None
     ) -> str | None:
-        """Return what of a request is more than there is, as a clause; None if it fits."""
+        """Return a clause on the amounts of a request that exceed these limits; None if it fits."""
         amounts = (
             ("memory", memory_bytes, self.memory_bytes, format_memory),
             ("run time", runtime_s, self.runtime_s, format_duration),
@@ -62,16 +63,16 @@ class Ceiling:
 
 @frozen
 class FailedJob:
-    """One failed job, as a recovery policy sees it.
+    """One failed job, as recovery policies receive it.
 
     Attributes:
         failure: The last failed attempt.
         memory_bytes: Present memory request.
         runtime_s: Present run time request, seconds.
         num_cpus: Present CPU request.
-        has_own_request: The job asked for these amounts; False if it has the workflow's default ones.
-        ceiling: The most that it may ask for.
-        recoveries: How often it was recovered before, in all runs.
+        has_own_request: The spec gives these amounts for the job; False if they are the workflow's default ones.
+        ceiling: The largest requests that it may have.
+        recoveries: Number of its earlier recoveries, in all runs.
         history: Return codes of all earlier attempts, oldest first.
         settings: Options of the recover or watch command, by name.
     """
@@ -89,7 +90,7 @@ class FailedJob:
 
 @frozen
 class RecoveryDecision:
-    """A policy's answer on one failed job.
+    """A recovery policy's decision on one failed job.
 
     Attributes:
         action: What to do.
@@ -97,10 +98,10 @@ class RecoveryDecision:
         memory_bytes: New memory request; None keeps the old.
         runtime_s: New run time request in seconds; None keeps the old.
         num_cpus: New CPU request; None keeps the old.
-        causes: What the job lacked or suffered, in one word each, such as ``oom`` and ``timeout``.
+        causes: Causes of the failure, in one word each, such as ``oom`` and ``timeout``.
         confidence: 0 to 1; 1 is proof.
-        evidence: What it rests on: names of fields with their values, lines of logs.
-        decided_by: The plugin that answered; set by the plugin manager.
+        evidence: Grounds of the decision: names of fields with their values, lines of logs.
+        decided_by: The plugin that decided; set by the plugin manager.
     """
 
     action: RecoveryAction
@@ -116,13 +117,13 @@ class RecoveryDecision:
 
 @frozen
 class PendingContext:
-    """Where jobs wait for a verdict, and how they are to be judged.
+    """Workflow whose jobs wait for a verdict, and settings for the judges.
 
     Attributes:
         output_dir: Folder of the jobs' logs.
         settings: Options of the command, by name: ``ai_agent`` (agent to ask, None for none), ``dry_run``,
             ``min_confidence`` and those of the section ``[client.ai]``.
-        environment: Variables by which another process reaches the server as the same user; secret.
+        environment: Environment variables with which another process can use the server as the same user; secret.
     """
 
     workflow_id: int
@@ -136,15 +137,15 @@ class PendingVerdict:
     """A verdict on a job that waits in ``pending_failed``.
 
     Attributes:
-        action: Retry or fail; any other leaves it waiting.
+        action: Retry or fail; with any other action the job goes on waiting.
         reason: One sentence for people.
-        confidence: 0 to 1; a verdict below the command's threshold is left to a person.
-        evidence: Lines or fields it rests on.
+        confidence: 0 to 1; a verdict below the command's threshold is not applied, and a person has to decide.
+        evidence: Grounds of the verdict: lines of logs, fields of results.
         memory_bytes: With retry: new memory request; None keeps the old.
         runtime_s: With retry: new run time request in seconds; None keeps the old.
         num_cpus: With retry: new CPU request; None keeps the old.
-        judge: Who judged; by default the plugin.
-        judge_kind: ``plugin``, or ``agent`` if the plugin asked one.
+        judge: Name of the judge; by default that of the plugin.
+        judge_kind: ``plugin``, or ``agent`` if the plugin asked an agent.
     """
 
     action: RecoveryAction
@@ -158,19 +159,19 @@ class PendingVerdict:
     judge_kind: str = "plugin"
 
 
-# --- what the server is asked, and what it remembers ------------------------------------------------
+# --- request to the server and its records -----------------------------------------------------------
 
 
 @define
 class Repair:
-    """One job that is to run again.
+    """One job that is to run again, within a `RecoveryOrder`.
 
     Attributes:
-        attempt_id: The failed attempt; the order is refused if the job has gone on since.
-        memory_bytes: New request; None keeps the old. A request never becomes smaller.
-        runtime_s: The same, in seconds.
-        num_cpus: The same.
-        causes: See `RecoveryDecision`; so are the rest.
+        attempt_id: The failed attempt; the server refuses the order if the job has had another attempt since.
+        memory_bytes: New request; None keeps the old. The server never makes a request smaller.
+        runtime_s: New request in seconds, likewise.
+        num_cpus: New request, likewise.
+        causes: As in `RecoveryDecision`, like the fields after it.
     """
 
     job_id: int
@@ -187,11 +188,12 @@ class Repair:
 
 @define
 class RecoveryOrder:
-    """A whole recovery: all of it is done, or nothing.
+    """Order to the server to recover jobs of one workflow; the server carries out all of it or nothing.
 
     Attributes:
-        run_id: The run whose failures were looked at; another run's order is refused.
-        dry_run: Only find out what would be done; without repairs, whether a recovery is possible at all.
+        run_id: The run of the failures; the server refuses the order if another run is present.
+        dry_run: Report what the order would do and change nothing; without repairs, report whether a recovery is
+            possible at all.
     """
 
     run_id: int
@@ -201,15 +203,15 @@ class RecoveryOrder:
 
 @define
 class RecoveryEntry:
-    """What was done about one job.
+    """Stored record of the recovery of one job.
 
     Attributes:
-        id: Grows with time.
-        recovered_at: When, UTC, ISO 8601 with milliseconds.
+        id: Later entries have larger ids.
+        recovered_at: Time of the recovery, UTC, ISO 8601 with milliseconds.
         run_id: Run of the failed attempt.
         attempt_id: The failed attempt.
-        new_run_id: Run in which it runs again.
-        old_memory: Request before, such as ``8g``; the others in the same way.
+        new_run_id: Run in which the job runs again.
+        old_memory: Request before the recovery, such as ``8g``; likewise the other ``old_`` fields.
     """
 
     id: int
@@ -237,11 +239,11 @@ class RecoveryEntry:
 
 @define
 class RecoveryReceipt:
-    """What a recovery did.
+    """The server's reply to a `RecoveryOrder`.
 
     Attributes:
-        run_id: The run that it began.
-        reset_count: Jobs made to run again: the repaired ones and what hangs on them.
+        run_id: The run that the recovery began.
+        reset_count: Number of jobs that run again: the repaired ones and their dependents.
     """
 
     run_id: int

@@ -1,11 +1,11 @@
-"""What jobs ask for against what a runner has."""
+"""Comparison of the resources that jobs request with those that a runner offers."""
 
 from torc_framework.models.records import ComputeNodeRecord, ResourceRequirementsRecord
 from torc_framework.models.resources import Resources, format_duration, format_memory, parse_duration, parse_memory
 
 
 def requested_resources(record: ResourceRequirementsRecord) -> Resources:
-    """Return what a record asks for."""
+    """Return the resources that a record requests."""
     return Resources(
         num_cpus=record.num_cpus,
         memory_bytes=parse_memory(record.memory),
@@ -16,7 +16,7 @@ def requested_resources(record: ResourceRequirementsRecord) -> Resources:
 
 
 def offered_resources(node: ComputeNodeRecord, left_s: float | None) -> Resources:
-    """Return what a runner offered when it began, with the walltime that is left, in seconds."""
+    """Return the resources that a runner offered at its start, with its remaining walltime in seconds."""
     return Resources(
         num_cpus=node.num_cpus,
         memory_bytes=int(node.memory_gb * 1024**3),
@@ -27,7 +27,7 @@ def offered_resources(node: ComputeNodeRecord, left_s: float | None) -> Resource
 
 
 def resource_shortfalls(wanted: Resources, total: Resources) -> list[str]:
-    """Return the amounts of which a runner has too little, each as asked and as offered."""
+    """Return a clause for each resource of which a runner has too little: the request and the offer."""
     pairs = (
         ("CPUs", wanted.num_cpus, total.num_cpus, str),
         ("memory", wanted.memory_bytes, total.memory_bytes, format_memory),

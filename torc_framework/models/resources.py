@@ -1,7 +1,7 @@
-"""Amounts of CPUs, memory, GPUs, nodes and time, and the spellings people use for them.
+"""Amounts of CPUs, memory, GPUs, nodes and time, and parsing and formatting of their spellings.
 
-Memory: digits and one of k, m, g, t in any case, 1024-based, or plain bytes; nothing else
-(Torc, "Resource Requirements Reference"). Durations: ISO 8601 such as ``PT1H30M`` or ``P1DT2H``.
+Memory is digits and one of k, m, g, t in either case, 1024-based, or plain bytes; other spellings are errors (Torc,
+"Resource Requirements Reference"). Durations are ISO 8601, such as ``PT1H30M`` or ``P1DT2H``.
 """
 
 import re
@@ -11,11 +11,11 @@ from attrs import frozen
 
 _MEMORY: Final = re.compile(r"([0-9]+)([kmgtKMGT]?)")
 _FACTORS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
-# Seconds per unit: the fixed lengths that Torc's server uses for the two units that vary.
+# Seconds per unit: the fixed lengths that Torc's server uses for years and months.
 _YEAR_S: Final = 31_557_600
 _MONTH_S: Final = 2_629_800
 MAX_BYTES: Final = 2**63 - 1
-"""The largest amount of memory that the database's integers hold."""
+"""The largest amount of memory that fits into an integer of the database."""
 
 
 def parse_memory(text: str) -> int:
@@ -83,7 +83,7 @@ def format_duration(seconds: int) -> str:
 
 @frozen
 class Resources:
-    """What one job asks for, or what one runner has.
+    """What one job requests, or what one runner offers.
 
     Attributes:
         num_cpus: CPU cores per node.
@@ -100,7 +100,7 @@ class Resources:
     runtime_s: float | None = None
 
     def fits(self, within: "Resources") -> bool:
-        """Say whether this request fits within that offer."""
+        """Return whether this request fits within an offer."""
         return (
             self.num_cpus <= within.num_cpus
             and self.memory_bytes <= within.memory_bytes

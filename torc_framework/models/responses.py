@@ -1,6 +1,7 @@
-"""What the server answers besides records: counts, relations, claims.
+"""Bodies of the server's responses other than records: counts, relations, claims.
 
-Structs and not attrs classes: they are made at every start of the program, in a tenth of the time.
+They are msgspec structs, not attrs classes: every start of a program defines these classes, and structs take a tenth
+of the time.
 """
 
 from typing import Any, Final, Generic, TypeVar
@@ -17,7 +18,7 @@ DATABASE_GONE: Final = "DatabaseGone"
 
 
 class Page(msgspec.Struct, Generic[_T]):
-    """A part of a list; ``has_more`` says whether there is anything after it."""
+    """A part of a list; with ``has_more`` the list goes on after it."""
 
     items: list[_T]
     offset: int
@@ -28,7 +29,7 @@ class Page(msgspec.Struct, Generic[_T]):
 
 
 class ShortPage(msgspec.Struct, Generic[_T]):
-    """A part of a list, as lists about access groups are answered."""
+    """A part of a list about access groups, in the form that Torc gives to these lists."""
 
     items: list[_T]
     offset: int
@@ -38,7 +39,7 @@ class ShortPage(msgspec.Struct, Generic[_T]):
 
 
 class CompletionState(msgspec.Struct):
-    """Whether a workflow is over."""
+    """Whether a workflow is complete."""
 
     is_complete: bool
     is_canceled: bool
@@ -53,7 +54,7 @@ class Added(msgspec.Struct):
 
 
 class Rescheduled(msgspec.Struct):
-    """Ids of new schedulers and actions, in the order in which they were given, and of actions that ask no more."""
+    """Ids of new schedulers and actions, in the order of the request, and of actions that no longer request nodes."""
 
     scheduler_ids: list[int]
     action_ids: list[int]
@@ -61,7 +62,7 @@ class Rescheduled(msgspec.Struct):
 
 
 class Message(msgspec.Struct):
-    """What was done, in words."""
+    """A sentence on what the server did."""
 
     message: str
 
@@ -79,7 +80,7 @@ class DeletedFiles(msgspec.Struct):
 
 
 class DeletedUserData(msgspec.Struct):
-    """How many user data records were deleted, also in words."""
+    """How many user data records were deleted, as a number and as a sentence."""
 
     message: str
     deleted_count: int
@@ -95,7 +96,7 @@ class JobCounts(msgspec.Struct):
     """Jobs of a workflow by status.
 
     Attributes:
-        interrupted: How many of the terminated ones were interrupted: the next runner goes on with them.
+        interrupted: How many of the terminated jobs were interrupted: the next runner resumes them.
     """
 
     counts: dict[str, int]
@@ -117,13 +118,13 @@ class JobIds(msgspec.Struct):
 
 
 class RequiredFiles(msgspec.Struct):
-    """Ids of files that must exist before a run; as text, as Torc's clients want them."""
+    """Ids of files that must exist before a run; as texts, which Torc's clients expect."""
 
     files: list[str]
 
 
 class MissingUserData(msgspec.Struct):
-    """Ids of user data that must have a value before a run and has none."""
+    """Ids of user data that must have a value before a run and have none."""
 
     user_data: list[int]
 
@@ -135,7 +136,7 @@ class LatestEvent(msgspec.Struct):
 
 
 class ResetJobs(msgspec.Struct):
-    """How many jobs were made uninitialized; ``reset_type`` says so if only failed ones were."""
+    """How many jobs were made uninitialized; ``reset_type`` is ``failed_only`` if the others were not."""
 
     workflow_id: int
     updated_count: int
@@ -150,11 +151,11 @@ class ChangedJobs(msgspec.Struct):
 
 
 class RerunJob(msgspec.Struct):
-    """A job that runs again, the status it was in, and the first thing found to be a reason for it.
+    """A job that runs again, the status that it had, and the first reason found.
 
     ``cause`` is one of ``status``, ``command``, ``invocation_script``, ``dependencies``, ``input_files``,
     ``output_files``, ``input_user_data``, ``output_user_data``, ``user_data``, ``inputs``, ``input_file``,
-    ``output_file``, ``dependency``; of the last, ``depends_on_job_id`` is the job that runs again.
+    ``output_file``, ``dependency``; with ``dependency``, ``depends_on_job_id`` is the upstream job that runs again.
     """
 
     id: int
@@ -166,9 +167,9 @@ class RerunJob(msgspec.Struct):
 
 
 class Reinitialized(msgspec.Struct):
-    """The run that began, or with ``dry_run`` the present one, and the jobs that run (would run) again.
+    """The run that began, or with ``dry_run`` the present run, and the jobs that run (would run) again.
 
-    ``reset_count`` is the number of jobs that were reset before, whatever they had done.
+    ``reset_count`` is the number of jobs that were reset first, without comparing their inputs.
     """
 
     workflow_id: int
@@ -180,7 +181,7 @@ class Reinitialized(msgspec.Struct):
 
 
 class DeletedJobs(msgspec.Struct):
-    """Jobs that were deleted, as they were."""
+    """Jobs that were deleted, as they were before."""
 
     jobs: list[JobRecord]
 
@@ -234,14 +235,14 @@ class CreatedJobs(msgspec.Struct):
 
 
 class ClaimedJobs(msgspec.Struct):
-    """Jobs handed out, now pending; ``reason`` says why there can be none."""
+    """Jobs that were claimed, now pending; ``reason`` is why no job could be claimed."""
 
     jobs: list[JobRecord]
     reason: str | None = None
 
 
 class ReadyRequirements(msgspec.Struct):
-    """What all ready jobs ask for together; memory in GiB, the longest run time as ISO 8601 duration."""
+    """Requests of all ready jobs: sums, memory in GiB, and the largest node count and run time (ISO 8601 duration)."""
 
     num_jobs: int
     num_cpus: int
@@ -259,7 +260,7 @@ class RemoteWorker(msgspec.Struct):
 
 
 class ClaimedAction(msgspec.Struct):
-    """An action that was taken; somebody else's claim is an error."""
+    """An action that this caller has claimed; if another runner has claimed it, the response is an error instead."""
 
     action_id: int
     success: bool = True
@@ -275,7 +276,7 @@ class AccessCheck(msgspec.Struct):
 
 
 class PlanReceipt(msgspec.Struct):
-    """What became of a plan: the workflow, its run, and how many records of each kind there are."""
+    """The workflow that a plan was stored as, its run, and how many records of each kind were stored."""
 
     id: int
     run_id: int
@@ -292,7 +293,7 @@ class PlanReceipt(msgspec.Struct):
 
 
 class ImportedWorkflow(msgspec.Struct):
-    """The workflow that a document became, and how many records of each kind it has."""
+    """The workflow that an export document was imported as, and how many records of each kind it has."""
 
     workflow_id: int
     name: str
@@ -305,13 +306,13 @@ class ImportedWorkflow(msgspec.Struct):
 
 
 class Ping(msgspec.Struct):
-    """The server is there."""
+    """The server responds."""
 
     status: str
 
 
 class Health(msgspec.Struct):
-    """Whether the server is fit to work: ``status`` is ok or unavailable, ``database`` ok or what is wrong with it."""
+    """The server's health: ``status`` is ok or unavailable, ``database`` is ok or the problem with it."""
 
     status: str
     database: str

@@ -1,4 +1,4 @@
-"""What a stored result says of its ending, as an observation again."""
+"""Conversion of a stored result back into an exit observation and class."""
 
 import contextlib
 from collections.abc import Mapping
@@ -12,13 +12,14 @@ from torc_framework.models.records import ResultRecord
 
 _FIELDS: Final = frozenset(fields_dict(ExitObservation))
 _ELSEWHERE: Final = "unknown"
-"""Executor of attempts that another program recorded."""
+"""Executor's name in the observation of an attempt that another program recorded."""
 
 
 def observation_of(result: ResultRecord) -> ExitObservation:
-    """Return what was seen of an attempt; of one that another program recorded, what its numbers say.
+    """Return the observation of a stored attempt.
 
-    Words and fields that this version does not know are passed over.
+    If another program recorded the attempt, the observation is derived from its return code, exit code and signal.
+    Fields and words that this version does not know are ignored.
     """
     stored: Any = result.observation
     is_own = isinstance(stored, Mapping) and isinstance(stored.get("executor"), str)
@@ -31,7 +32,7 @@ def observation_of(result: ResultRecord) -> ExitObservation:
     if seen.get("peak_memory_bytes") is None:
         seen["peak_memory_bytes"] = result.peak_memory_bytes
     if (seen.get("started_at") is None or seen.get("ended_at") is None) and result.exec_time_minutes:
-        with contextlib.suppress(ValueError):  # other programs may send any text as a time
+        with contextlib.suppress(ValueError):  # other programs may have stored any text as a time
             ended = datetime.fromisoformat(result.completion_time).timestamp()
             seen |= {"started_at": ended - result.exec_time_minutes * 60, "ended_at": ended}
     return ExitObservation(**seen)
@@ -45,5 +46,5 @@ def _numbers(result: ResultRecord) -> dict[str, Any]:
 
 
 def exit_class_of(result: ResultRecord) -> ExitClass:
-    """Return the name that an ending was given; one that this version does not know is unknown."""
+    """Return the class of a stored ending; a class that this version does not know is `ExitClass.UNKNOWN`."""
     return ExitClass(result.exit_class) if result.exit_class in set(ExitClass) else ExitClass.UNKNOWN

@@ -1,8 +1,7 @@
-"""How a setting is declared: one field of an attrs class that knows its meaning, unit and limits.
+"""Declarations of settings: fields of attrs classes, each with its meaning, unit and limits.
 
-A class of settings is a section of the configuration; a field whose type is such a class is a
-section within it. Configuration keys, environment variables, flags, checks and the reference all
-come from these declarations.
+A class of settings is a section of the configuration; a field whose type is such a class is a section within it.
+Configuration keys, environment variables, flags, checks and the reference are all derived from these declarations.
 """
 
 import os
@@ -20,12 +19,12 @@ _TRUTH: Final = {
     **dict.fromkeys(("0", "false", "no", "off"), False),
 }
 LOG_LEVELS: Final = ("error", "warn", "warning", "info", "debug", "trace")
-"""Log levels by every name that people may give."""
+"""All accepted names of log levels."""
 
 
 @frozen
 class Setting:
-    """What is declared of a setting beside its name, type and default.
+    """Declaration of a setting, without its name, type and default.
 
     Attributes:
         doc: One sentence.
@@ -33,11 +32,11 @@ class Setting:
         low: Smallest number.
         high: Largest number.
         choices: Texts that are allowed; empty allows all.
-        variables: Short environment variables beside the regular one, which wins.
-        flags: Flags of the command whose options these are; by default ``--name-of-the-field``.
-        metavar: How a flag's value is called in help.
-        secret: Never shown.
-        check: Raises `ValueError` for a value that is of no use; says what was expected.
+        variables: Short environment variables besides the regular one, which has precedence.
+        flags: Flags of the command that has the setting as an option; by default ``--name-of-the-field``.
+        metavar: Name of the flag's value in help.
+        secret: The value is never shown.
+        check: Raises `ValueError` with the expected form for a value that is not usable.
     """
 
     doc: str
@@ -63,8 +62,8 @@ class SettingEntry:
 
     Attributes:
         path: Names of the sections and of the setting.
-        kind: Type of its value; None, where that is allowed, is left out.
-        default: Value when it is set nowhere; ``NOTHING`` if it must be set.
+        kind: Type of its value; an optional ``None`` is removed.
+        default: Default value; ``NOTHING`` if the setting is required.
     """
 
     path: tuple[str, ...]
@@ -84,7 +83,7 @@ class SettingEntry:
 
 
 def field_type(attribute: "Attribute[Any]") -> Any:
-    """Return a field's type; None, where that is allowed, is left out."""
+    """Return a field's type; an optional ``None`` is removed."""
     kind: Any = attribute.type
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
         (kind,) = (member for member in typing.get_args(kind) if member is not type(None))
@@ -92,7 +91,7 @@ def field_type(attribute: "Attribute[Any]") -> Any:
 
 
 def setting_of(attribute: "Attribute[Any]") -> Setting | None:
-    """Return what is declared of a field; None if it is no setting."""
+    """Return a field's declaration; None if the field is no setting."""
     found: Setting | None = attribute.metadata.get(_META)
     return found
 
@@ -105,7 +104,7 @@ def section_of(kind: Any) -> type[Any] | None:
 
 
 def setting_entries(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[SettingEntry]:
-    """Yield the settings of a section; names that a user chooses stand as ``NAME`` in their path."""
+    """Yield the settings of a section; in their paths ``NAME`` stands for names that users choose."""
     for attribute in fields(section):
         kind, here = field_type(attribute), (*path, attribute.name)
         if inner := section_of(kind):
@@ -118,10 +117,10 @@ def setting_entries(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[
 
 
 def from_text(kind: Any, facts: Setting, text: str) -> Any:
-    """Return the value that a text of the environment or the command line stands for.
+    """Return the value of a text from the environment or the command line.
 
     Raises:
-        ValueError: it stands for none; says what was expected.
+        ValueError: the text is no such value; the message is the expected form.
     """
     called, reader = _KINDS[kind]
     try:
@@ -132,10 +131,10 @@ def from_text(kind: Any, facts: Setting, text: str) -> Any:
 
 
 def from_file(kind: Any, facts: Setting, value: Any) -> Any:
-    """Return the value that a value of a configuration file stands for.
+    """Return a setting's value for a value from a configuration file.
 
     Raises:
-        ValueError: it is of another type or out of range; says what was expected.
+        ValueError: it has another type or is out of range; the message is the expected form.
     """
     called, _ = _KINDS[kind]
     if kind == tuple[str, ...]:
@@ -172,7 +171,7 @@ def _list(text: str) -> tuple[str, ...]:
 def _path(text: str) -> Path:
     if not text:
         raise ValueError
-    return Path(os.path.expanduser(text))  # noqa: PTH111 - a user who does not exist is left as written
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - `Path.expanduser` raises for an unknown user, this leaves the text as it is
 
 
 _KINDS: Final[Mapping[Any, tuple[str, Callable[[str], Any]]]] = {
@@ -183,13 +182,13 @@ _KINDS: Final[Mapping[Any, tuple[str, Callable[[str], Any]]]] = {
     Path: ("a path", _path),
     tuple[str, ...]: ("a list of texts", _list),
 }
-"""How each kind of value is called, and read from a text."""
+"""Name of each type of value in messages, and the function that parses it from a text."""
 _WRITTEN: Final[Mapping[Any, tuple[type, ...]]] = {float: (float, int), Path: (str,)}
-"""Types that stand for a kind in a file, if not itself alone."""
+"""Types of values in a file that are accepted for a type; other types are accepted as themselves only."""
 
 
 def kind_name(kind: Any) -> str:
-    """Return a kind of value in a word for the reference."""
+    """Return the name of a type of value for the reference."""
     if typing.get_origin(kind) is tuple and (inner := section_of(typing.get_args(kind)[0])):
         return f"list of {inner.__name__.lower()}s"
     return _NAMES[kind]

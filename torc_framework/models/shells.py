@@ -1,21 +1,21 @@
-"""How a shell is named, by every field and option called ``shell``."""
+"""Parsing of the text that names a shell, in all fields and options called ``shell``."""
 
 import shlex
 from typing import Final
 
 DEFAULT_SHELL: Final = "bash"
-"""Runs commands where no shell is named (Torc, "Failure Handlers": ``bash -c``)."""
+"""Shell that runs commands if no shell is named (Torc, "Failure Handlers": ``bash -c``)."""
 FALLBACK_SHELL: Final = "sh"
-"""Takes its place on a machine that has none; POSIX requires it everywhere."""
+"""Replaces the default shell on a machine without it; POSIX requires ``sh`` everywhere."""
 
 
 def shell_words(text: str) -> list[str]:
     """Return the words of a shell: a program and options, such as ``bash -e -o pipefail``.
 
-    ``-c`` and the command are put behind them, or the path of a file where the command is too long for a word.
+    The caller appends ``-c`` and the command, or the path of a script if the command is too long for an argument.
 
     Raises:
-        ValueError: it is not such a text; the message says why and how to write it.
+        ValueError: the text does not name a shell; the message is the reason and an example.
     """
     hint = "write a program and its options, such as 'bash' or 'bash -e -o pipefail'"
     if not text.isprintable():

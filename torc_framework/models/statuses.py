@@ -1,7 +1,7 @@
 """Job statuses, and the one table of legal transitions between them.
 
-Names and numbers are those of Torc's HTTP contract (``job_status``); the database keeps the
-number, JSON the lower-case name. Every set below is derived from the tables, never typed again.
+Names and numbers are those of Torc's HTTP contract (``job_status``). The database stores the number, JSON has the
+lower-case name. The sets of statuses below are derived from the tables.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from attrs import frozen
 
 
 class JobStatus(IntEnum):
-    """Where a job is in its life."""
+    """Status of a job."""
 
     UNINITIALIZED = 0
     BLOCKED = 1
@@ -28,7 +28,7 @@ class JobStatus(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name a person types and JSON carries."""
+        """The lower-case name, as in JSON and on the command line."""
         return self.name.lower()
 
     @classmethod
@@ -36,7 +36,7 @@ class JobStatus(IntEnum):
         """Return the status of that name.
 
         Raises:
-            ValueError: no status has this name.
+            ValueError: there is no status with this name.
         """
         try:
             return _BY_LABEL[label]
@@ -49,13 +49,13 @@ _BY_LABEL: Final = {status.name.lower(): status for status in JobStatus}
 
 @frozen
 class StatusFacts:
-    """What is true of a status.
+    """Properties of a status.
 
     Attributes:
-        description: One sentence for people.
-        unblocks: Dependents may go on (Torc: "complete").
-        ends_attempt: An ended attempt may leave the job here.
-        done: Counts as finished when the workflow's completion is asked.
+        description: One clause for people.
+        unblocks: Dependents may start (Torc: "complete").
+        ends_attempt: A job may have this status after its attempt ended.
+        done: A workflow whose jobs are all in such a status is complete.
     """
 
     description: str
@@ -89,9 +89,9 @@ STATUS_FACTS: Final[Mapping[JobStatus, StatusFacts]] = {
 }
 
 UNBLOCKING: Final = frozenset(s for s, f in STATUS_FACTS.items() if f.unblocks)
-"""Statuses after which dependents are looked at again."""
+"""Statuses after which the store checks whether dependents can start."""
 END: Final = frozenset(s for s, f in STATUS_FACTS.items() if f.ends_attempt)
-"""Statuses in which an ended attempt may leave its job."""
+"""Statuses that a job may have after its attempt ended."""
 DONE: Final = frozenset(s for s, f in STATUS_FACTS.items() if f.done)
 """Statuses that count as finished for the workflow."""
 UNFINISHED: Final = frozenset(JobStatus) - DONE
@@ -105,9 +105,8 @@ class Transition:
     """One legal change of a job's status.
 
     Attributes:
-        sources: Statuses it may start from; from any other it does nothing.
-        target: The status it leads to, or None when the caller names one of ``targets``.
-        targets: The statuses a caller may name.
+        sources: Statuses from which it starts; a job in any other status is not changed.
+        targets: Statuses to which it leads; if there are several, the caller chooses one.
         meaning: What happened, for people.
     """
 
@@ -150,7 +149,7 @@ TRANSITIONS: Final[Mapping[str, Transition]] = {
     "attempt_started": _transition({_S.PENDING}, {_S.RUNNING}, "an attempt began"),
     "attempt_ended": _transition({_S.READY, _S.PENDING, _S.RUNNING}, set(END), "an attempt ended"),
     "recorded": _transition(
-        set(UNFINISHED), set(END), "a result was recorded for the job, whatever it was waiting for"
+        set(UNFINISHED), set(END), "a result was recorded for an unfinished job, also without a running attempt"
     ),
     "attempt_interrupted": _transition(
         {_S.READY, _S.PENDING, _S.RUNNING}, {_S.TERMINATED}, "an attempt ended only because its runner had to end"
@@ -162,7 +161,7 @@ TRANSITIONS: Final[Mapping[str, Transition]] = {
         "a failed attempt is followed by another",
     ),
     "attempt_lost": _transition(
-        {_S.PENDING, _S.RUNNING}, {_S.READY}, "the runner of the attempt is gone, nobody knows its end"
+        {_S.PENDING, _S.RUNNING}, {_S.READY}, "the runner of the attempt is gone and the attempt's end was not observed"
     ),
     "canceled": _transition({_S.PENDING, _S.RUNNING}, {_S.CANCELED}, "the workflow was canceled"),
     "reset": _transition(
@@ -174,10 +173,10 @@ TRANSITIONS: Final[Mapping[str, Transition]] = {
     "disabled": _transition({_S.UNINITIALIZED}, {_S.DISABLED}, "a person took the job out"),
     "enabled": _transition({_S.DISABLED}, {_S.UNINITIALIZED}, "a person put the job back"),
 }
-"""The only ways in which a job's status changes; the store has one function for each."""
+"""All changes of a job's status; the store has one function for each."""
 
 
 def is_allowed(name: str, source: JobStatus, target: JobStatus) -> bool:
-    """Say whether transition ``name`` leads from ``source`` to ``target``."""
+    """Return whether transition ``name`` leads from ``source`` to ``target``."""
     transition = TRANSITIONS[name]
     return source in transition.sources and target in transition.targets

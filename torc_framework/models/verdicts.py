@@ -1,7 +1,7 @@
-"""Verdicts on jobs that wait in ``pending_failed``: what is asked of the server, and what it keeps of each.
+"""Verdicts on jobs that wait in ``pending_failed``: the order to the server, its reply, and the stored records.
 
-A verdict says that the job gets another attempt, perhaps with other requests, or that it has failed.
-All verdicts of one order are carried out in one transaction with everything that follows, or none is.
+A verdict gives the job another attempt, perhaps with other requests, or lets it fail. The server carries out all
+verdicts of one order with all their consequences in one transaction, or none of them.
 """
 
 from enum import StrEnum
@@ -11,14 +11,14 @@ from attrs import Factory, define
 
 
 class JudgeKind(StrEnum):
-    """Who may give verdicts."""
+    """Kinds of judges."""
 
     PERSON = "person"
-    """Somebody at the command line or another client."""
+    """A person, at the command line or with another client."""
     PLUGIN = "plugin"
-    """A plugin by its own rules, without asking anybody."""
+    """A plugin, by its own rules alone."""
     AGENT = "agent"
-    """An assistant, through the tools of ``torc-mcp-server`` or by its answer."""
+    """An AI agent, through the tools of ``torc-mcp-server`` or by its reply to a plugin."""
 
 
 @define
@@ -27,13 +27,15 @@ class Verdict:
 
     Attributes:
         reason: One sentence for people.
-        attempt_id: The failed attempt it is about; refused if the job has gone on since. None takes the present one.
+        attempt_id: The failed attempt; the server refuses the verdict if the job has had another attempt since. None
+            is the present attempt.
         confidence: 0 to 1; None if the judge gives none.
-        evidence: What it rests on: lines of logs, fields of results.
-        memory: With retry: new request, such as ``16g``. This job's only; others of the same requirements keep theirs.
-        runtime: The same, ISO 8601 duration.
-        num_cpus: The same, cores.
-        num_gpus: The same.
+        evidence: Grounds of the verdict: lines of logs, fields of results.
+        memory: With retry: new memory request of this job alone, such as ``16g``; other jobs with the same
+            requirements keep theirs.
+        runtime: New run time request, likewise, ISO 8601 duration.
+        num_cpus: New request of CPU cores, likewise.
+        num_gpus: New request of GPUs, likewise.
     """
 
     job_id: int
@@ -54,12 +56,13 @@ REQUESTS = ("memory", "runtime", "num_cpus", "num_gpus")
 
 @define
 class VerdictOrder:
-    """Verdicts that are carried out together, or not at all.
+    """Order to the server to carry out verdicts, all of them or none.
 
     Attributes:
-        judge: Name of who judged: a person's, a plugin's, an agent's.
-        run_id: The run that was looked at; another run's order is refused. None takes the present one.
-        dry_run: Only find out what would follow.
+        judge: Name of the person, plugin or agent that judged.
+        run_id: The run of the failures; the server refuses the order if another run is present. None is the present
+            run.
+        dry_run: Report the consequences and change nothing.
     """
 
     verdicts: list[Verdict]
@@ -71,13 +74,13 @@ class VerdictOrder:
 
 @define
 class VerdictRecord:
-    """One verdict as it is kept.
+    """Stored record of one verdict.
 
     Attributes:
-        id: Grows with time; None in a dry run.
+        id: Later verdicts have larger ids; None in a dry run.
         run_id: Run of the failed attempt.
-        user: Who was logged in to the server; None if nobody was.
-        judged_at: When, UTC, ISO 8601 with milliseconds.
+        user: User who was logged in to the server; None without a login.
+        judged_at: Time of the verdict, UTC, ISO 8601 with milliseconds.
     """
 
     id: int | None
@@ -102,11 +105,11 @@ class VerdictRecord:
 
 @define
 class VerdictReceipt:
-    """What an order did, or would do.
+    """The server's reply to a `VerdictOrder`: what it did, or would do.
 
     Attributes:
-        canceled_job_ids: Jobs that are canceled because a job that they wait for has failed now.
-        ready_job_ids: Jobs that may run now.
+        canceled_job_ids: Jobs that are canceled because a dependency has now failed.
+        ready_job_ids: Jobs that are ready now.
     """
 
     dry_run: bool

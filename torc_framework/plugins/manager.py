@@ -26,9 +26,11 @@ from attrs import Factory, define, evolve, frozen
 from torc_framework import hookspecs
 from torc_framework.errors import PluginError, UnknownNameError, suggestion
 from torc_framework.executors import Executor
+from torc_framework.models.action_types import ActionType
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import CORE_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
-from torc_framework.models.hpc_profiles import ActionType, HpcProfile, LogPattern
+from torc_framework.models.hpc_profiles import HpcProfile
+from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 from torc_framework.plugins.project_folders import ProjectFolder, find_project_folders, import_project_plugin
 

@@ -14,7 +14,7 @@ from attrs import define, evolve, field
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ServerUnreachableError, TorcError
-from torc_framework.models.hpc_profiles import ActionContext, ActionType
+from torc_framework.models.action_types import ActionContext, ActionType
 from torc_framework.models.records import WorkflowActionRecord
 from torc_framework.runner.allocations.node_requests import NodeRequestInterrupted
 from torc_framework.runner.process.runner_log import RunnerLog

@@ -9,7 +9,7 @@ from attrs import Factory, define
 
 from torc_framework.client import TorcClient
 from torc_framework.executors import Allocator
-from torc_framework.models.hpc_profiles import ActionContext
+from torc_framework.models.action_types import ActionContext
 from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowActionRecord
 from torc_framework.runner.action_thread import ActionThread
 from torc_framework.runner.allocations.node_requests import node_request_of_action, obtain_nodes

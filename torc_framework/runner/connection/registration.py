@@ -10,8 +10,8 @@ from typing import Any
 from torc_framework.client import TorcClient
 from torc_framework.errors import AllocationError, ApiError, ServerUnreachableError, UserError
 from torc_framework.executors import Allocator, LaunchSite, RunnerContext
+from torc_framework.models.action_types import ActionContext
 from torc_framework.models.exchange import ExchangeRequest
-from torc_framework.models.hpc_profiles import ActionContext
 from torc_framework.models.records import HINDRANCE, ComputeNodeRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_duration
 from torc_framework.runner.allocations.node_requests import node_request_of_action, obtain_nodes
