@@ -18,7 +18,7 @@ from torc_framework.client import TorcClient
 from torc_framework.client.http.event_stream import StreamedEvent
 from torc_framework.errors import ApiError
 from torc_framework.models.records import EventRecord, WorkflowRecord
-from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 from torc_framework.store.record_kinds.kinds import EVENTS
 from torc_framework.store.records import crud
 
@@ -201,7 +201,7 @@ def test_events_of_other_processes_are_noticed(tmp_path: Path) -> None:
     with ServerChild(tmp_path) as child, TorcClient(child.url) as client:
         workflow_id = client.create(WorkflowRecord(name="w", user="u")).id or 0
         with client.event_stream(workflow_id) as stream:
-            database = Database.open(str(tmp_path / "torc.db"))
+            database = open_database(str(tmp_path / "torc.db"))
             with database.write() as tx:
                 crud.create(tx, EVENTS, {"workflow_id": workflow_id, "data": {"n": 1}})
             database.close()
@@ -247,7 +247,7 @@ def test_a_reader_that_does_not_read_costs_nobody_anything(tmp_path: Path) -> No
         target = f"/torc-service/v1/workflows/{workflow_id}/events/stream"
         lazy.sendall(f"GET {target} HTTP/1.0\r\nLast-Event-ID: 0\r\n\r\n".encode())
         with client.event_stream(workflow_id, last_event_id=0) as eager:
-            database = Database.open(str(tmp_path / "torc.db"))
+            database = open_database(str(tmp_path / "torc.db"))
             with database.write() as tx:
                 for n in range(count):
                     crud.create(tx, EVENTS, {"workflow_id": workflow_id, "data": {"n": n, "filler": filler}})

@@ -15,6 +15,7 @@ from torc_framework.server.dispatch.large_bodies import INLINE_BYTES, LargeBodyW
 from torc_framework.server.http.responses import RequestError
 from torc_framework.server.process.large_body_worker import LargeBodyOrder
 from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 
 SIZE = 1024 * 1024
 PLAN = b'{"workflow":{"name":"w","user":"u"},"jobs":[{"name":"a","command":"c"}],'
@@ -124,7 +125,7 @@ def test_unknown_fields_of_a_large_body_are_named(busy: ServerChild, make_api: A
 
 def test_a_worker_that_dies_refuses_its_request_only(tmp_path: Path) -> None:
     """The turn at the database is given back."""
-    database = Database.open(str(tmp_path / "torc.db"))
+    database = open_database(str(tmp_path / "torc.db"))
     worker = LargeBodyWorker(database.source)
     worker._process.kill()
     order = LargeBodyOrder(

@@ -99,7 +99,7 @@ def test_events_are_not_even_looked_at_when_no_line_would_show(tmp_path: Path) -
     class Deaf(Database):
         def __init__(self) -> None: ...
 
-        def on_news(self, listener: Any) -> None:
+        def on_stored_events(self, listener: Any) -> None:
             heard.append(listener)
 
     Deaf.__abstractmethods__ = frozenset()

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from sample_records import NODE
 
-from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.probe import is_postgres
 
 COMMAND = [
@@ -189,7 +189,7 @@ def _kept(place: str) -> tuple[dict[int, int], dict[int, int]]:
         with closing(sqlite3.connect(place)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-    database = Database.open(place)
+    database = open_database(place)
     try:
         with database.read() as tx:
             stored = tx.connection.exec_driver_sql("SELECT job_id, return_code FROM result")

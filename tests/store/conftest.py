@@ -24,12 +24,14 @@ from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 from torc_framework.store.exchange.exchange import exchange
 from torc_framework.store.job_state.dependency_counters import recount
+from torc_framework.store.migrations.upgrade import insert_id_counters
 from torc_framework.store.record_kinds.kinds import COMPUTE_NODES, EVENTS, RESULTS
 from torc_framework.store.records import crud
 from torc_framework.store.runs import lifecycle
-from torc_framework.store.schema import METADATA, insert_id_counters
+from torc_framework.store.tables import METADATA
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plans import create_plan
 
@@ -189,7 +191,7 @@ class Bench:
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of an empty database, to be copied."""
     path = tmp_path_factory.mktemp("empty") / "torc.db"
-    Database.open(str(path)).close()
+    open_database(str(path)).close()
     return path
 
 
@@ -197,7 +199,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shared_postgres(postgres: PostgresServer) -> Iterator[Database]:
     """A database on PostgreSQL, to be emptied before use: that takes milliseconds, making one a tenth of a second."""
     with postgres.database() as url:
-        opened = Database.open(url)
+        opened = open_database(url)
         yield opened
         opened.close()
 
@@ -223,7 +225,7 @@ def fresh_postgres(shared_postgres: Database) -> Callable[[], Database]:
 @pytest.fixture
 def sqlite(tmp_path: Path, empty_database: Path) -> Iterator[Database]:
     """An empty database on SQLite, for what concerns SQLite alone."""
-    opened = Database.open(str(shutil.copy(empty_database, tmp_path / "torc.db")))
+    opened = open_database(str(shutil.copy(empty_database, tmp_path / "torc.db")))
     yield opened
     opened.close()
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 from torc_framework.store.errors import DatabaseError, DatabaseGoneError
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plans import create_workflow
@@ -75,7 +76,7 @@ def test_a_damaged_file_is_told(sqlite: Database, tmp_path: Path) -> None:
     write(sqlite)
     sqlite.close()
     path = tmp_path / "torc.db"
-    opened = Database.open(str(path))
+    opened = open_database(str(path))
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (path.stat().st_size - 4096))

@@ -71,7 +71,7 @@ def test_every_way_of_storing_events_tells_it(bench: Any) -> None:
     """Begin of a run, runners, reports, cancellation, changes by hand, a stranger's event, deletion."""
     workflow_id = bench.plan(3, [(1, 0), (2, 1)])
     told: list[set[int]] = []
-    bench.database.on_events(told.append)
+    bench.database.on_workflows_with_events(told.append)
 
     def expect(*names: str) -> None:
         assert told == [{workflow_id}], names

@@ -26,6 +26,7 @@ from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.record_kinds.kinds import RESOURCE_REQUIREMENTS
 from torc_framework.store.records import crud
 from torc_framework.store.runs import lifecycle
+from torc_framework.store.tables import METADATA
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.export_document import export_workflow
 from torc_framework.store.workflows.import_document import import_workflow
@@ -329,7 +330,7 @@ def rows(database: Database) -> dict[str, int]:
         count = sa.select(sa.func.count())
         return {
             name: tx.connection.execute(count.select_from(table)).scalar_one()
-            for name, table in t.METADATA.tables.items()
+            for name, table in METADATA.tables.items()
         }
 
 

@@ -13,16 +13,18 @@ from sample_records import ACTION, RECORDS
 
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import WorkflowRecord
-from torc_framework.store import schema
 from torc_framework.store.access import groups
 from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.database.sqlite import schema_transaction
+from torc_framework.store.migrations import upgrade
 from torc_framework.store.record_kinds import actions, jobs
 from torc_framework.store.record_kinds.kinds import IN_WORKFLOWS, WORKFLOWS
 from torc_framework.store.records import crud
+from torc_framework.store.tables import COUNTED
 from torc_framework.store.tables import core as t
-from torc_framework.store.tables.internal import COUNTED, ID_COUNTER
+from torc_framework.store.tables.internal import ID_COUNTER
 from torc_framework.store.workflows.plans import create_plan
 
 TABLES = sorted([*COUNTED, t.EVENT], key=lambda table: table.name)
@@ -129,7 +131,7 @@ def test_groups_take_their_ids_along(database: Database) -> None:
 
 def test_several_servers_count_together(database: Database) -> None:
     """Two programs on one database, each of which deletes what it made, never give out one id."""
-    other = Database.open(database.source)
+    other = open_database(database.source)
     given: list[int] = []
     try:
         with database.write() as tx:
@@ -151,7 +153,7 @@ def test_ids_outlive_the_server(sqlite: Database, tmp_path: Path) -> None:
         last = largest(tx)["job"]
         jobs.delete_jobs(tx, workflow_id, [last])
     sqlite.close()
-    again = Database.open(str(tmp_path / "torc.db"))
+    again = open_database(str(tmp_path / "torc.db"))
     try:
         with again.write() as tx:
             made = jobs.create_jobs(tx, [{"workflow_id": workflow_id, "name": "x", "command": "true"}])
@@ -180,14 +182,14 @@ def test_an_older_database_goes_on_after_all_that_it_remembers(tmp_path: Path) -
     path = tmp_path / "old.db"
     engine = sa.create_engine(f"sqlite:///{path}")
     config = Config()
-    config.set_main_option("script_location", str(schema.MIGRATIONS))
+    config.set_main_option("script_location", str(upgrade.MIGRATIONS))
     with engine.connect() as connection, schema_transaction(connection, migrating=True):
         config.attributes["connection"] = connection
         command.upgrade(config, "0010")
     engine.dispose()
     with closing(sqlite3.connect(path)) as old, old:
         _old_rows(old)
-    database = Database.open(str(path))
+    database = open_database(str(path))
     try:
         with database.read() as tx:
             found = counters(tx)

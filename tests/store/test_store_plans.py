@@ -13,6 +13,7 @@ from torc_framework.store.record_kinds.actions import all_actions
 from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.record_kinds.kinds import FAILURE_HANDLERS, FILES, RESOURCE_REQUIREMENTS, USER_DATA, WORKFLOWS
 from torc_framework.store.records import crud
+from torc_framework.store.tables import METADATA
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.internal import ID_COUNTER
 from torc_framework.store.workflows.plans import create_plan
@@ -216,7 +217,7 @@ def test_a_broken_plan_leaves_nothing_behind(database: Any, changes: dict[str, A
     with pytest.raises(RuleError, match=reason):
         stored(database, _broken(**changes))
     with database.read() as tx:
-        for table in set(t.METADATA.sorted_tables) - {ID_COUNTER}:
+        for table in set(METADATA.sorted_tables) - {ID_COUNTER}:
             assert tx.connection.execute(sa.select(sa.func.count()).select_from(table)).scalar() == 0
 
 

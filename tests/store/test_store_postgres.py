@@ -10,10 +10,11 @@ from postgres_server import OWNER, PostgresServer
 
 from torc_framework.models.plan import Plan
 from torc_framework.models.records import FileRecord, WorkflowRecord
-from torc_framework.store import schema
 from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.postgres import PostgresDatabase, schema_transaction
 from torc_framework.store.errors import DatabaseError, RuleError
+from torc_framework.store.migrations import upgrade
 from torc_framework.store.record_kinds.kinds import EVENTS, FILES, USER_DATA, WORKFLOWS, new_workflow
 from torc_framework.store.records import crud
 from torc_framework.store.records.events import EventLog
@@ -43,7 +44,7 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 @pytest.fixture
 def own(url: str) -> Iterator[Database]:
     """A database of one's own, open."""
-    opened = Database.open(url)
+    opened = open_database(url)
     yield opened
     opened.close()
 
@@ -62,12 +63,12 @@ def end_connections(postgres: PostgresServer, url: str) -> None:
 
 def test_migrations_make_the_tables(url: str) -> None:
     """All migrations, one after another, give exactly the tables."""
-    new = Database.open(url)
+    new = open_database(url)
     expected = _tables(new)
     with new._writer.begin():
         new._writer.exec_driver_sql("DROP SCHEMA public CASCADE")
         new._writer.exec_driver_sql("CREATE SCHEMA public")
-    schema.migrate(new._writer, "base", "new", schema_transaction)
+    upgrade.migrate(new._writer, "base", "new", schema_transaction)
     assert _tables(new) == expected
     new.close()
 
@@ -93,14 +94,14 @@ def test_a_database_that_is_not_ours_is_refused(
     for statement in statements:
         postgres.execute(statement, name)
     with pytest.raises(DatabaseError, match=words):
-        Database.open(url)
+        open_database(url)
 
 
 def test_a_database_of_bytes_is_refused(postgres: PostgresServer) -> None:
     """Without an encoding, texts would come back as bytes."""
     bytes_ = "TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'"
     with postgres.database(bytes_) as url, pytest.raises(DatabaseError, match="its encoding is SQL_ASCII"):
-        Database.open(url)
+        open_database(url)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_a_database_of_bytes_is_refused(postgres: PostgresServer) -> None:
 def test_a_wrong_url_is_told_without_its_password(url: str, words: str) -> None:
     """One line that says what is wrong."""
     with pytest.raises(DatabaseError, match="cannot") as caught:
-        Database.open(url)
+        open_database(url)
     message = str(caught.value)
     assert words in message
     assert "sesame" not in message
@@ -285,7 +286,7 @@ def test_a_server_that_is_gone_is_told(postgres: PostgresServer, url: str, own: 
         with own.write_if_free() as maybe:
             assert maybe is None
         with pytest.raises(DatabaseError, match="cannot open database"):
-            Database.open(url)
+            open_database(url)
     finally:
         postgres.start()
     workflow(own)

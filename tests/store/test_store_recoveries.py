@@ -171,7 +171,7 @@ def test_a_dry_run_changes_nothing(bench: Any) -> None:
         events = len(bench.events())
         with bench.database.write() as tx:
             receipt = recover(tx, bench.workflow_id, RecoveryOrder(1, repairs, dry_run=True))
-            assert not tx.touched
+            assert not tx.workflows_to_wake
         assert (receipt.reset_count, [entry.new_memory for entry in receipt.entries]) == (count, ["2g"][:count])
     assert (bench.statuses(), bench.run_id(), len(bench.events())) == (["failed", "canceled"], 1, events)
     assert asked(bench, 0)["memory"] == "1g"

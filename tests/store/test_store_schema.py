@@ -15,11 +15,12 @@ from alembic.script import ScriptDirectory
 from attrs import NOTHING, Attribute, fields
 
 from torc_framework.models import records as r
-from torc_framework.store import schema
 from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.sqlite import schema_transaction
 from torc_framework.store.errors import DatabaseError
-from torc_framework.store.tables import access
+from torc_framework.store.migrations import upgrade
+from torc_framework.store.tables import METADATA, access
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
 
@@ -55,7 +56,7 @@ def test_a_field_is_a_column(record: type[Any], attribute: "Attribute[Any]") -> 
     """Each field has a column as optional as itself, with its default, or a table of its own."""
     table = TABLES[record]
     if attribute.name in t.RELATIONS:
-        assert t.RELATIONS[attribute.name] in t.METADATA.tables
+        assert t.RELATIONS[attribute.name] in METADATA.tables
         return
     column = table.c[attribute.name]
     optional = type(None) in get_args(attribute.type) or (attribute.type is Any and attribute.default is not NOTHING)
@@ -68,13 +69,13 @@ def test_migrations_make_the_tables(tmp_path: Path) -> None:
     """All migrations, one after another, give exactly the tables."""
     engine = sa.create_engine(f"sqlite:///{tmp_path / 'migrated.db'}")
     with engine.connect() as connection:
-        schema.migrate(connection, "base", "new", schema_transaction)
+        upgrade.migrate(connection, "base", "new", schema_transaction)
         with connection.begin():
-            assert compare_metadata(MigrationContext.configure(connection), t.METADATA) == []
+            assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
             made = _sql(connection)
     with engine.connect() as connection, connection.begin():
-        t.METADATA.drop_all(connection)
-        t.METADATA.create_all(connection)
+        METADATA.drop_all(connection)
+        METADATA.create_all(connection)
         assert made == _sql(connection)
     engine.dispose()
 
@@ -88,14 +89,14 @@ def _sql(connection: sa.Connection) -> dict[str, list[str]]:
 
 def test_the_newest_migration_is_known() -> None:
     """The version that new databases are marked with is that of the last migration."""
-    assert ScriptDirectory(str(schema.MIGRATIONS)).get_heads() == [schema.HEAD]
+    assert ScriptDirectory(str(upgrade.MIGRATIONS)).get_heads() == [upgrade.HEAD]
 
 
 def test_a_present_database_is_used_without_alembic(tmp_path: Path) -> None:
     """Start-up pays for migrations only when there are any."""
     code = (
         "import sys; from torc_framework.store.database.base import Database; "
-        "[Database.open(sys.argv[1]).close() for _ in range(2)]; print('alembic' in sys.modules)"
+        "[open_database(sys.argv[1]).close() for _ in range(2)]; print('alembic' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "torc.db")], capture_output=True, text=True, check=True
@@ -106,11 +107,11 @@ def test_a_present_database_is_used_without_alembic(tmp_path: Path) -> None:
 def test_a_newer_database_is_refused(tmp_path: Path) -> None:
     """A database of a later version is named as such and left alone."""
     path = tmp_path / "torc.db"
-    Database.open(str(path)).close()
+    open_database(str(path)).close()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(DatabaseError, match=r"version '9999'.*use a newer torc"):
-        Database.open(str(path))
+        open_database(str(path))
 
 
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE recipes (id INTEGER)")
     with pytest.raises(DatabaseError, match="belongs to another program"):
-        Database.open(str(path))
+        open_database(str(path))
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
@@ -127,27 +128,27 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, only notes\n" * 100)
     with pytest.raises(DatabaseError, match=r"notes\.txt: file is not a database"):
-        Database.open(str(path))
+        open_database(str(path))
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     """A folder is no database."""
     with pytest.raises(DatabaseError, match="cannot open database"):
-        Database.open(str(tmp_path))
+        open_database(str(tmp_path))
 
 
 @pytest.mark.parametrize("url", ["mysql://server/db", "sqlite::memory:", ":memory:", ""])
 def test_what_is_no_database_is_refused(url: str) -> None:
     """Only files and PostgreSQL keep what they are given."""
     with pytest.raises(DatabaseError, match="cannot use"):
-        Database.open(url)
+        open_database(url)
 
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:{}", "sqlite://{}"])
 def test_a_missing_folder_is_made(tmp_path: Path, form: str) -> None:
     """The database's folder is made; the path may be a URL."""
     path = tmp_path / "deep" / "er" / "torc.db"
-    Database.open(form.format(path)).close()
+    open_database(form.format(path)).close()
     assert path.is_file()
 
 
@@ -163,7 +164,7 @@ def test_settings_are_durable(sqlite: Database) -> None:
 
 def test_migrations_follow_each_other() -> None:
     """One line without branches, in the order of the files' names."""
-    script = ScriptDirectory(str(schema.MIGRATIONS))
+    script = ScriptDirectory(str(upgrade.MIGRATIONS))
     assert [step.revision for step in script.walk_revisions()] == [
-        path.name[:4] for path in sorted((schema.MIGRATIONS / "versions").glob("[0-9]*.py"), reverse=True)
+        path.name[:4] for path in sorted((upgrade.MIGRATIONS / "versions").glob("[0-9]*.py"), reverse=True)
     ]

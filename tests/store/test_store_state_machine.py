@@ -27,6 +27,7 @@ from torc_framework.models.plan import Barrier, Plan, PlannedJob
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
 from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 from torc_framework.store.exchange.exchange import exchange
 from torc_framework.store.job_state.dependency_counters import recount
 from torc_framework.store.record_kinds.kinds import COMPUTE_NODES
@@ -119,7 +120,7 @@ class Model:
 def empty_database() -> Path:
     """Return the file of an empty database, to be copied."""
     path = Path(tempfile.mkdtemp(prefix="torc-machine-")) / "torc.db"
-    Database.open(str(path)).close()
+    open_database(str(path)).close()
     return path
 
 
@@ -154,7 +155,7 @@ class StoreMachine(RuleBasedStateMachine):
     def opened(self) -> Database:
         """Return an empty database."""
         self.folder = Path(tempfile.mkdtemp(prefix="torc-machine-"))
-        return Database.open(str(shutil.copy(empty_database(), self.folder / "torc.db")))
+        return open_database(str(shutil.copy(empty_database(), self.folder / "torc.db")))
 
     def teardown(self) -> None:
         """Throw the database away."""

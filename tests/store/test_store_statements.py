@@ -128,12 +128,12 @@ def test_commits_of_others_are_noticed_once(database: Any) -> None:
     database.others_committed()
     with database.write() as tx:
         tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
-        tx.touched.add(1)
+        tx.workflows_to_wake.add(1)
     assert not database.others_committed()
     other = type(database).open(database.source)
     with other.write() as tx:
         tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
-        tx.touched.add(1)
+        tx.workflows_to_wake.add(1)
     other.close()
     deadline = time.monotonic() + 30
     while not database.others_committed():  # PostgreSQL tells in its own time

@@ -115,7 +115,7 @@ def test_a_dry_run_changes_nothing(bench: Any) -> None:
     waiting(bench, 3, [(1, 0), (2, 1)])
     before = bench.statuses(), bench.events(), bench.results(), requirements(bench)
     heard: list[Any] = []
-    bench.database.on_events(heard.append)
+    bench.database.on_workflows_with_events(heard.append)
     receipt = judge(bench, fail(bench, 0), dry_run=True)
     assert receipt.dry_run
     assert receipt.canceled_job_ids == [bench.job_id(1), bench.job_id(2)]

@@ -142,7 +142,7 @@ class MetricsRoutes:
             labels=["transition"],
         )
         for name in TRANSITIONS:
-            family.add_metric([name], self._database.changes[name])
+            family.add_metric([name], self._database.transition_counts[name])
         return family
 
     def _requests(self) -> "Metric":

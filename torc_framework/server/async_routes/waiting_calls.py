@@ -60,8 +60,8 @@ class WaitingCalls:
         self._thread = 0
         self._watch: asyncio.Task[None] | None = None
         self._closed = False
-        database.on_commit(self.touched)
-        database.on_events(self.told)
+        database.on_workflows_to_wake(self.touched)
+        database.on_workflows_with_events(self.told)
 
     @property
     def runner_count(self) -> int:

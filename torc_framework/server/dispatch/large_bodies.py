@@ -73,7 +73,7 @@ class LargeBodyWorker:
                     if message != WRITE_LOCK_WANTED:
                         assert isinstance(message, LargeBodyResult)
                         return message
-                    turn.enter_context(database.turn())
+                    turn.enter_context(database.hold_write_lock())
                     self._channel.send(None)
                     assert self._message(None) == WRITE_LOCK_RELEASED
                     turn.close()
@@ -131,7 +131,7 @@ class LargeBodyPool:
         finally:
             self._waiting -= 1
             self._end_idle_later()
-        await run(self._threads, self._database.relay, outcome.committed)
+        await run(self._threads, self._database.notify_listeners, outcome.committed)
         note(request, **outcome.facts)
         return Response(outcome.content, outcome.status, outcome.headers)
 

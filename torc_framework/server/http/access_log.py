@@ -76,7 +76,7 @@ def _level(scope: MutableMapping[str, Any], status: int) -> int:
 def log_events(database: Database) -> None:
     """Write a line for each event from now on, as soon as it is committed, if any of them may be shown."""
     if _EVENTS.isEnabledFor(logging.WARNING):
-        database.on_news(_log_news)
+        database.on_stored_events(_log_news)
 
 
 def _log_news(news: list[tuple[int, int, str]]) -> None:

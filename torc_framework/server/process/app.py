@@ -39,6 +39,7 @@ from torc_framework.server.routes.verdicts import VERDICT_ENDPOINTS
 from torc_framework.server.routes.workflows import WORKFLOW_ENDPOINTS
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 from torc_framework.system.processes import FIX, NO_THREAD
 
 CONTRACT_VERSION: Final = "0.10.0"
@@ -61,7 +62,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     Raises:
         DatabaseError: the database cannot be opened.
     """
-    database = database or Database.open(settings.database)
+    database = database or open_database(settings.database)
     log_events(database)
     room = WaitingCalls(database)
 

@@ -28,6 +28,7 @@ from torc_framework.server.http.responses import (
     store_error_response,
 )
 from torc_framework.store.database.base import CommittedChanges, Database
+from torc_framework.store.database.opening import open_database
 
 WRITE_LOCK_WANTED: Final = "turn"
 """Message: the worker wants to change the database, and waits for its turn."""
@@ -117,10 +118,10 @@ def too_costly_message(size: int) -> str:
 def work(channel: Connection, database: Database, operations: Mapping[str, Operation]) -> None:
     """Carry out orders until there are no more."""
     committed = CommittedChanges()
-    database.take_turns(_RemoteWriteLock(channel))
-    database.on_commit(committed.touched.update)
-    database.on_events(committed.told.update)
-    database.on_news(committed.news.extend)
+    database.use_write_lock(_RemoteWriteLock(channel))
+    database.on_workflows_to_wake(committed.workflows_to_wake.update)
+    database.on_workflows_with_events(committed.workflows_with_events.update)
+    database.on_stored_events(committed.events.extend)
     while True:
         try:
             order: LargeBodyOrder = channel.recv()
@@ -130,11 +131,19 @@ def work(channel: Connection, database: Database, operations: Mapping[str, Opera
         limit_memory(len(body))
         outcome = carry_out(operations[order.operation], order.scope, body)
         outcome.committed = CommittedChanges(
-            set(committed.touched), set(committed.told), list(committed.news), database.changes.copy()
+            set(committed.workflows_to_wake),
+            set(committed.workflows_with_events),
+            list(committed.events),
+            database.transition_counts.copy(),
         )
         del body
         channel.send(outcome)
-        for part in (committed.touched, committed.told, committed.news, database.changes):
+        for part in (
+            committed.workflows_to_wake,
+            committed.workflows_with_events,
+            committed.events,
+            database.transition_counts,
+        ):
             part.clear()
         del outcome
         gc.collect()
@@ -149,7 +158,7 @@ def main() -> None:
     from torc_framework.server.process.large_body_operations import large_body_operations
 
     configure_logging("warning")
-    database = Database.open(source)
+    database = open_database(source)
     gc.freeze()
     try:
         work(channel, database, large_body_operations(database))

@@ -1,8 +1,8 @@
-"""Opening a database, and transactions on it.
+"""The base class of the two databases, SQLite and PostgreSQL: transactions, and listeners to what they commit.
 
-Whatever was committed survives a crash of the machine. All changes go through one connection, one
-at a time, also between processes; readers have connections of their own, see one state each and never
-wait. What an engine has of its own is in ``database_sqlite`` and ``database_postgres``.
+A committed change survives a crash of the machine. All changes go through one connection, one at a time, also between
+processes. Readers have connections of their own, see one state each and do not wait for a change. `sqlite` and
+`postgres` have the two subclasses, `opening` the function that opens either.
 """
 
 import contextlib
@@ -16,13 +16,12 @@ from typing import Any, ClassVar, Final
 import sqlalchemy as sa
 from attrs import Factory, define
 
-from torc_framework.store import schema
-from torc_framework.store.database.probe import check_database, is_postgres
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import DatabaseBusyError, DatabaseError
+from torc_framework.store.migrations.upgrade import create_or_migrate
 
 BUSY_TIMEOUT_MS: Final = 30_000
-"""How long a change waits for another process's change."""
+"""How long a transaction that writes waits for another process's."""
 
 WorkflowListener = Callable[[set[int]], None]
 EventListener = Callable[[list[tuple[int, int, str]]], None]
@@ -30,29 +29,22 @@ EventListener = Callable[[list[tuple[int, int, str]]], None]
 
 @define
 class CommittedChanges:
-    """What a transaction, or several, changed, for those who listen.
+    """What one or several transactions changed, for the listeners of a `Database`; the attributes are those of `Tx`."""
 
-    Attributes:
-        touched: Workflows whose runners may have something to do.
-        told: Workflows that have new events.
-        news: The events: workflow, id, JSON text.
-        changed: How many jobs changed their status, by the name of the transition.
-    """
-
-    touched: set[int] = Factory(set)
-    told: set[int] = Factory(set)
-    news: list[tuple[int, int, str]] = Factory(list)
-    changed: Counter[str] = Factory(Counter)
+    workflows_to_wake: set[int] = Factory(set)
+    workflows_with_events: set[int] = Factory(set)
+    events: list[tuple[int, int, str]] = Factory(list)
+    transition_counts: Counter[str] = Factory(Counter)
 
 
 class Database(ABC):
     """One database, open for any number of threads.
 
     Attributes:
-        is_local: A transaction waits for no network: a short one may be made in an event loop.
-        source: What it was opened with; may hold a password.
-        name: What messages call it.
-        changes: How many jobs changed their status through this object, by the name of the transition.
+        is_local: No transaction waits for a network, so that a short one may run in an event loop.
+        source: The path or URL that it was opened with; may hold a password.
+        name: Its name in messages; holds no password.
+        transition_counts: How many jobs changed their status through this object, by the name of the transition.
     """
 
     is_local: ClassVar[bool]
@@ -60,39 +52,23 @@ class Database(ABC):
     def __init__(self, source: str, name: str, engine: sa.Engine) -> None:
         self.source = source
         self.name = name
-        self._lock: Any = threading.Lock()
-        self._listeners: list[WorkflowListener] = []
-        self._followers: list[WorkflowListener] = []
-        self._reporters: list[EventListener] = []
-        self.changes = Counter[str]()
-        self._counting = threading.Lock()
+        self._write_lock: Any = threading.Lock()
+        self._wake_listeners: list[WorkflowListener] = []
+        self._workflow_event_listeners: list[WorkflowListener] = []
+        self._event_listeners: list[EventListener] = []
+        self.transition_counts = Counter[str]()
+        self._counts_lock = threading.Lock()
         self._engine = engine
         self._writer = engine.connect()
 
-    @staticmethod
-    def open(database: str) -> "Database":
-        """Open the database that a path or URL names; a file, and its folder, is made if there is none.
-
-        Raises:
-            DatabaseError: it cannot be opened, is no database of ours, or was made by a newer version.
-        """
-        check_database(database)
-        if is_postgres(database):
-            from torc_framework.store.database.postgres import PostgresDatabase
-
-            return PostgresDatabase.opened(database)
-        from torc_framework.store.database.sqlite import SqliteDatabase
-
-        return SqliteDatabase.opened(database)
-
     def _prepare(self) -> None:
-        """Bring the tables to the present version; close everything if that fails."""
+        """Bring the tables to the present version; close all connections if that fails."""
         try:
-            schema.prepare(self._writer, self.name, self._alone)
+            create_or_migrate(self._writer, self.name, self._schema_transaction)
         except Exception as error:
             self.close()
             if isinstance(error, sa.exc.DBAPIError):
-                raise DatabaseError(f"cannot use database {self.name}: {self._reason(error)}") from error
+                raise DatabaseError(f"cannot use database {self.name}: {self._driver_message(error)}") from error
             raise
         except BaseException:
             self.close()
@@ -100,35 +76,50 @@ class Database(ABC):
 
     def close(self) -> None:
         """Close every connection."""
-        with self._lock:
+        with self._write_lock:
             self._writer.close()
             self._engine.dispose()
 
-    def on_commit(self, listener: WorkflowListener) -> None:
-        """Call ``listener`` after each commit that touched workflows, in the thread that committed."""
-        self._listeners.append(listener)
+    def on_workflows_to_wake(self, listener: WorkflowListener) -> None:
+        """Call ``listener`` after each commit with `Tx.workflows_to_wake`, if any, in the thread that committed."""
+        self._wake_listeners.append(listener)
 
-    def on_events(self, listener: WorkflowListener) -> None:
-        """Call ``listener`` after each commit that stored events, with the workflows that they are about."""
-        self._followers.append(listener)
+    def on_workflows_with_events(self, listener: WorkflowListener) -> None:
+        """Call ``listener`` after each commit with `Tx.workflows_with_events`, if any, in the thread that committed."""
+        self._workflow_event_listeners.append(listener)
 
-    def on_news(self, listener: EventListener) -> None:
-        """Call ``listener`` with the events that each commit stored, in the thread that committed."""
-        self._reporters.append(listener)
+    def on_stored_events(self, listener: EventListener) -> None:
+        """Call ``listener`` after each commit with `Tx.events`, if any, in the thread that committed."""
+        self._event_listeners.append(listener)
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
-        """Change nothing during the block, so that another process of ours may."""
-        with self._lock:
+    def hold_write_lock(self) -> Iterator[None]:
+        """Let this object begin no change during the block, so that a child process of the server can make one."""
+        with self._write_lock:
             yield
 
-    def take_turns(self, turns: AbstractContextManager[None]) -> None:
-        """From now on begin each change within ``turns``, which waits for another process of ours."""
-        self._lock = turns
+    def use_write_lock(self, lock: AbstractContextManager[None]) -> None:
+        """Make each further change within ``lock`` instead of this object's own lock.
 
-    def relay(self, committed: CommittedChanges) -> None:
-        """Tell the listeners of this object what another process of ours has committed."""
-        self._tell(committed)
+        A child process of the server passes a lock that the server holds for it (`hold_write_lock`).
+        """
+        self._write_lock = lock
+
+    def notify_listeners(self, committed: Tx | CommittedChanges) -> None:
+        """Call the listeners of this object with what it, or a child process of the server, has committed."""
+        if committed.transition_counts:
+            with self._counts_lock:
+                self.transition_counts.update(committed.transition_counts)
+        for workflow_ids, listeners in (
+            (committed.workflows_to_wake, self._wake_listeners),
+            (committed.workflows_with_events, self._workflow_event_listeners),
+        ):
+            if workflow_ids:
+                for listener in listeners:
+                    listener(workflow_ids)
+        if committed.events:
+            for event_listener in self._event_listeners:
+                event_listener(committed.events)
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Tx]:
@@ -137,129 +128,126 @@ class Database(ABC):
         Raises:
             DatabaseBusyError: another process kept writing for half a minute.
             DatabaseError: the database cannot be reached or written, such as when the disk is full.
-            RuleError: a value is none that a column can hold.
+            RuleError: a column cannot hold a value.
         """
-        with self._lock, self._when_free() as tx:
+        with self._write_lock, self._write_transaction() as tx:
             yield tx
-        self._tell(tx)
+        self.notify_listeners(tx)
 
     @contextlib.contextmanager
     def write_bulk(self) -> Iterator[Tx]:
-        """`write` for rows whose references the caller has checked, and that deletes nothing."""
+        """Begin a change as `write` does; the caller has checked all references, and deletes no rows."""
         with self.write() as tx:
             yield tx
 
     @contextlib.contextmanager
     def write_if_free(self) -> Iterator[Tx | None]:
-        """Begin a change if that is possible without waiting; else give None."""
-        if not self._lock.acquire(blocking=False):
+        """Begin a change as `write` does if that needs no waiting; yield None otherwise."""
+        if not self._write_lock.acquire(blocking=False):
             yield None
             return
         tx: Tx | None = None
         try:
-            if self._begin(wait=False):
-                with self._transaction() as tx:
+            if self._begin_write(wait=False):
+                with self._begun_transaction() as tx:
                     yield tx
             else:
                 yield None
         finally:
-            self._lock.release()
+            self._write_lock.release()
         if tx is not None:
-            self._tell(tx)
+            self.notify_listeners(tx)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Tx]:
-        """Begin a reading transaction: one consistent state, whatever is written meanwhile.
+        """Begin a reading transaction; it sees the state of its beginning, also while others write.
 
         Raises:
             DatabaseError: the database cannot be reached.
-            RuleError: a value is none that a column can hold.
+            RuleError: a column cannot hold a value.
         """
         try:
-            with self._reader() as connection, connection.begin():
-                yield self._tx(connection)
+            with self._reading_connection() as connection, connection.begin():
+                yield self._new_tx(connection)
         except Exception as error:
-            self._translate(error)
+            self._raise_translated(error)
             raise
 
     @contextlib.contextmanager
-    def _when_free(self) -> Iterator[Tx]:
-        """Begin a change as soon as no other process has one under way."""
-        if not self._begin(wait=True):
+    def _write_transaction(self) -> Iterator[Tx]:
+        """Begin a change as soon as no other process is writing; commit it at the end of the block."""
+        if not self._begin_write(wait=True):
             raise DatabaseBusyError(f"database {self.name} is busy: another process has been writing to it")
-        with self._transaction() as tx:
+        with self._begun_transaction() as tx:
             yield tx
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[Tx]:
-        """Commit at the end of the block what `_begin` began."""
+    def _begun_transaction(self) -> Iterator[Tx]:
+        """Commit at the end of the block the change that `_begin_write` began."""
         try:
             with self._writer.begin():
-                tx = self._tx(self._writer)
+                tx = self._new_tx(self._writer)
                 yield tx
-                self._finish(tx)
+                self._before_commit(tx)
         except Exception as error:
-            self._translate(error)
+            self._raise_translated(error)
             raise
 
-    def _translate(self, error: Exception) -> None:
-        """Raise what an error of the driver means, if it is one that may happen."""
-        if (meaning := self._meaning(error)) is not None:
-            raise meaning from error
+    def _raise_translated(self, error: Exception) -> None:
+        """Raise the error of the store that an error of the driver means, if it means one."""
+        if (translated := self._translated(error)) is not None:
+            raise translated from error
 
-    def _tell(self, tx: Tx | CommittedChanges) -> None:
-        if tx.changed:
-            with self._counting:
-                self.changes.update(tx.changed)
-        for workflow_ids, listeners in ((tx.touched, self._listeners), (tx.told, self._followers)):
-            if workflow_ids:
-                for listener in listeners:
-                    listener(workflow_ids)
-        if tx.news:
-            for report in self._reporters:
-                report(tx.news)
+    # --- what the two databases do differently ------------------------------------------------------
 
-    # --- what each engine does its own way ----------------------------------------------------------
-
-    def check(self) -> None:  # noqa: B027 - most engines notice it by themselves
-        """Look whether what was opened is still there.
+    def check(self) -> None:  # noqa: B027 - a PostgreSQL database has nothing to look at
+        """Check that the opened file still exists under its name.
 
         Raises:
-            DatabaseGoneError: it is not.
+            DatabaseGoneError: it was deleted, renamed or replaced.
         """
 
     @abstractmethod
     def others_committed(self) -> bool:
-        """Say whether another process has touched workflows since the last call; in doubt, at a later one."""
+        """Return whether another process may have committed since the last call.
+
+        True may be returned without such a commit. A commit that is missed by one call is reported by a later one.
+        """
 
     @abstractmethod
-    def _alone(self, connection: sa.Connection, *, migrating: bool = False) -> AbstractContextManager[None]:
+    def _schema_transaction(
+        self, connection: sa.Connection, *, migrating: bool = False
+    ) -> AbstractContextManager[None]:
         """Begin a change of the tables themselves; commit at the end of the block."""
 
     @abstractmethod
-    def _begin(self, *, wait: bool) -> bool:
-        """Begin a change on the writer; False if another process is writing, and goes on for long."""
+    def _begin_write(self, *, wait: bool) -> bool:
+        """Begin a change on the writing connection; return False if another process is writing.
+
+        Args:
+            wait: Wait for the other process, for half a minute at most.
+        """
 
     @abstractmethod
-    def _reader(self) -> sa.Connection:
+    def _reading_connection(self) -> sa.Connection:
         """Return a connection that has begun to read one state."""
 
-    def _tx(self, connection: sa.Connection) -> Tx:
+    def _new_tx(self, connection: sa.Connection) -> Tx:
         return Tx(connection)
 
     @abstractmethod
-    def _finish(self, tx: Tx) -> None:
-        """Do what is left to do before a change is committed."""
+    def _before_commit(self, tx: Tx) -> None:
+        """Do what has to be done in the transaction before it is committed."""
 
     @abstractmethod
-    def _meaning(self, error: Exception) -> Exception | None:
-        """Return what an error of the driver means to our callers, None if it is a fault of ours."""
+    def _translated(self, error: Exception) -> Exception | None:
+        """Return the error of the store that an error of the driver means, None for a bug of this program."""
 
     @abstractmethod
-    def _reason(self, error: Exception) -> str:
-        """Return the driver's own words in one line, without secrets."""
+    def _driver_message(self, error: Exception) -> str:
+        """Return the driver's message in one line, without passwords."""
 
 
 def driver_error(error: Exception) -> Any:
-    """Return the driver's error."""
+    """Return the driver's error that SQLAlchemy wrapped, or the error itself."""
     return getattr(error, "orig", None) or error

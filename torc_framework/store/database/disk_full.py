@@ -1,4 +1,4 @@
-"""Recognises that a database had no room for a change."""
+"""Recognises errors of a database that has no room for a change."""
 
 import sqlite3
 from typing import Final
@@ -8,7 +8,7 @@ _POSTGRES_DISK_FULL: Final = "53100"
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Say whether an error was caused by a full disk, or by a database that has reached its largest size."""
+    """Return whether a full disk, or the largest size of the database, caused an error."""
     while error is not None:
         source = getattr(error, "orig", None) or error
         if (getattr(source, "sqlite_errorcode", None) or 0) & 0xFF == sqlite3.SQLITE_FULL:

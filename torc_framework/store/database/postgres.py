@@ -1,7 +1,7 @@
-"""PostgreSQL: a database that several servers may share.
+"""A PostgreSQL database, which several servers may share.
 
-Changes take turns through one advisory lock of the database, so that the store can reason as if it
-were alone, as it is on SQLite. A commit that touched workflows is told to the other servers.
+Each change holds one advisory lock of the database, so that only one change is under way at a time, as on SQLite. A
+commit that changed workflows notifies the other servers.
 """
 
 import contextlib
@@ -19,18 +19,20 @@ from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import DatabaseBusyError, DatabaseError, RuleError
 
 IDLE_LIMIT_MS: Final = 60_000
-"""A server that stops in the middle of a change loses it after so long, for the others' sake."""
+"""PostgreSQL ends a transaction that has been idle for this time, so that a stopped server does not block the others.
+"""
 _WRITE_LOCK: Final = 0x746F7263
-"""Key of the lock that changes are made under."""
+"""Key of the advisory lock that each change holds: "torc" in ASCII."""
 _CHANNEL: Final = "torc"
-_WAIT: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock({_WRITE_LOCK})"
-_TRY: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_try_advisory_xact_lock({_WRITE_LOCK})"
-_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_BEGIN_WAITING: Final = f"{_BEGIN}; SELECT pg_advisory_xact_lock({_WRITE_LOCK})"
+_BEGIN_IF_FREE: Final = f"{_BEGIN}; SELECT pg_try_advisory_xact_lock({_WRITE_LOCK})"
+_BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS: Final = (
     f"SET lock_timeout = {BUSY_TIMEOUT_MS}; SET idle_in_transaction_session_timeout = {IDLE_LIMIT_MS}; "
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
-_MEANINGS: Final[tuple[tuple[Any, type[Exception] | None, str], ...]] = (
+_TRANSLATIONS: Final[tuple[tuple[Any, type[Exception] | None, str], ...]] = (
     (OverflowError, RuleError, "a number is too large: {1}"),
     (sa.exc.TimeoutError, DatabaseBusyError, "database {0} is busy: all connections are in use"),
     (psycopg.errors.NumericValueOutOfRange, RuleError, "a number is too large: {1}"),
@@ -39,7 +41,11 @@ _MEANINGS: Final[tuple[tuple[Any, type[Exception] | None, str], ...]] = (
     (psycopg.ProgrammingError, None, ""),
     (psycopg.Error, DatabaseError, "cannot use database {0}: {1}"),
 )
-"""What errors of the driver mean to our callers, the first that fits; the others are faults of ours."""
+"""Classes of driver errors, the error of the store that each means, and its message; the first that fits counts.
+
+{0} is the name of the database, {1} the driver's message. None, and an error that fits no row, is a bug of this
+program.
+"""
 
 
 class PostgresDatabase(Database):
@@ -49,13 +55,13 @@ class PostgresDatabase(Database):
 
     def __init__(self, source: str) -> None:
         self._address = PostgresAddress.parse(source)
-        self._ear: psycopg.Connection[Any] | None = None
+        self._listening: psycopg.Connection[Any] | None = None
         super().__init__(source, self._address.name, _engine(self._address))
         self._raw: psycopg.Connection[Any] = self._driver_connection()
 
     @classmethod
     def opened(cls, source: str) -> "PostgresDatabase":
-        """Open a database that `check_database` has looked at."""
+        """Open a database that `check_database` accepted."""
         try:
             database = cls(source)
         except (sa.exc.DBAPIError, psycopg.Error) as error:
@@ -64,62 +70,62 @@ class PostgresDatabase(Database):
         try:
             database._prepare()
         except psycopg.Error as error:
-            raise DatabaseError(f"cannot use database {database.name}: {database._reason(error)}") from error
+            raise DatabaseError(f"cannot use database {database.name}: {database._driver_message(error)}") from error
         return database
 
     def close(self) -> None:
         """Close every connection."""
         super().close()
-        if self._ear is not None:
-            self._ear.close()
+        if self._listening is not None:
+            self._listening.close()
 
     def _driver_connection(self) -> Any:
-        """Return the writer's connection, and keep in mind whose commits are ours."""
+        """Return the driver's connection of the writer; remember its process id, with which its notifications come."""
         raw: Any = self._writer.connection.driver_connection
-        self._pid: int = raw.info.backend_pid
+        self._backend_pid: int = raw.info.backend_pid
         return raw
 
     def others_committed(self) -> bool:
-        """Say whether another server has touched workflows since the last call."""
+        """Return whether another server has changed workflows since the last call."""
         try:
-            if self._ear is None:
-                self._ear = self._address.connect()
-                self._ear.execute(f"LISTEN {_CHANNEL}")
+            if self._listening is None:
+                self._listening = self._address.connect()
+                self._listening.execute(f"LISTEN {_CHANNEL}")
                 return True
-            return bool([notice for notice in self._ear.notifies(timeout=0) if notice.pid != self._pid])
+            return bool([notice for notice in self._listening.notifies(timeout=0) if notice.pid != self._backend_pid])
         except psycopg.Error:
-            if self._ear is not None:
-                self._ear.close()
-            self._ear = None
+            if self._listening is not None:
+                self._listening.close()
+            self._listening = None
             return False
 
     @contextlib.contextmanager
-    def _alone(self, connection: sa.Connection, *, migrating: bool = False) -> Iterator[None]:
+    def _schema_transaction(self, connection: sa.Connection, *, migrating: bool = False) -> Iterator[None]:
         with schema_transaction(connection, migrating=migrating):
             yield
 
-    def _begin(self, *, wait: bool) -> bool:
+    def _begin_write(self, *, wait: bool) -> bool:
         try:
-            return self._take_turn(wait=wait)
+            return self._begin_locked(wait=wait)
         except psycopg.Error as error:
             if not self._raw.closed:
                 self._raw.rollback()
-                self._translate(error)
+                self._raise_translated(error)
                 raise
         if not wait:
-            return False  # a thread may take the time to connect again
+            return False  # the caller then writes in a thread, which may wait for a new connection
         try:
-            self._connect_again()
-            return self._take_turn(wait=True)
+            self._reconnect()
+            return self._begin_locked(wait=True)
         except (psycopg.Error, sa.exc.DBAPIError) as error:
-            self._translate(error)
+            self._raise_translated(error)
             raise
 
-    def _take_turn(self, *, wait: bool) -> bool:
-        """Begin a change; False if it is another's turn, and stays so."""
+    def _begin_locked(self, *, wait: bool) -> bool:
+        """Begin a transaction that holds the advisory lock; return False if another server holds it."""
         raw = self._raw
         try:
-            answer = raw.execute(_WAIT if wait else _TRY, prepare=False)
+            answer = raw.execute(_BEGIN_WAITING if wait else _BEGIN_IF_FREE, prepare=False)
         except psycopg.errors.LockNotAvailable:
             raw.rollback()
             return False
@@ -129,8 +135,8 @@ class PostgresDatabase(Database):
             return False
         return True
 
-    def _connect_again(self) -> None:
-        """Replace the writer's connection, which is gone, and with it all that are as old."""
+    def _reconnect(self) -> None:
+        """Replace the lost connection of the writer, and close all pooled ones, which are as old."""
         self._engine.dispose()
         fresh = self._engine.connect()
         self._writer.invalidate()
@@ -138,10 +144,10 @@ class PostgresDatabase(Database):
         self._writer = fresh
         self._raw = self._driver_connection()
 
-    def _reader(self) -> sa.Connection:
+    def _reading_connection(self) -> sa.Connection:
         connection = self._engine.connect()
         try:
-            connection.connection.driver_connection.execute(_READ, prepare=False)  # type: ignore[union-attr]
+            connection.connection.driver_connection.execute(_BEGIN_READING, prepare=False)  # type: ignore[union-attr]
         except psycopg.Error:
             connection.invalidate()
             connection.close()
@@ -149,24 +155,24 @@ class PostgresDatabase(Database):
         else:
             return connection
         connection = self._engine.connect()
-        connection.connection.driver_connection.execute(_READ, prepare=False)  # type: ignore[union-attr]
+        connection.connection.driver_connection.execute(_BEGIN_READING, prepare=False)  # type: ignore[union-attr]
         return connection
 
-    def _tx(self, connection: sa.Connection) -> Tx:
+    def _new_tx(self, connection: sa.Connection) -> Tx:
         return PostgresTx(connection)
 
-    def _finish(self, tx: Tx) -> None:
-        if tx.touched or tx.told:
+    def _before_commit(self, tx: Tx) -> None:
+        if tx.workflows_to_wake or tx.workflows_with_events:
             self._raw.execute(f"NOTIFY {_CHANNEL}", prepare=False)
 
-    def _meaning(self, error: Exception) -> Exception | None:
+    def _translated(self, error: Exception) -> Exception | None:
         original = original_of(error)
-        for kinds, meaning, text in _MEANINGS:
+        for kinds, meant, text in _TRANSLATIONS:
             if isinstance(original, kinds):
-                return meaning(text.format(self.name, self._reason(original))) if meaning else None
+                return meant(text.format(self.name, self._driver_message(original))) if meant else None
         return None
 
-    def _reason(self, error: Exception) -> str:
+    def _driver_message(self, error: Exception) -> str:
         return self._address.reason(original_of(error))
 
 
@@ -191,6 +197,6 @@ def _engine(address: PostgresAddress) -> sa.Engine:
 def schema_transaction(connection: sa.Connection, *, migrating: bool = False) -> Iterator[None]:
     """Begin a change of the tables; commit at the end of the block."""
     raw: Any = connection.connection.driver_connection
-    raw.execute(_WAIT, prepare=False)
+    raw.execute(_BEGIN_WAITING, prepare=False)
     with connection.begin():
         yield

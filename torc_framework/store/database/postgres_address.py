@@ -1,7 +1,7 @@
-"""Where a PostgreSQL database is, and what it is called in messages; needs the driver, nothing else.
+"""The address of a PostgreSQL database, and its name in messages; needs the driver, not SQLAlchemy.
 
-The URL is that of PostgreSQL's own programs (``postgresql://user@host:port/name?option=value``), so
-that whatever they understand, such as several hosts, certificates or a service file, is understood here.
+The URL is that of PostgreSQL's own programs (``postgresql://user@host:port/name?option=value``, "Connection URIs" in
+the manual), so that several hosts, certificates and service files work here too.
 """
 
 from contextlib import closing
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import field, frozen
 
-from torc_framework.store.database.probe import VERSION_TABLE
 from torc_framework.store.errors import DatabaseError
+from torc_framework.store.migrations import VERSION_TABLE
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,7 +22,8 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
 }
-"""Options of a connection, unless the URL has them: a host that is gone is noticed within a minute, not after hours."""
+"""Options of a connection that the URL does not set; the driver notices a lost host within a minute, not after hours.
+"""
 _ENCODING: Final = "UTF8"
 _TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
 _SECRET_OPTIONS: Final = ("password", "sslpassword")
@@ -42,10 +43,10 @@ class PostgresAddress:
 
     @classmethod
     def parse(cls, url: str) -> "PostgresAddress":
-        """Return what a URL says; ``postgresql+psycopg:`` is the same as ``postgresql:``.
+        """Return the address in a URL; ``postgresql+psycopg:`` means the same as ``postgresql:``.
 
         Raises:
-            DatabaseError: it is no such URL, or the driver is not installed.
+            DatabaseError: it is no URL of PostgreSQL, or the driver is not installed.
         """
         scheme, _, rest = url.partition(":")
         plain = f"{scheme.removesuffix('+psycopg')}:{rest}"
@@ -61,7 +62,7 @@ class PostgresAddress:
         try:
             options = conninfo_to_dict(plain)
         except ProgrammingError as error:
-            reason = _one_line(str(error)).partition(": ")[0]  # then comes the URL, or a part of it
+            reason = _one_line(str(error)).partition(": ")[0]  # the URL, or a part of it, follows
             raise DatabaseError(f"cannot use this {scheme}: database: {reason}") from None
         if any("@" in str(options.get(part, "")) for part in ("host", "port", "dbname")):
             raise DatabaseError(
@@ -71,7 +72,7 @@ class PostgresAddress:
         return cls(plain, options, _name(options))
 
     def connect(self) -> "psycopg.Connection[Any]":
-        """Return a new connection, on which transactions are begun by hand."""
+        """Return a new connection; the caller begins its transactions."""
         import psycopg
 
         return psycopg.connect(
@@ -81,11 +82,11 @@ class PostgresAddress:
             **{name: value for name, value in _DEFAULTS.items() if name not in self._options},
         )
 
-    def look(self) -> tuple[list[str], str | None]:
-        """Return the names of the database's tables, and its version if it is one of ours.
+    def tables_and_version(self) -> tuple[list[str], str | None]:
+        """Return the names of the database's tables, and its version, None if it belongs to another program.
 
         Raises:
-            DatabaseError: it cannot be reached, or cannot hold all texts.
+            DatabaseError: it cannot be reached, or its encoding is not UTF-8.
         """
         import psycopg
 
@@ -105,7 +106,7 @@ class PostgresAddress:
             raise DatabaseError(f"cannot open database {self.name}: {self.reason(error)}") from None
 
     def reason(self, error: Exception) -> str:
-        """Return the driver's words in one line, without the password."""
+        """Return the driver's message in one line, without the password."""
         text = getattr(getattr(error, "diag", None), "message_primary", None) or str(error)
         for secret in _SECRET_OPTIONS:
             if value := self._options.get(secret):
@@ -118,8 +119,8 @@ def _one_line(text: str) -> str:
 
 
 def _name(options: dict[str, Any]) -> str:
-    """Return the URL without its secrets."""
+    """Return the URL without passwords."""
     user, host, port = (str(options.get(part) or "") for part in ("user", "host", "port"))
-    if host.startswith("/"):  # the folder of a socket
+    if host.startswith("/"):  # a Unix socket in this folder
         host = port = ""
     return f"postgresql://{user}{'@' * bool(user)}{host}{':' * bool(port)}{port}/{options.get('dbname') or ''}"

@@ -1,7 +1,7 @@
-"""PostgreSQL's SQL, and a transaction that speaks it, made to hold what SQLite holds.
+"""The SQLAlchemy dialect and the `Tx` of PostgreSQL, with the same values and the same order as on SQLite.
 
-Integers have 64 bits. Booleans are numbers, in the tables and on the wire. JSON comes and goes as
-text. Texts are compared and sorted by their code points, whatever the database's locale.
+Integers have 64 bits. Booleans are numbers, in the tables and in the driver. JSON is sent and received as text. Texts
+are compared and sorted by their code points, in a database of any locale.
 """
 
 import json
@@ -21,7 +21,8 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from torc_framework.store.database.sql import Insertion, Row, Statement, Tx
 
 DIALECT_URL: Final = "postgresql+torc://"
-"""Names the dialect to SQLAlchemy; where the database is, is said otherwise."""
+"""URL by which SQLAlchemy finds the dialect; it holds no address, because the engine gets its own function to connect.
+"""
 
 
 class _BigInteger(sa.BigInteger):
@@ -43,7 +44,7 @@ def _json_text(value: Any) -> str:
     """Return the JSON of a value.
 
     Raises:
-        psycopg.DataError: a text has a NUL, which would make the rest of the value impossible to look into.
+        psycopg.DataError: a text has a NUL; PostgreSQL could store the JSON, and then could not read fields of it.
     """
     text = json.dumps(value)
     if _NUL.search(text):
@@ -52,21 +53,21 @@ def _json_text(value: Any) -> str:
 
 
 class _Types(PGTypeCompiler):
-    def visit_INTEGER(self, type_: Any, **options: Any) -> str:  # noqa: N802
+    def visit_INTEGER(self, type_: Any, **options: Any) -> str:  # noqa: N802 - SQLAlchemy's name
         return "BIGINT"
 
-    def visit_BOOLEAN(self, type_: Any, **options: Any) -> str:  # noqa: N802
+    def visit_BOOLEAN(self, type_: Any, **options: Any) -> str:  # noqa: N802 - SQLAlchemy's name
         return "SMALLINT"
 
 
 class _Tables(PGDDLCompiler):
     def get_column_specification(self, column: sa.Column[Any], **options: Any) -> str:
-        made: str = super().get_column_specification(column, **options)  # type: ignore[no-untyped-call]
+        made: str = super().get_column_specification(column, **options)  # type: ignore[no-untyped-call]  # SQLAlchemy has no type here
         return f'{made} COLLATE "C"' if column.type._type_affinity is sa.String else made
 
 
 class PostgresDialect(PGDialect_psycopg):
-    """What SQLAlchemy needs to know to write our SQL."""
+    """The dialect of PostgreSQL with the types and values described above."""
 
     supports_statement_cache = True
     supports_native_boolean = False
@@ -74,7 +75,7 @@ class PostgresDialect(PGDialect_psycopg):
     supports_native_json_deserialization = False
     type_compiler_cls = _Types
     ddl_compiler = _Tables
-    colspecs: Any = {  # noqa: RUF012
+    colspecs: Any = {  # noqa: RUF012 - a class variable of SQLAlchemy's dialects
         **PGDialect_psycopg.colspecs,
         sa.Integer: _BigInteger,
         sa.Boolean: _Flag,
@@ -83,14 +84,14 @@ class PostgresDialect(PGDialect_psycopg):
 
     def __init__(self, **options: Any) -> None:
         own = {"paramstyle": "format", "use_native_hstore": False, "json_serializer": _json_text}
-        super().__init__(**own, **options)  # type: ignore[no-untyped-call]
+        super().__init__(**own, **options)  # type: ignore[no-untyped-call]  # SQLAlchemy has no type here
 
 
 registry.register("postgresql.torc", __name__, "PostgresDialect")
 
 
 class _FlagDumper(Dumper):
-    """Sends a boolean as the number that the tables have."""
+    """Sends a boolean as a number, as the tables have it."""
 
     oid = psycopg.adapters.types["int2"].oid
 
@@ -99,23 +100,23 @@ class _FlagDumper(Dumper):
 
 
 def register_adapters(connection: "psycopg.Connection[Any]") -> None:
-    """Let raw values be the same as SQLite's on this connection."""
+    """Make the driver send and return the same Python values as SQLite's driver on this connection."""
     connection.adapters.register_dumper(bool, _FlagDumper)
     connection.adapters.register_loader("json", TextLoader)
 
 
 class PostgresTx(Tx):
-    """One transaction."""
+    """One transaction on PostgreSQL."""
 
     COPIED: Final = 20
-    """So many rows and more are copied: that costs two answers of the server, and little a row."""
+    """`insert` sends this many rows and more by COPY, which takes two round trips and little time for each row."""
 
     def run_each(self, statement: Statement, rows: Sequence[Row]) -> int:
-        """Run a change once per row of values; return the number of rows touched."""
+        """Run a change once for each row of values; return the number of changed rows."""
         return self.run(statement, *rows[0]) if len(rows) == 1 else super().run_each(statement, rows)
 
     def insert(self, statement: Insertion, rows: Iterable[Row]) -> None:
-        """Insert many rows, taken one after another."""
+        """Insert rows from an iterable without holding all of them in memory."""
         left = iter(rows)
         first = list(islice(left, self.COPIED))
         if len(first) < self.COPIED:

@@ -1,8 +1,8 @@
-"""Statements made once and run many times, on the driver's own cursor.
+"""Transactions, and statements that are compiled once and run many times on the driver's own cursor.
 
-SQLAlchemy writes the SQL (portable, checked against the tables); running it takes a few
-microseconds instead of the forty of ``Connection.execute``. Values pass through unconverted:
-statuses are numbers, booleans 0 or 1, JSON is text.
+SQLAlchemy writes the SQL, for both databases and checked against the tables. Running a `Statement` takes a few
+microseconds, where ``Connection.execute`` takes forty. Values are not converted: statuses are numbers, booleans 0 or 1,
+JSON is text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,17 +13,18 @@ import sqlalchemy as sa
 from sqlalchemy.sql import visitors
 
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store.tables.internal import COUNTED, ID_COUNTER
+from torc_framework.store.tables import COUNTED
+from torc_framework.store.tables.internal import ID_COUNTER
 
 Row = tuple[Any, ...]
 
 IDS: Final = "ids"
 _CHUNKS: Final = (1, 4, 16, 64, 256, 1024)
-"""Lengths that lists of ids are padded to, so that few texts serve all lengths."""
+"""Lengths to which lists of ids are padded, so that a few texts of a statement serve all lengths."""
 
 
 def param(name: str) -> sa.BindParameter[Any]:
-    """Return a parameter whose value is given at each run."""
+    """Return a parameter that gets its value at each run."""
     return sa.bindparam(name, required=False)
 
 
@@ -49,7 +50,7 @@ def first(query: sa.Select[Any], count: sa.ColumnElement[int]) -> sa.Select[Any]
 
 
 def insertion(table: sa.Table, *columns: str) -> "Insertion":
-    """Return an insert of those columns, in that order; the others get the database's defaults."""
+    """Return an insert of these columns, in this order; the other columns get the database's defaults."""
     bare = sa.table(table.name, *(sa.column(table.c[name].name) for name in columns))
     return Insertion(table.name, sa.insert(bare).values({name: param(name) for name in columns}), *columns)
 
@@ -63,7 +64,10 @@ class Statement:
         self._texts: dict[str | tuple[str, int], tuple[str, tuple[int, ...] | None]] = {}
 
     def _compiled(self, dialect: sa.Dialect, ids: int) -> tuple[str, tuple[int, ...] | None]:
-        """Return the text for that many ids, and the places of values in the order given if it differs."""
+        """Return the text for a number of ids, and its order of values.
+
+        The order is a position in the given values for each of the text's; None if both orders are the same.
+        """
         key = (dialect.name, ids) if ids else dialect.name
         found = self._texts.get(key)
         if found is None:
@@ -76,19 +80,19 @@ class Statement:
         return found
 
     def bind(self, dialect: sa.Dialect, values: Sequence[Any], ids: Sequence[int] = ()) -> tuple[str, Sequence[Any]]:
-        """Return the text and the values in the order it wants them."""
+        """Return the text, and the values in the text's order."""
         text, places = self._compiled(dialect, len(ids))
         given = (*values, *ids) if ids else values
         return text, given if places is None else [given[place] for place in places]
 
     def bind_many(self, dialect: sa.Dialect, rows: Sequence[Row]) -> tuple[str, Sequence[Sequence[Any]]]:
-        """Return the text and each row's values in the order it wants them."""
+        """Return the text, and each row's values in the text's order."""
         text, places = self._compiled(dialect, 0)
         return text, rows if places is None else [[row[place] for place in places] for row in rows]
 
 
 class Insertion(Statement):
-    """An insert of one row, or of many at once: with fifty rows a statement, each costs a third less."""
+    """An insert of one row, or of fifty at once, which takes a third less time for each row."""
 
     ROWS_AT_ONCE: Final = 50
 
@@ -126,7 +130,7 @@ _TAKE_IDS: Final = Statement(
 
 
 def padded(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Cut ids into chunks of few lengths; the last is filled up by repeating its last id."""
+    """Yield ids in chunks whose lengths are among a few; the last chunk is filled by repeating its last id."""
     largest = _CHUNKS[-1]
     if len(ids) == 1:
         yield ids
@@ -141,19 +145,20 @@ class Tx:
     """One transaction.
 
     Attributes:
-        connection: SQLAlchemy's connection, for everything that is not hot.
-        touched: Workflows in which something became ready, complete or canceled.
-        told: Workflows of which events were stored, or that are gone.
-        news: The events themselves: workflow, time in milliseconds, JSON text.
-        changed: How many jobs changed their status, by the name of the transition.
+        connection: SQLAlchemy's connection, for statements that need not be fast.
+        workflows_to_wake: Workflows in which jobs became ready, or that are complete, canceled or deleted: the server
+            wakes their waiting runners.
+        workflows_with_events: Workflows with new events, or that are deleted: the server wakes their event streams.
+        events: The new events, each as (workflow, time in milliseconds, JSON text).
+        transition_counts: How many jobs changed their status, by the name of the transition.
     """
 
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
-        self.touched: set[int] = set()
-        self.told: set[int] = set()
-        self.changed: dict[str, int] = {}
-        self.news: list[tuple[int, int, str]] = []
+        self.workflows_to_wake: set[int] = set()
+        self.workflows_with_events: set[int] = set()
+        self.events: list[tuple[int, int, str]] = []
+        self.transition_counts: dict[str, int] = {}
         self._dialect = connection.dialect
         self._cursor: Any = connection.connection.cursor()
 
@@ -175,7 +180,10 @@ class Tx:
         return None if found is None else found[0]
 
     def rows_for(self, statement: Statement, ids: Sequence[int], *values: Any) -> list[Row]:
-        """Run a query for many ids; a row may not depend on ids of more than one chunk."""
+        """Run a query for many ids, in chunks; return all rows.
+
+        The query must find each row from a single id, because each chunk is a query of its own.
+        """
         found: list[Row] = []
         for chunk in padded(ids):
             self._cursor.execute(*statement.bind(self._dialect, values, chunk))
@@ -183,7 +191,7 @@ class Tx:
         return found
 
     def new_ids(self, table: sa.Table, count: int) -> int:
-        """Take ``count`` ids that follow each other and that no row of the table has ever had; return the first."""
+        """Reserve ``count`` consecutive ids that no row of the table has ever had; return the first."""
         last: int = self.value(_TAKE_IDS, count, table.name)
         return last - count + 1
 
@@ -192,22 +200,22 @@ class Tx:
         if table in COUNTED:
             values["id"] = self.new_ids(table, 1)
         made = self.connection.execute(sa.insert(table).values(**values))
-        return int(made.inserted_primary_key[0])  # type: ignore[index]
+        return int(made.inserted_primary_key[0])  # type: ignore[index]  # never None after an insert of one row
 
     def run(self, statement: Statement, *values: Any) -> int:
-        """Run a change; return the number of rows it touched."""
+        """Run a change; return the number of changed rows."""
         self._cursor.execute(*statement.bind(self._dialect, values))
         return int(self._cursor.rowcount)
 
     def run_each(self, statement: Statement, rows: Sequence[Row]) -> int:
-        """Run a change once per row of values; return the number of rows touched."""
+        """Run a change once for each row of values; return the number of changed rows."""
         if not rows:
             return 0
         self._cursor.executemany(*statement.bind_many(self._dialect, rows))
         return int(self._cursor.rowcount)
 
     def insert(self, statement: Insertion, rows: Iterable[Row]) -> None:
-        """Insert many rows, taken one block after another."""
+        """Insert rows from an iterable without holding all of them in memory."""
         size = Insertion.ROWS_AT_ONCE
         left = iter(rows)
         rest: list[Row] = []
@@ -222,9 +230,9 @@ class Tx:
         self.run_each(statement, rest)
 
     def run_for(self, statement: Statement, ids: Sequence[int], *values: Any) -> int:
-        """Run a change for many ids; return the number of rows touched."""
-        touched = 0
+        """Run a change for many ids, in chunks; return the number of changed rows."""
+        changed = 0
         for chunk in padded(ids):
             self._cursor.execute(*statement.bind(self._dialect, values, chunk))
-            touched += int(self._cursor.rowcount)
-        return touched
+            changed += int(self._cursor.rowcount)
+        return changed

@@ -1,4 +1,4 @@
-"""SQLite: one file in WAL mode with full synchronisation."""
+"""A SQLite database: one file in WAL mode with full synchronisation."""
 
 import contextlib
 import sqlite3
@@ -19,7 +19,10 @@ LOG_BYTES: Final = 1000 * 4096
 
 
 _FAULTS_OF_THE_FILE: Final = frozenset({sqlite3.OperationalError, sqlite3.DatabaseError})
-"""Errors of the surroundings: locked, full, unreadable; and damaged, for which there is no class of its own."""
+"""Driver errors that a file causes and not a bug of this program: it is locked, full, unreadable or damaged.
+
+Python's driver has no class of its own for a damaged file: it raises `sqlite3.DatabaseError` itself.
+"""
 
 
 class SqliteDatabase(Database):
@@ -37,7 +40,7 @@ class SqliteDatabase(Database):
 
     @classmethod
     def opened(cls, source: str) -> "SqliteDatabase":
-        """Open a database that `check_database` has looked at."""
+        """Open a database that `check_database` accepted."""
         try:
             database = cls(source)
         except (sa.exc.DBAPIError, sqlite3.Error) as error:
@@ -45,7 +48,7 @@ class SqliteDatabase(Database):
         try:
             _use_wal(database._raw)
             database._prepare()
-            _lengthen_log(database._raw, database.path)
+            _preallocate_log(database._raw, database.path)
         except sqlite3.Error as error:
             database.close()
             raise DatabaseError(f"cannot use database {database.name}: {error}") from error
@@ -57,22 +60,24 @@ class SqliteDatabase(Database):
 
     @contextlib.contextmanager
     def write_bulk(self) -> Iterator[Tx]:
-        """`write` for rows whose references the caller has checked, and that deletes nothing.
+        """Begin a change as `write` does; the caller has checked all references, and deletes no rows.
 
-        References are not looked up then; for a large plan that would cost a tenth of the whole.
+        SQLite does not check the references again: for a large plan that would take a tenth of the whole time.
         """
-        with self._lock:
+        with self._write_lock:
             raw = self._raw
             raw.execute("PRAGMA foreign_keys=OFF")
             try:
-                with self._when_free() as tx:
+                with self._write_transaction() as tx:
                     yield tx
             finally:
                 raw.execute("PRAGMA foreign_keys=ON")
-        self._tell(tx)
+        self.notify_listeners(tx)
 
     def check(self) -> None:
-        """Look whether the file is still there: SQLite would go on with the deleted one, and lose all at the end.
+        """Check that the opened file still exists under its name.
+
+        SQLite itself would continue to write to a deleted file, and all changes would be lost when it is closed.
 
         Raises:
             DatabaseGoneError: it was deleted or renamed, or another file has its name.
@@ -85,29 +90,29 @@ class SqliteDatabase(Database):
             raise DatabaseGoneError(f"database {self.name} is gone: another file has its name")
 
     def others_committed(self) -> bool:
-        """Say whether another process has committed since the last call, or the file is gone.
+        """Return whether another process has committed since the last call, or the file is gone.
 
-        False while a change is under way.
+        False while this process is making a change; a later call reports the other process's commit.
         """
         try:
             self.check()
         except DatabaseGoneError:
             return True
-        if not self._lock.acquire(blocking=False):
+        if not self._write_lock.acquire(blocking=False):
             return False
         try:
             version = self._raw.execute("PRAGMA data_version").fetchone()[0]
             changed, self._seen_version = version != self._seen_version, version
             return bool(changed)
         finally:
-            self._lock.release()
+            self._write_lock.release()
 
     @contextlib.contextmanager
-    def _alone(self, connection: sa.Connection, *, migrating: bool = False) -> Iterator[None]:
+    def _schema_transaction(self, connection: sa.Connection, *, migrating: bool = False) -> Iterator[None]:
         with schema_transaction(connection, migrating=migrating):
             yield
 
-    def _begin(self, *, wait: bool) -> bool:
+    def _begin_write(self, *, wait: bool) -> bool:
         self.check()
         raw, timeout_ms = self._raw, BUSY_TIMEOUT_MS if wait else 0
         if timeout_ms != self._timeout_ms:
@@ -121,29 +126,29 @@ class SqliteDatabase(Database):
             return False
         return True
 
-    def _reader(self) -> sa.Connection:
+    def _reading_connection(self) -> sa.Connection:
         self.check()
         connection = self._engine.connect()
         raw: Any = connection.connection.driver_connection
         raw.execute("BEGIN")
         return connection
 
-    def _finish(self, tx: Tx) -> None:
+    def _before_commit(self, tx: Tx) -> None:
         pass
 
-    def _meaning(self, error: Exception) -> Exception | None:
+    def _translated(self, error: Exception) -> Exception | None:
         if type(driver_error(error)) in _FAULTS_OF_THE_FILE:
             return DatabaseError(f"cannot use database {self.name}: {driver_error(error)}")
         if isinstance(error, OverflowError):
             return RuleError(f"a number is too large: {error}")
         return None
 
-    def _reason(self, error: Exception) -> str:
+    def _driver_message(self, error: Exception) -> str:
         return str(driver_error(error))
 
 
 def _file_identity(path: Path) -> tuple[int, int]:
-    """Return what tells a file from all others, whatever its name."""
+    """Return device and inode number, which identify a file under any name."""
     found = path.stat()
     return found.st_dev, found.st_ino
 
@@ -151,7 +156,7 @@ def _file_identity(path: Path) -> tuple[int, int]:
 def _engine(path: Path) -> sa.Engine:
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(
-            f"{path.as_uri()}?mode=rw",  # a file that was deleted is not made anew
+            f"{path.as_uri()}?mode=rw",  # without mode=rw, the driver would make a deleted file again, empty
             uri=True,
             timeout=BUSY_TIMEOUT_MS / 1000,
             check_same_thread=False,
@@ -168,7 +173,7 @@ def _engine(path: Path) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # transactions are begun above, not by the driver
+        connection.isolation_level = None  # `SqliteDatabase` begins the transactions, not the driver
         for pragma in ("synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-65536"):
             connection.execute(f"PRAGMA {pragma}")
 
@@ -179,8 +184,9 @@ def _engine(path: Path) -> sa.Engine:
 def schema_transaction(connection: sa.Connection, *, migrating: bool = False) -> Iterator[None]:
     """Begin a change of the tables; commit at the end of the block.
 
-    A change of a table that others refer to makes it anew: with foreign keys on, that would delete all
-    rows that refer to it. So they are off while migrating, and are checked afterwards.
+    SQLite alters a table by making a new one and dropping the old one (`ALTER TABLE` manual, "Making Other Kinds Of
+    Table Schema Changes"). With foreign keys on, the drop would delete all rows that refer to the table. So foreign
+    keys are off while migrating, and are checked before the commit.
     """
     raw: Any = connection.connection.driver_connection
     if migrating:
@@ -196,7 +202,7 @@ def schema_transaction(connection: sa.Connection, *, migrating: bool = False) ->
 
 
 def _use_wal(raw: Any) -> None:
-    """Switch to WAL; the switch alone does not wait for other processes by itself."""
+    """Switch to WAL mode; this one statement does not wait for other processes, so it is repeated."""
     deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
@@ -209,12 +215,12 @@ def _use_wal(raw: Any) -> None:
             return
 
 
-def _lengthen_log(raw: Any, path: Path) -> None:
-    """Make the write-ahead log as long as it is when SQLite begins to write it from the start again.
+def _preallocate_log(raw: Any, path: Path) -> None:
+    """Make the write-ahead log as long as it is when SQLite starts to overwrite it from its beginning.
 
-    A commit that overwrites the log waits for its data alone; one that lengthens it waits for the
-    file system's journal too, several times as long. A change too large for the cache goes to the log
-    before it is taken back.
+    A commit that overwrites the log waits for its own data; one that lengthens the file waits for the file system's
+    journal too, which takes several times as long. The log grows by a change that does not fit the cache, because
+    SQLite writes it to the log before the rollback.
     """
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size >= LOG_BYTES:

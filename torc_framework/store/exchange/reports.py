@@ -241,7 +241,7 @@ def _apply_ending(
     if report.interrupted and status is JobStatus.TERMINATED:
         outcomes.interrupted.append((result_id, job.id))
         now.has_interrupted = True
-        now.tx.touched.add(now.workflow_id)  # another runner may go on with it
+        now.tx.workflows_to_wake.add(now.workflow_id)  # another runner may go on with it
     else:
         badly = ends_badly(status, report.return_code)
         outcomes.ended.append((int(status), int(badly), result_id, job.id))

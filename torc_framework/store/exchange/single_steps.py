@@ -314,7 +314,7 @@ def change_status(tx: Tx, job_id: int, label: str, run_id: int, user: str | None
             old_status=job.status.label,
             new_status=label,
         )
-        tx.touched.add(job.workflow_id)
+        tx.workflows_to_wake.add(job.workflow_id)
     return get(tx, JOBS, job_id)
 
 

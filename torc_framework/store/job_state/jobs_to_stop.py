@@ -44,7 +44,7 @@ def prepare_job_deletion(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, fo
     _refuse(live, force=force)
     tx.run_each(_REQUEST_STOP, sorted({(node_id, job_id) for job_id, _, _, node_id in live if node_id is not None}))
     if live:
-        tx.touched.add(workflow_id)
+        tx.workflows_to_wake.add(workflow_id)
 
 
 def check_workflow_deletable(tx: Tx, workflow_id: int, *, force: bool) -> None:

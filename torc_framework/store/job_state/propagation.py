@@ -97,7 +97,7 @@ def propagate(
     events.jobs_ready(done.ready)
     now_ready = [*ready, *done.ready]
     if now_ready:
-        tx.touched.add(events.workflow_id)
+        tx.workflows_to_wake.add(events.workflow_id)
     if has_actions:
         count_triggers(tx, now_ready, [*endings, *done.canceled])
     return bool(endings) and not now_ready and announce_completion(tx, events)
@@ -107,7 +107,7 @@ def announce_completion(tx: Tx, events: EventLog) -> bool:
     """Tell everybody if no job of the workflow is unfinished; return whether that is so."""
     if not is_finished(tx, events.workflow_id):
         return False
-    tx.touched.add(events.workflow_id)
+    tx.workflows_to_wake.add(events.workflow_id)
     trigger_completion(tx, events.workflow_id)
     events.add("workflow_completed")
     return True

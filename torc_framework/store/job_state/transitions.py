@@ -119,7 +119,7 @@ _ENABLED = Statement(_change("enabled", _THIS), "job")
 def _count(tx: Tx, name: str, jobs: int) -> int:
     """Note how many jobs a transition changed; return that."""
     if jobs:
-        tx.changed[name] = tx.changed.get(name, 0) + jobs
+        tx.transition_counts[name] = tx.transition_counts.get(name, 0) + jobs
     return jobs
 
 

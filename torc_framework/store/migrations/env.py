@@ -1,11 +1,11 @@
-"""Run by alembic: brings the database of ``store.schema``'s connection to the newest version.
+"""The script that Alembic runs to migrate the database of the connection that `upgrade.migrate` passes.
 
 The caller has begun the transaction, with SQLite's foreign keys switched off, and commits it.
 """
 
 from alembic import context
 
-from torc_framework.store.tables.verdicts import METADATA
+from torc_framework.store.tables import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -156,7 +156,7 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
     given.pop("depends_on_job_ids", None)
     if not given.keys().isdisjoint(_TEXTS):
         given["written_texts"] = _still_written(tx, job_id, given)
-    tx.touched.add(before["workflow_id"])
+    tx.workflows_to_wake.add(before["workflow_id"])
     return given
 
 
@@ -208,7 +208,7 @@ def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool
     count_triggers(tx, done.ready, done.canceled)
     events.write(tx)
     if done.ready or is_finished(tx, workflow_id):
-        tx.touched.add(workflow_id)
+        tx.workflows_to_wake.add(workflow_id)
     return count
 
 

@@ -60,8 +60,8 @@ def _workflow_changes(_tx: Tx, _workflow: Values, changes: Values) -> Values:
 
 def _notify_listeners(tx: Tx, workflows: Sequence[Values]) -> None:
     ids = {workflow["id"] for workflow in workflows}
-    tx.touched |= ids
-    tx.told |= ids
+    tx.workflows_to_wake |= ids
+    tx.workflows_with_events |= ids
 
 
 WORKFLOWS: Final = RecordKind(
@@ -432,7 +432,7 @@ EVENTS: Final = RecordKind(
         "after_timestamp": ListFilter(int, lambda value: t.EVENT.c.timestamp > value),
     },
     before_create=_new_event,
-    after_create=lambda tx, event: tx.told.add(event["workflow_id"]),
+    after_create=lambda tx, event: tx.workflows_with_events.add(event["workflow_id"]),
 )
 
 

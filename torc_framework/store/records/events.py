@@ -75,8 +75,8 @@ class EventLog:
         """Store what was noted."""
         if self._rows:
             tx.run_each(_INSERT, self._rows)
-            tx.told.add(self.workflow_id)
-            tx.news += self._rows
+            tx.workflows_with_events.add(self.workflow_id)
+            tx.events += self._rows
         self._rows = []
 
 

@@ -141,7 +141,7 @@ def recover(tx: Tx, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
         receipt = _carry_out(tx, workflow_id, order, asked)
         if order.dry_run:
             changes.rollback()
-            for told in (tx.touched, tx.told, tx.changed, tx.news):
+            for told in (tx.workflows_to_wake, tx.workflows_with_events, tx.transition_counts, tx.events):
                 told.clear()
     return receipt
 

@@ -186,7 +186,7 @@ def put_status(tx: Tx, wanted: WorkflowStatusRecord) -> WorkflowStatusRecord:
         wanted.has_detected_need_to_run_completion_script,
         wanted.id,
     )
-    tx.touched.add(wanted.id)
+    tx.workflows_to_wake.add(wanted.id)
     return wanted
 
 
@@ -347,7 +347,7 @@ def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) 
     events = EventLog(workflow_id)
     events.add("workflow_reinitialized" if again else "workflow_started", run_id=run_id)
     events.write(tx)
-    tx.touched.add(workflow_id)
+    tx.workflows_to_wake.add(workflow_id)
 
 
 def cancel(tx: Tx, workflow_id: int) -> None:
@@ -362,7 +362,7 @@ def cancel(tx: Tx, workflow_id: int) -> None:
     for job_id, name in held:
         events.job_ended(job_id, name, JobStatus.CANCELED, None, reason="the workflow was canceled")
     events.write(tx)
-    tx.touched.add(workflow_id)
+    tx.workflows_to_wake.add(workflow_id)
 
 
 def reset_status(tx: Tx, workflow_id: int, *, force: bool = False, user: str | None = None) -> None:

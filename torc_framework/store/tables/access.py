@@ -5,16 +5,12 @@ from typing import Final
 import sqlalchemy as sa
 from sqlmodel import Field
 
-from torc_framework.store.tables.allocations import METADATA
 from torc_framework.store.tables.base import Base
 
-__all__ = ["ACCESS_GROUP", "METADATA", "USER_GROUP_MEMBERSHIP", "WORKFLOW_ACCESS_GROUP"]
 
-
-class AccessGroup(Base, table=True):
+class AccessGroupRow(Base, table=True):
     """`AccessGroupRecord`; ids are never used twice."""
 
-    __tablename__ = "access_group"
     __table_args__ = (sa.UniqueConstraint("name"), {"sqlite_autoincrement": True})
     id: int | None = Field(default=None, primary_key=True)
     name: str
@@ -23,10 +19,9 @@ class AccessGroup(Base, table=True):
     created_at: str | None = None
 
 
-class UserGroupMembership(Base, table=True):
+class UserGroupMembershipRow(Base, table=True):
     """`UserGroupMembershipRecord`."""
 
-    __tablename__ = "user_group_membership"
     __table_args__ = (sa.UniqueConstraint("user_name", "group_id"),)
     id: int | None = Field(default=None, primary_key=True)
     user_name: str
@@ -35,16 +30,15 @@ class UserGroupMembership(Base, table=True):
     created_at: str | None = None
 
 
-class WorkflowAccessGroup(Base, table=True):
+class WorkflowAccessGroupRow(Base, table=True):
     """`WorkflowAccessGroupRecord`."""
 
-    __tablename__ = "workflow_access_group"
     __table_args__ = ({"sqlite_with_rowid": False},)
     workflow_id: int = Field(foreign_key="workflow.id", ondelete="CASCADE", primary_key=True)
     group_id: int = Field(foreign_key="access_group.id", ondelete="CASCADE", primary_key=True, index=True)
     created_at: str | None = None
 
 
-ACCESS_GROUP: Final = METADATA.tables["access_group"]
-USER_GROUP_MEMBERSHIP: Final = METADATA.tables["user_group_membership"]
-WORKFLOW_ACCESS_GROUP: Final = METADATA.tables["workflow_access_group"]
+ACCESS_GROUP: Final = Base.metadata.tables["access_group"]
+USER_GROUP_MEMBERSHIP: Final = Base.metadata.tables["user_group_membership"]
+WORKFLOW_ACCESS_GROUP: Final = Base.metadata.tables["workflow_access_group"]

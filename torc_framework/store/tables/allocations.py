@@ -6,17 +6,13 @@ import sqlalchemy as sa
 from sqlmodel import Field
 
 from torc_framework.store.tables.base import Base
-from torc_framework.store.tables.core import METADATA
-
-__all__ = ["METADATA", "SCHEDULED_COMPUTE_NODE"]
 
 _IS_OPEN: Final = sa.text("allocation_id IS NOT NULL AND status <> 'complete'")
 
 
-class ScheduledComputeNode(Base, table=True):
+class ScheduledComputeNodeRow(Base, table=True):
     """`ScheduledComputeNodeRecord`; an allocation that is not over has one record only."""
 
-    __tablename__ = "scheduled_compute_node"
     __table_args__ = (
         sa.Index(
             "uq_scheduled_compute_node_open",
@@ -37,4 +33,4 @@ class ScheduledComputeNode(Base, table=True):
     requester: Any = Field(default=None, sa_type=sa.JSON(none_as_null=True), nullable=True)
 
 
-SCHEDULED_COMPUTE_NODE: Final = METADATA.tables["scheduled_compute_node"]
+SCHEDULED_COMPUTE_NODE: Final = Base.metadata.tables["scheduled_compute_node"]

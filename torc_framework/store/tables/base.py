@@ -1,8 +1,10 @@
 """What all tables are made from: their common base, and the type of a column that holds a status."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import sqlalchemy as sa
+from sqlalchemy.orm import declared_attr
 from sqlmodel import SQLModel
 
 from torc_framework.models.statuses import JobStatus
@@ -23,8 +25,14 @@ class StatusType(sa.types.TypeDecorator[str]):
         return None if value is None else JobStatus(value).label
 
 
+_WORD_START: Final = re.compile(r"(?<!^)(?=[A-Z])")
+
+
 class Base(SQLModel):
-    """What all tables share; validators are built when first used, which the store never does."""
+    """The base of all table classes, each named ``<Name>Row``; its table is ``<name>`` in snake case.
+
+    pydantic builds the validators of a class when they are first used; the store never uses them.
+    """
 
     model_config = {"defer_build": True}
     metadata = sa.MetaData(
@@ -35,3 +43,8 @@ class Base(SQLModel):
             "pk": "pk_%(table_name)s",
         }
     )
+
+    @declared_attr  # type: ignore[arg-type]
+    def __tablename__(cls) -> str:  # noqa: N805
+        """Return the name of the class without ``Row``, in snake case."""
+        return _WORD_START.sub("_", cls.__name__.removesuffix("Row")).lower()

@@ -60,7 +60,7 @@ _IS_CHANGED: Final = "input_hash IS NOT NULL"
 _NO_ROWID: Final = {"sqlite_with_rowid": False}
 
 
-class Workflow(Base, table=True):
+class WorkflowRow(Base, table=True):
     """`WorkflowRecord`; ids are never used twice."""
 
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -84,10 +84,9 @@ class Workflow(Base, table=True):
     status_id: int | None = None
 
 
-class WorkflowStatus(Base, table=True):
+class WorkflowStatusRow(Base, table=True):
     """`WorkflowStatusRecord`; its id is the workflow's."""
 
-    __tablename__ = "workflow_status"
     id: int | None = Field(default=None, primary_key=True, foreign_key="workflow.id", ondelete="CASCADE")
     run_id: int
     is_canceled: bool
@@ -95,10 +94,9 @@ class WorkflowStatus(Base, table=True):
     has_detected_need_to_run_completion_script: bool = False
 
 
-class ResourceRequirements(Base, table=True):
+class ResourceRequirementsRow(Base, table=True):
     """`ResourceRequirementsRecord`; several may have one name, except ``default``."""
 
-    __tablename__ = "resource_requirements"
     __table_args__ = (sa.Index(None, "workflow_id", "name"),)
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow", index=False)
@@ -114,10 +112,9 @@ class ResourceRequirements(Base, table=True):
     """``runtime``, parsed."""
 
 
-class FailureHandler(Base, table=True):
+class FailureHandlerRow(Base, table=True):
     """`FailureHandlerRecord`."""
 
-    __tablename__ = "failure_handler"
     __table_args__ = (_named(),)
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow", index=False)
@@ -125,10 +122,9 @@ class FailureHandler(Base, table=True):
     rules: str
 
 
-class SlurmScheduler(Base, table=True):
+class SlurmSchedulerRow(Base, table=True):
     """`SlurmSchedulerRecord`."""
 
-    __tablename__ = "slurm_scheduler"
     __table_args__ = (_named(),)
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow", index=False)
@@ -145,10 +141,9 @@ class SlurmScheduler(Base, table=True):
     extra: str | None = None
 
 
-class LocalScheduler(Base, table=True):
+class LocalSchedulerRow(Base, table=True):
     """`LocalSchedulerRecord`."""
 
-    __tablename__ = "local_scheduler"
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow")
     name: str | None = "default"
@@ -156,7 +151,7 @@ class LocalScheduler(Base, table=True):
     num_cpus: int | None = None
 
 
-class Job(Base, table=True):
+class JobRow(Base, table=True):
     """`JobRecord`.
 
     What it asks for, its scheduler and its failure handler are references without a constraint: each
@@ -220,19 +215,17 @@ class Job(Base, table=True):
     """JSON object of those of its texts that name user data, with the names in place of the ids."""
 
 
-class JobDependency(Base, table=True):
+class JobDependencyRow(Base, table=True):
     """``job_id`` waits for ``depends_on_job_id``."""
 
-    __tablename__ = "job_dependency"
     __table_args__ = (_NO_ROWID,)
     job_id: int = _member("job", index=False)
     depends_on_job_id: int = _member("job")
 
 
-class DependencyGroup(Base, table=True):
+class DependencyGroupRow(Base, table=True):
     """A shared dependency: all waiters wait for all members."""
 
-    __tablename__ = "dependency_group"
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow")
     remaining: int = 0
@@ -241,25 +234,23 @@ class DependencyGroup(Base, table=True):
     """Members that are over and ended badly."""
 
 
-class GroupMember(Base, table=True):
+class GroupMemberRow(Base, table=True):
     """A job that a group's waiters wait for."""
 
-    __tablename__ = "group_member"
     __table_args__ = (_NO_ROWID,)
     job_id: int = _member("job", index=False)
     group_id: int = _member("dependency_group")
 
 
-class GroupWaiter(Base, table=True):
+class GroupWaiterRow(Base, table=True):
     """A job that waits for a group's members."""
 
-    __tablename__ = "group_waiter"
     __table_args__ = (_NO_ROWID,)
     group_id: int = _member("dependency_group", index=False)
     job_id: int = _member("job")
 
 
-class File(Base, table=True):
+class FileRow(Base, table=True):
     """`FileRecord`."""
 
     __table_args__ = (_named(),)
@@ -270,10 +261,9 @@ class File(Base, table=True):
     st_mtime: float | None = None
 
 
-class UserData(Base, table=True):
+class UserDataRow(Base, table=True):
     """`UserDataRecord`."""
 
-    __tablename__ = "user_data"
     __table_args__ = (_named(),)
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow", index=False)
@@ -282,46 +272,41 @@ class UserData(Base, table=True):
     data: Any = _json()
 
 
-class JobInputFile(Base, table=True):
+class JobInputFileRow(Base, table=True):
     """``job_id`` reads ``file_id``."""
 
-    __tablename__ = "job_input_file"
     __table_args__ = (_NO_ROWID,)
     job_id: int = _member("job", index=False)
     file_id: int = _member("file")
 
 
-class JobOutputFile(Base, table=True):
+class JobOutputFileRow(Base, table=True):
     """``job_id`` writes ``file_id``."""
 
-    __tablename__ = "job_output_file"
     __table_args__ = (_NO_ROWID,)
     job_id: int = _member("job", index=False)
     file_id: int = _member("file")
 
 
-class JobInputUserData(Base, table=True):
+class JobInputUserDataRow(Base, table=True):
     """``job_id`` reads ``user_data_id``."""
 
-    __tablename__ = "job_input_user_data"
     __table_args__ = (_NO_ROWID,)
     job_id: int = _member("job", index=False)
     user_data_id: int = _member("user_data")
 
 
-class JobOutputUserData(Base, table=True):
+class JobOutputUserDataRow(Base, table=True):
     """``job_id`` writes ``user_data_id``."""
 
-    __tablename__ = "job_output_user_data"
     __table_args__ = (_NO_ROWID,)
     job_id: int = _member("job", index=False)
     user_data_id: int = _member("user_data")
 
 
-class WorkflowAction(Base, table=True):
+class WorkflowActionRow(Base, table=True):
     """`WorkflowActionRecord`."""
 
-    __tablename__ = "workflow_action"
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow")
     trigger_type: str
@@ -340,10 +325,9 @@ class WorkflowAction(Base, table=True):
     """A runner carries it out and will say how that ended; if it dies before, the action is due again."""
 
 
-class ActionJob(Base, table=True):
+class ActionJobRow(Base, table=True):
     """A job that an action's trigger watches."""
 
-    __tablename__ = "action_job"
     __table_args__ = (_NO_ROWID,)
     job_id: int = _member("job", index=False)
     action_id: int = _member("workflow_action")
@@ -351,10 +335,9 @@ class ActionJob(Base, table=True):
     """It is among the action's trigger count."""
 
 
-class ComputeNode(Base, table=True):
+class ComputeNodeRow(Base, table=True):
     """`ComputeNodeRecord`; ids are never used twice."""
 
-    __tablename__ = "compute_node"
     __table_args__ = ({"sqlite_autoincrement": True},)
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow")
@@ -373,16 +356,15 @@ class ComputeNode(Base, table=True):
     scheduler: Any = _json()
 
 
-class RemoteWorker(Base, table=True):
+class RemoteWorkerRow(Base, table=True):
     """A machine that a workflow may use."""
 
-    __tablename__ = "remote_worker"
     __table_args__ = (_NO_ROWID,)
     workflow_id: int = _member("workflow", index=False)
     worker: str = Field(primary_key=True)
 
 
-class Result(Base, table=True):
+class ResultRow(Base, table=True):
     """`ResultRecord`: one row per job, run and attempt."""
 
     __table_args__ = (
@@ -411,7 +393,7 @@ class Result(Base, table=True):
     observation: Any = _json()
 
 
-class Event(Base, table=True):
+class EventRow(Base, table=True):
     """`EventRecord`; ids are never used twice, so that whoever follows a workflow by them misses nothing."""
 
     __table_args__ = (
@@ -425,7 +407,6 @@ class Event(Base, table=True):
     data: Any = _required_json()
 
 
-METADATA: Final = Base.metadata
 RELATIONS: Final = {
     "depends_on_job_ids": "job_dependency",
     "input_file_ids": "job_input_file",
@@ -438,29 +419,29 @@ RELATIONS: Final = {
 
 
 def _table(model: type[Base]) -> sa.Table:
-    return METADATA.tables[str(model.__tablename__)]
+    return Base.metadata.tables[str(model.__tablename__)]
 
 
-WORKFLOW: Final = _table(Workflow)
-WORKFLOW_STATUS: Final = _table(WorkflowStatus)
-RESOURCE_REQUIREMENTS: Final = _table(ResourceRequirements)
-FAILURE_HANDLER: Final = _table(FailureHandler)
-SLURM_SCHEDULER: Final = _table(SlurmScheduler)
-LOCAL_SCHEDULER: Final = _table(LocalScheduler)
-JOB: Final = _table(Job)
-JOB_DEPENDENCY: Final = _table(JobDependency)
-DEPENDENCY_GROUP: Final = _table(DependencyGroup)
-GROUP_MEMBER: Final = _table(GroupMember)
-GROUP_WAITER: Final = _table(GroupWaiter)
-FILE: Final = _table(File)
-USER_DATA: Final = _table(UserData)
-JOB_INPUT_FILE: Final = _table(JobInputFile)
-JOB_OUTPUT_FILE: Final = _table(JobOutputFile)
-JOB_INPUT_USER_DATA: Final = _table(JobInputUserData)
-JOB_OUTPUT_USER_DATA: Final = _table(JobOutputUserData)
-WORKFLOW_ACTION: Final = _table(WorkflowAction)
-ACTION_JOB: Final = _table(ActionJob)
-COMPUTE_NODE: Final = _table(ComputeNode)
-REMOTE_WORKER: Final = _table(RemoteWorker)
-RESULT: Final = _table(Result)
-EVENT: Final = _table(Event)
+WORKFLOW: Final = _table(WorkflowRow)
+WORKFLOW_STATUS: Final = _table(WorkflowStatusRow)
+RESOURCE_REQUIREMENTS: Final = _table(ResourceRequirementsRow)
+FAILURE_HANDLER: Final = _table(FailureHandlerRow)
+SLURM_SCHEDULER: Final = _table(SlurmSchedulerRow)
+LOCAL_SCHEDULER: Final = _table(LocalSchedulerRow)
+JOB: Final = _table(JobRow)
+JOB_DEPENDENCY: Final = _table(JobDependencyRow)
+DEPENDENCY_GROUP: Final = _table(DependencyGroupRow)
+GROUP_MEMBER: Final = _table(GroupMemberRow)
+GROUP_WAITER: Final = _table(GroupWaiterRow)
+FILE: Final = _table(FileRow)
+USER_DATA: Final = _table(UserDataRow)
+JOB_INPUT_FILE: Final = _table(JobInputFileRow)
+JOB_OUTPUT_FILE: Final = _table(JobOutputFileRow)
+JOB_INPUT_USER_DATA: Final = _table(JobInputUserDataRow)
+JOB_OUTPUT_USER_DATA: Final = _table(JobOutputUserDataRow)
+WORKFLOW_ACTION: Final = _table(WorkflowActionRow)
+ACTION_JOB: Final = _table(ActionJobRow)
+COMPUTE_NODE: Final = _table(ComputeNodeRow)
+REMOTE_WORKER: Final = _table(RemoteWorkerRow)
+RESULT: Final = _table(ResultRow)
+EVENT: Final = _table(EventRow)

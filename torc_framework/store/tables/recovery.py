@@ -6,12 +6,9 @@ import sqlalchemy as sa
 from sqlmodel import Field
 
 from torc_framework.store.tables.base import Base
-from torc_framework.store.tables.verdicts import METADATA
-
-__all__ = ["METADATA", "RECOVERY"]
 
 
-class Recovery(Base, table=True):
+class RecoveryRow(Base, table=True):
     """`RecoveryEntry`; it stays when its job is deleted."""
 
     __table_args__ = (sa.Index(None, "workflow_id", "job_id"),)
@@ -38,4 +35,4 @@ class Recovery(Base, table=True):
     new_num_cpus: int
 
 
-RECOVERY: Final = METADATA.tables["recovery"]
+RECOVERY: Final = Base.metadata.tables["recovery"]

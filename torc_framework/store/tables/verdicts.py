@@ -5,13 +5,10 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlmodel import Field
 
-from torc_framework.store.tables.access import METADATA
 from torc_framework.store.tables.base import Base
 
-__all__ = ["METADATA", "VERDICT"]
 
-
-class Verdict(Base, table=True):
+class VerdictRow(Base, table=True):
     """`VerdictRecord` but for the job's name: one row per verdict; results come and go, this stays with the job."""
 
     __table_args__ = (sa.Index(None, "workflow_id", "job_id"),)
@@ -34,4 +31,4 @@ class Verdict(Base, table=True):
     judged_at: str
 
 
-VERDICT: Final = METADATA.tables["verdict"]
+VERDICT: Final = Base.metadata.tables["verdict"]

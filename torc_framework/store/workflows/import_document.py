@@ -385,7 +385,7 @@ def _insert_events(tx: Tx, document: WorkflowDocument, ids: Mapping[str, Ids], w
         for event in document.events
     ]
     tx.run_each(_INSERT_EVENTS, rows)
-    tx.told.add(workflow_id)
+    tx.workflows_with_events.add(workflow_id)
 
 
 def _with_new_ids(data: Any, ids: Mapping[str, Ids], workflow_id: int) -> Any:

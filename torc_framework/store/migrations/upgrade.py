@@ -1,8 +1,8 @@
-"""Is the database at the version of this program? Make or migrate it if not.
+"""Creates the tables of a new database, and brings an older database to the version of this program.
 
-The migrations under ``migrations/`` are the truth about older databases; a test holds their sum
-equal to the tables. A new database is made from the tables directly and marked with the newest
-version, and a database that is marked so is used as it is: alembic is imported only to migrate.
+The files under ``versions/`` describe the tables of older databases; a test compares their sum with the tables. A new
+database is made from the tables directly and gets the newest version. A database of the newest version is used as it
+is: alembic is imported for a migration only.
 """
 
 from collections.abc import Callable
@@ -12,37 +12,38 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from torc_framework.store.database.probe import VERSION_TABLE
 from torc_framework.store.errors import DatabaseError
-from torc_framework.store.tables.internal import COUNTED, ID_COUNTER, METADATA
+from torc_framework.store.migrations import VERSION_TABLE
+from torc_framework.store.tables import COUNTED, METADATA
+from torc_framework.store.tables.internal import ID_COUNTER
 
-MIGRATIONS: Final = Path(__file__).parent / "migrations"
+MIGRATIONS: Final = Path(__file__).parent
 HEAD: Final = max(path.name for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))[:4]
-"""Newest migration: their files are named by four digits, and follow each other in this order."""
+"""The newest version: each file's name begins with its version, four digits, in the order of the migrations."""
 _VERSION: Final = sa.table(VERSION_TABLE, sa.column("version_num"))
 
 
 BeginSchemaChange = Callable[..., AbstractContextManager[None]]
-"""Begins a change of the tables of a connection; with ``migrating=True``, of tables that have rows."""
+"""Begins a transaction that changes the tables of a connection; ``migrating=True`` if they have rows."""
 
 
-def prepare(connection: sa.Connection, name: str, alone: BeginSchemaChange) -> None:
+def create_or_migrate(connection: sa.Connection, name: str, begin: BeginSchemaChange) -> None:
     """Bring the database to the present version.
 
     Raises:
         DatabaseError: it was made by a newer version of this program.
     """
-    with alone(connection):
+    with begin(connection):
         version = _version(connection)
         if version is None:
             _create(connection)
             version = HEAD
     if version != HEAD:
-        migrate(connection, version, name, alone)
+        migrate(connection, version, name, begin)
 
 
 def _version(connection: sa.Connection) -> str | None:
-    """Return the database's version, None for an empty database."""
+    """Return the database's version, None if it is empty."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
     return str(connection.execute(sa.select(_VERSION.c.version_num)).scalar())
@@ -59,16 +60,16 @@ def _create(connection: sa.Connection) -> None:
 
 
 def insert_id_counters(connection: sa.Connection) -> None:
-    """Say that no ids of an empty database have been used."""
+    """Insert the rows of ``id_counter`` for a database without ids."""
     counters = [{"table_name": table.name, "last_id": 0} for table in COUNTED]
     connection.execute(sa.insert(ID_COUNTER), counters)
 
 
-def migrate(connection: sa.Connection, version: str, name: str, alone: BeginSchemaChange) -> None:
-    """Bring a database of an older version to the present one; ``base`` is an empty one.
+def migrate(connection: sa.Connection, version: str, name: str, begin: BeginSchemaChange) -> None:
+    """Bring a database of an older version to the present one; ``base`` is the version of an empty database.
 
     Raises:
-        DatabaseError: the version is not known here.
+        DatabaseError: this program does not know the version.
     """
     from alembic import command
     from alembic.config import Config
@@ -84,6 +85,6 @@ def migrate(connection: sa.Connection, version: str, name: str, alone: BeginSche
             f"cannot use database {name}: it has version {version!r}, this program knows up to {HEAD!r}; "
             "use a newer torc, or another database"
         ) from error
-    with alone(connection, migrating=True):
+    with begin(connection, migrating=True):
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
