@@ -15,11 +15,11 @@ from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.postgres import PostgresDatabase, schema_transaction
 from torc_framework.store.errors import DatabaseError, RuleError
 from torc_framework.store.migrations import upgrade
-from torc_framework.store.record_kinds.kinds import EVENTS, FILES, USER_DATA, WORKFLOWS, new_workflow
+from torc_framework.store.record_kinds.kinds import EVENTS, FILES, USER_DATA, WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.records.events import EventLog
 from torc_framework.store.tables import core as t
-from torc_framework.store.workflows.plans import create_plan
+from torc_framework.store.workflows.plans import create_plan, new_workflow
 
 COLUMNS = (
     "SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name "

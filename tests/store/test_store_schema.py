@@ -95,7 +95,7 @@ def test_the_newest_migration_is_known() -> None:
 def test_a_present_database_is_used_without_alembic(tmp_path: Path) -> None:
     """Start-up pays for migrations only when there are any."""
     code = (
-        "import sys; from torc_framework.store.database.base import Database; "
+        "import sys; from torc_framework.store.database.opening import open_database; "
         "[open_database(sys.argv[1]).close() for _ in range(2)]; print('alembic' in sys.modules)"
     )
     done = subprocess.run(

@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from torc_framework.store.database.base import Database
+from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.sql import IDS, Insertion, Statement, Tx, ids_param, insertion, padded, param
 from torc_framework.store.exchange import claims, exchange, reports
 from torc_framework.store.job_state import dependency_counters, propagation, transitions, triggers
@@ -113,7 +114,7 @@ def test_a_change_that_cannot_begin_at_once_is_left(database: Any) -> None:
     """While this process or another is writing, ``write_if_free`` gives None and does not wait."""
     with database.write(), database.write_if_free() as tx:
         assert tx is None
-    other = type(database).open(database.source)
+    other = open_database(database.source)
     try:
         with other.write(), database.write_if_free() as tx:
             assert tx is None
@@ -130,7 +131,7 @@ def test_commits_of_others_are_noticed_once(database: Any) -> None:
         tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
         tx.workflows_to_wake.add(1)
     assert not database.others_committed()
-    other = type(database).open(database.source)
+    other = open_database(database.source)
     with other.write() as tx:
         tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
         tx.workflows_to_wake.add(1)

@@ -43,11 +43,11 @@ from torc_framework.store.record_kinds.kinds import (
     USER_DATA,
     WORKFLOWS,
     link_user_data,
-    new_workflow,
 )
 from torc_framework.store.record_kinds.workflow_queries import job_ids
 from torc_framework.store.records import crud
 from torc_framework.store.records.crud import PageRequest, RecordKind, Values
+from torc_framework.store.workflows.plans import new_workflow
 
 _LIST_PARAMETERS: Final = {
     **PAGE_PARAMETERS,

@@ -147,7 +147,7 @@ class PostgresDatabase(Database):
     def _reading_connection(self) -> sa.Connection:
         connection = self._engine.connect()
         try:
-            connection.connection.driver_connection.execute(_BEGIN_READING, prepare=False)  # type: ignore[union-attr]
+            _begin_reading(connection)
         except psycopg.Error:
             connection.invalidate()
             connection.close()
@@ -155,7 +155,7 @@ class PostgresDatabase(Database):
         else:
             return connection
         connection = self._engine.connect()
-        connection.connection.driver_connection.execute(_BEGIN_READING, prepare=False)  # type: ignore[union-attr]
+        _begin_reading(connection)
         return connection
 
     def _new_tx(self, connection: sa.Connection) -> Tx:
@@ -174,6 +174,11 @@ class PostgresDatabase(Database):
 
     def _driver_message(self, error: Exception) -> str:
         return self._address.reason(original_of(error))
+
+
+def _begin_reading(connection: sa.Connection) -> None:
+    raw: Any = connection.connection.driver_connection
+    raw.execute(_BEGIN_READING, prepare=False)
 
 
 def _engine(address: PostgresAddress) -> sa.Engine:

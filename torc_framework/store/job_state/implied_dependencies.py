@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from torc_framework.store.database.sql import Statement, Tx, ids_param, number, param
 from torc_framework.store.errors import RuleError
+from torc_framework.store.job_state.dependency_cycles import nodes_in_or_behind_cycles
 from torc_framework.store.tables import core as t
-from torc_framework.store.workflows.plan_checks import nodes_in_or_behind_cycles
 
 _HAS_UNRESOLVED = Statement(
     sa.select(sa.exists().where(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.dependencies_resolved == number(0))),

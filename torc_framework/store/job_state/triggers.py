@@ -142,3 +142,8 @@ def recount_triggers(tx: Tx, workflow_id: int, only: Sequence[int] | None = None
             .where(mine, action.c.trigger_type == trigger)
             .values(trigger_count=counted.scalar_subquery())
         )
+
+
+def required_triggers(trigger_type: str, jobs: Sequence[int] | None) -> int:
+    """Return how many triggers an action waits for: one a job, or the one that it names."""
+    return len(jobs or ()) or 1 if trigger_type in ("on_jobs_ready", "on_jobs_complete") else 1

@@ -8,12 +8,12 @@ import sqlalchemy as sa
 from torc_framework.models.records import WorkflowActionRecord
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
+from torc_framework.store.job_state.triggers import required_triggers
 from torc_framework.store.records.crud import PageRequest, RecordKind, RelationTable, Values, find, get
 from torc_framework.store.records.events import EventLog, utc_text
 from torc_framework.store.records.references import check_references
 from torc_framework.store.runs.lifecycle import status
 from torc_framework.store.tables import core as t
-from torc_framework.store.workflows.plans import required_triggers
 
 TRIGGERS: Final = (
     "on_workflow_start",

@@ -1,7 +1,7 @@
 """Every kind of record, and what is special about each."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -25,7 +25,6 @@ from torc_framework.store.records.requirements import (
 )
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
-from torc_framework.store.workflows.plans import create_workflow
 
 
 def _equals(table: sa.Table, **kinds: type[Any]) -> dict[str, ListFilter]:
@@ -79,15 +78,6 @@ WORKFLOWS: Final = RecordKind(
     before_update=_workflow_changes,
     before_delete=_notify_listeners,
 )
-
-
-def new_workflow(tx: Tx, sent: Mapping[str, Any]) -> Values:
-    """Store a new workflow with its status and default requirements; return it."""
-    check_sort_method(sent.get("jobs_sort_method"))
-    check_shell(sent.get("shell"))
-    settable = WORKFLOWS.names_with(r.FieldAccess.WRITE)
-    record = r.WorkflowRecord(**{name: value for name, value in without_nulls(sent).items() if name in settable})
-    return get(tx, WORKFLOWS, create_workflow(tx, record))
 
 
 # --- files and user data ---------------------------------------------------------------------------

@@ -18,13 +18,14 @@ from torc_framework.models.records import JobRecord, ResourceRequirementsRecord,
 from torc_framework.models.responses import ImportedWorkflow
 from torc_framework.store.database.sql import Tx, insertion
 from torc_framework.store.errors import RuleError
+from torc_framework.store.job_state.triggers import required_triggers
 from torc_framework.store.record_kinds.actions import check_action
 from torc_framework.store.record_kinds.kinds import status_number
 from torc_framework.store.records.failure_rules import check_rules
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, check_sort_method, parsed_requirements
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plan_checks import check_names, check_order, check_shells
-from torc_framework.store.workflows.plans import PlanIds, required_triggers, store_plan
+from torc_framework.store.workflows.plans import PlanIds, store_plan
 
 _UNIQUE: Final = ("files", "user_data", "failure_handlers", "slurm_schedulers")
 """Lists in which a name may occur once."""

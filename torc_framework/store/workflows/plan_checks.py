@@ -10,6 +10,7 @@ from operator import attrgetter, gt
 
 from torc_framework.models.plan import Plan
 from torc_framework.store.errors import RuleError
+from torc_framework.store.job_state.dependency_cycles import nodes_in_or_behind_cycles
 from torc_framework.store.records.failure_rules import check_rules
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, check_shell, check_sort_method
 
@@ -107,24 +108,3 @@ def check_order(plan: Plan) -> None:
     names = [plan.jobs[node].name for node in stuck if node < len(plan.jobs)]
     if names:
         raise RuleError(f"the dependencies have a cycle; among its jobs or waiting for it: {', '.join(names[:10])}")
-
-
-def nodes_in_or_behind_cycles(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the nodes that cannot be put in order: those of cycles, and whatever waits for them.
-
-    Args:
-        count: Nodes are 0 to ``count - 1``.
-        edges: Pairs (node, node that it waits for).
-    """
-    waits = [0] * count
-    dependents: list[list[int]] = [[] for _ in range(count)]
-    for node, on in edges:
-        waits[node] += 1
-        dependents[on].append(node)
-    free = [node for node in range(count) if not waits[node]]
-    for node in free:
-        for dependent in dependents[node]:
-            waits[dependent] -= 1
-            if not waits[dependent]:
-                free.append(dependent)
-    return [node for node in range(count) if waits[node]]

@@ -6,7 +6,7 @@ they exist. A plan of 100,000 jobs is a handful of ``executemany`` calls.
 
 import gc
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, Final
@@ -16,12 +16,21 @@ import sqlalchemy as sa
 from attrs import frozen
 
 from torc_framework.models.plan import USER_DATA_REFERENCE, Plan, PlannedAction
-from torc_framework.models.records import ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
+from torc_framework.models.records import FieldAccess, ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Insertion, Row, Statement, Tx, insertion, param
 from torc_framework.store.errors import RuleError
+from torc_framework.store.job_state.triggers import required_triggers
+from torc_framework.store.record_kinds.kinds import WORKFLOWS
+from torc_framework.store.records.crud import Values, get, without_nulls
 from torc_framework.store.records.events import utc_text
-from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, default_requirements, parsed_requirements
+from torc_framework.store.records.requirements import (
+    DEFAULT_REQUIREMENTS,
+    check_shell,
+    check_sort_method,
+    default_requirements,
+    parsed_requirements,
+)
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plan_checks import check_plan
 
@@ -147,6 +156,15 @@ def create_workflow(tx: Tx, record: WorkflowRecord) -> int:
     default = ResourceRequirementsRecord(workflow_id=workflow_id, name=DEFAULT_REQUIREMENTS)
     insert_records(tx, "resource_requirements", [default], workflow_id)
     return workflow_id
+
+
+def new_workflow(tx: Tx, sent: Mapping[str, Any]) -> Values:
+    """Store a new workflow with its status and default requirements; return it."""
+    check_sort_method(sent.get("jobs_sort_method"))
+    check_shell(sent.get("shell"))
+    settable = WORKFLOWS.names_with(FieldAccess.WRITE)
+    record = WorkflowRecord(**{name: value for name, value in without_nulls(sent).items() if name in settable})
+    return get(tx, WORKFLOWS, create_workflow(tx, record))
 
 
 def create_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> PlanCounts:
@@ -308,11 +326,6 @@ def insert_actions(
     watched = [(action_id, first_job + job) for action_id, action in numbered for job in action.jobs or ()]
     tx.insert(_INSERT_ACTION_JOBS, watched)
     return [action_id for action_id, _ in numbered]
-
-
-def required_triggers(trigger_type: str, jobs: Sequence[int] | None) -> int:
-    """Return how many triggers an action waits for: one a job, or the one that it names."""
-    return len(jobs or ()) or 1 if trigger_type in ("on_jobs_ready", "on_jobs_complete") else 1
 
 
 @contextmanager
