@@ -19,7 +19,7 @@ from torc_framework.client.http.event_stream import StreamedEvent
 from torc_framework.errors import ApiError
 from torc_framework.models.records import EventRecord, WorkflowRecord
 from torc_framework.store.database.opening import open_database
-from torc_framework.store.record_kinds.kinds import EVENTS
+from torc_framework.store.record_kinds.results import EVENTS
 from torc_framework.store.records import crud
 
 

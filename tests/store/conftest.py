@@ -28,7 +28,8 @@ from torc_framework.store.database.opening import open_database
 from torc_framework.store.exchange.exchange import exchange
 from torc_framework.store.job_state.dependency_counters import recount
 from torc_framework.store.migrations.upgrade import insert_id_counters
-from torc_framework.store.record_kinds.kinds import COMPUTE_NODES, EVENTS, RESULTS
+from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
+from torc_framework.store.record_kinds.results import EVENTS, RESULTS
 from torc_framework.store.records import crud
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.tables import METADATA

@@ -10,8 +10,8 @@ from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import FileRecord, UserDataRecord
 from torc_framework.store.errors import NotFoundError
 from torc_framework.store.job_state.changed_inputs import reset_changed_jobs
+from torc_framework.store.record_kinds.files import FILES, USER_DATA, link_user_data
 from torc_framework.store.record_kinds.jobs import JOBS, delete_jobs
-from torc_framework.store.record_kinds.kinds import FILES, USER_DATA, link_user_data
 from torc_framework.store.records import crud
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.tables import core as t

@@ -6,7 +6,8 @@ import pytest
 
 from torc_framework.models.events import EVENT_FACTS, LEVELS, EventSeverity, event_type_of, severity_of
 from torc_framework.models.statuses import END
-from torc_framework.store.record_kinds.kinds import EVENTS, WORKFLOWS
+from torc_framework.store.record_kinds.results import EVENTS
+from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.records.events import JOBS_A_ROW, EventLog, events_after, last_event_id
 from torc_framework.store.runs import lifecycle

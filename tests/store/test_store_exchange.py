@@ -8,7 +8,7 @@ from torc_framework.models.exchange import RetryRequest, StartedReport
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import FailureHandlerRecord, FileRecord, ResourceRequirementsRecord
 from torc_framework.store.errors import NotFoundError, RuleError
-from torc_framework.store.record_kinds.kinds import FILES
+from torc_framework.store.record_kinds.files import FILES
 from torc_framework.store.records import crud
 from torc_framework.store.runs import lifecycle
 
@@ -226,7 +226,7 @@ def test_a_dead_runners_jobs_are_settled_by_another(bench: Any) -> None:
 
 
 def _nodes() -> crud.RecordKind:
-    from torc_framework.store.record_kinds.kinds import COMPUTE_NODES
+    from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
 
     return COMPUTE_NODES
 

@@ -23,7 +23,7 @@ from torc_framework.models.records import (
 from torc_framework.store.database.base import Database
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.record_kinds.jobs import JOBS
-from torc_framework.store.record_kinds.kinds import RESOURCE_REQUIREMENTS
+from torc_framework.store.record_kinds.requirements import RESOURCE_REQUIREMENTS
 from torc_framework.store.records import crud
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.tables import METADATA

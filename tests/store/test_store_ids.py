@@ -20,7 +20,8 @@ from torc_framework.store.database.sql import Tx
 from torc_framework.store.database.sqlite import schema_transaction
 from torc_framework.store.migrations import upgrade
 from torc_framework.store.record_kinds import actions, jobs
-from torc_framework.store.record_kinds.kinds import IN_WORKFLOWS, WORKFLOWS
+from torc_framework.store.record_kinds.kinds import IN_WORKFLOWS
+from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.tables import COUNTED
 from torc_framework.store.tables import core as t

@@ -10,8 +10,10 @@ from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
 from torc_framework.store.errors import RuleError
 from torc_framework.store.record_kinds import workflow_queries
 from torc_framework.store.record_kinds.actions import all_actions
+from torc_framework.store.record_kinds.files import FILES, USER_DATA
 from torc_framework.store.record_kinds.jobs import JOBS
-from torc_framework.store.record_kinds.kinds import FAILURE_HANDLERS, FILES, RESOURCE_REQUIREMENTS, USER_DATA, WORKFLOWS
+from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS, RESOURCE_REQUIREMENTS
+from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.tables import METADATA
 from torc_framework.store.tables import core as t

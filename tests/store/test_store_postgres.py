@@ -15,7 +15,9 @@ from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.postgres import PostgresDatabase, schema_transaction
 from torc_framework.store.errors import DatabaseError, RuleError
 from torc_framework.store.migrations import upgrade
-from torc_framework.store.record_kinds.kinds import EVENTS, FILES, USER_DATA, WORKFLOWS
+from torc_framework.store.record_kinds.files import FILES, USER_DATA
+from torc_framework.store.record_kinds.results import EVENTS
+from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.records.events import EventLog
 from torc_framework.store.tables import core as t

@@ -9,7 +9,8 @@ from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.recovery import RecoveryOrder, RecoveryReceipt, Repair
 from torc_framework.store.errors import NotFoundError, RuleError
-from torc_framework.store.record_kinds.kinds import COMPUTE_NODES, RESOURCE_REQUIREMENTS, SCHEDULED_COMPUTE_NODES
+from torc_framework.store.record_kinds.nodes import COMPUTE_NODES, SCHEDULED_COMPUTE_NODES
+from torc_framework.store.record_kinds.requirements import RESOURCE_REQUIREMENTS
 from torc_framework.store.records import crud
 from torc_framework.store.recovery.recoveries import find_recoveries, recover
 from torc_framework.store.runs import lifecycle

@@ -13,8 +13,8 @@ from torc_framework.models.responses import Reinitialized
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.job_state.changed_inputs import remember_inputs
+from torc_framework.store.record_kinds.files import USER_DATA
 from torc_framework.store.record_kinds.jobs import JOBS
-from torc_framework.store.record_kinds.kinds import USER_DATA
 from torc_framework.store.records import crud
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.runs.reinitialize import reinitialize

@@ -11,8 +11,9 @@ from torc_framework.models.statuses import JobStatus
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
 from torc_framework.store.record_kinds import workflow_queries
 from torc_framework.store.record_kinds.actions import ACTIONS, all_actions, claim_action, due_actions
+from torc_framework.store.record_kinds.files import FILES, USER_DATA
 from torc_framework.store.record_kinds.jobs import JOBS, create_jobs, delete_job, delete_jobs
-from torc_framework.store.record_kinds.kinds import COMPUTE_NODES, FILES, SCHEDULED_COMPUTE_NODES, USER_DATA
+from torc_framework.store.record_kinds.nodes import COMPUTE_NODES, SCHEDULED_COMPUTE_NODES
 from torc_framework.store.records import crud
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.tables import core as t

@@ -14,7 +14,7 @@ from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.exchange import single_steps
 from torc_framework.store.exchange.claims import Offer
 from torc_framework.store.exchange.single_claims import claim_by_resources, claim_next
-from torc_framework.store.record_kinds.kinds import WORKFLOWS
+from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.runs.lifecycle import cancel
 
 S = JobStatus

@@ -34,17 +34,12 @@ from torc_framework.server.http.responses import RequestError
 from torc_framework.store.access.checks import visibility_conditions
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.job_state.jobs_to_stop import check_workflow_deletable
+from torc_framework.store.record_kinds.files import FILES, USER_DATA, link_user_data
 from torc_framework.store.record_kinds.jobs import JOBS, check_batch, create_jobs, delete_job, delete_jobs
-from torc_framework.store.record_kinds.kinds import (
-    FAILURE_HANDLERS,
-    FILES,
-    IN_WORKFLOWS,
-    RESOURCE_REQUIREMENTS,
-    USER_DATA,
-    WORKFLOWS,
-    link_user_data,
-)
+from torc_framework.store.record_kinds.kinds import IN_WORKFLOWS
+from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS, RESOURCE_REQUIREMENTS
 from torc_framework.store.record_kinds.workflow_queries import job_ids
+from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.records.crud import PageRequest, RecordKind, Values
 from torc_framework.store.workflows.plans import new_workflow

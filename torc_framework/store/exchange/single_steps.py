@@ -27,7 +27,9 @@ from torc_framework.store.job_state.dependency_counters import (
 from torc_framework.store.job_state.propagation import announce_completion, propagate
 from torc_framework.store.job_state.resets import reset_without_dependents
 from torc_framework.store.record_kinds.jobs import JOBS
-from torc_framework.store.record_kinds.kinds import COMPUTE_NODES, FAILURE_HANDLERS, RESULTS, status_number
+from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
+from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS
+from torc_framework.store.record_kinds.results import RESULTS, status_number
 from torc_framework.store.records.crud import Values, create, get
 from torc_framework.store.records.events import EventLog, record_user_action, utc_text
 from torc_framework.store.records.failure_rules import read_rules

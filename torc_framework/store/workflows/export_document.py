@@ -9,19 +9,13 @@ import sqlalchemy as sa
 from torc_framework.models.export_document import EXPORT_VERSION
 from torc_framework.store.database.sql import Statement, Tx, ids_param
 from torc_framework.store.record_kinds.actions import ACTIONS
+from torc_framework.store.record_kinds.files import FILES, USER_DATA
 from torc_framework.store.record_kinds.jobs import JOBS
-from torc_framework.store.record_kinds.kinds import (
-    COMPUTE_NODES,
-    EVENTS,
-    FAILURE_HANDLERS,
-    FILES,
-    LOCAL_SCHEDULERS,
-    RESOURCE_REQUIREMENTS,
-    RESULTS,
-    SLURM_SCHEDULERS,
-    USER_DATA,
-    WORKFLOWS,
-)
+from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
+from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS, RESOURCE_REQUIREMENTS
+from torc_framework.store.record_kinds.results import EVENTS, RESULTS
+from torc_framework.store.record_kinds.schedulers import LOCAL_SCHEDULERS, SLURM_SCHEDULERS
+from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records.crud import PageRequest, RecordKind, Values, get, slices
 from torc_framework.store.records.events import utc_text
 from torc_framework.store.tables import core as t

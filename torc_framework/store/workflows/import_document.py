@@ -20,7 +20,7 @@ from torc_framework.store.database.sql import Tx, insertion
 from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state.triggers import required_triggers
 from torc_framework.store.record_kinds.actions import check_action
-from torc_framework.store.record_kinds.kinds import status_number
+from torc_framework.store.record_kinds.results import status_number
 from torc_framework.store.records.failure_rules import check_rules
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, check_sort_method, parsed_requirements
 from torc_framework.store.tables import core as t

@@ -1,0 +1,78 @@
+"""The kinds of records of runners (compute nodes) and of the nodes that were asked for (scheduled compute nodes)."""
+
+from typing import Final
+
+import sqlalchemy as sa
+
+from torc_framework.models import records as r
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.job_state.triggers import reopen_actions
+from torc_framework.store.record_kinds.list_filters import as_text, equals
+from torc_framework.store.records.crud import ListFilter, RecordKind, Values
+from torc_framework.store.records.events import EventLog
+from torc_framework.store.tables import core as t
+from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
+
+
+def _add_node_event(tx: Tx, node: Values, event_type: str) -> None:
+    events = EventLog(node["workflow_id"])
+    events.add(
+        event_type,
+        compute_node_id=node["id"],
+        hostname=node["hostname"],
+        compute_node_type=node["compute_node_type"],
+    )
+    events.write(tx)
+
+
+def _node_changed(tx: Tx, before: Values, after: Values) -> None:
+    if before.get("is_active") and not after.get("is_active"):
+        reopen_actions(tx, after["id"])
+        _add_node_event(tx, after, "compute_node_stopped")
+
+
+COMPUTE_NODES: Final = RecordKind(
+    path="compute_nodes",
+    kind="Compute node",
+    record=r.ComputeNodeRecord,
+    table=t.COMPUTE_NODE,
+    filters={
+        **equals(t.COMPUTE_NODE, hostname=str),
+        "is_active": ListFilter(
+            bool,
+            lambda yes: t.COMPUTE_NODE.c.is_active if yes else sa.func.coalesce(t.COMPUTE_NODE.c.is_active, False) == 0,
+        ),
+        "scheduled_compute_node_id": ListFilter(
+            int, lambda value: sa.cast(t.COMPUTE_NODE.c.scheduler["scheduler_id"].as_string(), sa.String) == str(value)
+        ),
+    },
+    after_create=lambda tx, node: _add_node_event(tx, node, "compute_node_started"),
+    after_update=_node_changed,
+)
+
+
+def _add_allocation_event(tx: Tx, node: Values) -> None:
+    if node.get("request") is not None and node.get("allocation_id") is None:
+        return  # a request: what came of it has records of its own
+    events = EventLog(node["workflow_id"])
+    events.add(
+        "scheduler_node_created",
+        scheduled_compute_node_id=node["id"],
+        scheduler_id=node["scheduler_id"],
+        scheduler_type=node["scheduler_type"],
+    )
+    events.write(tx)
+
+
+SCHEDULED_COMPUTE_NODES: Final = RecordKind(
+    path="scheduled_compute_nodes",
+    kind="Scheduled compute node",
+    record=r.ScheduledComputeNodeRecord,
+    table=SCHEDULED_COMPUTE_NODE,
+    filters={
+        **equals(SCHEDULED_COMPUTE_NODE, status=str, scheduler_type=str, allocation_id=str),
+        "scheduler_id": as_text(SCHEDULED_COMPUTE_NODE.c.scheduler_id),
+        "scheduler_config_id": as_text(SCHEDULED_COMPUTE_NODE.c.scheduler_config_id),
+    },
+    after_create=_add_allocation_event,
+)
