@@ -9,8 +9,12 @@ from doc_pages import DOCS
 ROOT = DOCS.parent
 PAGES = [
     *sorted(DOCS.rglob("*.md")),
-    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "examples/README.md", "benchmarks/README.md")),
+    *(
+        ROOT / name
+        for name in ("README.md", "CHANGELOG.md", "examples/README.md", "benchmarks/README.md", "changes/README.md")
+    ),
     *sorted((ROOT / "plugins").glob("*/README.md")),
+    *sorted((ROOT / "tests").glob("*/README.md")),
 ]
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
