@@ -1,13 +1,12 @@
-"""The server that a command or a test starts for itself: a child process on the loopback interface.
+"""The embedded server: a child process on the loopback interface that a command or a test starts for itself.
 
-It is a process and not a thread, so that its imports overlap with whatever the parent does
-meanwhile, and a session of its own, so that Ctrl-C does not reach it. It ends when its parent
-closes the pipe between them, which the kernel does for a parent that is killed.
+It is a process and not a thread, so that its imports overlap with the work of its parent, and it has a session of its
+own, so that Ctrl-C does not reach it. It ends when its parent closes the pipe between them; the kernel does that for a
+parent that is killed.
 
-Whoever can log in to this machine can reach the loopback interface, and jobs are commands. So every
-path begins with a token that only this server's owner and its jobs know: it is part of the URL, so
-that any program that is given the URL works, and it is told to the server in its environment, which
-other users cannot see.
+Every user of this machine can reach the loopback interface, and jobs are commands. Therefore every path begins with a
+token that only the server's owner and the jobs know. It is part of the URL, so that programs need nothing else, and it is
+passed to the server in its environment, which other users cannot read.
 """
 
 import contextlib
@@ -30,27 +29,27 @@ from torc_framework.system.processes import start_process_with_retry
 from torc_framework.system.user import user_folder
 
 START_TIMEOUT_S: Final = 60.0
-"""How long a server may take until it listens; migrations and a cold disk included."""
+"""Seconds within which the server must listen; includes migrations and a cold disk cache."""
 END_S: Final = 5.0
-"""How long a server that failed may take to end."""
+"""Seconds that a failed server may take to end."""
 STOP_TIMEOUT_S: Final = 15.0
-"""How long a server may take to end before it is killed."""
+"""Seconds that the server may take to end, after the pipe is closed and again after SIGTERM, before it is killed."""
 BODY_VARIABLE: Final = "TORC_SERVER__LIMITS__BODY_MIB"
 BODY_MIB: Final = "1024"
-"""Largest body that the server takes, MiB: its one client may store a plan of millions of jobs."""
+"""Largest request body of the server, MiB, because its one client may store a plan of millions of jobs."""
 KEPT_BYTES: Final = 1 << 20
-"""How much of what a server wrote is kept, from its end."""
+"""Bytes of the end of the server's standard error that are kept."""
 _PORT_LINE: Final = b"TORC_SERVER_PORT="
 
 
 class EmbeddedServer:
-    """A server of one's own on one database. `start` returns at once; `url` waits until it listens.
+    """An embedded server on one database. `start` does not wait for it; `url` waits until it listens.
 
-    Several may use one database at the same time.
+    Several embedded servers may use one database at the same time.
 
     Args:
-        database: Path of the database file, whose folder is made if need be; or the URL of a database.
-        log_level: Level of what the server writes to standard error, shown only if it fails.
+        database: Path of the database file, whose folder is created if it is missing; or the URL of a database.
+        log_level: Log level of the server's standard error, which is shown only if the server fails.
     """
 
     def __init__(self, database: Path | str, *, log_level: str = "warning") -> None:
@@ -78,10 +77,10 @@ class EmbeddedServer:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the process; where the system has none left, try again for `processes.PATIENCE_S` seconds.
+        """Start the process; repeat that for `processes.PATIENCE_S` seconds while the system's limits are reached.
 
         Raises:
-            ConfigError: the database's folder cannot be made.
+            ConfigError: the database's folder cannot be created.
             ServerUnreachableError: the process cannot be started.
         """
         try:
@@ -95,7 +94,7 @@ class EmbeddedServer:
             raise ServerUnreachableError(f"the embedded server could not be started: {error.strerror}") from error
 
     def _begin(self) -> "subprocess.Popen[bytes]":
-        """Return the process; nothing stays open if it cannot be started."""
+        """Start and return the process; close all files if it cannot be started."""
         with contextlib.ExitStack() as undo:
             reader, lifeline = os.pipe()
             undo.callback(os.close, lifeline)
@@ -122,7 +121,7 @@ class EmbeddedServer:
         return process
 
     def _command(self, lifeline: int) -> list[str]:
-        # -P keeps a json.py or yaml.py of the user's project out of the server's imports.
+        # Without -P the server would import a json.py or yaml.py of the current folder.
         return [
             *(sys.executable, "-P", "-m", "torc_framework.cli.programs.torc_server", "run"),
             *("--host", "127.0.0.1", "--port", "0"),
@@ -131,11 +130,11 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """Base URL of the server, token included; waits until it listens.
+        """Base URL of the server with its token; waits until the server listens.
 
         Raises:
             ConfigError: the database cannot be used.
-            OperatorError: it ended otherwise or took too long; the message holds what it said.
+            OperatorError: the server ended for another reason or took too long; the message contains its own.
         """
         if self._url is None:
             self._url = f"http://127.0.0.1:{self._read_port()}/~{self._token}/torc-service/v1"
@@ -158,7 +157,7 @@ class EmbeddedServer:
         return int(line[len(_PORT_LINE) :])
 
     def _failure(self, what: str) -> TorcError:
-        """Return why there is no server: in its own words, as an error of the kind that it said it is."""
+        """Stop the server and return its error: the last line that it wrote, in the class for its exit code."""
         process = self._process
         self.close()
         said = self.last_words
@@ -168,7 +167,7 @@ class EmbeddedServer:
         return OperatorError(f"the embedded server{where} {what}{': ' + said if said else ''}")
 
     def has_failed(self) -> bool:
-        """Say whether the process ended although it was not told to; one that fails just now may need a moment."""
+        """Return whether the process ended by itself; wait up to `END_S` seconds for one that is failing now."""
         if self._process is None:
             return False
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -177,11 +176,11 @@ class EmbeddedServer:
 
     @property
     def last_words(self) -> str:
-        """The last line that the closed server wrote: the error, if it failed."""
+        """The last line of the closed server's standard error, which is the error if it failed."""
         return (self._written.splitlines() or [""])[-1].removeprefix("Error: ")
 
     def close(self) -> None:
-        """End the server and wait for its end; harmless when repeated."""
+        """Stop the server and wait for its end; may be called again."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -204,7 +203,7 @@ class EmbeddedServer:
             self._errors = None
 
     def keep_log(self) -> Path | None:
-        """Write what the closed server wrote to a file of its own; return its path, None if there is no such file."""
+        """Write the closed server's standard error to a file; return its path, None if it is empty or cannot be written."""
         if not self._written:
             return None
         name = f"embedded-server-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"

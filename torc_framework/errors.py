@@ -1,18 +1,18 @@
-"""Every error that a person may meet, split by who can act on it.
+"""The classes of all errors that are shown to a person, divided by who can correct them.
 
 ::
 
-    TorcError                     expected: shown as a message, never as a traceback
-    ├── UserError                 the person at the keyboard can mend it
+    TorcError                     expected: shown as a message without a traceback
+    ├── UserError                 the input is wrong; the user can correct it
     │   ├── SpecError             the workflow file is wrong; carries every finding
     │   ├── ConfigError           a configuration file or environment variable is wrong
     │   └── UnknownNameError      a name is not known; lists the known ones and the nearest
-    ├── OperatorError             the surroundings failed: server, node, cluster
-    │   ├── ServerUnreachableError  no answer from the server
-    │   ├── ApiError              the server said no; carries status and reason
+    ├── OperatorError             server, node or cluster failed
+    │   ├── ServerUnreachableError  the server does not answer
+    │   ├── ApiError              the server refused; carries status and reason
     │   ├── LaunchError           an executor could not start an attempt
     │   └── AllocationError       an executor could not obtain compute nodes
-    └── PluginError               a plugin broke its contract or could not be imported
+    └── PluginError               a plugin violated its contract or could not be imported
 """
 
 import difflib
@@ -25,9 +25,9 @@ class ExitStatus(IntEnum):
     """Exit codes of the ``torc`` program."""
 
     OK = 0
-    """Everything asked for was done."""
+    """The command did everything that was asked for."""
     FAILED = 1
-    """The command ran, but a job failed or the answer is no."""
+    """The command ran, but a job failed or a check was negative."""
     USAGE = 2
     """The input (flags, spec, configuration) is wrong; nothing was changed."""
     UNAVAILABLE = 3
@@ -37,13 +37,13 @@ class ExitStatus(IntEnum):
 
 
 class TorcError(Exception):
-    """The root of all expected errors."""
+    """The base class of all expected errors."""
 
     exit_status: ExitStatus = ExitStatus.FAILED
 
 
 class UserError(TorcError):
-    """The input is wrong; the message says what to change."""
+    """The input is wrong; the message names what to change."""
 
     exit_status = ExitStatus.USAGE
 
@@ -61,11 +61,11 @@ class UnknownNameError(UserError):
 
 
 class OperatorError(TorcError):
-    """The surroundings failed: server, node or cluster."""
+    """Server, node or cluster failed."""
 
 
 class ServerUnreachableError(OperatorError):
-    """No server answers at the given URL."""
+    """No server answered at the given URL."""
 
     exit_status = ExitStatus.UNAVAILABLE
 
@@ -97,17 +97,17 @@ class AllocationUnknownError(AllocationError):
 
 
 class PluginError(TorcError):
-    """A plugin broke its contract or could not be imported."""
+    """A plugin violated its contract or could not be imported."""
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
-    """Return the known name most like ``name``, or None when none is close."""
+    """Return the known name that is most similar to ``name``, or None if none is similar."""
     found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return found[0] if found else None
 
 
 def suggestion(name: str, known: Sequence[str], limit: int = 12) -> str:
-    """Return the tail of a message about an unknown name: the nearest, or the known ones."""
+    """Return the end of a message about an unknown name: the nearest known name, or the list of known ones."""
     if close := nearest(name, known):
         return f"; did you mean {close!r}?"
     if not known:

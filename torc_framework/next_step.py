@@ -1,4 +1,4 @@
-"""How a workflow that is not over goes on: the one command that every report and message names."""
+"""The next step of an unfinished workflow: the one command that all reports and messages name."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -10,15 +10,16 @@ from torc_framework.executors import Allocator, Executor
 from torc_framework.models.records import ScheduledComputeNodeRecord, SlurmSchedulerRecord
 
 InstalledExecutors: TypeAlias = Callable[[], Mapping[str, type[Executor]]]
-"""Returns the executors of this machine's plugins, by name. Called only where the answer depends on them."""
+"""Returns the executors of the installed plugins by name; called only if the next step depends on them."""
 
 
 @frozen
 class NextStep:
-    """A command to type, and what it does.
+    """A command to type, and its effect.
 
     Attributes:
-        why: A clause whose subject is the command.
+        command: The command.
+        why: Its effect, as a clause whose subject is the command.
     """
 
     command: str
@@ -30,11 +31,11 @@ class NextStep:
 
 
 def next_step(client: TorcClient, workflow_id: int, executors: InstalledExecutors) -> NextStep:
-    """Return the command with which a workflow goes on.
+    """Return the command that continues a workflow.
 
-    One that was canceled has to be reset first. One that works on nodes of a batch system, or has schedulers for such
-    nodes, gets nodes: the person may be on a login node, where nothing is to run. So does every other one where an
-    executor says that this is a login node. Else it runs where the person is.
+    A canceled workflow must be reset first. A workflow with allocations or schedulers of a batch system needs nodes,
+    because the user may be on a login node, where jobs should not run; so does any workflow if an executor recognizes
+    this machine as a login node. Other workflows run on this machine.
     """
     if client.workflow_status(workflow_id).is_canceled:
         command = f"torc workflows reset-status {workflow_id} --failed-only --reinitialize"
@@ -53,11 +54,11 @@ def next_step(client: TorcClient, workflow_id: int, executors: InstalledExecutor
 
 
 def next_step_text(client: TorcClient, workflow_id: int, executors: InstalledExecutors, interrupted: int = 0) -> str:
-    """Return the sentence that names the next step, and how many interrupted jobs run again by it."""
+    """Return the sentence that names the next step and the number of interrupted jobs that it runs again."""
     step = next_step(client, workflow_id, executors)
     return f"'{step.command}' {step.why}" + (f"; {run_again_text(interrupted)}" if interrupted else "")
 
 
 def run_again_text(count: int) -> str:
-    """Return the sentence that so many interrupted jobs run again."""
+    """Return the clause for the number of interrupted jobs that run again."""
     return "1 interrupted job runs again" if count == 1 else f"{count} interrupted jobs run again"

@@ -1,7 +1,7 @@
 """Options of executors and recovery policies.
 
-They are the fields of one attrs class (`Executor.Options`). CLI flags, configuration keys,
-environment variables, help and docs all come from it: declare a field with `option`.
+They are the fields of one attrs class (`Executor.Options`), each declared with `option`. CLI flags, configuration keys,
+environment variables, help texts and reference pages are made from these declarations.
 """
 
 from typing import Any, Final
@@ -13,29 +13,31 @@ _META: Final = "torc_option"
 
 def option(
     default: Any,
-    help: str,  # noqa: A002 - the word a CLI author expects
+    help: str,  # noqa: A002 - the parameter's name in argparse, click and typer
     *,
     metavar: str | None = None,
     setting: str | None = None,
 ) -> Any:
-    """Declare one option of an executor as a field of its ``Options`` class, or one of a recovery policy.
+    """Declare one option of an executor or a recovery policy as a field of its ``Options`` class.
 
-    The field's name gives the flag (``term_lead_s`` → ``--term-lead-s``), the configuration key
-    (``[executor.NAME] term_lead_s``) and the environment variable
-    (``TORC_EXECUTOR__NAME__TERM_LEAD_S``); its annotation (bool, int, float, str or one of these
-    with None) gives the type. For policies, ``recovery`` stands in place of ``executor``, and NAME is
-    the plugin's.
+    The field's name determines the flag (``term_lead_s`` → ``--term-lead-s``), the configuration key
+    (``[executor.NAME] term_lead_s``) and the environment variable (``TORC_EXECUTOR__NAME__TERM_LEAD_S``); its annotation
+    (bool, int, float, str or one of these with None) determines the type. For recovery policies, ``recovery`` replaces
+    ``executor``, and NAME is the name of the plugin.
 
     Args:
-        setting: Key of the program's own configuration, such as ``client.slurm.keep_submission_scripts``, that
-            counts for an executor's option where none of these says anything.
+        default: Default value.
+        help: Description for help texts and reference pages.
+        metavar: Placeholder of the value in help texts.
+        setting: Key of the program's own configuration, such as ``client.slurm.keep_submission_scripts``, whose value
+            an executor's option takes if flag, configuration key and environment variable are absent.
     """
     return field(default=default, kw_only=True, metadata={_META: (help, metavar, setting)})
 
 
 @frozen
 class PluginOption:
-    """One option, for whoever turns it into a flag, a key or a line of docs."""
+    """One declared option, to be made into a flag, a configuration key or a line of a reference page."""
 
     name: str
     flag: str
@@ -58,7 +60,7 @@ def _facts(attribute: "Attribute[Any]") -> PluginOption:
 
 
 def environment_of_options(executor: str, options: Any) -> dict[str, str]:
-    """Return the environment variables that say what options of an executor say, beyond their defaults."""
+    """Return the environment variables for the values of an executor's options that differ from the defaults."""
     values = {facts.name: getattr(options, facts.name) for facts in options_of(type(options))}
     defaults = {facts.name: facts.default for facts in options_of(type(options))}
     prefix = f"TORC_EXECUTOR__{executor.replace('-', '_')}__"
@@ -71,4 +73,4 @@ def environment_of_options(executor: str, options: Any) -> dict[str, str]:
 
 @define
 class NoOptions:
-    """The options of an executor that has none."""
+    """The options class of an executor without options."""

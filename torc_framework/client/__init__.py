@@ -1,4 +1,4 @@
-"""The typed HTTP client: what every face of the framework and every runner speaks to the server with."""
+"""The typed HTTP client of the server, used by the commands, the runner, the plugins and users' scripts."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ __all__ = ["CompletionState", "NodeResources", "Page", "TorcClient", "make_api",
 
 
 def __getattr__(name: str) -> Any:
-    """Import what only scripts need when it is first asked for: runners start without it."""
+    """Import `map_function_to_jobs` when it is first used, because runners start faster without it."""
     if name == "map_function_to_jobs":
         from torc_framework.client.mapped_functions.jobs import map_function_to_jobs
 

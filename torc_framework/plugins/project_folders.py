@@ -1,10 +1,10 @@
-"""Plugins of a project's folder, ``torc_plugins/*.py``: which of them may be imported, and their import.
+"""Plugins in a project's folder, ``torc_plugins/*.py``: the check of whether they may be imported, and their import.
 
-Code of a folder runs only if the user alone (or root) can have written it (`torc_framework.system.ownership`) and the
-user has trusted it: ``torc plugins trust DIR`` notes the digest of the files. The files are read once; the digest is
-taken of the bytes that are then executed, also where one file imports another, and no compiled file is read or written.
+Files of a folder are imported only if no other user could have written them (`torc_framework.system.ownership`) and the
+user trusts the folder: ``torc plugins trust DIR`` stores the digest of the files. The files are read once; the digest is
+that of the bytes that are executed, also if one file imports another, and compiled files are neither read nor written.
 
-Environment: ``TORC_TRUST`` lists digests, with commas between them; if it is set, it replaces the user's own list.
+Environment: ``TORC_TRUST`` holds trusted digests, separated by commas; it replaces the user's list.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from torc_framework.text.terminal import one_line
 PROJECT_FOLDER: Final = "torc_plugins"
 """Folder beside a spec whose ``*.py`` files are plugins."""
 MAX_BYTES: Final = 16 << 20
-"""Most bytes of the files of one folder."""
+"""Largest total size of the files of one folder."""
 
 
 @frozen
@@ -41,11 +41,11 @@ class ProjectFolder:
     Attributes:
         project: Folder that holds ``torc_plugins``.
         names: Names of the files.
-        sources: Contents of the files by name; empty if others could have written them.
-        refusal: Why nothing of it is imported; None if it may be.
-        remedy: What to do about it.
-        can_be_trusted: The user's trust is all that is missing.
-        module: Name of the package that the files are modules of.
+        sources: Contents of the files by name; empty if other users could have written them.
+        refusal: Reason why the files are not imported; None if they may be imported.
+        remedy: What the user can do about it.
+        can_be_trusted: ``torc plugins trust`` would permit the import.
+        module: Name of the package whose modules the files are.
     """
 
     project: Path
@@ -72,12 +72,12 @@ class ProjectFolder:
 
     @property
     def plugins(self) -> list[str]:
-        """Names of the plugins: the files whose names do not begin with an underscore."""
+        """Names of the plugins: files whose names do not begin with an underscore."""
         return [name.removesuffix(".py") for name in self.names if not name.startswith("_")]
 
     @property
     def explanation(self) -> str:
-        """Why nothing of it is imported, and what to type."""
+        """The reason why the files are not imported, and the remedy, in one line."""
         files = ", ".join(self.names[:5]) + (", ..." if len(self.names) > 5 else "")
         switch = f"--disable-plugin {self.plugins[0]}" if len(self.plugins) == 1 else "--disable-plugin NAME"
         text = f"{self.path} ({files}) is not imported: {self.refusal}; {self.remedy} (or go on without: {switch})"
@@ -85,7 +85,7 @@ class ProjectFolder:
 
 
 def find_project_folders(project_dir: Path | None) -> list[ProjectFolder]:
-    """Return the folders with plugins beside the spec and in the present folder, each once."""
+    """Return the plugin folders beside the spec and in the current folder, each once."""
     found: dict[Path, ProjectFolder] = {}
     for project in (project_dir, Path.cwd()):
         if project is None:
@@ -99,10 +99,10 @@ def find_project_folders(project_dir: Path | None) -> list[ProjectFolder]:
 
 
 def read_project_folder(project: Path) -> ProjectFolder | None:
-    """Return the plugin files of a project's folder, and whether they may be imported; None if there are none."""
+    """Return the plugin files of a project, with the check of whether they may be imported; None without files."""
     try:
         project = project.resolve(strict=True)
-        names = tuple(sorted(name for name in os.listdir(project / PROJECT_FOLDER) if name.endswith(".py")))  # noqa: PTH208 - names are wanted
+        names = tuple(sorted(name for name in os.listdir(project / PROJECT_FOLDER) if name.endswith(".py")))  # noqa: PTH208 - Path.iterdir returns paths, not names
     except OSError:
         return None
     if not names:
@@ -123,7 +123,7 @@ def _read(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
     """Return the contents of files.
 
     Raises:
-        OSError: one is no regular file, or they are too large.
+        OSError: one is not a regular file or cannot be read, or they are larger than `MAX_BYTES`.
     """
     sources: dict[str, bytes] = {}
     left = MAX_BYTES
@@ -139,11 +139,11 @@ def _read(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a pipe's other end would be waited for
+    return os.open(path, flags | os.O_NONBLOCK)  # otherwise open() of a named pipe waits for a writer
 
 
 def _with_trust(folder: ProjectFolder) -> ProjectFolder:
-    """Return a folder with the word on whether the user trusts it."""
+    """Return a folder with ``refusal`` and ``remedy`` set unless the user trusts it."""
     given = trusted_digests_of_environment()
     if given is not None:
         if folder.digest in given:
@@ -162,11 +162,11 @@ def _with_trust(folder: ProjectFolder) -> ProjectFolder:
 
 
 _imported: Final[dict[str, ProjectFolder]] = {}
-"""Folders of this process by the name of their package."""
+"""Folders from which this process has imported plugins, by the name of their package."""
 
 
 def imported_digests() -> str:
-    """Return what ``TORC_TRUST`` says to a process that is to trust the folders that this one imported."""
+    """Return the value of ``TORC_TRUST`` for a process that is to trust the folders imported by this one."""
     return ",".join(sorted(folder.digest for folder in _imported.values()))
 
 
@@ -174,7 +174,7 @@ def import_project_plugin(folder: ProjectFolder, plugin: str) -> ModuleType:
     """Import a plugin from the bytes that were read.
 
     Raises:
-        PluginError: the folder is not trusted.
+        PluginError: the folder may not be imported.
     """
     if folder.refusal is not None:
         raise PluginError(folder.explanation)
@@ -192,12 +192,12 @@ def _modules_of(package: str) -> Iterator[str]:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    """Finds and loads the modules of trusted folders in memory."""
+    """Finder and loader for the modules of trusted folders, which are kept in memory."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return where a module comes from; None if it is none of a trusted folder."""
+        """Return the spec of a module of a trusted folder; None for other modules."""
         package, _, stem = fullname.partition(".")
         folder = _imported.get(package)
         if folder is None or (stem and f"{stem}.py" not in folder.sources):
@@ -213,12 +213,12 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return compile(folder.sources[f"{stem}.py"] if stem else b"", _origin(folder, stem), "exec", dont_inherit=True)
 
     def get_source(self, fullname: str) -> str:
-        """Return the text of a module, for tracebacks."""
+        """Return the source of a module, for tracebacks."""
         package, _, stem = fullname.partition(".")
         return importlib.util.decode_source(_imported[package].sources[f"{stem}.py"]) if stem else ""
 
     def is_package(self, fullname: str) -> bool:
-        """Say whether a name is that of a folder."""
+        """Return whether a name is that of a folder's package."""
         return "." not in fullname
 
 

@@ -1,4 +1,4 @@
-"""Which folders the user trusts, with the digest of what was in them: ``trusted.json`` in the user's state folder."""
+"""The list of folders that the user trusts, with digests of their files: ``trusted.json`` in the user's state folder."""
 
 import contextlib
 import fcntl
@@ -17,7 +17,7 @@ from torc_framework.system.private_files import make_private_folder, open_privat
 from torc_framework.system.user import user_folder
 
 TRUST_VARIABLE: Final = "TORC_TRUST"
-"""Environment variable with the digests that are trusted; it replaces the user's list."""
+"""Environment variable with the trusted digests, separated by commas; it replaces the user's list."""
 
 
 @frozen
@@ -26,9 +26,9 @@ class TrustedFolder:
 
     Attributes:
         folder: Its real path.
-        digest: SHA-256 of the files that were there.
-        files: Their names.
-        trusted_at: When, as an ISO 8601 time in UTC.
+        digest: SHA-256 of its plugin files at that time.
+        files: Names of these files.
+        trusted_at: Time of ``torc plugins trust``, ISO 8601 in UTC.
     """
 
     folder: str
@@ -38,7 +38,7 @@ class TrustedFolder:
 
 
 def trust_file() -> Path:
-    """Return the file that remembers what the user trusts."""
+    """Return the path of the user's list."""
     return user_folder("state") / "trusted.json"
 
 
@@ -49,29 +49,29 @@ def trusted_digests_of_environment() -> frozenset[str] | None:
 
 
 def trusted_folders() -> list[TrustedFolder]:
-    """Return what the user trusts, by folder.
+    """Return the trusted folders, sorted by path.
 
     Raises:
-        ConfigError: the file cannot be read, is damaged, or may be written by others.
+        ConfigError: the list cannot be read, is damaged, or may be written by other users.
     """
     return sorted(_read(trust_file()).values(), key=lambda each: each.folder)
 
 
 def trusted_digest(folder: Path) -> str | None:
-    """Return the digest with which the user trusts a folder, by its real path; None without trust.
+    """Return the digest that the user trusts for a folder, given by its real path; None if it is not trusted.
 
     Raises:
-        ConfigError: the file cannot be read, is damaged, or may be written by others.
+        ConfigError: the list cannot be read, is damaged, or may be written by other users.
     """
     found = _read(trust_file()).get(str(folder))
     return found.digest if found else None
 
 
 def trust_folder(folder: Path, digest: str, files: Sequence[str]) -> None:
-    """Remember that the user trusts a folder.
+    """Add a folder to the user's list, or replace its digest.
 
     Raises:
-        ConfigError: that cannot be written.
+        ConfigError: the list cannot be written.
     """
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     with _changed() as known:
@@ -79,10 +79,10 @@ def trust_folder(folder: Path, digest: str, files: Sequence[str]) -> None:
 
 
 def untrust_folder(folder: Path) -> bool:
-    """Forget that the user trusts a folder; return whether the user did.
+    """Remove a folder from the user's list; return whether it was there.
 
     Raises:
-        ConfigError: that cannot be written.
+        ConfigError: the list cannot be written.
     """
     with _changed() as known:
         return known.pop(str(folder), None) is not None
@@ -104,7 +104,7 @@ def _read(path: Path) -> dict[str, TrustedFolder]:
 
 @contextlib.contextmanager
 def _changed() -> Iterator[dict[str, TrustedFolder]]:
-    """Yield what is trusted, for changes; they are written in one step, and nothing is if the block fails."""
+    """Yield the list for changes, under a lock; it is replaced atomically unless the block raises."""
     path = trust_file()
     try:
         make_private_folder(path.parent)

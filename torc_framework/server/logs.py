@@ -1,6 +1,6 @@
-"""Log lines of the server, as ``key=value`` or JSON: on standard error, and in a file that is rotated by size.
+"""The server's logging: lines of ``key=value`` pairs or JSON, on standard error and in a file that is rotated by size.
 
-What a line tells beside its message is handed over as fields (`log_fields`) and stands as it is in both forms.
+Everything in a line besides its message is passed as fields (`log_fields`), which are the same in both formats.
 """
 
 import json
@@ -26,13 +26,14 @@ LEVELS: Final = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
-"""Log levels by the words a person may use."""
+"""Log level for each word that a setting may hold."""
 FILE_NAME: Final = "torc-server.log"
 MAX_FILE_BYTES: Final = 10 * 1024 * 1024
-"""A log file that would grow beyond this gets a number and makes room for a new one."""
+"""Size at which the log file is renamed with a number and a new one is begun."""
 OLD_FILES: Final = 5
+"""Renamed log files that are kept."""
 _BARE: Final = re.compile(r"[\w.,:;/@%+*<>()\[\]{}~-]+")
-"""Values that need no quotes."""
+"""Values that are written without quotes."""
 _PASSWORD: Final = re.compile(r"(\w://[^/@\s:]*):[^/@\s]*@")
 
 
@@ -42,12 +43,12 @@ def log_fields(**values: Any) -> dict[str, dict[str, Any]]:
 
 
 def url_without_password(url: str) -> str:
-    """Return a URL that may be shown."""
+    """Return a database URL with its password masked and its query removed."""
     return _PASSWORD.sub(r"\1:***@", url.partition("?")[0] if "://" in url else url)
 
 
 class LineFormatter(logging.Formatter):
-    """One line per message; whatever a name or a path holds, it stays one line."""
+    """One line per message, also when a name or a path holds a line break."""
 
     converter = staticmethod(time.gmtime)
 
@@ -86,9 +87,9 @@ def _quoted(value: Any) -> str:
 
 
 def configure_logging(level: str, settings: LoggingSettings | None = None, *, on_stderr: bool = True) -> None:
-    """Send log lines of at least this level to standard error and to the log file, if there is one.
+    """Send log lines of at least this level to standard error and to the log file, if one is configured.
 
-    JSON is for programs: with a file it is the file that has it, and standard error is left to people.
+    With ``json_logs`` and a log file, the file holds JSON, and standard error holds ``key=value`` pairs.
 
     Raises:
         ConfigError: the log file cannot be written.
@@ -107,11 +108,11 @@ def configure_logging(level: str, settings: LoggingSettings | None = None, *, on
     root = logging.getLogger()
     root.handlers[:] = handlers
     root.setLevel(LEVELS.get(level, logging.INFO))
-    logging.getLogger("uvicorn").setLevel(max(root.level, logging.WARNING))  # what it says of itself we say ourselves
+    logging.getLogger("uvicorn").setLevel(max(root.level, logging.WARNING))  # its start and end are logged by `serve`
 
 
 class _PrivateFileHandler(RotatingFileHandler):
-    """Makes files that only the server's user may read: names of people, workflows and addresses are in them."""
+    """Creates files that only the server's user may read, because they hold names of people, workflows and addresses."""
 
     def _open(self) -> Any:
         return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=open_private)

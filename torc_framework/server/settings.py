@@ -1,4 +1,4 @@
-"""What a server is started with: the section ``[server]``, and the flags of ``torc-server run``."""
+"""The server's settings: the section ``[server]`` of configuration files, and the flags of ``torc-server run``."""
 
 from pathlib import Path
 
@@ -7,20 +7,20 @@ from attrs import field, frozen
 from torc_framework.models.settings import LOG_LEVELS, setting
 
 DEFAULT_PORT = 8080
-"""Port of ``torc-server run`` when none is given."""
+"""Port of ``torc-server run`` without ``--port``."""
 API_PREFIX = "/torc-service/v1"
-"""Path under which every endpoint lives."""
+"""Path below which all endpoints are."""
 
 TOKEN_VARIABLE = "TORC_SERVER_TOKEN"
-"""Environment variable by which a command gives its own server the token."""
+"""Environment variable that passes the token to an embedded server."""
 
 DATABASE_VARIABLE = "TORC_SERVER_DATABASE"
-"""Environment variable by which a command tells its own server the database, whose URL may hold a password."""
+"""Environment variable that passes the database to an embedded server; a flag would show a password in its URL."""
 
 
 @frozen
 class LoggingSettings:
-    """Log files of the server."""
+    """Settings of the server's log file."""
 
     log_dir: Path | None = setting(
         None,
@@ -33,7 +33,7 @@ class LoggingSettings:
 
 @frozen
 class LimitSettings:
-    """What one client may ask of the server; whoever asks for more is refused and harms nobody."""
+    """Limits on what one client may use; the server refuses a client that goes beyond them."""
 
     body_mib: int = setting(64, "Largest request; a plan of some hundred thousand jobs.", unit="MiB", low=1)
     header_kib: int = setting(64, "Longest request line with its headers.", unit="KiB", low=1)
@@ -52,11 +52,11 @@ class LimitSettings:
 
 @frozen
 class ServerSettings:
-    """Where the server listens, where it keeps its database, how much it says.
+    """Settings of the server: address, database, log level, encryption, authentication and limits.
 
     Attributes:
-        parent_fd: Inherited pipe; its end of file stops the server, so that it never outlives its parent.
-        token: What every path must begin with, after ``/~``.
+        parent_fd: Inherited pipe; its end of file stops the server, so that it does not outlive its parent.
+        token: Secret that every path must begin with, after ``/~``.
     """
 
     url: str = setting("127.0.0.1", "Name or address to listen on.", flags=("-u", "--url", "--host"), metavar="HOST")

@@ -1,10 +1,10 @@
-"""Who could have written a file: the user and root alone, or others too.
+"""Check of whether another user could have written a file.
 
-The rule is that of OpenSSH's ``StrictModes``: a file counts as the user's own if it, and every folder from it up to
-the root, belongs to the user or to root, and nobody else may write there. In a folder with the sticky bit, such as
-``/tmp``, others cannot replace what is not theirs. A group that is the user's own alone (name of the user, no other
-members) may write. An access control list shows in the bits of the group, so the group's right to write then counts
-as another's.
+The rule is that of OpenSSH's ``StrictModes``: the file and every folder from it up to the root must belong to the user or
+to root, and no other user may write to them. Folders with the sticky bit, such as ``/tmp``, are accepted, because other
+users cannot replace files there that they do not own. Write permission of the user's private group (same name as the
+user, no other members) is accepted too, unless there is an access control list, whose mask shows as the permissions of
+the group.
 """
 
 import grp
@@ -18,12 +18,12 @@ _ACL: Final = "system.posix_acl_access"
 
 
 def other_writer(path: Path) -> str | None:
-    """Return who else could have written a file or folder, such as "/tmp/x belongs to ann"; None if nobody could.
+    """Return who else could have written a file or folder, such as "/tmp/x belongs to ann"; None for no other user.
 
-    Symbolic links are followed: what counts is where the file is.
+    Symbolic links are followed first; the rule applies to the real path.
 
     Raises:
-        OSError: it is not there, or cannot be looked at.
+        OSError: the file does not exist or its status cannot be read.
     """
     real = path.resolve(strict=True)
     for place in (real, *real.parents):
@@ -41,7 +41,7 @@ def other_writer(path: Path) -> str | None:
 
 
 def _is_own_group(place: Path, gid: int) -> bool:
-    """Say whether a right to write of this group is the user's alone."""
+    """Return whether the group is the user's private group and no access control list gives others its permissions."""
     try:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may read: made so, whatever the umask; older ones of ours are narrowed."""
+"""Files and folders that only their owner may read: created so under any umask, and corrected if they exist."""
 
 import os
 import stat
@@ -10,12 +10,12 @@ FOLDER_MODE: Final = 0o700
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder of mode 0700, and the folders above that are missing; an older one of ours gets this mode.
+    """Create a folder and its missing parents with mode 0700; an existing folder of this user gets this mode.
 
-    A folder of another user is left as it is, and so is a symbolic link.
+    A folder of another user and a symbolic link stay unchanged.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be created.
     """
     if not folder.parent.exists():
         make_private_folder(folder.parent)
@@ -28,14 +28,14 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_private(file: Path, *beside: str) -> None:
-    """Make the folder of a file private, and the file if it is there.
+    """Make the folder of a file private, and the file if it exists.
 
     Args:
         file: The file.
-        beside: What is added to its name for files that belong to it.
+        beside: Suffixes of the names of further files to make private, such as ``-wal``.
 
     Raises:
-        OSError: the folder cannot be made, or a mode cannot be changed.
+        OSError: the folder cannot be created, or a mode cannot be changed.
     """
     make_private_folder(file.parent)
     for path in (file, *(Path(f"{file}{ending}") for ending in beside)):
@@ -44,10 +44,12 @@ def make_private(file: Path, *beside: str) -> None:
 
 
 def open_private(path: Path | str, flags: int) -> int:
-    """Open a file, which is created with mode 0600 if it is missing; the mode of one that is there stays.
+    """Return a file descriptor of a file, which is created with mode 0600 if it does not exist.
+
+    The mode of an existing file stays unchanged.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
     """
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
 

@@ -1,4 +1,4 @@
-"""Begins processes and threads where the system may have no more of them at the moment."""
+"""Starts of processes and threads that are repeated while the system's limit on processes is reached."""
 
 import errno
 import logging
@@ -12,20 +12,26 @@ from torc_framework.errors import ConfigError
 _T = TypeVar("_T")
 _LOG: Final = logging.getLogger("torc_framework.system.processes")
 SHORTAGES: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-"""Errors that say that there are too many processes or open files at the moment."""
+"""Error numbers for too many processes or open files, or too little memory, which may pass."""
 PATIENCE_S: Final = 30.0
-"""How long to try, seconds."""
+"""Seconds for which a start is repeated."""
 NO_THREAD: Final = "can't start new thread"
-"""What Python says where the system has no more threads; it has no exception of its own for that."""
+"""Text of CPython's RuntimeError for a thread that the system could not start; it has no class of its own."""
 PAUSE_S: Final = 0.2
+"""Seconds between two attempts."""
 FIX: Final = "raise the limit on processes (ulimit -u, pids.max of the control group), or end other programs"
 
 
 def start_process_with_retry(begin: Callable[[], _T], patience_s: float = PATIENCE_S) -> _T:
-    """Begin a process, again and again while the system has none left; says once that it waits.
+    """Start a process; repeat that while the system's limits are reached, and log the first failure.
+
+    Args:
+        begin: Starts the process and returns it.
+        patience_s: Seconds for which the start is repeated.
 
     Raises:
-        OSError: it cannot be begun for another reason, or not within ``patience_s`` seconds; then it says what helps.
+        OSError: the process cannot be started for another reason, or not within ``patience_s`` seconds; then the
+            message contains a remedy.
     """
     deadline, is_told = time.monotonic() + patience_s, False
     while True:
@@ -43,10 +49,10 @@ def start_process_with_retry(begin: Callable[[], _T], patience_s: float = PATIEN
 
 
 def start_thread_with_retry(thread: threading.Thread, patience_s: float = PATIENCE_S) -> None:
-    """Start a thread, again and again while the system has none left.
+    """Start a thread; repeat that while the system's limits are reached.
 
     Raises:
-        ConfigError: it cannot be started within ``patience_s`` seconds.
+        ConfigError: the thread cannot be started within ``patience_s`` seconds.
     """
 
     def begin() -> None:

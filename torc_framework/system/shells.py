@@ -1,7 +1,7 @@
-"""Finds the shell that runs commands: one rule for jobs, actions and recovery scripts, on every executor.
+"""Choice of the shell that runs commands, with one rule for jobs, actions and recovery scripts on all executors.
 
-A job's own ``shell`` goes before that of its workflow, this before the executor's option, and this before
-``bash``, which upstream uses (Torc, "Failure Handlers"). ``sh`` takes its place where there is no ``bash``.
+The ``shell`` of a job precedes that of its workflow, which precedes the executor's option. The default is ``bash``, as in
+Torc (its manual, "Failure Handlers"), or ``sh`` on a machine without ``bash``.
 """
 
 import os
@@ -18,20 +18,20 @@ NO_BASH_WARNING: Final = (
 
 
 def shell_command(shell: str = "") -> list[str]:
-    """Return the words that stand in front of ``-c`` and a command; the program is an absolute path of this machine.
+    """Return the words of a shell's command line before ``-c`` and the command, with the absolute path of its program.
 
     Args:
-        shell: Program and options as a spec names them; empty for the default.
+        shell: Program and options as written in a spec; empty for the default.
 
     Raises:
-        LaunchError: it is no shell's name, or there is no such program here.
+        LaunchError: the text is malformed, or this machine has no such program.
     """
-    return [*_found(shell, os.environ.get("PATH"), os.getcwd() if "/" in shell else "")]  # noqa: PTH109 - hot
+    return [*_found(shell, os.environ.get("PATH"), os.getcwd() if "/" in shell else "")]  # noqa: PTH109 - called for each launch; Path.cwd is slower
 
 
 def lacks_default_shell() -> bool:
-    """Say whether commands that name no shell run under the substitute for ``bash``."""
-    return os.path.basename(shell_command()[0]) == FALLBACK_SHELL  # noqa: PTH119 - hot
+    """Return whether the default shell of this machine is ``sh`` for lack of ``bash``."""
+    return os.path.basename(shell_command()[0]) == FALLBACK_SHELL  # noqa: PTH119 - called for each launch; Path.name is slower
 
 
 @lru_cache(maxsize=64)
@@ -52,10 +52,10 @@ def _found(shell: str, path: str | None, _folder: str) -> tuple[str, ...]:
 
 
 def _program(name: str, path: str | None) -> str | None:
-    """Return the absolute path of a program; its folders are those of ``PATH``, relative ones left out."""
+    """Return the absolute path of a program, searched in the absolute folders of ``PATH``; None if there is none."""
     import shutil
 
     if "/" not in name:
         path = os.pathsep.join(filter(os.path.isabs, (path or os.defpath).split(os.pathsep)))
     found = shutil.which(name, path=path)
-    return found and os.path.abspath(found)  # noqa: PTH100 - links stay as they are
+    return found and os.path.abspath(found)  # noqa: PTH100 - Path.resolve would follow links, of which busybox and alternatives consist

@@ -1,4 +1,4 @@
-"""The user that runs this program: a name and folders, also where the system knows no such user and no home.
+"""Name and folders of the user who runs this program, also without an entry in the user database or a home folder.
 
 Containers give a process any number as its user (``docker run -u``, ``runAsUser``): without an entry in the user
 database, without ``HOME`` or with one that is ``/`` and not writable.
@@ -18,18 +18,18 @@ _VARIABLES: Final = {
     "state": "XDG_STATE_HOME",
     "log": "XDG_STATE_HOME",
 }
-"""What names the folder of each kind (XDG Base Directory Specification)."""
+"""Environment variable for the folder of each kind (XDG Base Directory Specification)."""
 
 
 def user_name() -> str:
-    """Return the user's name: ``USER``, ``USERNAME``, else what the system says, else the number of the user."""
+    """Return the user's name: ``USER``, ``USERNAME``, the name in the user database, or the user id."""
     import getpass
 
     if named := os.environ.get("USER") or os.environ.get("USERNAME"):
         return named
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # what is raised depends on Python's version
+    except (KeyError, OSError):  # KeyError before Python 3.13, OSError since
         return str(os.getuid())
 
 
@@ -37,9 +37,9 @@ def expand_home(text: str | Path) -> Path:
     """Return a path with ``~`` replaced.
 
     Raises:
-        ConfigError: there is no such user, or no home is known.
+        ConfigError: there is no such user, or the home folder is unknown.
     """
-    path = os.path.expanduser(str(text))  # noqa: PTH111 - pathlib raises what is no error of ours
+    path = os.path.expanduser(str(text))  # noqa: PTH111 - Path.expanduser raises RuntimeError instead of leaving "~"
     if path.startswith("~"):
         raise ConfigError(
             f"cannot tell which folder {str(text).partition('/')[0]!r} of {str(text)!r} is; write the whole path"
@@ -48,19 +48,19 @@ def expand_home(text: str | Path) -> Path:
 
 
 def user_folder(kind: Literal["config", "data", "state", "log"]) -> Path:
-    """Return the user's folder for files of a kind; it need not be there yet.
+    """Return the user's folder for files of a kind, which may not exist yet.
 
-    Where there is no home that can be used, it is in a folder of the user's own for temporary files, which is made
-    now (mode 0700) and named on standard error; for ``config`` it is not made.
+    Without a usable home folder it is inside a private folder for temporary files, which is created now with mode 0700
+    and named on standard error; for ``config`` it is not created.
 
     Raises:
-        ConfigError: no such folder can be made, or another user may write to what is in its place.
+        ConfigError: that folder cannot be created, or it exists and other users have access to it.
     """
     import platformdirs
 
     try:
         path = Path(getattr(platformdirs, f"user_{kind}_path")("torc"))
-    except RuntimeError:  # no home is known
+    except RuntimeError:  # the home folder is unknown
         return _temporary_home(make=kind != "config") / kind
     if os.environ.get(_VARIABLES[kind], "").strip() or _is_usable(path, to_write=kind != "config"):
         return path
@@ -68,7 +68,7 @@ def user_folder(kind: Literal["config", "data", "state", "log"]) -> Path:
 
 
 def _is_usable(path: Path, *, to_write: bool) -> bool:
-    """Say whether a folder can be used as it is, or be made."""
+    """Return whether a folder can be used or created."""
     if not path.is_absolute():  # platformdirs before 4.4 leaves "~" as it is
         return False
     try:
@@ -80,7 +80,7 @@ def _is_usable(path: Path, *, to_write: bool) -> bool:
 
 
 def _temporary_home(*, make: bool) -> Path:
-    """Return the folder that takes the place of a home; only this user may look into it."""
+    """Return the private folder for temporary files that replaces the home folder."""
     import tempfile
 
     path = Path(tempfile.gettempdir(), f"torc-{os.getuid()}")

@@ -1,8 +1,8 @@
-"""Taking secrets out of texts before they leave this machine: logs, command lines, errors.
+"""Redaction of secrets in texts that leave this machine, such as logs, command lines and error messages.
 
-A table of patterns, and the values of secret variables of the environment. What is taken out is
-replaced by `MARK`, so that a reader sees that something was there. Too much is taken out rather
-than too little; a secret that looks like an ordinary word, and stands where no pattern looks, stays.
+Secrets are found by a table of patterns and by the values of secret environment variables, and replaced by `MARK`. The
+patterns match too much rather than too little; a secret that looks like an ordinary word and stands in no known context
+is not found.
 """
 
 import os
@@ -13,9 +13,9 @@ from typing import Final
 from attrs import frozen
 
 MARK: Final = "<redacted>"
-"""What stands where a secret was."""
+"""Text that replaces a secret."""
 MIN_VALUE: Final = 6
-"""Shortest value of a variable that is looked for elsewhere; shorter ones would be found in any text."""
+"""Length of the shortest value of a secret variable that is searched in texts; shorter ones occur in any text."""
 
 _WORDS: Final = (
     r"[a-z0-9]*passw(?:or)?d|[a-z0-9]*passwd|pwd|[a-z0-9]*passphrase|[a-z0-9]*secret|[a-z0-9]*token|pat"
@@ -23,19 +23,19 @@ _WORDS: Final = (
     r"|credentials?|connection[_-]?string|webhook[_-]?url|signature"
 )
 _NAME: Final = rf"(?<![a-z0-9])(?:[a-z0-9]{{1,40}}[_.-]){{0,8}}(?:{_WORDS})(?:[_.-][a-z0-9]{{1,40}}){{0,8}}(?![a-z0-9])"
-"""A name whose value is a secret: one of the words as a whole part of it."""
+"""A name whose value is a secret: one of its parts between "_", "." or "-" is one of these words."""
 _VALUE: Final = r"""(?:\\?"(?:\\.|[^"\\\r\n])*"?|'(?:\\.|[^'\\\r\n])*'?|[^\s"']\S*)"""
-"""A value: quoted, or up to the next blank."""
+"""A value: a quoted text, or everything up to the next blank."""
 
 
 @frozen
 class SecretPattern:
-    """One way in which secrets are written.
+    """A form in which secrets are written.
 
     Attributes:
-        name: What kind of secret it is, for the reference.
-        regex: Where it stands.
-        replacement: What stands there afterwards.
+        name: Kind of the secret, for the reference pages.
+        regex: Expression that finds it.
+        replacement: Replacement of the found text.
     """
 
     name: str
@@ -48,12 +48,12 @@ _KEY_BLOCK: Final = "[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 
 
 def _whole(name: str, regex: str, flags: int = 0) -> SecretPattern:
-    """A secret that is known by its look."""
+    """Return the pattern of a secret with a recognizable form."""
     return SecretPattern(name, re.compile(regex, flags))
 
 
 def _after(name: str, before: str, secret: str, behind: str = "") -> SecretPattern:
-    """A secret that is known by what stands before it, and perhaps behind it."""
+    """Return the pattern of a secret that is recognized by the text before it and optionally behind it."""
     regex = re.compile(f"({before})(?!{MARK}){secret}{behind}", _I)
     return SecretPattern(name, regex, rf"\g<1>{MARK}{behind}")
 
@@ -85,27 +85,28 @@ SECRET_PATTERNS: Final = (
     _whole("JSON web token", r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
     _whole("bcrypt hash", r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"),
 )
-"""Secrets by how they are written; applied in this order."""
+"""All patterns, in the order in which they are applied."""
 _SECRET_NAME: Final = re.compile(_NAME, _I)
 
 
 def is_secret_name(name: str) -> bool:
-    """Say whether a variable, option or field of this name holds a secret."""
+    """Return whether a variable, option or field of this name holds a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def secret_values(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Return the values of secret variables, longest first; by default of this process's environment."""
+    """Return the values of secret environment variables, longest first; by default of this process."""
     variables = os.environ if environment is None else environment
     values = {value for name, value in variables.items() if is_secret_name(name) and len(value) >= MIN_VALUE}
     return sorted(values, key=len, reverse=True)
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return a text without secrets.
+    """Return a text in which secrets are replaced by `MARK`.
 
     Args:
-        secrets: Values that are taken out wherever they stand, such as those of `secret_values`.
+        text: Any text.
+        secrets: Values to replace wherever they occur, such as those of `secret_values`.
     """
     for secret in secrets:
         text = text.replace(secret, MARK)

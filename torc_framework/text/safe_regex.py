@@ -1,8 +1,8 @@
-"""Regular expressions that users write: searched so that none can hold a program up.
+"""Searches with users' regular expressions, whose time is limited.
 
-Python's engine tries all ways in which an expression may match: ``^(a+)+$`` takes years for a text of sixty letters.
-Where the form of the expression and the lengths of the texts say that the work is small, it is done here; otherwise a
-process of its own does it, and has only so much time.
+Python's engine backtracks through all ways in which an expression may match: ``^(a+)+$`` takes years for a text of sixty
+letters. If the form of the expression and the lengths of the texts bound the work, the search runs in this process;
+otherwise it runs in a child process with a limit on its CPU time.
 """
 
 import re
@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 LIMIT_S: Final = 5
-"""CPU time that a search may take in all, seconds."""
+"""Most CPU time of a search in a child process, seconds."""
 WALL_LIMIT_S: Final = 120.0
-"""The same in seconds of a clock, for a machine that has no time for it."""
+"""Most elapsed time of such a search, seconds, for a machine under load."""
 SMALL: Final = 10**8
-"""Steps that are taken in this process: less than about a second."""
+"""Most steps of a search in this process, which take less than about a second."""
 _TOO_LONG: Final = "takes too long: write it without repeats within repeats, such as (a+)+, and with fewer of * and +"
 _refused: Final[set[tuple[str, int]]] = set()
-"""Expressions that took too long: they are not tried again."""
+"""Expressions and flags that took too long, which are refused without another search."""
 _PROGRAM: Final = """
 import json, re, resource, sys
 order = json.load(sys.stdin)
@@ -33,12 +33,12 @@ def search_all(pattern: str, texts: Sequence[str], flags: int = 0) -> list[int]:
     """Return the positions of the texts in which an expression is found.
 
     Args:
-        pattern: As Python's `re` takes it.
-        texts: Where it is searched.
-        flags: Those of `re.compile`.
+        pattern: Regular expression of Python's `re`.
+        texts: Texts to search.
+        flags: Flags of `re.compile`.
 
     Raises:
-        ValueError: it is no regular expression, or takes too long; the message says which, and what to write.
+        ValueError: the expression is malformed, or its search takes too long; the message explains how to write it.
     """
     compiled = compiled_pattern(pattern, flags)
     if _most_steps(compiled, texts) <= SMALL:
@@ -47,10 +47,10 @@ def search_all(pattern: str, texts: Sequence[str], flags: int = 0) -> list[int]:
 
 
 def compiled_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return an expression as Python has it, not to be used for searching.
+    """Return a compiled expression, for other uses than a search.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the expression is malformed.
     """
     try:
         return re.compile(pattern, flags)
@@ -74,7 +74,7 @@ def _search_apart(compiled: re.Pattern[str], texts: Sequence[str]) -> list[int]:
             timeout=WALL_LIMIT_S,
             check=False,
         )
-        is_over = done.returncode < 0  # the kernel ended it
+        is_over = done.returncode < 0  # ended by a signal: the kernel enforces RLIMIT_CPU so
     except subprocess.TimeoutExpired:
         is_over = True
     if is_over:
@@ -87,8 +87,8 @@ def _search_apart(compiled: re.Pattern[str], texts: Sequence[str]) -> list[int]:
 
 
 def _most_steps(compiled: re.Pattern[str], texts: Sequence[str]) -> float:
-    """Return how many steps a search in all texts takes at most; infinity if nothing is known."""
-    from re import _parser  # type: ignore[attr-defined]  # CPython's own, and the only one that says what it means
+    """Return an upper bound of the steps of a search in all texts; infinity if there is none."""
+    from re import _parser  # type: ignore[attr-defined]  # private module of CPython without stubs; no public parser exists
 
     try:
         tokens = _parser.parse(compiled.pattern, compiled.flags & ~re.DEBUG)
@@ -102,19 +102,19 @@ def _most_steps(compiled: re.Pattern[str], texts: Sequence[str]) -> float:
 
 
 class _UnknownWorkError(Exception):
-    """The work cannot be told from the form."""
+    """The form of an expression gives no bound of the work."""
 
 
 _ONE_LETTER: Final = frozenset({"LITERAL", "NOT_LITERAL", "ANY", "IN", "CATEGORY"})
 _FEW: Final = 8
-"""Repeats up to this count as a factor; others as one more power of the text's length."""
+"""Repeats with at most this count multiply the factor; other ones raise the exponent by one."""
 
 
 def _work(tokens: Iterable[Any]) -> tuple[float, int]:
     """Return factor and exponent of the steps that parsed tokens take on a text of n letters: factor * n ** exponent.
 
     Raises:
-        _UnknownWorkError: a repeat repeats more than single letters, or something else may be searched again and again.
+        _UnknownWorkError: a repeat contains more than one letter, or the tokens contain another backtracking construct.
     """
     factor, exponent = 1.0, 0
     for code, value in tokens:

@@ -1,9 +1,8 @@
-"""Texts for a person's terminal: names of other people's making hold nothing that a terminal obeys.
+"""Escaping of control characters in texts for a terminal, because names and logs may come from other people.
 
-The rule: of control characters only newline and tab reach a terminal; the others, C1 controls and characters that
-change the direction of text or cannot be seen are written as ``\\uXXXX``. Within JSON (and TOML) that is the same text,
-so JSON stays exact. `CleanedStream` holds for everything that a program writes to it; `one_line` keeps a name from
-making lines of its own.
+Of the control characters only newline and tab reach a terminal. Other C0 and C1 controls, characters that change the
+direction of text and invisible characters are written as ``\\uXXXX``. In JSON and TOML that is the same text, so JSON
+output stays exact. `CleanedStream` escapes everything that a program writes to it; `one_line` escapes newlines too.
 """
 
 import re
@@ -18,11 +17,11 @@ _UNSAFE: Final = re.compile(
     "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
-"""C0 (but tab and newline), DEL, C1; soft hyphen, marks and overrides of direction, invisible characters and tags."""
+"""C0 except tab and newline, DEL, C1; soft hyphen, marks and overrides of direction, invisible characters and tags."""
 
 
 def cleaned(text: str) -> str:
-    """Return a text in which everything that a terminal might obey, or hide, is written as ``\\uXXXX``."""
+    """Return a text in which the characters that a terminal interprets or hides are written as ``\\uXXXX``."""
     if text.isascii():
         content = text.encode("ascii")
         if len(content.translate(None, _CONTROLS)) == len(content):
@@ -39,20 +38,20 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def one_line(text: object) -> str:
-    """Return a text that stays within its line: `cleaned`, with newlines written as ``\\n``."""
+    """Return a cleaned text in which newlines are written as ``\\n``."""
     return cleaned(str(text)).replace("\n", "\\n")
 
 
 def print_line(text: object = "") -> None:
-    """Print one line, whatever names it holds."""
+    """Print a text as one cleaned line."""
     print(one_line(text))
 
 
 class CleanedStream:
-    """A text stream that cleans what is written to it.
+    """A text stream that cleans everything written to it.
 
     Attributes:
-        raw: The stream itself, for control sequences of our own.
+        raw: The underlying stream, for the program's own control sequences.
     """
 
     def __init__(self, raw: TextIO) -> None:
@@ -73,13 +72,13 @@ class CleanedStream:
 
 
 def raw_stream(stream: TextIO) -> TextIO:
-    """Return the stream that takes control sequences of our own."""
+    """Return the stream for the program's own control sequences."""
     return stream.raw if isinstance(stream, CleanedStream) else stream
 
 
 @contextmanager
 def cleaned_output() -> Iterator[None]:
-    """Let what is printed go through `CleanedStream`."""
+    """Replace standard output and standard error by a `CleanedStream` each while the block runs."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast("TextIO", CleanedStream(stream)) for stream in before)
     try:

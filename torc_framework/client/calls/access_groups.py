@@ -26,7 +26,7 @@ class AccessCalls(ClientBase):
         return self._call(AccessGroupRecord, "GET", f"/access_groups/{group_id}")
 
     def delete_access_group(self, group_id: int) -> AccessGroupRecord:
-        """Delete a group; its members lose what was shared with it."""
+        """Delete a group; its members lose access to the workflows that were shared with it."""
         return self._call(AccessGroupRecord, "DELETE", f"/access_groups/{group_id}")
 
     def add_member(self, group_id: int, user_name: str, role: str = "member") -> UserGroupMembershipRecord:
@@ -40,11 +40,11 @@ class AccessCalls(ClientBase):
         return self._walk(UserGroupMembershipRecord, f"/access_groups/{group_id}/members", ShortPage)
 
     def remove_member(self, group_id: int, user_name: str) -> None:
-        """Take a person out of a group."""
+        """Remove a person from a group."""
         self._call(JsonObject, "DELETE", f"/access_groups/{group_id}/members/{quoted(user_name)}")
 
     def groups_of_user(self, user_name: str) -> Iterator[AccessGroupRecord]:
-        """Yield the groups that a person is in."""
+        """Yield the groups that a person is a member of."""
         return self._walk(AccessGroupRecord, f"/users/{quoted(user_name)}/groups", ShortPage)
 
     def share_workflow(self, workflow_id: int, group_id: int) -> WorkflowAccessGroupRecord:
@@ -58,9 +58,9 @@ class AccessCalls(ClientBase):
         return self._walk(AccessGroupRecord, f"/workflows/{workflow_id}/access_groups", ShortPage)
 
     def unshare_workflow(self, workflow_id: int, group_id: int) -> None:
-        """Take a workflow away from a group."""
+        """Stop sharing a workflow with a group."""
         self._call(JsonObject, "DELETE", f"/workflows/{workflow_id}/access_groups/{group_id}")
 
     def has_access(self, workflow_id: int, user_name: str) -> bool:
-        """Say whether a person may use a workflow."""
+        """Return whether a person may use a workflow."""
         return self._call(AccessCheck, "GET", f"/access_check/{workflow_id}/{quoted(user_name)}").has_access

@@ -1,4 +1,4 @@
-"""What every method of the client stands on: one call, one record of any kind, one list page by page."""
+"""The base class of the client: one request, the records of every kind, and lists that are read page by page."""
 
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from torc_framework.client.http.event_stream import EventStream
 
 DEFAULT_TIMEOUT_S: Final = 60.0
-"""Seconds a request may wait for the server."""
+"""Seconds that a request may wait for the server."""
 PLAN_TIMEOUT_S: Final = 900.0
-"""Seconds that storing a whole plan, or starting a run, may take."""
+"""Seconds that the creation of a workflow from a plan, or the start of a run, may take."""
 
 RECORD_PATHS: Final[Mapping[type[Any], str]] = {
     WorkflowRecord: "workflows",
@@ -50,30 +50,33 @@ RECORD_PATHS: Final[Mapping[type[Any], str]] = {
     ResultRecord: "results",
     EventRecord: "events",
 }
-"""Where the records of each kind live."""
+"""Path of the collection of each kind of record."""
 
 _R = TypeVar("_R", bound=Record)
 _T = TypeVar("_T")
 
 
 class ClientBase:
-    """Calls, and the methods that are the same for records of every kind."""
+    """Requests, and the methods that are the same for records of every kind."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     @property
     def url(self) -> str:
-        """The base URL as it may be shown: without credentials."""
+        """The base URL without credentials, for messages."""
         return self._transport.url
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables by which another process, such as a job, reaches the same server as the same user; secret."""
+        """Environment variables with which another process, such as a job, uses the same server as the same user.
+
+        They hold the password or the token of the server and are secret.
+        """
         return self._transport.environment
 
     def close(self) -> None:
-        """Close all connections; no other thread may be in a request."""
+        """Close all connections; no other thread may be sending a request."""
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -87,7 +90,7 @@ class ClientBase:
     # --- any record -------------------------------------------------------------------------------
 
     def create(self, record: _R) -> _R:
-        """Store a new record; return it as the server has it, with its id."""
+        """Store a new record; return it as the server stored it, with its id."""
         if isinstance(record, WorkflowActionRecord):
             path = f"/workflows/{record.workflow_id}/actions"
         else:
@@ -99,7 +102,7 @@ class ClientBase:
         return self._call(kind, "GET", f"/{RECORD_PATHS[kind]}/{id_}")
 
     def update(self, kind: type[_R], id_: int, changes: Mapping[str, Any]) -> _R:
-        """Change the named fields of a record; return it as it is now."""
+        """Change the named fields of a record; return the changed record."""
         return self._call(kind, "PUT", f"/{RECORD_PATHS[kind]}/{id_}", body=dict(changes))
 
     def replace(self, record: _R) -> _R:
@@ -108,13 +111,15 @@ class ClientBase:
         return self._call(type(record), "PUT", f"/{RECORD_PATHS[type(record)]}/{id_}", body=present(record))
 
     def delete(self, kind: type[_R], id_: int, *, force: bool = True) -> _R:
-        """Delete a record with everything that belongs to it; return what was deleted.
+        """Delete a record with everything that belongs to it; return the deleted record.
 
         Args:
-            force: For jobs and workflows: also when jobs are pending or running; their runners stop them.
+            kind: Class of the record.
+            id_: Its id.
+            force: Delete jobs, or a workflow with jobs, that are pending or running; their runners stop them.
 
         Raises:
-            ApiError: with status 409: without ``force``, jobs are pending or running.
+            ApiError: with status 409 if ``force`` is false and jobs are pending or running.
         """
         return self._call(
             kind, "DELETE", f"/{RECORD_PATHS[kind]}/{id_}", query=without_force(force), timeout=PLAN_TIMEOUT_S
@@ -146,7 +151,7 @@ class ClientBase:
                 return
 
     def find(self, kind: type[_R], *, limit: int | None = None, offset: int = 0, **query: Any) -> list[_R]:
-        """Return all records at once, ``limit`` at most; `iterate` holds one page at a time."""
+        """Return all records at once, ``limit`` at most; `iterate` keeps one page in memory at a time."""
         return [*self.iterate(kind, limit=limit, offset=offset, **query)]
 
     # --- events -----------------------------------------------------------------------------------
@@ -159,15 +164,15 @@ class ClientBase:
         level: str = "info",
         patience: float | None = None,
     ) -> "EventStream":
-        """Return the events of a workflow as they happen; the arguments are those of `EventStream`."""
+        """Return an iterator over the events of a workflow as they happen; for the arguments see `EventStream`."""
         from torc_framework.client.http.event_stream import EventStream
 
         return EventStream(self._transport, workflow_id, last_event_id=last_event_id, level=level, patience=patience)
 
-    # --- how --------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
     def _walk(self, kind: type[_T], path: str, shape: Any = Page) -> Iterator[_T]:
-        """Yield the items of a list that has no filters, page by page; ``shape`` is what a page looks like."""
+        """Yield the items of a list without filters, page by page; ``shape`` is the class of its pages."""
         offset = 0
         while True:
             page = self._call(shape[kind], "GET", path, query={"offset": offset, "limit": paging.PAGE_SIZE})
@@ -191,11 +196,17 @@ class ClientBase:
         timeout: float | None = None,
         repeatable: bool = False,
     ) -> _T:
-        """Return the answer to one request as a ``kind``.
+        """Return the response to one request as a ``kind``.
 
         Args:
-            body: Sent as JSON; ``raw`` is JSON already.
-            repeatable: Sent twice it does no more than once, although its method does not say so.
+            kind: Class of the response.
+            method: HTTP method.
+            path: Path below the base URL, quoted.
+            query: Values of the query; None values are left out.
+            body: Body, to be encoded as JSON.
+            raw: Body that is JSON already.
+            timeout: Seconds to wait for any part of the response; None is the client's own.
+            repeatable: The request is idempotent although its method is POST.
         """
         if body is not None:
             raw = msgspec.json.encode(body)
@@ -218,5 +229,5 @@ def present(record: Any) -> JsonObject:
 
 
 def without_force(force: bool) -> dict[str, Any]:
-    """Return the query of a delete: the server's own default is to force it."""
+    """Return the query of a delete; ``force`` is the server's default."""
     return {} if force else {"force": False}

@@ -1,4 +1,4 @@
-"""From what a person or an environment says about a server to a client of it."""
+"""`make_api`: a client made from arguments and environment variables."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from torc_framework.errors import ConfigError
 from torc_framework.system.user import user_name
 
 DEFAULT_PATIENCE_S: Final = 10.0
-"""Seconds in which scripts ask again where that is safe: a server that restarts is back by then."""
+"""Seconds for which scripts repeat failed requests where that is safe; a restart of a server takes less."""
 
 
 def make_api(
@@ -26,18 +26,18 @@ def make_api(
     """Return a client of a server; use it in ``with``, or close it.
 
     Args:
-        url: Base URL, with or without the path ``/torc-service/v1``; else that of ``TORC_API_URL``.
-        username: Who you are, on a server with passwords; else that of ``TORC_USERNAME``, else your login name if
-            there is a password.
-        password: Your password; else that of ``TORC_PASSWORD``, else the only line of the file that
-            ``TORC_PASSWORD_FILE`` names, to which only its owner may have access (mode 0600).
-        timeout: Seconds a request may wait for the server.
-        patience: Seconds in which a request that failed is sent again where that can do no harm; 0 is never.
-        tls_ca: File or folder with certificates to trust besides the system's; else that of ``TORC_TLS_CA``.
-        verify_tls: Refuse https servers whose certificate is not trusted or names another host.
+        url: Base URL, with or without the path ``/torc-service/v1``; by default ``TORC_API_URL``.
+        username: User name on a server with passwords; by default ``TORC_USERNAME``, and if there is a password, your
+            login name.
+        password: Password; by default ``TORC_PASSWORD``, then the only line of the file that ``TORC_PASSWORD_FILE``
+            names, to which only its owner may have access (mode 0600).
+        timeout: Seconds that a request may wait for the server.
+        patience: Seconds for which a failed request is repeated where that is safe; 0 repeats none.
+        tls_ca: File or folder of certificates to trust besides the system's; by default ``TORC_TLS_CA``.
+        verify_tls: Refuse https servers whose certificate is not trusted or is for another host.
 
     Raises:
-        ConfigError: no URL is known, it is none, or the certificates or the password file cannot be used.
+        ConfigError: the URL is missing or malformed, or the certificates or the password file cannot be used.
     """
     url = url or os.environ.get("TORC_API_URL")
     if not url:

@@ -1,4 +1,4 @@
-"""Methods about jobs: many at once, verdicts, and the steps of an attempt for runners without the exchange."""
+"""Client methods for jobs: creation in batches, claims and single steps without the exchange, and verdicts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -12,16 +12,19 @@ from torc_framework.models.responses import ClaimedJobs, CreatedJobs, DeletedJob
 from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
 
 BATCH = 10_000
-"""Most jobs that the server takes in one request."""
+"""Most jobs that the server accepts in one request."""
 
 
 class NodeResources(msgspec.Struct):
-    """What a machine offers to a claim.
+    """Resources that a runner offers in `TorcClient.claim_jobs`.
 
     Attributes:
-        memory_gb: In GiB.
-        time_limit: Time left, ISO 8601 duration; None is unlimited.
-        scheduler_config_id: Scheduler whose jobs it takes.
+        num_cpus: Processors.
+        memory_gb: Memory in GiB.
+        num_gpus: GPUs.
+        num_nodes: Nodes.
+        time_limit: Remaining time as ISO 8601 duration; None is unlimited.
+        scheduler_config_id: Scheduler whose jobs the runner prefers.
     """
 
     num_cpus: int
@@ -33,12 +36,12 @@ class NodeResources(msgspec.Struct):
 
 
 class JobCalls(ClientBase):
-    """What is asked of jobs."""
+    """Methods for the jobs of a workflow."""
 
     def create_jobs(self, jobs: Iterable[JobRecord]) -> list[JobRecord]:
-        """Store jobs of one workflow, 10,000 a request; return them in order, with their ids.
+        """Store jobs of one workflow, `BATCH` in a request; return them in order, with their ids.
 
-        Each request is one transaction: jobs of earlier requests stay if a later one is refused.
+        Each request is one transaction: if one is refused, the jobs of earlier ones stay.
         """
         waiting, created = iter(jobs), list[JobRecord]()
         while batch := [present(job) for job in islice(waiting, BATCH)]:
@@ -46,7 +49,7 @@ class JobCalls(ClientBase):
         return created
 
     def delete_jobs(self, workflow_id: int, job_ids: Sequence[int], *, force: bool = True) -> list[JobRecord]:
-        """Delete some jobs of a workflow, all or none; return them as they were. ``force`` is that of `delete`."""
+        """Delete some jobs of a workflow, all of them or none; return the deleted jobs. ``force`` as in `delete`."""
         path, body = f"/workflows/{workflow_id}/delete_jobs", {"job_ids": list(job_ids)}
         return self._call(DeletedJobs, "POST", path, query=without_force(force), body=body).jobs
 
@@ -68,45 +71,45 @@ class JobCalls(ClientBase):
         sort_method: str | None = None,
         strict_scheduler_match: bool = False,
     ) -> ClaimedJobs:
-        """Take ready jobs that fit into what a machine offers, ``limit`` at most; they become pending."""
+        """Claim ready jobs that fit what a runner offers, ``limit`` at most; they become pending."""
         query = {"sort_method": sort_method, "strict_scheduler_match": strict_scheduler_match}
         path = f"/workflows/{workflow_id}/claim_jobs_based_on_resources/{limit}"
         return self._call(ClaimedJobs, "POST", path, query=query, body=offered)
 
     def claim_next_jobs(self, workflow_id: int, *, limit: int = 10) -> ClaimedJobs:
-        """Take any ready jobs, whatever they ask for; they become pending."""
+        """Claim ready jobs without regard to what they ask for; they become pending."""
         path = f"/workflows/{workflow_id}/claim_next_jobs"
         return self._call(ClaimedJobs, "POST", path, query={"limit": limit}, body={})
 
     # --- steps of an attempt ----------------------------------------------------------------------
 
     def start_job(self, job_id: int, run_id: int, compute_node_id: int) -> JobRecord:
-        """Say that a pending job runs now."""
+        """Report that a pending job runs now."""
         return self._call(JobRecord, "PUT", f"/jobs/{job_id}/start_job/{run_id}/{compute_node_id}", body={})
 
     def complete_job(self, job_id: int, status: str, run_id: int, result: ResultRecord) -> JobRecord:
-        """Say how an attempt ended: its result is stored, the job takes the status, dependents go on."""
+        """Report how an attempt ended: its result is stored, the job takes the status, dependents become ready."""
         path = f"/jobs/{job_id}/complete_job/{status}/{run_id}"
         return self._call(JobRecord, "POST", path, body=present(result))
 
     def retry_job(self, job_id: int, run_id: int, *, max_retries: int | None = None) -> JobRecord:
-        """Make an ended job ready for another attempt, ``max_retries`` attempts in all."""
+        """Make a job ready for another attempt, if it has had fewer than ``max_retries``."""
         path = f"/jobs/{job_id}/retry/{run_id}"
         return self._call(JobRecord, "POST", path, query={"max_retries": max_retries}, body={})
 
     def change_job_status(self, job_id: int, status: str, run_id: int) -> JobRecord:
-        """Give a job a status that is not the end of an attempt; dependents of a reset job are reset too."""
+        """Set a job's status to one that does not end an attempt; the dependents of a reset job are reset too."""
         return self._call(JobRecord, "PUT", f"/jobs/{job_id}/manage_status_change/{status}/{run_id}", body={})
 
     # --- verdicts on failures ---------------------------------------------------------------------
 
     def judge(self, workflow_id: int, order: VerdictOrder) -> VerdictReceipt:
-        """Retry or fail jobs that wait in ``pending_failed``, all of them or none; say what followed from it."""
+        """Retry or fail jobs that wait in ``pending_failed``, all of them or none; return what changed."""
         path = f"/workflows/{workflow_id}/verdicts"
         return self._call(VerdictReceipt, "POST", path, body=order, timeout=PLAN_TIMEOUT_S)
 
     def verdicts(self, workflow_id: int, *, job_id: int | None = None) -> Iterator[VerdictRecord]:
-        """Yield the verdicts that were given in a workflow, or on one job, oldest first."""
+        """Yield the verdicts on the jobs of a workflow, or on one job, oldest first."""
         offset, path = 0, f"/workflows/{workflow_id}/verdicts"
         while True:
             query = {"job_id": job_id, "offset": offset, "limit": PAGE_SIZE}

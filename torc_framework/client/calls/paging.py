@@ -1,4 +1,4 @@
-"""How lists and small answers are taken in."""
+"""The page size of list requests, and the types of generic responses."""
 
 from typing import Any, Final
 
@@ -7,7 +7,7 @@ from torc_framework.models.responses import CompletionState, Page
 __all__ = ["PAGE_SIZE", "CompletionState", "JsonObject", "Page"]
 
 PAGE_SIZE: Final = 10_000
-"""The most records that one list answer holds."""
+"""Most records that the server returns in one page."""
 
 JsonObject = dict[str, Any]
-"""An answer that is only looked into."""
+"""A response without a class of its own."""

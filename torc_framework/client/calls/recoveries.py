@@ -1,4 +1,4 @@
-"""Methods about recoveries."""
+"""Client methods for recoveries."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,13 @@ from torc_framework.models.recovery import RecoveryEntry, RecoveryOrder, Recover
 
 
 class RecoveryCalls(ClientBase):
-    """What was done, and is to be done, about failed jobs."""
+    """Methods that carry out and list recoveries of failed jobs."""
 
     def recover(self, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
-        """Carry out a recovery in one transaction: requests grow, the jobs and what hangs on them run again."""
+        """Carry out a recovery in one transaction: raise what jobs ask for; reset them and their dependents."""
         path = f"/workflows/{workflow_id}/recoveries"
         return self._call(RecoveryReceipt, "POST", path, raw=msgspec.json.encode(order), timeout=PLAN_TIMEOUT_S)
 
     def recoveries(self, workflow_id: int) -> Iterator[RecoveryEntry]:
-        """Iterate over what was done about a workflow's failed jobs, oldest first."""
+        """Yield the recoveries of a workflow's failed jobs, oldest first."""
         return self._walk(RecoveryEntry, f"/workflows/{workflow_id}/recoveries")

@@ -1,4 +1,4 @@
-"""The server's endpoints as methods that take and return the records of `torc_framework.models`."""
+"""`TorcClient`: the server's endpoints as methods that take and return the records of `torc_framework.models`."""
 
 from pathlib import Path
 from typing import Any
@@ -13,22 +13,23 @@ from torc_framework.client.http.transport import Transport
 
 
 class TorcClient(WorkflowCalls, JobCalls, RecoveryCalls, AccessCalls):
-    """Speaks to one server.
+    """A client of one server.
 
-    May be used from several threads at once, and as a context that closes its connections. Answers
-    are checked against the records' types; fields that this version does not know are ignored.
+    It may be used from several threads at once, and as a context that closes its connections. Responses are validated
+    against the records' types; fields that this version does not know are ignored.
 
     Args:
-        url: Base URL, with or without the path ``/torc-service/v1``, perhaps with ``user:password@``.
-        password_file: File that holds the password, unless ``password`` gives it; only its owner may have access.
-        timeout: Seconds a request may wait for the server, unless its method says otherwise.
-        patience: Seconds in which a request that failed is sent again where that can do no harm. Reading,
-            changing and deleting are repeated; what would be done twice is repeated only if it did not
-            reach the server. 0 is never.
-        tls_ca: File or folder with certificates to trust besides the system's, for https.
-        verify_tls: Refuse https servers whose certificate is not trusted or names another host.
+        url: Base URL, with or without the path ``/torc-service/v1``; may hold ``user:password@``.
+        timeout: Seconds that a request may wait for the server, unless its method has a timeout of its own.
+        username: User name, on a server with passwords.
+        password: Password.
+        password_file: File with the password if ``password`` is None; only its owner may have access to it.
+        patience: Seconds for which a failed request is repeated where that is safe. GET, PUT and DELETE are repeated; a
+            POST is repeated only if the server did not carry it out. 0 repeats none.
+        tls_ca: File or folder of certificates to trust besides the system's, for https.
+        verify_tls: Refuse https servers whose certificate is not trusted or is for another host.
 
-    Every method may raise ServerUnreachableError (no answer) or ApiError (the server said no).
+    Every method may raise ServerUnreachableError (no response) or ApiError (the server refused).
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class TorcClient(WorkflowCalls, JobCalls, RecoveryCalls, AccessCalls):
         )
 
     def ping(self) -> dict[str, Any]:
-        """Return the server's word that it is well."""
+        """Return the server's response to a ping."""
         return self._call(JsonObject, "GET", "/ping")
 
     def version(self) -> str:

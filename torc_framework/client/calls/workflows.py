@@ -1,4 +1,4 @@
-"""Methods about one workflow as a whole: its runs, its state, its actions, what it is made of."""
+"""Client methods for one workflow as a whole: its runs, state, dependencies, actions and remote workers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -38,12 +38,12 @@ from torc_framework.models.responses import (
 
 
 class WorkflowCalls(ClientBase):
-    """What is asked of a workflow as a whole."""
+    """Methods for a workflow as a whole."""
 
     # --- runs -------------------------------------------------------------------------------------
 
     def create_from_plan(self, plan: Plan, *, initialize: bool = False) -> PlanReceipt:
-        """Store a whole workflow in one transaction; with ``initialize`` also begin its first run."""
+        """Store a whole workflow in one transaction; with ``initialize``, begin its first run too."""
         return self._call(
             PlanReceipt,
             "POST",
@@ -59,7 +59,7 @@ class WorkflowCalls(ClientBase):
         return self._call(Added, "POST", path, raw=msgspec.json.encode(addition), timeout=PLAN_TIMEOUT_S)
 
     def reschedule(self, workflow_id: int, order: SchedulerOrder) -> Rescheduled:
-        """Bind jobs to new schedulers; whatever asked for nodes so far asks no more."""
+        """Bind jobs to new schedulers; actions that asked for nodes of other schedulers no longer do."""
         path = f"/workflows/{workflow_id}/schedulers"
         return self._call(Rescheduled, "POST", path, raw=msgspec.json.encode(order), timeout=PLAN_TIMEOUT_S)
 
@@ -72,13 +72,14 @@ class WorkflowCalls(ClientBase):
         force: bool = False,
         dry_run: bool = False,
     ) -> WorkflowStatusRecord:
-        """Reset the workflow, count its run up and make it ready to run, in one transaction.
+        """Reset the workflow, increment its ``run_id`` and initialize its jobs, in one transaction.
 
         Args:
+            workflow_id: Id of the workflow.
             file_mtimes: Modification times of the input files that exist, by file id.
-            only_uninitialized: Leave jobs that ran alone.
-            force: Also when a runner still holds jobs.
-            dry_run: Only find out whether it may begin.
+            only_uninitialized: Initialize only the jobs that are uninitialized.
+            force: Begin the run also if a runner still holds jobs.
+            dry_run: Change nothing; raise what the call would raise.
         """
         body = {
             "file_mtimes": {str(file_id): mtime for file_id, mtime in (file_mtimes or {}).items()},
@@ -98,13 +99,14 @@ class WorkflowCalls(ClientBase):
         force: bool = False,
         reset: Literal["all", "failed"] | None = None,
     ) -> Reinitialized:
-        """Begin the next run with only those jobs reset that have a reason to run again, in one transaction.
+        """Begin the next run and reset only the jobs that have a reason to run again, in one transaction.
 
         Args:
-            file_mtimes: Present modification times of files by file id; None is "not there".
-            dry_run: Only say which jobs would run again, and why.
-            force: Also when a runner still holds jobs.
-            reset: Before, make all jobs uninitialized, or failed ones and what follows them, and clear the workflow's
+            workflow_id: Id of the workflow.
+            file_mtimes: Current modification times of files by file id; None for a missing file.
+            dry_run: Change nothing; return the jobs that would run again, and why.
+            force: Begin the run also if a runner still holds jobs.
+            reset: Before that, reset all jobs, or the failed ones and their dependents, and clear the workflow's
                 canceled state.
         """
         mtimes = {str(file_id): mtime for file_id, mtime in file_mtimes.items()}
@@ -115,7 +117,7 @@ class WorkflowCalls(ClientBase):
     def export_workflow(
         self, workflow_id: int, *, include_results: bool = False, include_events: bool = False
     ) -> dict[str, Any]:
-        """Return a whole workflow as one document (see `WorkflowDocument`), perhaps with its history."""
+        """Return a whole workflow as one document (see `WorkflowDocument`), optionally with its results and events."""
         query = {"include_results": include_results, "include_events": include_events}
         path = f"/workflows/{workflow_id}/export"
         return self._call(dict[str, Any], "GET", path, query=query, timeout=PLAN_TIMEOUT_S)
@@ -128,7 +130,7 @@ class WorkflowCalls(ClientBase):
     def exchange(
         self, workflow_id: int, request: ExchangeRequest, *, timeout: float = DEFAULT_TIMEOUT_S
     ) -> ExchangeReply:
-        """Report to the server and take new jobs; waits on the server up to ``request.wait_s``."""
+        """Send a runner's reports and its offer; return new jobs. The server may wait up to ``request.wait_s``."""
         return self._call(
             ExchangeReply,
             "POST",
@@ -140,38 +142,39 @@ class WorkflowCalls(ClientBase):
     def initialize_jobs(
         self, workflow_id: int, *, only_uninitialized: bool = False, clear_ephemeral_user_data: bool = True
     ) -> None:
-        """Evaluate dependencies anew: jobs become ready or blocked."""
+        """Evaluate the dependencies: jobs become ready or blocked."""
         query = {"only_uninitialized": only_uninitialized, "clear_ephemeral_user_data": clear_ephemeral_user_data}
         path = f"/workflows/{workflow_id}/initialize_jobs"
         self._call(JsonObject, "POST", path, query=query, body={}, timeout=PLAN_TIMEOUT_S)
 
     def process_changed_job_inputs(self, workflow_id: int, *, dry_run: bool = False) -> list[str]:
-        """Make jobs uninitialized whose inputs differ from those they ran with; return their names.
+        """Reset the jobs whose inputs differ from those they ran with to uninitialized; return their names.
 
         Args:
-            dry_run: Only say which.
+            workflow_id: Id of the workflow.
+            dry_run: Change nothing; return the names.
         """
         path = f"/workflows/{workflow_id}/process_changed_job_inputs"
         query = {"dry_run": dry_run}
         return self._call(ChangedJobs, "POST", path, query=query, body={}, timeout=PLAN_TIMEOUT_S).reinitialized_jobs
 
     def cancel(self, workflow_id: int) -> None:
-        """Cancel a workflow: running and pending jobs become canceled, nothing more is handed out."""
+        """Cancel a workflow: running and pending jobs become canceled, and no further jobs are handed out."""
         self._call(JsonObject, "PUT", f"/workflows/{workflow_id}/cancel", body={})
 
     def reset_status(self, workflow_id: int, *, force: bool = False) -> None:
-        """Clear canceled, archived and the completion script's flag."""
+        """Clear the workflow's flags: canceled, archived, and the one of the completion script."""
         self._call(JsonObject, "POST", f"/workflows/{workflow_id}/reset_status", query={"force": force}, body={})
 
     def resume_interrupted_jobs(self, workflow_id: int) -> list[int]:
         """Make the interrupted jobs of a workflow ready for their next attempt; return their ids.
 
-        Runners need no such call: the first one that asks for jobs does the same.
+        The next runner that asks for jobs has the same effect.
         """
         return self._call(ResumedJobs, "POST", f"/workflows/{workflow_id}/resume_interrupted_jobs").job_ids
 
     def reset_job_status(self, workflow_id: int, *, failed_only: bool = False) -> int:
-        """Make jobs uninitialized again; return how many."""
+        """Reset all jobs, or only the failed ones and their dependents, to uninitialized; return their number."""
         path = f"/workflows/{workflow_id}/reset_job_status"
         return self._call(ResetJobs, "POST", path, query={"failed_only": failed_only}, body={}).updated_count
 
@@ -186,11 +189,11 @@ class WorkflowCalls(ClientBase):
         return self._call(WorkflowStatusRecord, "PUT", f"/workflows/{workflow_id}/status", body=present(status))
 
     def is_complete(self, workflow_id: int) -> CompletionState:
-        """Say whether no job of a workflow is unfinished."""
+        """Return whether no job of a workflow is unfinished."""
         return self._call(CompletionState, "GET", f"/workflows/{workflow_id}/is_complete")
 
     def is_uninitialized(self, workflow_id: int) -> bool:
-        """Say whether no job of a workflow has been initialized."""
+        """Return whether every job of a workflow is uninitialized or disabled."""
         return self._call(IsUninitialized, "GET", f"/workflows/{workflow_id}/is_uninitialized").is_uninitialized
 
     def job_counts(self, workflow_id: int) -> JobCounts:
@@ -198,22 +201,22 @@ class WorkflowCalls(ClientBase):
         return self._call(JobCounts, "GET", f"/workflows/{workflow_id}/job_counts")
 
     def latest_event_timestamp(self, workflow_id: int) -> int | None:
-        """Return when something last happened, in milliseconds since the epoch; None if nothing did."""
+        """Return the time of the newest event in milliseconds since the epoch; None without events."""
         return self._call(LatestEvent, "GET", f"/workflows/{workflow_id}/latest_event_timestamp").timestamp
 
     def ready_job_requirements(self, workflow_id: int, *, scheduler_config_id: int | None = None) -> ReadyRequirements:
-        """Return what all ready jobs ask for together; with a scheduler, only those that may run there."""
+        """Return sums and maxima of what the ready jobs ask for; with a scheduler, of the jobs that it may run."""
         query = {"scheduler_config_id": scheduler_config_id}
         return self._call(ReadyRequirements, "GET", f"/workflows/{workflow_id}/ready_job_requirements", query=query)
 
-    # --- what it is made of -----------------------------------------------------------------------
+    # --- content ----------------------------------------------------------------------------------
 
     def job_ids(self, workflow_id: int) -> list[int]:
         """Return the ids of a workflow's jobs."""
         return self._call(JobIds, "GET", f"/workflows/{workflow_id}/job_ids").job_ids
 
     def job_dependencies(self, workflow_id: int) -> Iterator[JobDependency]:
-        """Yield every pair of jobs of which one waits for the other."""
+        """Yield all dependencies as pairs of jobs."""
         return self._walk(JobDependency, f"/workflows/{workflow_id}/job_dependencies")
 
     def job_file_relationships(self, workflow_id: int) -> Iterator[JobFileRelationship]:
@@ -225,11 +228,11 @@ class WorkflowCalls(ClientBase):
         return self._walk(JobUserDataRelationship, f"/workflows/{workflow_id}/job_user_data_relationships")
 
     def dependency_graph(self, workflow_id: int) -> DependencyGraph:
-        """Return the dependencies between a workflow's jobs, by id, in as many entries as the server keeps."""
+        """Return the dependencies between a workflow's jobs, by id, as the server stores them: pairs and groups."""
         return self._call(DependencyGraph, "GET", f"/workflows/{workflow_id}/graph", timeout=PLAN_TIMEOUT_S)
 
     def required_existing_files(self, workflow_id: int) -> list[int]:
-        """Return the ids of files that must be there: inputs that no job writes, outputs of completed jobs."""
+        """Return the ids of files that must exist: inputs that no job writes, and outputs of completed jobs."""
         answer = self._call(RequiredFiles, "GET", f"/workflows/{workflow_id}/required_existing_files")
         return [int(file_id) for file_id in answer.files]
 
@@ -257,11 +260,14 @@ class WorkflowCalls(ClientBase):
         will_report: bool = False,
         again: bool = False,
     ) -> bool:
-        """Take an action for this runner, or for nobody; False if another has it.
+        """Claim an action; return False if it is claimed already.
 
         Args:
-            will_report: `finish_action` will follow; a runner that ends before leaves the action due again.
-            again: Take it also if it was carried out and failed.
+            workflow_id: Id of the workflow.
+            action_id: Id of the action.
+            compute_node_id: The runner's record; None for a caller that is not a runner.
+            will_report: `finish_action` will follow; if the runner ends before, the action becomes due again.
+            again: Claim it also if it was carried out and failed.
         """
         path = f"/workflows/{workflow_id}/actions/{action_id}/claim"
         body = {"compute_node_id": compute_node_id, "will_report": will_report}
@@ -276,7 +282,7 @@ class WorkflowCalls(ClientBase):
     def finish_action(
         self, workflow_id: int, action_id: int, compute_node_id: int | None, error: str | None = None
     ) -> WorkflowActionRecord:
-        """Say how an action ended; return its record."""
+        """Report how an action ended; return its record."""
         path = f"/workflows/{workflow_id}/actions/{action_id}/result"
         body = {"compute_node_id": compute_node_id, "error": error}
         return self._call(WorkflowActionRecord, "PUT", path, body=body)
@@ -284,15 +290,15 @@ class WorkflowCalls(ClientBase):
     # --- remote workers ---------------------------------------------------------------------------
 
     def create_remote_workers(self, workflow_id: int, workers: Sequence[str]) -> list[RemoteWorker]:
-        """Add machines, each ``[user@]host[:port]``; those that are there already stay as they are."""
+        """Add remote workers, each ``[user@]host[:port]``; existing ones stay unchanged."""
         path = f"/workflows/{workflow_id}/remote_workers"
         return self._call(list[RemoteWorker], "POST", path, body=list(workers), repeatable=True)
 
     def remote_workers(self, workflow_id: int) -> list[RemoteWorker]:
-        """Return the machines that a workflow may use."""
+        """Return a workflow's remote workers."""
         return self._call(list[RemoteWorker], "GET", f"/workflows/{workflow_id}/remote_workers")
 
     def delete_remote_worker(self, workflow_id: int, worker: str) -> RemoteWorker:
-        """Take a machine away from a workflow."""
+        """Remove a remote worker from a workflow."""
         path = f"/workflows/{workflow_id}/remote_workers/{quoted(worker)}"
         return self._call(RemoteWorker, "DELETE", path)

@@ -1,4 +1,4 @@
-"""Where a server is: its URL, taken apart."""
+"""The server's URL: completed, validated and split into its parts."""
 
 import re
 from typing import Any, Final
@@ -9,14 +9,14 @@ from attrs import frozen
 from torc_framework.errors import ConfigError
 
 API_PREFIX: Final = "/torc-service/v1"
-"""Path under which every endpoint lives."""
+"""Path below which all endpoints are."""
 
 
 def make_url(text: str) -> str:
-    """Return the full base URL for what a person gives: with or without the path, without a slash at the end.
+    """Return the base URL for a URL with or without the API's path; the result has no slash at the end.
 
     Raises:
-        ConfigError: the text is no http or https URL.
+        ConfigError: the text is not an http or https URL.
     """
     try:
         parts = urlsplit(text)
@@ -33,11 +33,11 @@ def make_url(text: str) -> str:
 
 @frozen
 class Address:
-    """A base URL taken apart.
+    """The parts of a base URL.
 
     Attributes:
         base: The URL without user name and password.
-        shown: The same without the token of an embedded server (``/~token``), for messages.
+        shown: ``base`` without the token of an embedded server (``/~token``), for messages.
     """
 
     secure: bool
@@ -52,10 +52,10 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> "Address":
-        """Take a URL apart.
+        """Return the parts of a URL.
 
         Raises:
-            ConfigError: it is none.
+            ConfigError: the text is not an http or https URL.
         """
         parts = urlsplit(make_url(url))
         secure = parts.scheme == "https"
@@ -69,12 +69,12 @@ class Address:
 
 
 def quoted(text: str) -> str:
-    """Return a text as one part of a path."""
+    """Return a text quoted as one segment of a path."""
     return quote(text, safe="")
 
 
 def query_text(query: dict[str, Any] | None) -> str:
-    """Return the query part of a URL: None is left out, booleans are ``true`` and ``false``."""
+    """Return the query string of a URL; values that are None are left out, booleans are ``true`` and ``false``."""
     if not query:
         return ""
     spelled = {True: "true", False: "false"}

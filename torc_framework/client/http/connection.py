@@ -1,7 +1,7 @@
-"""One kept-alive HTTP/1.1 connection: a request out, the answer to it in.
+"""One kept-alive HTTP/1.1 connection, which sends requests and parses responses with httptools.
 
-The standard library's client spends more on the headers of an answer than a runner's exchange may
-take as a whole, and takes three times as long to import. The parsing is left to httptools.
+The standard library's client spends more time on the headers of a response than a runner's exchange may take as a whole,
+and takes three times as long to import.
 """
 
 import socket
@@ -12,15 +12,15 @@ import httptools
 from attrs import frozen
 
 CHUNK: Final = 1 << 18
-"""Bytes taken from the socket at once."""
+"""Most bytes that are read from the socket at once."""
 
 
 class BrokenResponseError(OSError):
-    """The server closed the connection before its answer was whole, or does not speak HTTP."""
+    """The server closed the connection before its response was complete, or did not send HTTP."""
 
 
 class Connection:
-    """Speaks HTTP over a connected socket, one request at a time.
+    """HTTP over a connected socket, one request at a time.
 
     Attributes:
         sock: The socket; None after `close`.
@@ -37,30 +37,32 @@ class Connection:
             self.sock = None
 
     def ask(self, method: str, target: str, headers: str, body: bytes | None) -> "HttpResponse":
-        """Send a request; return the whole answer. Any exception, also one that a signal raises, closes the connection.
+        """Send a request; return the complete response. Any exception, also one of a signal, closes the connection.
 
         Args:
+            method: HTTP method.
             target: Path and query, quoted.
-            headers: Whole header lines, each with its line end.
+            headers: Header lines, each with its line end.
+            body: Body of the request.
 
         Raises:
-            OSError: the connection failed on the way.
-            BrokenResponseError: the answer is not whole, or no HTTP.
+            OSError: the connection failed.
+            BrokenResponseError: the response is incomplete or not HTTP.
         """
         try:
             answer = self.begin(method, target, headers, body)
             while not answer.is_whole:
                 self.read_more(answer)
         except BaseException:
-            self.close()  # what is left of the answer must not be read as the answer to another request
+            self.close()  # the rest of this response must not be read as the response to another request
             raise
         return answer
 
     def begin(self, method: str, target: str, headers: str, body: bytes | None) -> "HttpResponse":
-        """Send a request; return the answer that is to come, nothing of which has arrived yet.
+        """Send a request; return its response, of which nothing has arrived yet.
 
         Raises:
-            OSError: the connection failed on the way.
+            OSError: the connection failed.
         """
         assert self.sock is not None
         content = body or b""
@@ -70,11 +72,11 @@ class Connection:
         return HttpResponse()
 
     def read_more(self, answer: "HttpResponse") -> None:
-        """Wait for more of an answer; the connection is closed with one that is its last.
+        """Wait for more of a response; close the connection if the response is complete and the last on it.
 
         Raises:
-            OSError: the connection failed on the way.
-            BrokenResponseError: the answer is not whole, or no HTTP.
+            OSError: the connection failed.
+            BrokenResponseError: the response is incomplete or not HTTP.
         """
         assert self.sock is not None
         answer.feed(self.sock.recv(CHUNK))
@@ -83,12 +85,12 @@ class Connection:
 
 
 class HttpResponse:
-    """An answer as it arrives.
+    """A response while it arrives.
 
     Attributes:
-        status: HTTP status; 0 until the headers are whole.
-        is_whole: Nothing more will come.
-        keeps_alive: The connection may be used again.
+        status: HTTP status; 0 until the headers are complete.
+        is_complete: The response has arrived completely.
+        keeps_alive: The connection may be used for another request.
     """
 
     def __init__(self) -> None:
@@ -111,12 +113,12 @@ class HttpResponse:
 
     @property
     def reason(self) -> str:
-        """The words that came with the status."""
+        """The reason phrase of the status line."""
         return b"".join(self._reason).decode("latin-1")
 
     @property
     def retry_after(self) -> str:
-        """When the server wants to be asked again, as the server wrote it."""
+        """The header ``Retry-After``; empty if there is none."""
         return self._header(b"retry-after").decode("latin-1")
 
     @property
@@ -125,16 +127,16 @@ class HttpResponse:
         return b"".join(self._chunks)
 
     def take(self) -> bytes:
-        """Return what has arrived of the body since the last call, and keep it no longer."""
+        """Return and forget the part of the body that has arrived since the last call."""
         content = self.content
         self._chunks.clear()
         return content
 
     def feed(self, chunk: bytes) -> None:
-        """Take in what has arrived; nothing means that the connection is closed.
+        """Parse a chunk that has arrived; an empty one means that the connection is closed.
 
         Raises:
-            BrokenResponseError: it is no HTTP, ended too early, or more than one answer came.
+            BrokenResponseError: the response is not HTTP, ended too early, or is followed by another one.
         """
         if not chunk:
             if not self.status or self._has_length():
@@ -148,26 +150,26 @@ class HttpResponse:
         if not self.status and not self._headers_to_come:
             self.status = self._parser.get_status_code()
         if not self._messages_to_come:
-            # llhttp forgets "Connection: close" when a message is complete, so its own answer is of no use here.
+            # llhttp drops "Connection: close" when a message is complete, so its should_keep_alive() is wrong here.
             closes = b"close" in self._header(b"connection").lower()
             self.keeps_alive = self._parser.get_http_version() == "1.1" and not closes
             self.is_whole = True
 
     def _has_length(self) -> bool:
-        """Tell whether the headers say where the body ends (RFC 9112, section 6.3)."""
+        """Return whether the headers determine the end of the body (RFC 9112, section 6.3)."""
         return bool(self._header(b"content-length") or self._header(b"transfer-encoding"))
 
     def _header(self, name: bytes) -> bytes:
-        """Return the value of the first header of this lower-case name; empty if there is none."""
+        """Return the value of the first header with this lower-case name; empty if there is none."""
         return next((value for key, value in self._headers.items() if key.lower() == name), b"")
 
 
 @frozen
 class _Callbacks:
-    """What the parser calls, builtin methods only.
+    """The parser's callbacks, all of them builtin methods.
 
-    The interpreter runs signal handlers between instructions of Python code. With no such code inside the parser, a
-    KeyboardInterrupt is never raised there, where httptools would turn it into a parser's error.
+    The interpreter runs signal handlers between instructions of Python code. As the parser runs no such code, a
+    KeyboardInterrupt is not raised inside it, where httptools would turn it into an error of the parser.
     """
 
     on_status: Callable[[bytes], None]

@@ -1,4 +1,4 @@
-"""A workflow's events as they happen, over as many connections as that takes."""
+"""`EventStream`: an iterator over a workflow's events as they happen, which reconnects when its connection breaks."""
 
 import contextlib
 import re
@@ -18,7 +18,7 @@ from torc_framework.client.http.transport import Transport
 from torc_framework.errors import ApiError, ServerUnreachableError
 
 SILENCE_S: Final = 60.0
-"""Seconds without a sign of life after which a connection counts as dead; servers give one every 15."""
+"""Seconds without data after which a connection counts as broken; servers send a heartbeat every 15 by default."""
 _FOREVER_S: Final = float(10**9)
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
 
@@ -28,10 +28,10 @@ class StreamedEvent:
     """One event.
 
     Attributes:
-        id: Its id; whoever has it has every event before it.
+        id: Its id; the stream has returned every event with a smaller one.
         timestamp: Milliseconds since the epoch.
         severity: debug, info, warning or error.
-        data: What else is known; the keys depend on the type.
+        data: Further fields, which depend on the type.
     """
 
     id: int
@@ -54,19 +54,19 @@ class _Content:
 
 
 class EventStream:
-    """An iterator over events, oldest first, none left out and none twice; it ends when the workflow is deleted.
+    """An iterator over events, oldest first, each exactly once; it ends when the workflow is deleted.
 
-    When the server is restarted or the connection breaks, it goes on where it was. Use it as a
-    context, or call `close`, which may be done from another thread and ends the iteration.
+    When the connection breaks, such as at a restart of the server, the stream reconnects and continues after the last
+    returned event. Use it as a context, or call `close`, which may be called from another thread and ends the iteration.
 
     Args:
-        last_event_id: Begin after this event; 0 is the first event of all, None what happens from now on.
-        level: debug, info, warning or error; what is less grave is left out.
-        patience: Seconds to look for the server again after the connection broke; None is for ever.
+        last_event_id: Begin after this event; 0 begins with the first event, None after the newest one.
+        level: debug, info, warning or error; events of a lower severity are left out.
+        patience: Seconds for which the stream tries to reconnect; None has no limit.
 
-    Raises, at the beginning and while it is read:
+    Raises, in the constructor and in the iteration:
         ServerUnreachableError: no server answers, or none within ``patience``.
-        ApiError: the server said no; 404 means that there is no such workflow.
+        ApiError: the server refused; 404 means that there is no such workflow.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class EventStream:
         self._patience_s = _FOREVER_S if patience is None else patience
         self._closed = threading.Event()
         self.last_event_id = last_event_id
-        """Everything up to this event has been seen; None until the server has said where it begins."""
+        """Id up to which all events were returned; None until the server has sent where the stream begins."""
         self._connection, self._answer = self._connect()
         self._frames = _Frames()
         self._arrived: deque[tuple[int, bytes | None]] = deque()
-        """Id and content of events that came and were not returned yet."""
+        """Id and content of events that have arrived and were not returned yet."""
         self._reader: int | None = None
-        """The thread that waits for the next event; no other thread closes the connection under it."""
+        """The thread that waits for the next event; other threads do not close the connection meanwhile."""
         self._take_in()
 
     def __enter__(self) -> Self:
@@ -105,9 +105,9 @@ class EventStream:
         return self
 
     def __next__(self) -> StreamedEvent:
-        """Wait for the next event.
+        """Return the next event; wait for it.
 
-        After an exception, also KeyboardInterrupt, the next call goes on after the last event that was returned.
+        After any exception, such as KeyboardInterrupt, the next call continues after the last returned event.
         """
         try:
             self._reader = threading.get_ident()
@@ -119,7 +119,7 @@ class EventStream:
             self._reader = None
 
     def close(self) -> None:
-        """End the iteration; harmless when repeated."""
+        """End the iteration; may be called again."""
         self._closed.set()
         sock = self._connection.sock
         if sock is not None:
@@ -129,7 +129,7 @@ class EventStream:
             self._disconnect()
 
     def _disconnect(self) -> None:
-        """Forget what has arrived and was not returned: the next connection begins after the last returned event."""
+        """Close the connection and drop the events that were not returned; the next connection sends them again."""
         self._connection.close()
         self._arrived.clear()
         self._frames = _Frames()
@@ -143,7 +143,7 @@ class EventStream:
         """Return the next event.
 
         Raises:
-            StopIteration: the stream is closed, or the workflow is gone.
+            StopIteration: the stream is closed, or the workflow is deleted.
         """
         while not self._closed.is_set():
             while self._arrived:
@@ -159,7 +159,7 @@ class EventStream:
         raise StopIteration
 
     def _read_more(self) -> None:
-        """Wait until the connection brings more, or ends."""
+        """Wait until more data arrive or the connection ends."""
         try:
             self._connection.read_more(self._answer)
         except OSError:
@@ -167,7 +167,7 @@ class EventStream:
         self._take_in()
 
     def _take_in(self) -> None:
-        """Read the events in what has arrived; close a connection whose answer is whole."""
+        """Parse the events in the data that have arrived; close the connection if the response is complete."""
         self._arrived.extend(self._frames.feed(self._answer.take()))
         if self._answer.is_whole:
             self._connection.close()
@@ -180,7 +180,7 @@ class EventStream:
         return StreamedEvent(id_, event.workflow_id, event.timestamp, event.event_type, event.severity, event.data)
 
     def _reconnect(self) -> None:
-        """Open another connection; close the stream if there is nothing to follow any more."""
+        """Open another connection; close the stream if the workflow is deleted."""
         self._disconnect()
         patience = Backoff(self._patience_s)
         self._closed.wait(FIRST_PAUSE_S)
@@ -206,7 +206,7 @@ class EventStream:
 
 
 class _Frames:
-    """Takes server-sent events apart, however they are cut into pieces."""
+    """Parser of server-sent events that arrive in pieces of any size."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -214,7 +214,7 @@ class _Frames:
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> Iterator[tuple[int, bytes | None]]:
-        """Yield id and data of each whole frame; data is None for one that only tells the id."""
+        """Yield id and data of each complete frame; data is None for a frame that holds only an id."""
         *lines, self._rest = _LINE_END.split(self._rest + piece)
         for line in lines:
             if not line:

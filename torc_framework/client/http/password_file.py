@@ -1,4 +1,4 @@
-"""The file that holds a user's password, as ``TORC_PASSWORD_FILE`` names it."""
+"""Reading of the file with a user's password, which ``TORC_PASSWORD_FILE`` names."""
 
 import os
 import stat
@@ -8,20 +8,20 @@ from typing import Final
 from torc_framework.errors import ConfigError
 
 MAX_BYTES: Final = 4096
-"""Largest password file; a larger one was named by mistake."""
+"""Largest size of a password file; a larger file is refused as a mistake."""
 
 
 def read_password(path: str | Path) -> str:
     """Return the password in a file: its only line, without the line break.
 
-    As with private keys of ``ssh``, the file must belong to the user (or to root) and be closed to all others.
+    As with private keys of ``ssh``, the file must belong to the user or to root, and no other user may have access.
 
     Raises:
-        ConfigError: the file cannot be read, other users may read or change it, or it does not hold one line.
+        ConfigError: the file cannot be read, other users have access to it, or it does not hold exactly one line.
     """
     shown = f"password file {path} (TORC_PASSWORD_FILE)"
     try:
-        # A pipe without a writer would keep an ordinary open waiting.
+        # Without O_NONBLOCK, open() of a named pipe without a writer would wait.
         descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # noqa: PTH111
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read the {shown}: {getattr(error, 'strerror', None) or error}") from error

@@ -1,7 +1,7 @@
-"""What may be sent again, and when.
+"""Repetition of failed requests: which ones may be repeated, and after which pause.
 
-A request is sent again only if that can do no harm: it never left, the server said that it did
-nothing, or doing it twice is doing it once. All pauses together stay within a bound.
+A request is repeated only if that is safe: it was not sent, the server answered that it did not carry it out, or it is
+idempotent. The last repetition begins within a given time after the first attempt.
 """
 
 import random
@@ -15,32 +15,32 @@ from torc_framework.errors import TorcError
 
 FIRST_PAUSE_S: Final = 0.1
 LAST_PAUSE_S: Final = 10.0
-"""The pause doubles from the first to the last; each is drawn between half of it and all of it."""
+"""The pause doubles from `FIRST_PAUSE_S` up to this; the actual one is drawn between half of it and all of it."""
 
 
 class RetryRule(Enum):
-    """Whether a request that failed may be sent again."""
+    """Whether a failed request may be repeated."""
 
     NEVER = auto()
-    """It would fail again, or the server may be at work on it."""
+    """No: it would fail again, or the server may still be carrying it out."""
     IF_HARMLESS = auto()
-    """It may have been carried out."""
+    """If it is idempotent: the server may have carried it out."""
     ALWAYS = auto()
-    """It was not carried out."""
+    """Yes: the server did not carry it out."""
 
 
 REFUSALS: Final = {429: RetryRule.ALWAYS, **dict.fromkeys((502, 503, 504), RetryRule.IF_HARMLESS)}
-"""Answers that may be another one a little later; one that says when to come back says that nothing was done."""
+"""Rule for each status that a repetition may overcome; a response with ``Retry-After`` was not carried out."""
 
 
 @frozen
 class FailedRequest:
-    """How one attempt to get an answer failed.
+    """A failed attempt of a request.
 
     Attributes:
-        error: What is raised if it stays so.
-        cause: What led to it.
-        after_s: The server asked not to come back for so many seconds.
+        error: The error to raise if the request is not repeated.
+        cause: The exception that led to it.
+        after_s: Seconds that the server asked to wait before a repetition.
     """
 
     error: TorcError
@@ -61,7 +61,7 @@ class Backoff:
         self._pause = FIRST_PAUSE_S
 
     def pause_before_next(self, failure: FailedRequest, *, harmless: bool) -> float | None:
-        """Return the seconds to wait before the request is sent again; None: it must not be, or not any more."""
+        """Return the seconds to wait before the request is repeated; None if it must not be, or the time is over."""
         if failure.chance is RetryRule.NEVER or (failure.chance is RetryRule.IF_HARMLESS and not harmless):
             return None
         pause = max(failure.after_s, self._pause * random.uniform(0.5, 1.0))
@@ -70,7 +70,7 @@ class Backoff:
 
 
 def retry_after_seconds(header: str) -> float:
-    """Return the seconds that a ``Retry-After`` header asks for: a number or a date; 0 for what is neither."""
+    """Return the seconds of a ``Retry-After`` header, which holds a number or a date; 0 for any other text."""
     text = header.strip()
     if text.isdecimal():
         return float(text)

@@ -1,4 +1,4 @@
-"""Encrypted connections: whom to trust, and what to say when a server is not to be trusted."""
+"""TLS settings of connections, and messages for certificates that are not accepted."""
 
 import os
 import ssl
@@ -8,21 +8,21 @@ from torc_framework.errors import ConfigError
 
 
 def tls_context(ca: str | Path | None, *, verify: bool) -> ssl.SSLContext:
-    """Return the settings of a connection.
+    """Return the TLS settings of a connection.
 
     Args:
-        ca: File or folder with certificates to trust besides the system's.
-        verify: Refuse servers whose certificate is not trusted or names another host.
+        ca: File or folder of certificates to trust besides the system's.
+        verify: Refuse servers whose certificate is not trusted or is for another host.
 
     Raises:
-        ConfigError: there are no certificates at ``ca``.
+        ConfigError: ``ca`` cannot be read or holds no certificates.
     """
     context = ssl.create_default_context()
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if ca is not None:
-        path = Path(os.path.expanduser(ca))  # noqa: PTH111 - a user who does not exist is left as written
+        path = Path(os.path.expanduser(ca))  # noqa: PTH111 - Path.expanduser raises for an unknown user
         try:
             context.load_verify_locations(**{"capath" if path.is_dir() else "cafile": str(path)})
         except ssl.SSLError as error:
@@ -33,7 +33,7 @@ def tls_context(ca: str | Path | None, *, verify: bool) -> ssl.SSLContext:
 
 
 def explained(error: Exception) -> str | None:
-    """Return what is wrong with a server's encryption and what to do; None if it is something else."""
+    """Return what is wrong with a server's encryption and what to do; None for any other error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message.rstrip(".")
         if "match" in reason:

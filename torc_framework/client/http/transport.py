@@ -1,4 +1,4 @@
-"""Requests to one server over kept-alive connections, sent again where it is safe."""
+"""`Transport`: requests to one server over kept-alive connections, repeated where that is safe."""
 
 import base64
 import json
@@ -22,18 +22,21 @@ _IDEMPOTENT: Final = frozenset({"GET", "PUT", "DELETE"})
 
 
 class Transport:
-    """Sends requests to one server and returns the bodies of its answers.
+    """Sends requests to one server and returns the bodies of its responses.
 
-    May be used from any number of threads at once. A request has its connection for itself; the connection is
-    kept for the next request only after the whole answer was read. A request that ends in any other way, also by
+    It may be used from any number of threads at once. Each request has a connection of its own, which is kept for the
+    next request only after the complete response was read. A request that ends in any other way, such as by
     KeyboardInterrupt or by an exception of the caller's signal handler, closes its connection.
 
     Args:
-        timeout: Seconds to wait for any part of an answer.
-        patience: Seconds in which a request that failed is sent again, where that is safe; 0 is never.
-        password_file: File with the password, unless ``password`` gives it; see `password_file.read_password`.
-        tls_ca: File or folder with certificates to trust besides the system's.
-        verify_tls: Refuse https servers that are not to be trusted.
+        url: Base URL; may hold ``user:password@``.
+        timeout: Seconds to wait for any part of a response.
+        username: User name, on a server with passwords.
+        password: Password.
+        password_file: File with the password if ``password`` is None; see `password_file.read_password`.
+        patience: Seconds for which a failed request is repeated where that is safe; 0 repeats none.
+        tls_ca: File or folder of certificates to trust besides the system's.
+        verify_tls: Refuse https servers whose certificate is not trusted or is for another host.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class Transport:
         verify_tls: bool = True,
     ) -> None:
         self._idle: list[Connection] = []
-        """Open connections without a request under way, the last used one at the end."""
+        """Open connections that no request uses, the last used one at the end."""
         self._address = Address.parse(url)
         self._timeout = timeout
         self._patience = patience
@@ -62,9 +65,9 @@ class Transport:
         self._headers = "Accept: application/json\r\nUser-Agent: torc-framework\r\nContent-Type: application/json\r\n"
         username = username if username is not None else self._address.username
         self.environment = {"TORC_API_URL": self._address.base}
-        """Variables by which another process reaches the same server as the same user.
+        """Environment variables with which another process uses the same server as the same user.
 
-        They name the password file instead of the password if there is one.
+        They hold the path of the password file if there is one, otherwise the password.
         """
         if username is not None:
             variable = {}
@@ -83,7 +86,7 @@ class Transport:
 
     @property
     def url(self) -> str:
-        """The base URL as it may be shown: without credentials."""
+        """The base URL without credentials, for messages."""
         return self._address.shown
 
     def request(
@@ -96,17 +99,20 @@ class Transport:
         timeout: float | None = None,
         repeatable: bool = False,
     ) -> bytes:
-        """Return the body of a successful answer.
+        """Return the body of a successful response.
 
         Args:
+            method: HTTP method.
             path: Path below the base URL, quoted.
-            query: Query values; None values are left out, booleans become ``true`` and ``false``.
-            timeout: Seconds to wait for any part of the answer; None is the client's own.
-            repeatable: Sent twice it does no more than once, although its method does not say so.
+            query: Values of the query; None values are left out, booleans become ``true`` and ``false``.
+            body: Body of the request.
+            timeout: Seconds to wait for any part of the response; None is the transport's own.
+            repeatable: The request is idempotent although its method is POST.
 
         Raises:
-            ServerUnreachableError: no answer, or none in time.
-            ApiError: an answer other than 2xx.
+            ServerUnreachableError: there was no response, or none in time. The server may have carried out the request
+                if it is not idempotent; then the message contains that.
+            ApiError: the status of the response is not 2xx.
         """
         target = self._address.path + path + query_text(query)
         harmless = repeatable or method in _IDEMPOTENT
@@ -124,15 +130,17 @@ class Transport:
     def begin(
         self, path: str, *, query: dict[str, Any] | None, headers: str, timeout: float
     ) -> tuple[Connection, HttpResponse]:
-        """Ask for an answer that has no end, on a connection of its own; return it when it has begun.
+        """Request a response that does not end, on a connection of its own; return both when its headers have arrived.
 
         Args:
-            headers: More header lines, each with its line end.
-            timeout: Seconds to wait for any part of the answer.
+            path: Path below the base URL, quoted.
+            query: Values of the query.
+            headers: Further header lines, each with its line end.
+            timeout: Seconds to wait for any part of the response.
 
         Raises:
-            ServerUnreachableError: no answer, or none in time.
-            ApiError: an answer other than 2xx.
+            ServerUnreachableError: there was no response, or none in time.
+            ApiError: the status of the response is not 2xx.
         """
         try:
             connection = self._open(timeout)
@@ -156,7 +164,7 @@ class Transport:
         return connection, answer
 
     def close(self) -> None:
-        """Close every connection; the next request opens another. No other thread may be in a request."""
+        """Close all connections; the next request opens a new one. No other thread may be sending a request."""
         while self._idle:
             self._idle.pop().close()
 
@@ -165,9 +173,9 @@ class Transport:
     def _send(
         self, method: str, target: str, body: bytes | None, timeout: float, harmless: bool
     ) -> bytes | FailedRequest:
-        """Send a request; return the body of the answer, or why there is none.
+        """Send a request once; return the body of the response, or the failure.
 
-        A kept-alive connection that the server closed meanwhile is replaced.
+        If the server has closed a kept-alive connection meanwhile, the request is sent on a new one.
         """
         for is_last in (False, True):
             try:
@@ -189,7 +197,7 @@ class Transport:
 
     def _take(self, timeout: float) -> tuple[Connection, bool]:
         """Return a connection for one request, and whether it is new."""
-        if self._pid != os.getpid():  # forked: the parent process goes on using the connections
+        if self._pid != os.getpid():  # this process was forked, and its parent uses the connections
             self._idle, self._pid = [], os.getpid()
         while self._idle:
             try:
@@ -210,7 +218,7 @@ class Transport:
             sock = self._tls.wrap_socket(sock, server_hostname=address.host)
         return Connection(sock, address.authority)
 
-    # --- what went wrong --------------------------------------------------------------------------
+    # --- errors -----------------------------------------------------------------------------------
 
     def _not_connected(self, error: Exception) -> FailedRequest:
         distrust = None
@@ -235,7 +243,7 @@ class Transport:
 
 
 def _reason(error: Exception) -> str:
-    """Return an error's text without the number that precedes those of the system."""
+    """Return an error's text without the error number of the system."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     text = getattr(error, "strerror", None) or str(error)
@@ -243,7 +251,7 @@ def _reason(error: Exception) -> str:
 
 
 def _is_stale(sock: socket.socket) -> bool:
-    """Say whether an idle connection has something to read: the server closed it or broke the protocol."""
+    """Return whether an idle connection is readable: the server has closed it, or has sent data without a request."""
     poller = select.poll()
     poller.register(sock, select.POLLIN)
     return bool(poller.poll(0))
@@ -257,7 +265,7 @@ def _refusal(answer: HttpResponse) -> FailedRequest:
 
 
 def _api_error(answer: HttpResponse) -> ApiError:
-    """Read the server's reason out of any of the shapes an error body can have."""
+    """Return the error of a response, with the server's reason from any of the shapes that an error body can have."""
     status, text = answer.status, answer.content.decode("utf-8", "replace").strip()
     try:
         body = json.loads(text)

@@ -1,4 +1,4 @@
-"""Functions that jobs call: named by module and name, imported where the job runs."""
+"""Functions that jobs call: found by the names of their module and of themselves, imported where the job runs."""
 
 import importlib
 import inspect
@@ -16,10 +16,10 @@ Function = Callable[..., Any]
 
 
 def name_of(module: str | ModuleType | None, func: str | Function) -> tuple[str, str]:
-    """Return the names by which a job will find a function.
+    """Return the names of a function's module and of the function, with which a job can import it.
 
     Raises:
-        UserError: a job cannot find it: it is nested, nameless, or part of the running script.
+        UserError: a job cannot import it, because it is nested, a lambda, or defined in the running script.
     """
     if isinstance(func, str):
         if module is None:
@@ -40,7 +40,7 @@ def _module_name(module: str | ModuleType) -> str:
 
 @contextmanager
 def importable(directory: str | Path | None) -> Iterator[None]:
-    """Let imports look into ``directory`` first and into the working folder last."""
+    """Search imports in ``directory`` first and in the working folder last while the block runs."""
     before = list(sys.path)
     if directory is not None:
         sys.path.insert(0, str(directory))
@@ -78,12 +78,12 @@ def require_arguments(function: Function, *names: str) -> None:
     """Refuse a function that cannot be called with these positional arguments.
 
     Raises:
-        UserError: it cannot.
+        UserError: its signature does not accept them.
     """
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # written in C without saying what it takes
+        return  # a builtin function without a signature
     try:
         signature.bind(*names)
     except TypeError as error:

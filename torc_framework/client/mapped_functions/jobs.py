@@ -1,4 +1,4 @@
-"""Maps a Python function over many inputs: one job each, and one more that takes all the results."""
+"""`map_function_to_jobs`: adds one job for each input of a Python function, and one job for all their results."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ RUN_POSTPROCESS: Final = "torc jobs run-postprocess"
 
 
 def input_name(job_name: str) -> str:
-    """Return the name of the user data that says what a job calls."""
+    """Return the name of the user data that describes a job's call."""
     return f"input_{job_name}"
 
 
@@ -39,35 +39,34 @@ def map_function_to_jobs(
 ) -> list[JobRecord]:
     """Add one job for each of ``params``, which calls ``func(job_name, param)``.
 
-    What the function returns is stored as the job's output user data; an exception fails the job. All
-    records are added in one transaction. The jobs are named ``1``, ``2``, ... after ``name_prefix``,
-    their user data ``input_1`` and ``output_1``; the job of ``postprocess_func`` is ``postprocess``,
-    its user data ``input_postprocess`` and ``postprocess_result``, with the same prefix before the name
-    of the job.
+    The function's result is stored as the job's output user data; an exception fails the job. All records are added in
+    one transaction. The jobs are named ``1``, ``2``, ..., their user data ``input_1`` and ``output_1``; the job of
+    ``postprocess_func`` is named ``postprocess``, its user data ``input_postprocess`` and ``postprocess_result``. In all
+    of these names ``name_prefix`` precedes the name of the job.
 
     Args:
         api: Client of the server that has the workflow.
-        workflow_id: The workflow.
-        module: Name of the function's module, or the module; None if ``func`` is the function itself.
-            Jobs must be able to import it: installed, in the working folder, or in ``module_directory``.
-        func: Name of the function, or the function.
-        params: Inputs: anything that JSON can hold, and dataclasses, attrs classes and pydantic models. A
-            function whose second parameter is annotated with such a class gets an instance of it, others
-            get plain values.
-        postprocess_func: Function, or name of one of the same module, that is called with the list of all
-            results, in the order of ``params``, when all jobs have completed. What returned nothing is ``{}``.
-        module_directory: Folder of the module, if jobs would not find it otherwise.
-        resource_requirements_id: What each job asks for.
+        workflow_id: Id of the workflow.
+        module: The function's module or its name; None if ``func`` is the function itself. Jobs must be able to import
+            it: it is installed, or lies in the working folder or in ``module_directory``.
+        func: The function or its name.
+        params: Inputs: JSON values, dataclasses, attrs classes or pydantic models. A function whose second parameter is
+            annotated with such a class gets an instance of it; other functions get plain values.
+        postprocess_func: A function, or the name of one in the same module, that is called with the list of all
+            results, in the order of ``params``, when all jobs have completed. A result of None is ``{}`` in the list.
+        module_directory: Folder of the module if it is neither installed nor in the working folder.
+        resource_requirements_id: Resource requirements of each job.
         scheduler_id: Scheduler that each job is bound to.
         start_index: Number of the first job.
-        name_prefix: What stands before the numbers in the jobs' names.
+        name_prefix: Text before the numbers in the jobs' names.
         depends_on_job_ids: Jobs that all of these jobs wait for.
 
     Returns:
-        The new jobs, that of ``postprocess_func`` last.
+        The new jobs, the job of ``postprocess_func`` last.
 
     Raises:
-        UserError: a function cannot be imported or does not take its arguments, or a value does not fit.
+        UserError: a function cannot be imported or called with its arguments, or a value cannot be stored as JSON;
+            nothing was added.
         ApiError: the server refused; nothing was added.
     """
     directory = None if module_directory is None else str(expand_home(module_directory).resolve())
@@ -109,14 +108,14 @@ def map_function_to_jobs(
 
 
 def _named(module: str | ModuleType | None, func: str | Callable[..., Any], *arguments: str) -> tuple[str, str]:
-    """Return the names of a function's module and of itself; it is there and takes these arguments."""
+    """Return the names of a function's module and of the function, which exists and takes these arguments."""
     names = name_of(module, func)
     require_arguments(load(*names), *arguments)
     return names
 
 
 class _MappedJobsBuilder:
-    """Jobs that call functions, with the user data that says what they call and that takes the results."""
+    """Builds jobs that call functions, with the user data of their calls and of their results."""
 
     def __init__(self, directory: str | None, shared: dict[str, Any]) -> None:
         self.jobs: list[AddedJob] = []
@@ -127,7 +126,7 @@ class _MappedJobsBuilder:
     def add(
         self, job: str, command: str, named: tuple[str, str], output: str, results: Iterable[int] = (), **more: Any
     ) -> None:
-        """Add a job; ``results`` are the positions of user data that it reads besides what it is to call."""
+        """Add a job; ``results`` are the positions of the user data that it reads besides its call."""
         module, func = named
         call = {"module": module, **self._directory, "func": func, "job_name": job, **more}
         first = len(self.user_data)
@@ -141,7 +140,7 @@ class _MappedJobsBuilder:
 
 
 def _plain_inputs(params: Iterable[Any], annotation: Any) -> list[Any]:
-    """Return the inputs as JSON holds them, each of which the function can take again."""
+    """Return the inputs as JSON values, each of which converts back to what the function takes."""
     if isinstance(params, str | bytes | Mapping):
         raise UserError(f"params is one {type(params).__name__}; give a list of inputs, one for each job")
     inputs = []

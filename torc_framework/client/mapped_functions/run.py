@@ -1,4 +1,4 @@
-"""What a job of a mapped function does: fetch its input, call the function, store what it returns."""
+"""The work of a mapped function's job: fetch its input, call the function, store the result."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ def run_function(api: TorcClient, workflow_id: int, job_id: int, job_name: str) 
     """Call the function of a job with the job's input.
 
     Raises:
-        UserError: the input, the function or its result is not as it must be.
+        UserError: the job's input or output records are malformed, or the function cannot be used with them.
         MappedFunctionError: the function raised.
     """
     call, _ = _inputs(api, workflow_id, job_id, job_name)
@@ -36,7 +36,7 @@ def run_postprocess(api: TorcClient, workflow_id: int, job_id: int, job_name: st
     """Call the function of a job with the results of all mapped jobs.
 
     Raises:
-        UserError: the input, the function or its result is not as it must be.
+        UserError: the job's input or output records are malformed, or the function cannot be used with them.
         MappedFunctionError: the function raised.
     """
     call, results = _inputs(api, workflow_id, job_id, job_name)
@@ -48,7 +48,7 @@ def run_postprocess(api: TorcClient, workflow_id: int, job_id: int, job_name: st
 
 
 def _inputs(api: TorcClient, workflow_id: int, job_id: int, job_name: str) -> tuple[Mapping[str, Any], list[Any]]:
-    """Return what the job is to call, and the values of its other inputs in the order they were made."""
+    """Return the description of the call, and the values of the job's other inputs in the order of their ids."""
     call, others = None, []
     for record in api.iterate(UserDataRecord, workflow_id=workflow_id, consumer_job_id=job_id):
         if record.name == input_name(job_name):

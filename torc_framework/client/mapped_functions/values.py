@@ -1,8 +1,7 @@
-"""Python values as JSON and back: what a mapped function takes and returns is kept in the database.
+"""Conversion of Python values to JSON and back, for the arguments and results of mapped functions in the database.
 
-Going out, pydantic models, attrs classes, dataclasses, enums, dates, sets and the like become plain
-JSON. Coming back, they become instances again where the function's annotation asks for a class;
-without one the function gets the plain values.
+Pydantic models, attrs classes, dataclasses, enums, dates, sets and similar values become plain JSON values. They become
+instances again where the function's annotation names a class; otherwise the function gets the plain values.
 """
 
 import dataclasses
@@ -18,13 +17,14 @@ from torc_framework.errors import UserError
 
 
 def to_json_values(value: Any, what: str) -> Any:
-    """Return a value as what JSON can hold.
+    """Return a value as JSON values.
 
     Args:
-        what: How the value is called in messages.
+        value: Any value.
+        what: The value's name in messages.
 
     Raises:
-        UserError: JSON cannot hold it.
+        UserError: the value cannot be written as JSON.
     """
     try:
         plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_dump)
@@ -60,10 +60,10 @@ def _require_finite(plain: Any) -> None:
 
 
 def from_json_values(plain: Any, annotation: Any, what: str) -> Any:
-    """Return plain values as what an annotation asks for; as they are if it names no class that holds fields.
+    """Return JSON values as an instance of an annotation; unchanged if the annotation names no class with fields.
 
     Raises:
-        UserError: they do not fit.
+        UserError: the values do not fit the annotation.
     """
     if not _names_class(annotation):
         return plain
@@ -82,7 +82,7 @@ def _load(kind: type[Any], plain: Any) -> Any:
 
 
 def _names_class(annotation: Any) -> bool:
-    """Say whether a class with fields stands anywhere in an annotation."""
+    """Return whether an annotation contains a class with fields."""
     if isinstance(annotation, type) and not get_args(annotation):
         return (
             dataclasses.is_dataclass(annotation)
@@ -94,7 +94,7 @@ def _names_class(annotation: Any) -> bool:
 
 
 def annotation_of(function: Callable[..., Any], position: int) -> Any:
-    """Return the annotation of a function's positional parameter; None if it has none that can be read."""
+    """Return the annotation of a function's positional parameter; None if there is none or it cannot be evaluated."""
     import inspect
 
     try:

@@ -1,10 +1,9 @@
-"""Events as they happen: ``GET /workflows/{id}/events/stream``, as server-sent events.
+"""``GET /workflows/{id}/events/stream``: a workflow's events as they are committed, as server-sent events.
 
-A stream keeps nothing but the id of the last event it has read. It reads the next page from the
-database whenever its reader has taken the last one, so that nothing is ever dropped and a reader
-that is slow, or does not read at all, costs one page of memory. Every frame that goes out names the
-id up to which its reader has seen everything; with that in ``Last-Event-ID`` it may go on at
-any time, at any server on the same database.
+A stream keeps only the id of the last event that it has read. It reads the next page from the database when its client
+has taken the last one, so that no event is dropped, and a client that reads slowly or not at all costs one page of
+memory. Every frame carries the id up to which its client has received all events; a client that sends this id as
+``Last-Event-ID`` continues there, on any server of the same database.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
 
 
 class EventStreamRoutes:
-    """All event streams of one server."""
+    """The route of event streams, with a count of the open ones by client address."""
 
     def __init__(self, database: Database, room: WaitingCalls, limits: LimitSettings) -> None:
         self._database = database
@@ -52,7 +51,7 @@ class EventStreamRoutes:
         return [Route(f"{API_PREFIX}/workflows/{{id:int}}/events/stream", self.stream, methods=["GET"])]
 
     async def stream(self, request: Request) -> Response:
-        """Begin a stream: after ``Last-Event-ID`` if that is given, else with what happens from now on."""
+        """Begin a stream after ``Last-Event-ID`` if that is given, otherwise after the newest event."""
         workflow_id = workflow_id_of(request)
         level = LEVELS.get(request.query_params.get("level", ""), EventSeverity.INFO)
         seen = _seen(request)
@@ -72,10 +71,10 @@ class EventStreamRoutes:
         return newest
 
     def _counted(self, host: str, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Return the frames; the stream counts for its reader's address until it ends.
+        """Return the frames of a stream that is counted for its client's address until it ends.
 
         Raises:
-            RequestError: there are too many from that address.
+            RequestError: this address has ``streams_per_address`` streams open (429).
         """
         limit = self._limits.streams_per_address
         if limit and self._open[host] >= limit:
@@ -98,7 +97,7 @@ class EventStreamRoutes:
                 del self._open[host]
 
     async def _frames(self, caller: Caller, workflow_id: int, level: EventSeverity, seen: int) -> AsyncIterator[bytes]:
-        """Yield frames until the server ends, the workflow is deleted, or the reader may see it no longer."""
+        """Yield frames until the server ends, the workflow is deleted, or the client loses its access to it."""
         with self._room.follow(workflow_id) as waiter:
             yield _mark(seen)
             while not waiter.is_over:
@@ -129,7 +128,7 @@ class EventStreamRoutes:
 
 
 def _seen(request: Request) -> int | None:
-    """Return the id of the last event that the reader has, as a browser or as a person would give it."""
+    """Return the id of the last event that the client has: the header that browsers send, or the query parameter."""
     text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
     if text is None:
         return None
@@ -139,12 +138,12 @@ def _seen(request: Request) -> int | None:
 
 
 def _mark(seen: int) -> bytes:
-    """Return a frame that tells the reader how far it has read, and nothing else."""
+    """Return a frame that holds only the id up to which the client has received all events."""
     return b"id: %d\n\n" % seen
 
 
 def _frame(workflow_id: int, event: StoredEvent, level: EventSeverity) -> bytes:
-    """Return one event, or nothing if it is below the level."""
+    """Return the frame of one event; empty if the event is below the level."""
     severity = severity_of(event.data)
     if severity < level:
         return b""

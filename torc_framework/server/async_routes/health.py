@@ -1,4 +1,4 @@
-"""Is the server fit to work? ``GET /health``, for load balancers, service managers and people."""
+"""``GET /health``: whether the server can use its database, for load balancers, service managers and people."""
 
 import asyncio
 from typing import Final
@@ -16,11 +16,11 @@ from torc_framework.store.database.base import Database
 from torc_framework.store.runs.counts import check_readable
 
 CHECK_TIMEOUT_S: Final = 5.0
-"""A database that takes longer to answer a small question is not well."""
+"""Seconds within which the database must answer a small query."""
 
 
 class HealthRoutes:
-    """Asks the database."""
+    """The route of health checks."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -30,13 +30,13 @@ class HealthRoutes:
         return [Route(path, self.health, methods=["GET"]) for path in ("/health", f"{API_PREFIX}/health")]
 
     async def health(self, _request: Request) -> Response:
-        """Answer 200 if the database can be used, else 503 with the reason."""
+        """Answer with status 200 if the database can be used, otherwise with 503 and the reason."""
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 await anyio.to_thread.run_sync(self._ask, abandon_on_cancel=True)
         except TimeoutError:
             return _answer(f"no answer within {CHECK_TIMEOUT_S:g} s")
-        except Exception as error:  # whatever it is, it is the answer
+        except Exception as error:  # any failure of the database is what this route reports
             return _answer(str(error))
         return _answer(None)
 

@@ -1,7 +1,6 @@
-"""Numbers for monitoring: ``GET /metrics``, in the text format of OpenMetrics and Prometheus.
+"""``GET /metrics``: counts of jobs, workflows, requests and waiting calls as OpenMetrics or Prometheus text.
 
-What is counted while the server works is a few additions per request. prometheus-client, which
-takes longer to import than a small server takes to start, is loaded when somebody asks.
+prometheus-client is imported by the first request, because its import takes longer than the start of a small server.
 """
 
 from bisect import bisect_left
@@ -69,7 +68,7 @@ class RequestMetrics:
 
 
 class MetricsRoutes:
-    """The numbers of one server."""
+    """The route of metrics, and the collector that reads them."""
 
     def __init__(self, database: Database, room: WaitingCalls, traffic: RequestMetrics, *, is_open: bool) -> None:
         self._database = database
@@ -80,18 +79,18 @@ class MetricsRoutes:
         self._census = DatabaseCounts()
 
     def routes(self) -> list[Route]:
-        """Return the routes: where scrapers look, and beside all other endpoints."""
+        """Return the routes: ``/metrics``, the scrapers' default, and the same below the API's prefix."""
         return [Route(path, self.metrics, methods=["GET"]) for path in ("/metrics", f"{API_PREFIX}/metrics")]
 
     async def metrics(self, request: Request) -> Response:
-        """Answer in the format that the caller prefers; with access control on, to administrators."""
+        """Answer in the format that the caller prefers; with access control, only administrators are allowed."""
         if not self._is_open:
             check_admin(caller_of(request))
         from prometheus_client.exposition import choose_encoder
 
         census = await run_in_threadpool(self._count)
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        self._census = census  # collected in the event loop, in which the rest is counted too
+        self._census = census  # read by `collect` in the event loop, as all other counts are
         return Response(encode(self._own_registry()), headers={"Content-Type": content_type})
 
     def _count(self) -> DatabaseCounts:
@@ -99,7 +98,7 @@ class MetricsRoutes:
             return count_database(tx)
 
     def _own_registry(self) -> "CollectorRegistry":
-        """Return the registry of this server: another server in the same process has another."""
+        """Return the registry of this server; servers in one process do not share one."""
         if self._registry is None:
             from prometheus_client import CollectorRegistry, ProcessCollector
 
@@ -138,7 +137,7 @@ class MetricsRoutes:
 
         family = CounterMetricFamily(
             "torc_job_transitions",
-            "Changes of jobs' statuses through this server; claims are claimed.",
+            "Changes of jobs' statuses through this server, by transition.",
             labels=["transition"],
         )
         for name in TRANSITIONS:
@@ -158,7 +157,7 @@ class MetricsRoutes:
 
         family = HistogramMetricFamily(
             "torc_http_request_seconds",
-            "Time until the answer began; runners and streams that wait are among them.",
+            "Seconds until the response began; includes calls that wait for jobs.",
             labels=["method", "route"],
         )
         for (method, path), times in self._traffic.times.items():

@@ -1,8 +1,7 @@
-"""The calls that carry the work: a plan in, an exchange with a runner.
+"""The two calls that carry a run: the exchange with a runner, and the creation of a workflow from a plan.
 
-Plain ASGI routes: bodies go from JSON to the domain's own classes and back without a detour. A short
-change of a database on this machine is made right in the event loop when it is free; otherwise in a
-thread.
+They are plain ASGI routes, and msgspec decodes their bodies straight into the models. An exchange on a local database
+runs in the event loop if the write lock is free, which spares the change of thread; otherwise it runs in a thread.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ from torc_framework.store.runs import lifecycle
 from torc_framework.store.workflows.plans import create_plan
 
 MAX_WAIT_S: Final = 300.0
-"""Longest wait, whatever was asked for: proxies and clients give up on silent connections."""
+"""Longest wait of an exchange, seconds, because proxies and clients give up on silent connections."""
 
 _T = TypeVar("_T")
 _EXCHANGE: Final = msgspec.json.Decoder(ExchangeRequest)
@@ -41,7 +40,7 @@ _PLAN: Final = msgspec.json.Decoder(Plan)
 
 
 class _ExchangeHead(msgspec.Struct):
-    """What of an exchange has to be known before a worker has read the whole."""
+    """The part of a large exchange that the server decodes itself before a worker decodes the whole."""
 
     compute_node_id: int
     seq: int = 0
@@ -51,10 +50,10 @@ _HEAD: Final = msgspec.json.Decoder(_ExchangeHead)
 
 
 def decoded(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
-    """Return a body as a value of the domain.
+    """Return a decoded body.
 
     Raises:
-        RequestError: it is no JSON (400), or does not have the shape (422).
+        RequestError: the body is not JSON (400), or does not fit the class (422).
     """
     try:
         return decoder.decode(body)
@@ -64,7 +63,7 @@ def decoded(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
 
 
 class RunnerApi:
-    """The hot endpoints over one database."""
+    """The routes of the exchange and of the creation from a plan."""
 
     def __init__(self, database: Database, room: WaitingCalls, large: LargeBodyPool) -> None:
         self._database = database
@@ -72,14 +71,14 @@ class RunnerApi:
         self._large = large
 
     def routes(self) -> list[Route]:
-        """Return the routes; they stand before all others, which have to be searched through."""
+        """Return the routes; the application puts them first, because starlette searches its routes in order."""
         return [
             Route(f"{API_PREFIX}/workflows/{{id:int}}/exchange", self.exchange, methods=["POST"]),
             Route(f"{API_PREFIX}/workflows/from_plan", self.from_plan, methods=["POST"]),
         ]
 
     async def exchange(self, request: Request) -> Response:
-        """Take a runner's reports, hand out jobs; wait if there are none and the runner wants to."""
+        """Record a runner's reports and hand out jobs; wait up to ``wait_s`` while there is nothing to answer."""
         workflow_id = workflow_id_of(request)
         caller = caller_of(request)
         body = await request.body()
@@ -98,14 +97,14 @@ class RunnerApi:
             reply = await self._exchange(caller, workflow_id, wanted)
             while not _has_content(reply) and await self._woken(waiter, deadline, reply.due_in_s):
                 if await request.is_disconnected():
-                    break  # nobody would hear of the jobs
+                    break  # the runner would not receive the jobs
                 if await self._is_worth_asking(workflow_id, wanted):
                     reply = await self._exchange(caller, workflow_id, _without_reports(wanted))
         _note(request, wanted, reply)
         return answer(reply)
 
     async def _woken(self, waiter: WaitingCall, deadline: float, due_in_s: float | None) -> bool:
-        """Wait; say whether there may be news: somebody woke us, or a job's wait is over."""
+        """Wait; return whether the database may hold a new answer: the call was woken, or a delayed job is due."""
         left = max(0.0, deadline - asyncio.get_running_loop().time())
         is_due_first = due_in_s is not None and due_in_s < left
         try:
@@ -140,7 +139,7 @@ class RunnerApi:
 
 
 def runner_api_operations(database: Database) -> dict[str, Callable[[Request, bytes], Response]]:
-    """Return what workers for large bodies do of this; an exchange with a large body does not wait."""
+    """Return the operations for large bodies; an exchange with a large body does not wait for jobs."""
     return {"exchange": partial(_large_exchange, database), "from_plan": partial(_from_plan, database)}
 
 
@@ -183,7 +182,7 @@ def _first_run(tx: Tx, workflow_id: int) -> int:
 
 
 def _note(request: Request, wanted: ExchangeRequest, reply: ExchangeReply) -> None:
-    """Let the line of an exchange say what was exchanged."""
+    """Add the numbers of reports and jobs to the log line of an exchange."""
     reported, claimed = len(wanted.ended), len(reply.jobs)
     is_routine = not reported and not claimed
     note(request, is_routine=is_routine, compute_node_id=wanted.compute_node_id, reported=reported, claimed=claimed)
@@ -206,5 +205,5 @@ def _without_reports(wanted: ExchangeRequest) -> ExchangeRequest:
 
 
 def _has_content(reply: ExchangeReply) -> bool:
-    """Say whether an answer is worth giving at once."""
+    """Return whether a reply holds anything that the runner must know now."""
     return bool(reply.jobs or reply.refused) or reply.is_complete or reply.is_canceled

@@ -1,9 +1,9 @@
-"""Runners that wait for work, streams that wait for events, and what wakes them.
+"""Calls that wait on the server: runners' exchanges that wait for jobs, and event streams that wait for events.
 
-Whoever waits is an entry in memory only: whatever it hears is looked up in the database when it is
-woken. A runner is woken by a commit of this process that touched its workflow, a stream by one that
-stored events of its workflow; both by a commit of any other process and by the end of the server,
-and a runner by a newer call of its own.
+A waiting call is an entry in memory without content: when it is woken, it reads from the database. An exchange is woken
+by a commit of this process that touched its workflow, a stream by a commit that stored events of its workflow. Both are
+woken by a commit of another process on the same database and by the end of the server, an exchange also by a newer
+call of its runner.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from attrs import Factory, define
 from torc_framework.store.database.base import Database
 
 OTHER_COMMITS_INTERVAL_S: Final = 0.5
-"""How often commits of other processes are looked for while somebody waits."""
+"""Seconds between checks for commits of other processes, made while calls wait."""
 
 
 @define(eq=False)
@@ -25,14 +25,15 @@ class WaitingCall:
     """One call that waits.
 
     Attributes:
-        is_over: It must answer now, without looking for anything.
+        wake: Set when the call should read from the database.
+        is_over: The call must answer now with what it has.
     """
 
     wake: asyncio.Event = Factory(asyncio.Event)
     is_over: bool = False
 
     def end(self) -> None:
-        """Let the call answer at once."""
+        """Make the call answer now with what it has."""
         self.is_over = True
         self.wake.set()
 
@@ -43,7 +44,7 @@ _Place = Mapping[int, Set[WaitingCall]]
 
 @define(eq=False)
 class WaitingExchange(WaitingCall):
-    """A runner's call that waits for work."""
+    """A runner's exchange that waits for jobs."""
 
     node_id: int = 0
     seq: int = 0
@@ -65,17 +66,17 @@ class WaitingCalls:
 
     @property
     def runner_count(self) -> int:
-        """How many runners wait."""
+        """Number of exchanges that wait."""
         return sum(map(len, self._runners.values()))
 
     @property
     def follower_count(self) -> int:
-        """How many streams are open."""
+        """Number of open streams."""
         return sum(map(len, self._followers.values()))
 
     @contextmanager
     def wait(self, workflow_id: int, node_id: int, seq: int) -> Iterator[WaitingCall]:
-        """Register a runner's call that may wait; an older one of the same runner ends."""
+        """Register a runner's exchange while the block runs; end an older exchange of the same runner."""
         runner = WaitingExchange(node_id=node_id, seq=seq)
         for other in self._runners.get(workflow_id, ()):
             if other.node_id == node_id:
@@ -85,13 +86,13 @@ class WaitingCalls:
 
     @contextmanager
     def follow(self, workflow_id: int) -> Iterator[WaitingCall]:
-        """Register a stream of the workflow's events."""
+        """Register a stream of the workflow's events while the block runs."""
         with self._inside(self._followers, workflow_id, follower := WaitingCall()):
             yield follower
 
     @contextmanager
     def _inside(self, place: dict[int, set[_W]], workflow_id: int, waiter: _W) -> Iterator[None]:
-        """Keep somebody in the room; look out for commits of other processes meanwhile."""
+        """Register a call while the block runs; check for commits of other processes while any call is registered."""
         if self._loop is None:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         if self._closed:
@@ -111,13 +112,13 @@ class WaitingCalls:
                 self._watch = None
 
     def supersede(self, workflow_id: int, node_id: int, seq: int) -> None:
-        """End a runner's older calls: what they wait for may not be what it wants now."""
+        """End a runner's older exchanges, whose offer is out of date."""
         for runner in self._runners.get(workflow_id, ()):
             if runner.node_id == node_id and runner.seq <= seq:
                 runner.end()
 
     def touched(self, workflow_ids: set[int]) -> None:
-        """Wake the runners of these workflows; may be called in any thread."""
+        """Wake the exchanges of these workflows; may be called in any thread."""
         if self._runners:
             self._soon(self._runners, workflow_ids)
 
@@ -127,14 +128,14 @@ class WaitingCalls:
             self._soon(self._followers, workflow_ids)
 
     def _soon(self, place: _Place, workflow_ids: set[int]) -> None:
-        assert self._loop is not None, "whoever is in the room has set it"
+        assert self._loop is not None, "the first registered call has set it"
         if threading.get_ident() == self._thread:
             _wake(place, workflow_ids)
         else:
             self._loop.call_soon_threadsafe(_wake, place, workflow_ids)
 
     def close(self) -> None:
-        """Let every waiting call answer now, and no other wait."""
+        """Make every waiting call answer now; later calls do not wait."""
         self._closed = True
         places: tuple[_Place, ...] = (self._runners, self._followers)
         for place in places:

@@ -1,11 +1,11 @@
-"""Files of user names and password hashes, as Apache's htpasswd writes them; bcrypt only.
+"""Files of user names and password hashes in the format of Apache's htpasswd, with bcrypt hashes only.
 
 ::
 
     # a comment
     alice:$2b$12$...
 
-What stands in such a file is either understood or refused by its line; nothing is passed over.
+A malformed line is refused with its number; comments and empty lines are skipped.
 """
 
 import contextlib
@@ -21,18 +21,19 @@ from torc_framework.errors import ConfigError, UserError
 
 DEFAULT_COST: Final = 12
 COSTS: Final = range(4, 32)
-"""Work factors of bcrypt; one more takes twice as long."""
+"""Allowed work factors of bcrypt; each increment doubles the time of a check."""
 MAX_PASSWORD_BYTES: Final = 72
-"""Bcrypt sees no more of a password."""
+"""Bytes of a password that bcrypt uses; it ignores further ones."""
 _HASH: Final = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 _MAX_NAME: Final = 255
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the name of a user.
+    """Refuse a malformed user name.
 
     Raises:
-        UserError: it is empty, too long, or holds a colon, a slash, a control character or a blank at an end.
+        UserError: the name is empty or too long, begins with "#", or holds a colon, a slash, a control character, or a
+            blank at its begin or end.
     """
     if not name or name != name.strip() or name.startswith("#") or len(name) > _MAX_NAME:
         raise UserError(
@@ -46,7 +47,7 @@ def hash_password(password: str, cost: int = DEFAULT_COST) -> str:
     """Return the hash of a password.
 
     Raises:
-        UserError: it is empty or longer than bcrypt sees, or the cost is none.
+        UserError: the password is empty, holds NUL or has more than `MAX_PASSWORD_BYTES`, or the cost is not allowed.
     """
     import bcrypt
 
@@ -61,7 +62,7 @@ def hash_password(password: str, cost: int = DEFAULT_COST) -> str:
 
 
 def matches(password: str, hashed: str) -> bool:
-    """Say whether a hash is that of a password; takes as long as its cost says."""
+    """Return whether a hash is that of a password; the time depends on the hash's work factor only."""
     import bcrypt
 
     secret = password.encode()
@@ -70,18 +71,19 @@ def matches(password: str, hashed: str) -> bool:
 
 
 def cost_of(hashed: str) -> int:
-    """Return the work factor that a hash was made with."""
+    """Return the work factor of a hash."""
     return int(hashed[4:6])
 
 
 def parse(text: str, source: str) -> dict[str, str]:
-    """Return the hashes by the names of their users.
+    """Return the hashes by user name.
 
     Args:
-        source: Where the text is from, for messages.
+        text: Content of a file.
+        source: Name of the file, for messages.
 
     Raises:
-        ConfigError: a line is not understood; names it.
+        ConfigError: a line is malformed; the message has its number.
     """
     users: dict[str, str] = {}
     first_line: dict[str, int] = {}
@@ -105,7 +107,7 @@ def parse(text: str, source: str) -> dict[str, str]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the numbers and texts of the lines that name users."""
+    """Yield the numbers and texts of the lines that are neither empty nor comments."""
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):
@@ -116,7 +118,7 @@ def read(path: Path) -> dict[str, str]:
     """Return the users of a file.
 
     Raises:
-        ConfigError: it cannot be read, or a line is not understood.
+        ConfigError: the file cannot be read, or a line is malformed.
     """
     return parse(_text(path), str(path))
 
@@ -131,7 +133,7 @@ def _text(path: Path) -> str:
 
 
 def edited(text: str, changes: Mapping[str, str | None]) -> str:
-    """Return the text of a file with users added, given another hash, or (None) taken out; all else stays."""
+    """Return the text of a file in which users are added, changed, or (with None) removed; other lines stay unchanged."""
     left = dict(changes)
     lines = []
     for line in text.removeprefix("\ufeff").split("\n"):
@@ -147,13 +149,15 @@ def edited(text: str, changes: Mapping[str, str | None]) -> str:
 
 
 def edit(path: Path, changes: Mapping[str, str | None], *, create: bool = False) -> None:
-    """Change users of a file, which is replaced as a whole and readable by its owner alone.
+    """Change users of a file; the file is replaced atomically, with mode 0600.
 
     Args:
-        create: Make the file if there is none.
+        path: The file.
+        changes: New hash by user name; None removes the user.
+        create: Create the file if it does not exist.
 
     Raises:
-        ConfigError: it cannot be read or written, or a line is not understood.
+        ConfigError: the file cannot be read or written, or a line is malformed; the file is unchanged.
     """
     path = path.resolve()
     try:
@@ -169,7 +173,7 @@ def edit(path: Path, changes: Mapping[str, str | None], *, create: bool = False)
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep others who edit a file of this folder waiting."""
+    """Lock the folder while the block runs, so that edits of its files happen one after the other."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -179,7 +183,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Put a new file in place of an old one, whose owner it keeps; readers see one or the other."""
+    """Replace a file atomically; the new one has the owner of the old one and mode 0600."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""Who is who: the users of the server's password file, and log-ins that were checked lately."""
+"""Password checks against the server's htpasswd file, with a cache of log-ins that were right."""
 
 import asyncio
 import hashlib
@@ -16,18 +16,18 @@ from torc_framework.server.auth import htpasswd
 from torc_framework.server.auth.throttle import TooManyLoginsError
 
 MAX_CACHED: Final = 10_000
-"""Log-ins that are remembered."""
+"""Most log-ins in the cache."""
 MAX_PENDING: Final = 64
-"""Passwords that were not right before and may wait to be checked: each costs a quarter of a second of a core."""
+"""Most unknown log-ins that may wait for their check; a check with bcrypt takes a quarter of a second of one core."""
 _WORKERS: Final = 2
 _log = logging.getLogger("torc.server.auth")
 
 
 class PasswordFile:
-    """A password file, read again whenever it has changed.
+    """The users of an htpasswd file, which is read again after it has changed.
 
     Raises:
-        ConfigError: it cannot be read, or a line is not understood.
+        ConfigError: the file cannot be read, or a line is malformed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,9 +38,9 @@ class PasswordFile:
         _log.info("read %d users from %s", len(self.users), path)
 
     def refresh(self) -> bool:
-        """Read the file if it is another; say whether the users may have changed.
+        """Read the file if it has changed; return whether it was read.
 
-        A file that cannot be used leaves the users as they are: whoever edits it has not finished.
+        A file that cannot be used, such as one in the middle of an edit, is logged and leaves the users as they are.
         """
         state = self._look()
         if state == self._state:
@@ -56,18 +56,21 @@ class PasswordFile:
 
     def _look(self) -> tuple[int, int, int] | None:
         try:
-            state = os.stat(self._path)  # noqa: PTH116 - for each request
+            state = os.stat(self._path)  # noqa: PTH116 - called for each request; Path.stat is slower
         except OSError:
             return None
         return state.st_mtime_ns, state.st_size, state.st_ino
 
 
 class PasswordChecker:
-    """Checks names and passwords; those that were right need no check for a while, and have room of their own later.
+    """Checks names and passwords, in threads of its own.
+
+    A log-in that was right is in the cache: it is not checked again for ``ttl_s`` seconds, and after that it is checked
+    in a thread of its own, so that it does not wait behind unknown log-ins.
 
     Args:
-        ttl_s: How long a right password is not checked again; 0 checks it each time.
-        clock: Seconds that only grow.
+        ttl_s: Seconds for which a right password is not checked again; 0 checks it each time.
+        clock: Returns seconds of a monotonic clock.
     """
 
     def __init__(self, file: PasswordFile, ttl_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -83,11 +86,11 @@ class PasswordChecker:
         self._nobody = htpasswd.hash_password("nobody", 4)
 
     def key(self, header: bytes) -> bytes:
-        """Return under what a log-in is remembered: a hash that tells nothing about the password."""
+        """Return the cache key of an ``Authorization`` header: a salted hash, from which no password can be found."""
         return hashlib.sha256(self._salt + header).digest()
 
     def recall(self, key: bytes) -> str | None:
-        """Return the user of a log-in that was checked lately."""
+        """Return the user of a log-in that needs no check; None if it must be checked."""
         if self._file.refresh():
             self._known = OrderedDict((known, (user, hashed, 0.0)) for known, (user, hashed, _) in self._known.items())
         if not self.was_right(key):
@@ -96,7 +99,7 @@ class PasswordChecker:
         return user if until > self._clock() else None
 
     def was_right(self, key: bytes) -> bool:
-        """Say whether a log-in was right when it was last checked, and its user has had the same password since."""
+        """Return whether a log-in was right at its last check and its user's password has not changed since."""
         found = self._known.get(key)
         if found is None:
             return False
@@ -106,10 +109,10 @@ class PasswordChecker:
         return True
 
     async def check(self, key: bytes, user: str, password: str) -> bool:
-        """Say whether the password is the user's; the same question asked twice at once is answered once.
+        """Return whether the password is the user's; simultaneous calls for one log-in share one check.
 
         Raises:
-            TooManyLoginsError: too many others wait for an answer.
+            TooManyLoginsError: `MAX_PENDING` unknown log-ins wait for their check.
         """
         pending = self._pending.get(key)
         if pending is None:
@@ -139,5 +142,5 @@ class PasswordChecker:
         return True
 
     def _stand_in(self) -> str:
-        """Return a hash for names that do not exist: the answer takes as long as for one that does."""
+        """Return a hash to check for an unknown name, so that the response takes as long as for a known one."""
         return max(self._file.users.values(), key=htpasswd.cost_of, default=self._nobody)

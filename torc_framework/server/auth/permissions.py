@@ -1,6 +1,7 @@
-"""How the workflow that a request is about is found: the caller must have a right to it.
+"""Permissions: who may call an endpoint. Every endpoint declares one.
 
-Every endpoint names one of these scopes. The check runs in the transaction of the work, before it.
+Most of them find the workflow that a request is about, which must belong to the caller or be shared with one of the
+caller's groups. The check runs in the transaction of the endpoint's function, before that function.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,9 +30,10 @@ class Permission:
     """Who may call an endpoint.
 
     Attributes:
-        name: For messages and documentation.
-        check: Raises `ForbiddenError` if the caller has no right; asked only when access control is on
-            and the caller is no administrator. What does not exist is left to the work.
+        name: Name for messages and documentation.
+        check: Raises `ForbiddenError` if the caller lacks the permission. It is called only when access control is on
+            and the caller is not an administrator. It passes for a record that does not exist, which the endpoint's
+            function reports.
     """
 
     name: str
@@ -43,13 +45,13 @@ def _nothing(_tx: Tx, _call: "EndpointCall") -> None:
 
 
 ANYONE: Final = Permission("open", _nothing)
-"""Every caller who may talk to the server at all; nothing in the answer belongs to a workflow."""
+"""Every caller that the authentication accepts; the response holds nothing of a workflow."""
 FILTERED_BY_ACCESS: Final = Permission("visible", _nothing)
-"""Records of all workflows; the work leaves out those that ``call.caller`` may not see."""
+"""Every caller; the endpoint's function leaves out the records that the caller may not see."""
 ADMINS: Final = Permission("admins", lambda _tx, call: check_admin(call.caller))
 """Administrators only."""
 WORKFLOW_IN_PATH: Final = Permission("workflow", lambda tx, call: check_workflow(tx, call.caller, call.id))
-"""The path's ``id`` is a workflow."""
+"""Access to the workflow whose id is the path's ``id``."""
 
 
 def _query(tx: Tx, call: "EndpointCall") -> None:
@@ -58,7 +60,7 @@ def _query(tx: Tx, call: "EndpointCall") -> None:
 
 
 WORKFLOW_IN_QUERY: Final = Permission("query", _query)
-"""The query parameter ``workflow_id``; when it may be absent, the work lists as for `FILTERED_BY_ACCESS`."""
+"""Access to the workflow of the query parameter ``workflow_id``; without it as `FILTERED_BY_ACCESS`."""
 
 
 def _body(tx: Tx, call: "EndpointCall") -> None:
@@ -66,7 +68,7 @@ def _body(tx: Tx, call: "EndpointCall") -> None:
 
 
 WORKFLOW_IN_BODY: Final = Permission("body", _body)
-"""The body's ``workflow_id``."""
+"""Access to the workflow of the body's ``workflow_id``."""
 
 
 def _items(tx: Tx, call: "EndpointCall") -> None:
@@ -76,17 +78,17 @@ def _items(tx: Tx, call: "EndpointCall") -> None:
 
 
 WORKFLOWS_OF_JOBS: Final = Permission("body, jobs", _items)
-"""The ``workflow_id`` of each of the body's ``jobs``."""
+"""Access to the workflow of each of the body's ``jobs``."""
 
 
 NEW_WORKFLOW_OF_CALLER: Final = Permission(
     "own name", lambda _tx, call: check_own_name(call.caller, call.body.get("user"))
 )
-"""A new workflow; its ``user`` must be the caller."""
+"""Creation of a workflow whose ``user`` is the caller."""
 
 
 IMPORTED_BY_CALLER: Final = Permission("new owner", lambda _tx, call: check_own_name(call.caller, call.caller.name))
-"""A new workflow that will belong to the caller, whatever the body says."""
+"""Creation of a workflow that will belong to the caller, also if the body names another owner."""
 
 
 def _kept_owner(tx: Tx, call: "EndpointCall") -> None:
@@ -95,11 +97,11 @@ def _kept_owner(tx: Tx, call: "EndpointCall") -> None:
 
 
 OWNER_UNCHANGED: Final = Permission("workflow, owner kept", _kept_owner)
-"""The path's ``id`` is a workflow; only administrators give it to another owner."""
+"""Access to the workflow of the path's ``id``; only administrators may change its owner."""
 
 
 GROUP_ADMINS: Final = Permission("group admins", lambda tx, call: check_group_admin(tx, call.caller, call.id))
-"""Administrators, and admins of the group that is the path's ``id``."""
+"""Administrators, and admins of the group whose id is the path's ``id``."""
 
 
 def _sharing(tx: Tx, call: "EndpointCall") -> None:
@@ -107,7 +109,7 @@ def _sharing(tx: Tx, call: "EndpointCall") -> None:
 
 
 SHARING_ALLOWED: Final = Permission("sharing", _sharing)
-"""The owner of the workflow that is the path's ``id``, and admins of the group that is in path or body."""
+"""The owner of the workflow of the path's ``id``, and admins of the group that path or body names."""
 
 
 def _asked(tx: Tx, call: "EndpointCall") -> None:
@@ -116,10 +118,10 @@ def _asked(tx: Tx, call: "EndpointCall") -> None:
 
 
 SELF_OR_WORKFLOW: Final = Permission("asked", _asked)
-"""The path's ``workflow_id``, unless it is about the caller."""
+"""Callers who ask about themselves; others need access to the workflow of the path's ``workflow_id``."""
 
 
 def record_permission(resource: RecordKind) -> Permission:
-    """Return the scope of an endpoint whose path's ``id`` is a record of this kind, which belongs to a workflow."""
+    """Return the permission for an endpoint whose path's ``id`` is a record of this kind: access to its workflow."""
     check = record_access_check(resource)
     return Permission(f"one of {resource.path}", lambda tx, call: check(tx, call.caller, call.id))

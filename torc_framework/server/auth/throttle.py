@@ -1,8 +1,8 @@
-"""Wrong passwords are answered late, and one at a time; right ones never wait for that.
+"""Throttle for failed log-ins: responses to wrong passwords are delayed, and guesses for one name are checked singly.
 
 Users behind one address, such as those of a login node, cannot be told apart before their passwords are checked. So
-every password is checked, and failures delay only the answers to further failures: the guesser of a user's password
-locks nobody out.
+every password is checked, and failures delay only the responses to further failures: guessing a user's password does
+not lock that user out.
 """
 
 import asyncio
@@ -15,20 +15,21 @@ from typing import Final
 from attrs import Factory, define
 
 FREE_FAILURES: Final = 3
-"""Failures of a name at an address after which the answer to the next one is not delayed: people mistype."""
+"""Failures of a name at one address whose responses are not delayed, because people mistype."""
 FREE_OF_NAME: Final = 10
-"""The same for a name at all addresses together."""
+"""The same for a name, counted over all addresses."""
 FREE_OF_ADDRESS: Final = 30
-"""The same for an address with all names together: a login node has many users."""
+"""The same for an address, counted over all names: a login node has many users."""
 FIRST_WAIT_S: Final = 1.0
-"""Delay of the answer to the next failure; each further one doubles it."""
+"""Delay of the response to the first failure beyond the free ones, seconds; each further failure doubles it."""
 LONGEST_WAIT_S: Final = 30.0
+"""Longest delay, seconds."""
 FORGOTTEN_AFTER_S: Final = 900.0
-"""Quiet time after which failures do not count any more."""
+"""Seconds without a further failure after which earlier ones no longer count."""
 MAX_ENTRIES: Final = 10_000
-"""Names and addresses that are remembered; the longest quiet ones are forgotten first."""
+"""Most counters that are kept; the one whose last failure is oldest is dropped first."""
 MAX_IN_LINE: Final = 32
-"""Attempts for one name at one address that wait for their check, after its free failures."""
+"""Most log-ins for one name at one address that wait for their check once the free failures are used up."""
 
 _Key = tuple[str | None, str | None]
 
@@ -46,12 +47,12 @@ class _Failures:
 
 
 class LoginThrottle:
-    """Counts failures by name and address, by name, and by address.
+    """Counts failed log-ins by name and address, by name, and by address.
 
-    Successes clear nothing: a user who logs in at an address must not help the guesser beside them.
+    A successful log-in resets no counter, because it may come from the address of a guesser.
 
     Args:
-        clock: Seconds that only grow.
+        clock: Returns seconds of a monotonic clock.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, max_entries: int = MAX_ENTRIES) -> None:
@@ -63,12 +64,12 @@ class LoginThrottle:
         return len(self._failures)
 
     def failed(self, user: str, address: str) -> float:
-        """Note a failure; return how many seconds its answer is to be delayed."""
+        """Count a failure; return the seconds by which its response is to be delayed."""
         limits = {(user, address): FREE_FAILURES, (user, None): FREE_OF_NAME, (None, address): FREE_OF_ADDRESS}
         return max(_wait_after(self._note(key) - free) for key, free in limits.items())
 
     def _note(self, key: _Key) -> int:
-        """Return how many failures a key has, this one included."""
+        """Count a failure of one key; return the key's count."""
         now = self._clock()
         known = self._failures.get(key)
         if known is None or now - known.last > FORGOTTEN_AFTER_S:
@@ -81,10 +82,10 @@ class LoginThrottle:
 
     @asynccontextmanager
     async def turn(self, user: str, address: str) -> AsyncIterator[None]:
-        """Wait until no other attempt for a name that had its free failures at this address is being checked.
+        """Hold the only check of a password for this name and address; without delay while free failures are left.
 
         Raises:
-            TooManyLoginsError: too many wait already.
+            TooManyLoginsError: `MAX_IN_LINE` log-ins are waiting.
         """
         known = self._failures.get((user, address))
         if known is None or known.count <= FREE_FAILURES:
@@ -101,7 +102,7 @@ class LoginThrottle:
 
 
 def _wait_after(excess: int) -> float:
-    """Return the delay after so many failures beyond the free ones, seconds."""
+    """Return the delay in seconds after this many failures beyond the free ones."""
     if excess <= 0:
         return 0.0
     return min(FIRST_WAIT_S * 2.0 ** min(excess - 1, 30), LONGEST_WAIT_S)

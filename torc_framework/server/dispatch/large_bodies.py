@@ -1,8 +1,8 @@
-"""Requests with large bodies are handed to a process of their own, so that others are served meanwhile.
+"""The pool of worker processes for requests with large bodies, so that the server answers other requests meanwhile.
 
-To read ten megabytes of JSON takes a second in which nothing else of the process moves. The server passes such a
-body on as it came, waits in a thread, and passes the answer back. The worker changes the database in turn with the
-server itself.
+Parsing ten megabytes of JSON takes a second in which no other thread of the process runs. The server passes such a body
+to a worker unread, waits in a thread, and passes the response back. The worker changes the database under the server's
+own write lock.
 """
 
 import asyncio
@@ -29,22 +29,23 @@ from torc_framework.server.process.large_body_worker import (
 from torc_framework.store.database.base import Database
 
 INLINE_BYTES: Final = 256 * 1024
-"""Largest body that the server itself works on: ten milliseconds."""
+"""Largest body that the server parses itself, which takes ten milliseconds."""
 REUSED_BYTES: Final = 8 * 1024 * 1024
-"""Largest body after which a worker may take another: memory of larger ones is given back by its end."""
+"""Largest body after which a worker is used again; after a larger one it ends, which frees the memory."""
 WORKERS: Final = 2
+"""Most worker processes at a time."""
 MAX_WAITING: Final = 8
-"""Requests with large bodies that are worked on or wait for it; further ones are refused with 503."""
+"""Most requests with large bodies that are in progress or wait for a worker; further ones are refused with 503."""
 TIME_LIMIT_S: Final = 120.0
-"""Time that a worker may take to read and check a body, and to answer; its turn at the database has no limit."""
+"""Seconds that a worker may take to parse and validate, and to make the response; the transaction has no limit."""
 IDLE_S: Final = 60.0
-"""A worker without work ends after so long."""
+"""Seconds without a request after which a worker ends."""
 _PROGRAM: Final = "from torc_framework.server.process.large_body_worker import main; main()"
 _PARTS: Final = ("type", "method", "path", "root_path", "query_string", "path_params", "server", "scheme")
 
 
 class LargeBodyWorker:
-    """One process, as the server sees it."""
+    """A worker process and the server's end of its socket."""
 
     def __init__(self, source: str) -> None:
         ours, theirs = socket.socketpair()
@@ -59,10 +60,10 @@ class LargeBodyWorker:
         self._channel.send(source)
 
     def carry_out(self, order: LargeBodyOrder, body: bytes, database: Database) -> LargeBodyResult:
-        """Return what became of a request.
+        """Return the result of one request.
 
         Raises:
-            RequestError: it took too much memory or time, or the process ended otherwise.
+            RequestError: the request took too much memory or time, or the process ended for another reason (413).
         """
         with contextlib.ExitStack() as turn:
             try:
@@ -86,18 +87,18 @@ class LargeBodyWorker:
         return self._channel.recv()
 
     def end(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self._process.kill()
         self._process.wait()
         self._channel.close()
 
 
 class LargeBodyPool:
-    """The workers of one server; used in its event loop, but for what says otherwise.
+    """The worker processes of one server; its methods are called in the event loop unless they state otherwise.
 
     Args:
-        is_shared: The server has clients that must not wait for one another. A server of one run does without
-            workers: the start of one costs a second.
+        is_shared: The server has several clients, which must not wait for one another. The embedded server of one run
+            has no workers, because the start of one takes a second.
     """
 
     def __init__(self, database: Database, *, is_shared: bool) -> None:
@@ -110,14 +111,14 @@ class LargeBodyPool:
         self._waiting = 0
 
     def takes(self, body: bytes) -> bool:
-        """Say whether a request with this body is for a worker."""
+        """Return whether a request with this body is for a worker."""
         return self._is_shared and len(body) > INLINE_BYTES
 
     async def carry_out(self, operation: str, request: Request, body: bytes) -> Response:
-        """Answer a request in a process of its own.
+        """Return the response to a request, made by a worker process.
 
         Raises:
-            RequestError: the body takes too much memory or time, or too many wait already.
+            RequestError: the body takes too much memory or time (413), or `MAX_WAITING` requests are in progress (503).
         """
         if self._waiting >= MAX_WAITING:
             raise RequestError(f"{MAX_WAITING} large requests are being worked on; try again later", 503)
@@ -136,7 +137,7 @@ class LargeBodyPool:
         return Response(outcome.content, outcome.status, outcome.headers)
 
     def _carried_out(self, order: LargeBodyOrder, body: bytes) -> LargeBodyResult:
-        """Let a worker carry out an order; called in a thread."""
+        """Carry out an order in an idle or new worker; called in a thread."""
         try:
             worker = self._idle.pop()
         except IndexError:
@@ -164,7 +165,7 @@ class LargeBodyPool:
             self._idle.pop().end()
 
     def close(self) -> None:
-        """End all workers."""
+        """Kill all workers."""
         if self._end_of_idle is not None:
             self._end_of_idle.cancel()
         self._end_idle()

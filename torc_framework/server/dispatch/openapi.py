@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the endpoints' declarations when somebody asks for it."""
+"""The OpenAPI document, made from the endpoints' declarations when it is requested."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,9 @@ def _nothing(*_: Any) -> None:
 
 
 _OTHERS: Final = (
-    Endpoint("GET", "/ping", _nothing, answers=Ping, tags=["server"], scope=ANYONE, summary="Is the server there?"),
+    Endpoint(
+        "GET", "/ping", _nothing, answers=Ping, tags=["server"], scope=ANYONE, summary="Answer that the server runs."
+    ),
     Endpoint(
         "GET",
         "/version",
@@ -33,7 +35,7 @@ _OTHERS: Final = (
         answers=str,
         tags=["server"],
         scope=ANYONE,
-        summary="Get the version of the contract that the server keeps, and its own.",
+        summary="Get the version of Torc's HTTP contract that the server implements, and its own version.",
     ),
     Endpoint(
         "GET",
@@ -42,7 +44,7 @@ _OTHERS: Final = (
         answers=Health,
         tags=["server"],
         scope=ANYONE,
-        summary="Is the server fit to work? 503 if its database is not; needs no login.",
+        summary="Answer whether the server can use its database: 503 if not. Needs no log-in.",
     ),
     Endpoint(
         "GET",
@@ -50,7 +52,7 @@ _OTHERS: Final = (
         _nothing,
         tags=["server"],
         scope=ADMINS,
-        summary="Get the server's numbers as OpenMetrics or Prometheus text; also at `/metrics` of the server.",
+        summary="Get the server's metrics as OpenMetrics or Prometheus text; also at `/metrics` of the server.",
     ),
     Endpoint(
         "POST",
@@ -81,17 +83,17 @@ _OTHERS: Final = (
         summary="Follow a workflow's events as they happen, as server-sent events.",
     ),
 )
-"""Endpoints that are mounted by hand."""
+"""Declarations of the routes in `server.async_routes` and of the two in the application, for this document only."""
 _TEXT: Final = {"schema": {"type": "string"}}
 _NOT_JSON: Final = {
     "/workflows/{id}/events/stream": {"content": {"text/event-stream": _TEXT}},
     "/metrics": {"content": {"text/plain": _TEXT, "application/openmetrics-text": _TEXT}},
 }
-"""Answers by path that are text."""
+"""Content of the responses that are text, by path."""
 
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """Return the document for these endpoints and the ones mounted by hand."""
+    """Return the document for these endpoints and the routes that are mounted without a declaration."""
     everything = [*_OTHERS, *endpoints]
     kinds = [ErrorBody, *(kind for e in everything for kind in (e.body, e.answers) if kind is not None)]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
@@ -110,7 +112,7 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _describe_fields(record: Any, components: dict[str, Any]) -> None:
-    """Put a record's own sentences beside its fields."""
+    """Add the descriptions in a record's declaration to the properties of its schema."""
     properties = components.get(record.__name__, {}).get("properties", {})
     for attribute in fields(record):
         if attribute.name in properties:

@@ -1,8 +1,9 @@
-"""What the server logs of its work: one line for each request, and one for each event that is worth it.
+"""The server's log lines: one for each answered request and one for each committed event.
 
-Lines of requests go to ``torc.server.access``, those of events to ``torc.server.events``. Changes are
-told at level info, questions and exchanges without news at debug, refusals of access and faults
-above. A line that the level hides costs a look at the level.
+Lines of requests go to the logger ``torc.server.access``, those of events to ``torc.server.events``. A request that
+changes something is logged at level info; a read, and an exchange that carried neither reports nor jobs, at debug; a
+refused log-in or permission at warning; an internal error at error. A line below the logger's level costs only the
+comparison of the levels.
 """
 
 import logging
@@ -27,25 +28,25 @@ _LEVELS: Final = {
     EventSeverity.DEBUG: logging.DEBUG,
     EventSeverity.INFO: logging.INFO,
     EventSeverity.WARNING: logging.WARNING,
-    EventSeverity.ERROR: logging.WARNING,  # a job that fails is no fault of the server
+    EventSeverity.ERROR: logging.WARNING,  # a failed job is not an error of the server
 }
 _OWN_ID: Final = {"workflows": "workflow_id", "jobs": "job_id", "compute_nodes": "compute_node_id"}
-"""How the id in a path is called, by the collection that it is in."""
+"""Name of the log field for the id in a path, by the collection in the path."""
 
 
 def note(request: Request, *, is_routine: bool = False, **facts: Any) -> None:
-    """Add facts to the line of a request; a routine request is told at level debug."""
+    """Add fields to the log line of a request; the line of a routine request has level debug."""
     request.scope[_FACTS] = facts
     request.scope[_ROUTINE] = is_routine
 
 
 def facts_of(scope: MutableMapping[str, Any]) -> dict[str, Any]:
-    """Return what `note` was told of a request."""
+    """Return the fields that `note` stored for a request, ``is_routine`` among them."""
     return {"is_routine": bool(scope.get(_ROUTINE)), **scope.get(_FACTS, {})}
 
 
 def log_request(scope: MutableMapping[str, Any], span: bytes, status: int, seconds: float) -> None:
-    """Write the line of a request that was answered."""
+    """Write the log line of an answered request."""
     level = _level(scope, status)
     if not _ACCESS.isEnabledFor(level):
         return
@@ -74,7 +75,7 @@ def _level(scope: MutableMapping[str, Any], status: int) -> int:
 
 
 def log_events(database: Database) -> None:
-    """Write a line for each event from now on, as soon as it is committed, if any of them may be shown."""
+    """Log every event that this server commits from now on; do nothing if the logger's level hides all of them."""
     if _EVENTS.isEnabledFor(logging.WARNING):
         database.on_stored_events(_log_news)
 

@@ -32,7 +32,7 @@ _AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 
 class BodyLimitMiddleware:
-    """Refuses bodies that are too large or stop coming, and addresses that no database can be asked about."""
+    """Refuses bodies that are too large or arrive too slowly, and addresses with the character NUL."""
 
     def __init__(self, app: ASGIApp, limits: LimitSettings) -> None:
         self._app = app
@@ -59,7 +59,7 @@ class BodyLimitMiddleware:
         async def guarded() -> Message:
             nonlocal seen, whole, stalled
             if whole:
-                return await receive()  # for the end of the connection, which may take as long as it likes
+                return await receive()  # the wait for the end of the connection has no limit
             left = begun + 2 * self._stall_s + seen / MIN_BYTES_PER_S - loop.time()
             try:
                 async with asyncio.timeout(min(self._stall_s, left)):
@@ -84,10 +84,10 @@ class BodyLimitMiddleware:
 
 
 def refuse_nul(body: bytes) -> None:
-    """Refuse a JSON text that has a NUL in one of its texts: not every database, and no command, can hold it.
+    """Refuse a JSON document with the character NUL in a text: neither PostgreSQL nor a command line can hold it.
 
     Raises:
-        RequestError: there is one.
+        RequestError: the document has one.
     """
     place = body.find(_NUL)
     while place >= 0:

@@ -1,7 +1,7 @@
-"""Request bodies: from JSON to values of the classes that say how they must look.
+"""Request bodies: parsing from JSON and validation against the class that an endpoint declares.
 
-Records are checked strictly and completely by models made from their declarations: an integer is no
-text, a boolean is no integer, and every misfit is named at once.
+Records are validated by pydantic models made from their declarations: strictly (a number is not accepted for a text,
+nor a boolean for an integer) and completely (one error lists all fields that do not fit).
 """
 
 from abc import ABC, abstractmethod
@@ -19,16 +19,16 @@ from torc_framework.server.http.body_limits import refuse_nul
 from torc_framework.server.http.responses import RequestError
 
 _INTEGER: Final = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-"""What a column can hold."""
+"""An integer that a column of the database can hold."""
 MAX_FINDINGS: Final = 20
-"""Most findings that an answer tells, and most names of unknown fields."""
+"""Most findings in an error message, and most names of unknown fields in a warning."""
 
 
 def parse_json(body: bytes) -> Any:
-    """Return the values of a JSON text; None for an empty one.
+    """Return the value of a JSON text; None for an empty one.
 
     Raises:
-        RequestError: it is not JSON, or holds what cannot be stored.
+        RequestError: it is not JSON, or a text in it holds the character NUL.
     """
     refuse_nul(body)
     try:
@@ -38,27 +38,27 @@ def parse_json(body: bytes) -> Any:
 
 
 class CompositeBody(ABC):
-    """A body that holds records: they are parsed after the whole."""
+    """A body that holds records, which are parsed after the body itself."""
 
     @abstractmethod
     def settle(self) -> list[str]:
-        """Parse the records in their place; return the names of unknown fields, at most `MAX_FINDINGS`.
+        """Replace the records by their parsed values; return the names of unknown fields, at most `MAX_FINDINGS`.
 
         Raises:
-            RequestError: one of them does not fit.
+            RequestError: a record does not fit its class.
         """
 
 
 def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list[str]]:
-    """Return a body's values, and the names of unknown fields, at most `MAX_FINDINGS` of them.
+    """Return a body's value, and the names of unknown fields, at most `MAX_FINDINGS` of them.
 
-    For a record these are the fields that were sent, by name; for any other class an instance.
+    The value is a dictionary of the fields that were sent if ``kind`` is a record, otherwise an instance of ``kind``.
 
     Args:
-        complete: Every required field must be there.
+        complete: Every required field must be present.
 
     Raises:
-        RequestError: the body does not fit.
+        RequestError: the body does not fit ``kind``.
     """
     if kind in get_args(Record):
         return _parse_record(kind, sent, complete=complete)
@@ -95,7 +95,7 @@ def _unknown(sent: Mapping[Any, Any], known: Iterable[str]) -> list[str]:
 
 
 def joined_findings(findings: Sequence[str]) -> str:
-    """Return the first findings as one text, and how many more there are."""
+    """Return the first `MAX_FINDINGS` findings as one text, with the number of further ones."""
     more = len(findings) - MAX_FINDINGS
     return "; ".join(findings[:MAX_FINDINGS]) + (f"; and {more} more" if more > 0 else "")
 
@@ -113,7 +113,7 @@ def _model(record: Any) -> type[BaseModel]:
 
 
 def _bounded(kind: Any) -> Any:
-    """Put the database's bounds on integers, and let the first wrong item of a list stand for all of its."""
+    """Return a type whose integers have the database's bounds and whose lists report only their first wrong item."""
     if kind is int:
         return _INTEGER
     if get_origin(kind) is Literal:
@@ -131,7 +131,7 @@ def _bounded(kind: Any) -> Any:
 
 @cache
 def _required(record: Any) -> tuple[str, ...]:
-    """Return the fields that a new record must have; JSON values may be null."""
+    """Return the fields that a new record must have. Fields of any JSON value are not among them: null is a value."""
     return tuple(
         attribute.name
         for attribute in fields(record)

@@ -1,4 +1,4 @@
-"""What every answer has in common: JSON, and errors as Torc's clients expect them."""
+"""JSON responses: plain ones, large ones that are encoded in slices, and errors in the shape of Torc's error bodies."""
 
 import logging
 import tempfile
@@ -32,24 +32,29 @@ STATUS_OF: Final[dict[type[Exception], int]] = {
     RuleError: 422,
     DatabaseError: 503,
 }
-"""HTTP statuses of what the store refuses."""
+"""HTTP status for each class of error that the store raises."""
 
 
 _WORDS: Final[dict[type[Exception], str]] = {ForbiddenError: "Forbidden", DatabaseGoneError: DATABASE_GONE}
-"""What stands in the field ``error`` of some refusals, for programs."""
+"""Value of the field ``error.error`` for some errors, for programs to compare."""
 INSUFFICIENT_STORAGE: Final = 507
-"""Status of what the database has no room for (RFC 4918, section 11.5)."""
+"""HTTP status when the database, or the folder for temporary files, is full (RFC 4918, section 11.5)."""
 OUT_OF_SPACE_ADVICE: Final = "nothing of this request was stored; make room where the database is, and runners go on"
 
 
 MAX_IN_MEMORY_BYTES: Final = 1024 * 1024
-"""Largest answer that is kept in memory until its reader has it; larger ones lie in a file."""
+"""Largest response that is kept in memory while the client reads it; a larger one is kept in a temporary file."""
 _PIECE_BYTES: Final = 256 * 1024
 _ITEMS_AT_ONCE: Final = 64
 
 
 class RequestError(Exception):
-    """The request itself is wrong: it does not parse, or does not fit."""
+    """The server refuses a request before the store sees it: it is malformed, too large, or one too many.
+
+    Args:
+        message: The reason, for the client.
+        status: HTTP status.
+    """
 
     def __init__(self, message: str, status: int = 400) -> None:
         self.status = status
@@ -57,23 +62,23 @@ class RequestError(Exception):
 
 
 def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Return a JSON answer."""
+    """Return a JSON response."""
     return Response(_encode(content), status, headers, media_type="application/json")
 
 
 @frozen
 class SlicedObject:
-    """A JSON object with lists that may be long: they are encoded slice by slice.
+    """A JSON object whose lists may be long and are encoded slice by slice.
 
     Attributes:
-        fields: Its fields; instead of a list there may be an iterator of its slices.
+        fields: Its fields; a list may be given as an iterator of its slices.
     """
 
     fields: Mapping[str, Any]
 
 
 class _SpooledResponse(StreamingResponse):
-    """A JSON answer from a file, which is closed when the reader has it or is gone."""
+    """A JSON response from a temporary file, which is closed when the client has received it or has disconnected."""
 
     def __init__(self, file: IO[bytes], size: int, headers: Mapping[str, str]) -> None:
         self._file = file
@@ -81,7 +86,7 @@ class _SpooledResponse(StreamingResponse):
         super().__init__(pieces, headers={**headers, "Content-Length": str(size)}, media_type="application/json")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the file, as fast as the reader takes it."""
+        """Send the file as fast as the client reads."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -89,12 +94,12 @@ class _SpooledResponse(StreamingResponse):
 
 
 def sliced_response(content: SlicedObject, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON answer that takes little memory, however large it is and however slowly it is read.
+    """Return a JSON response of any size that keeps at most `MAX_IN_MEMORY_BYTES` in memory while the client reads it.
 
     Raises:
-        RequestError: there is no room for it in the folder for temporary files.
+        RequestError: the folder for temporary files is full (status 507).
     """
-    file = tempfile.SpooledTemporaryFile(MAX_IN_MEMORY_BYTES)  # noqa: SIM115 - a large answer closes it
+    file = tempfile.SpooledTemporaryFile(MAX_IN_MEMORY_BYTES)  # noqa: SIM115 - _SpooledResponse closes the file of a large response
     try:
         for piece in _pieces(content.fields):
             file.write(piece)
@@ -134,7 +139,7 @@ def _pieces(fields: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
 
 
 def _list(slices: Iterator[list[Any]]) -> Iterator[bytes | memoryview]:
-    """Yield the JSON text of a list of which the slices are given; none of them is empty."""
+    """Yield the JSON text of a list that is given as slices, none of them empty."""
     before = b"["
     for part in slices:
         yield before
@@ -144,13 +149,13 @@ def _list(slices: Iterator[list[Any]]) -> Iterator[bytes | memoryview]:
 
 
 def error_response(status: int, message: str, **more: Any) -> Response:
-    """Return an error with its reason, in the shape of Torc's error bodies."""
+    """Return an error response in the shape of Torc's error bodies."""
     body = {"error": {"message": message, **more}, "errorNum": status, "errorMessage": message, "code": status}
     return answer(body, status)
 
 
 def store_error_response(_request: Request, error: Exception) -> Response:
-    """Answer what the store refused."""
+    """Return the response to a request that the store refused or could not carry out."""
     if isinstance(error, DatabaseError) and is_disk_full(error):
         _log.error("%s", error)
         return error_response(INSUFFICIENT_STORAGE, f"{error}; {OUT_OF_SPACE_ADVICE}")
@@ -162,5 +167,5 @@ def store_error_response(_request: Request, error: Exception) -> Response:
 
 
 def request_error_response(_request: Request, error: Exception) -> Response:
-    """Answer a request that is wrong in itself."""
+    """Return the response to a request that raised `RequestError`."""
     return error_response(getattr(error, "status", 400), str(error))

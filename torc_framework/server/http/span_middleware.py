@@ -1,4 +1,4 @@
-"""What is done for every request: an id, a line in the log, and a note of how it went."""
+"""The outermost middleware: gives each request an id, logs it and counts it."""
 
 import itertools
 import os
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SpanMiddleware:
-    """Names each answer by ``X-Span-ID``, and notes how long it took until it began."""
+    """Adds ``X-Span-ID`` to each response, writes the request's log line and records the time until the response began."""
 
     def __init__(self, app: ASGIApp, traffic: "RequestMetrics") -> None:
         self._app = app

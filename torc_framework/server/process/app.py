@@ -1,4 +1,4 @@
-"""The ASGI application: every endpoint under one prefix."""
+"""The ASGI application of the server: all endpoints, the middleware around them, and the responses to exceptions."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -81,7 +81,11 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
         swagger_ui_oauth2_redirect_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # would be looked for at each request
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+        },  # otherwise FastAPI looks for these at each request
     )
     app.state.room = room
     streams = EventStreamRoutes(database, room, settings.limits)
@@ -128,11 +132,13 @@ def _no_such_path(_request: Request, error: Exception) -> Response:
 
 
 def _gone(_request: Request, _error: Exception) -> Response:
-    return error_response(400, "the request ended before it was whole")  # nobody hears it
+    return error_response(
+        400, "the request ended before it was whole"
+    )  # the client has disconnected and does not receive this
 
 
 async def _out_of_threads(_request: Request, error: Exception) -> Response:
-    """Answer what needs a thread that the system does not have at the moment; it needs none itself."""
+    """Answer a request for which the system could not start a thread; a coroutine, because a function needs a thread."""
     if str(error) != NO_THREAD:
         raise error
     _log.error("%s", error)
@@ -140,6 +146,6 @@ async def _out_of_threads(_request: Request, error: Exception) -> Response:
 
 
 def _failed(request: Request, error: Exception) -> Response:
-    """Answer a fault of ours."""
+    """Log an unexpected exception and answer with status 500."""
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return error_response(500, "An internal error occurred")

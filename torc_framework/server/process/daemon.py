@@ -1,4 +1,6 @@
-"""A server in the background: no terminal, a pid file of its own, and a word to whoever waits until it is up."""
+"""The server as a daemon: it detaches from the terminal, locks a pid file, and reports its port to the command that
+started it.
+"""
 
 import contextlib
 import fcntl
@@ -16,27 +18,27 @@ from torc_framework.errors import ExitStatus, OperatorError, TorcError
 from torc_framework.system.private_files import open_private
 
 SYSTEM_PID_FILE: Final = Path("/var/run/torc-server.pid")
-"""Pid file of a daemon that root starts without naming one."""
+"""Pid file of a daemon that root starts without ``--pid-file``."""
 
 
 class PidFileError(OperatorError):
-    """The pid file belongs to a server that runs, or cannot be written."""
+    """The pid file is locked by a running server, or cannot be written."""
 
 
 def default_pid_file(log_dir: Path) -> Path:
-    """Return the pid file of a daemon that was given none: the system's for root, else one beside the log."""
+    """Return the pid file to use without ``--pid-file``: the system's for root, otherwise one beside the log file."""
     return SYSTEM_PID_FILE if os.geteuid() == 0 else log_dir / "torc-server.pid"
 
 
 @contextlib.contextmanager
 def pid_file(path: Path) -> Iterator[int | None]:
-    """Hold the pid file while the block runs; yield the pid that a server left behind which did not end cleanly.
+    """Lock the pid file while the block runs; yield the pid that a killed server left in it, or None.
 
-    What makes it ours is a lock, which ends with the process however that ends: a pid alone may by
-    now be another program's.
+    A lock decides which server owns the file, because the kernel releases it when the process ends in any way. The pid
+    in the file does not decide: after a crash it may belong to another program.
 
     Raises:
-        PidFileError: another server holds it, or it cannot be written.
+        PidFileError: another server has locked it, or it cannot be written.
     """
     file = _locked(path)
     try:
@@ -51,7 +53,7 @@ def pid_file(path: Path) -> Iterator[int | None]:
 
 
 def _locked(path: Path) -> int:
-    """Return the open pid file, locked; one that was removed meanwhile does not count."""
+    """Return the open and locked pid file; if its owner removed it meanwhile, lock a new one."""
     while True:
         try:
             file = open_private(path, os.O_RDWR)
@@ -72,7 +74,7 @@ def _locked(path: Path) -> int:
 
 
 class BackgroundError(OperatorError):
-    """The server in the background did not come up; the message is its own."""
+    """The daemon did not start; the message is that of its exception."""
 
     def __init__(self, message: str, exit_status: int) -> None:
         self.exit_status = ExitStatus(exit_status)
@@ -81,26 +83,27 @@ class BackgroundError(OperatorError):
 
 @frozen
 class BackgroundServer:
-    """A server in the background that answers."""
+    """A daemon that answers requests."""
 
     pid: int
     port: int
 
 
 Work = Callable[[Callable[[int], None]], int]
-"""Serves, and returns an exit code; calls what it is given with the port as soon as it answers there."""
+"""Runs the server and returns its exit code; calls its argument with the port as soon as requests are answered."""
 
 
 def start_in_background(work: Work, log: Path) -> BackgroundServer:
-    """Run ``work`` in a process without a terminal; return when it is up.
+    """Run ``work`` in a process without a terminal; return when it answers requests.
 
-    The process stays in the present folder, so that relative paths go on meaning what they mean.
+    The process keeps the current folder, so that relative paths stay valid.
 
     Args:
-        log: Where a person finds out what the process said later.
+        work: Runs the server.
+        log: The server's log file, for messages.
 
     Raises:
-        BackgroundError: it did not come up.
+        BackgroundError: the server ended before it answered.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -113,14 +116,18 @@ def start_in_background(work: Work, log: Path) -> BackgroundServer:
     try:
         os.close(reader)
         os.setsid()
-        if os.fork() == 0:  # the session's leader ends, so that no terminal can become the server's
+        if os.fork() == 0:  # the leader of the session ends, so that the server cannot acquire a terminal
             os._exit(_work(work, writer))
     finally:
         os._exit(0)
 
 
 def _heard(said: bytes, log: Path) -> BackgroundServer:
-    """Return what the server said of itself."""
+    """Return the daemon that wrote this report.
+
+    Raises:
+        BackgroundError: the report is empty or holds an error.
+    """
     if not said:
         raise BackgroundError(f"the server ended before it listened; see {log}", ExitStatus.FAILED)
     word = json.loads(said)
@@ -130,7 +137,7 @@ def _heard(said: bytes, log: Path) -> BackgroundServer:
 
 
 def _work(work: Work, writer: int) -> int:
-    """Work as a daemon; return the exit code."""
+    """Run the server without a terminal, report its port or its error once, and return the exit code."""
 
     def say(**word: Any) -> None:
         nonlocal writer

@@ -1,7 +1,8 @@
-"""The process that works on requests with large bodies: parse, check, transaction, answer, one after the other.
+"""The worker process for requests with large bodies: parses, validates, runs the transaction and makes the response.
 
-`large_bodies` starts it and talks to it over one socket. Its memory is limited by the size of the body, so that a body
-of many small values ends in an answer and not in a machine without memory. It ends when the socket is closed.
+`server.dispatch.large_bodies` starts it and talks to it over one socket. Its memory is limited in proportion to the body,
+so that a body of many small values leads to an error response and not to a machine without memory. It ends when the
+socket is closed.
 """
 
 import gc
@@ -34,9 +35,9 @@ WRITE_LOCK_WANTED: Final = "turn"
 """Message: the worker wants to change the database, and waits for its turn."""
 WRITE_LOCK_RELEASED: Final = "turn is over"
 FREE_BYTES: Final = 128 * 1024 * 1024
-"""Memory that any body may take, the database's cache of 64 MiB included."""
+"""Memory that a request may take regardless of its size, the database's cache of 64 MiB included."""
 TIMES_SIZE: Final = 8
-"""Memory that a body may take besides, in times of its size; the server itself holds two copies."""
+"""Further memory that a request may take, as a multiple of its body's size; the server holds two copies besides."""
 
 Operation = Callable[[Request, bytes], Response]
 _log = logging.getLogger("torc.server")
@@ -62,7 +63,7 @@ class LargeBodyResult:
 
 
 class _RemoteWriteLock:
-    """Stands for the lock under which the server's own process changes the database."""
+    """A context that holds the server's write lock on the database, asked for over the socket."""
 
     def __init__(self, channel: Connection) -> None:
         self._channel = channel
@@ -78,7 +79,7 @@ class _RemoteWriteLock:
 
 
 def limit_memory(size: int) -> None:
-    """Let this process take so much more memory than it has as a body of this size may cost."""
+    """Limit this process to its present memory and what a request with a body of this size may take."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = _data_bytes() + FREE_BYTES + TIMES_SIZE * size
     resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
@@ -91,7 +92,7 @@ def _data_bytes() -> int:
 
 
 def carry_out(operation: Operation, scope: dict[str, Any], body: bytes) -> LargeBodyResult:
-    """Return the answer to one request, whatever happens."""
+    """Return the response to one request; every exception becomes an error response."""
     request = Request(scope)
     try:
         response = operation(request, body)
@@ -116,7 +117,7 @@ def too_costly_message(size: int) -> str:
 
 
 def work(channel: Connection, database: Database, operations: Mapping[str, Operation]) -> None:
-    """Carry out orders until there are no more."""
+    """Carry out orders until the server closes the socket."""
     committed = CommittedChanges()
     database.use_write_lock(_RemoteWriteLock(channel))
     database.on_workflows_to_wake(committed.workflows_to_wake.update)
@@ -150,8 +151,8 @@ def work(channel: Connection, database: Database, operations: Mapping[str, Opera
 
 
 def main() -> None:
-    """Work on the socket whose number is the only argument; the first message names the database."""
-    gc.disable()  # a collection would look at millions of values again and again
+    """Run the worker on the socket whose file descriptor is the only argument; the first message is the database."""
+    gc.disable()  # collections would visit the millions of values of a large body repeatedly
     channel = Connection(socket.socket(fileno=int(sys.argv[1])).detach())
     source = channel.recv()
     from torc_framework.server.logs import configure_logging

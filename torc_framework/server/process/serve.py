@@ -1,4 +1,4 @@
-"""The server process: listen, announce the port, serve, end cleanly."""
+"""The main function of the server process: listens, announces the port, serves, and ends cleanly on a signal."""
 
 import asyncio
 import contextlib
@@ -18,34 +18,36 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("torc.server")
 GRACE_S: Final = 2
-"""Seconds that requests under way get at shutdown."""
+"""Seconds that requests in progress may still take at shutdown."""
 _BACKLOG: Final = 2048
+"""Connections that the kernel holds while they wait to be accepted."""
 
 
 class ListenError(OperatorError):
-    """The address cannot be listened on."""
+    """The server cannot listen on the address."""
 
     exit_status = ExitStatus.USAGE
 
 
 class StartError(OperatorError):
-    """The application did not come up."""
+    """The application did not start."""
 
 
 def serve(settings: ServerSettings, ready: Callable[[int], None] | None = None) -> int:
     """Serve until SIGTERM, SIGINT or the end of the parent; return the exit code of the process.
 
-    The port is announced as soon as connections are accepted by the system; they are answered when
-    the rest is loaded.
+    A free port (``port`` 0) is printed as soon as the kernel accepts connections; requests are answered once the
+    application is imported.
 
     Args:
-        ready: Called with the port when requests are answered; a server with it belongs to no terminal.
+        ready: Called with the port when requests are answered. A daemon passes it: then no port is printed and nothing
+            is logged on standard error.
 
     Raises:
         ConfigError: certificate, key or log file cannot be used.
         DatabaseError: the database cannot be used.
-        ListenError: the address is in use or is not ours.
-        StartError: a fault of ours.
+        ListenError: the address is in use or does not belong to this machine.
+        StartError: the application did not start; the log holds the exception.
     """
     from torc_framework.store.database.probe import check_database
 
@@ -91,10 +93,9 @@ def _log_start(settings: ServerSettings, port: int) -> None:
 
 
 def _load(settings: ServerSettings, *, on_stderr: bool) -> Any:
-    """Import the rest and make the application.
+    """Import the application and make it.
 
-    The garbage collector is off meanwhile and never looks at what was imported: that saves a seventh
-    of the start.
+    The garbage collector is off meanwhile and never visits the imported objects, which saves a seventh of the start.
     """
     gc.disable()
     from torc_framework.server.logs import configure_logging
@@ -118,7 +119,7 @@ def _listen(settings: ServerSettings) -> socket.socket:
 
 
 def _loop_factory() -> Any:
-    """Return uvloop's, if it is there."""
+    """Return uvloop's function for new event loops; None if uvloop is not installed."""
     try:
         import uvloop
     except ImportError:
@@ -205,7 +206,7 @@ def _stop_at_end_of_file(loop: asyncio.AbstractEventLoop, fd: int, stop: Any) ->
 
 
 def _notify(state: str) -> None:
-    """Tell the service manager that started this process how it is, such as ``READY=1``; without one do nothing."""
+    """Send a state such as ``READY=1`` to the service manager that started this process, if there is one (sd_notify)."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address.startswith(("/", "@")):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The certificate of an HTTPS server, looked at before anything else, so that each mistake has a name."""
+"""Checks of an HTTPS server's certificate and key before it listens, with one error message for each mistake."""
 
 import ssl
 from pathlib import Path
@@ -15,17 +15,17 @@ _ENCRYPTED: Final = ("BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED")
 
 @frozen
 class TlsFiles:
-    """A certificate chain and its private key, which fit each other."""
+    """Paths of a certificate chain and of the private key that fits it."""
 
     certificate: Path
     key: Path
 
 
 def tls_files(settings: ServerSettings) -> TlsFiles | None:
-    """Return the files of an HTTPS server; None if plain HTTP is wanted.
+    """Return the files of an HTTPS server; None for plain HTTP.
 
     Raises:
-        ConfigError: a file is missing, cannot be read, holds something else, or the two do not fit.
+        ConfigError: a file is missing, unreadable or of another kind, or key and certificate do not fit each other.
     """
     certificate, key = settings.tls_cert, settings.tls_key
     if not settings.https:

@@ -24,7 +24,10 @@ Found = tuple[list[Values], int]
 
 
 def _paged(find: Callable[[Tx, EndpointCall, PageRequest], Found]) -> EndpointFunction:
-    """Return the work that lists what is found, in the shape that this part of the API has."""
+    """Return an endpoint function that lists one page of what ``find`` returns.
+
+    Pages of access groups have ``limit`` in place of ``max_limit`` and ``count``.
+    """
 
     def listed(tx: Tx, call: EndpointCall) -> SlicedObject:
         wanted = PageRequest(call.query["offset"], min(call.query["limit"], MAX_LIMIT))
@@ -130,7 +133,7 @@ ACCESS_GROUP_ENDPOINTS: Final = (
         "DELETE",
         f"{_G}/{{id}}/members/{{user_name}}",
         _remove_member,
-        "Take a person out of a group.",
+        "Remove a person from a group.",
         _MEMBER,
         scope=GROUP_ADMINS,
     ),
@@ -153,7 +156,7 @@ ACCESS_GROUP_ENDPOINTS: Final = (
         "DELETE",
         f"{_W}/{{group_id}}",
         _unshare,
-        "Share a workflow with a group no longer.",
+        "Stop sharing a workflow with a group.",
         _LINK,
         scope=SHARING_ALLOWED,
     ),
@@ -161,9 +164,9 @@ ACCESS_GROUP_ENDPOINTS: Final = (
         "GET",
         "/access_check/{workflow_id}/{user_name}",
         _check,
-        "May a person use a workflow?",
+        "Answer whether a person may use a workflow.",
         AccessCheck,
         scope=SELF_OR_WORKFLOW,
     ),
 )
-"""Who may use which workflow."""
+"""All endpoints of access groups."""

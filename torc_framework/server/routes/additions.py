@@ -1,4 +1,4 @@
-"""The endpoints that add to a stored workflow: user data and jobs, or schedulers; all of it or nothing."""
+"""Endpoints that add user data and jobs, or schedulers, to a stored workflow. Each request is one transaction."""
 
 from typing import Any, Final
 

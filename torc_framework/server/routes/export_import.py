@@ -1,4 +1,4 @@
-"""Endpoints that give a whole workflow away as one document, and take one."""
+"""Endpoints that export a whole workflow as one document, and create a workflow from such a document."""
 
 from typing import Final
 

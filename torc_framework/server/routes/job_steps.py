@@ -1,4 +1,4 @@
-"""Endpoints for runners that tell of each step by itself: claim, start, complete, retry."""
+"""Endpoints for the single steps of a job: claim, start, complete, retry; for clients that do not use the exchange."""
 
 from typing import Annotated, Any, Final
 
@@ -23,7 +23,7 @@ _Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 @define
 class WorkerResources:
-    """Body of ``claim_jobs_based_on_resources``: what a runner offers; memory in GiB, time as ISO 8601 duration."""
+    """Body of ``claim_jobs_based_on_resources``: resources of a runner; memory in GiB, time as ISO 8601 duration."""
 
     num_cpus: _Amount
     memory_gb: Annotated[float, msgspec.Meta(ge=0, le=2**30)]
@@ -112,7 +112,7 @@ JOB_STEP_ENDPOINTS: Final = (
         "/workflows/{id}/claim_jobs_based_on_resources/{limit}",
         _claim_by_resources,
         changes=True,
-        summary="Take up to `limit` ready jobs that fit what a runner offers; they become pending.",
+        summary="Claim up to `limit` ready jobs that fit what a runner offers; they become pending.",
         query={"sort_method": Parameter(str, "none"), "strict_scheduler_match": Parameter(bool, default=False)},
         body=WorkerResources,
         answers=a.ClaimedJobs,
@@ -123,7 +123,7 @@ JOB_STEP_ENDPOINTS: Final = (
         "/workflows/{id}/claim_next_jobs",
         _claim_next,
         changes=True,
-        summary="Take the next ready jobs, whatever they ask for; they become pending.",
+        summary="Claim the next ready jobs, without regard to what they ask for; they become pending.",
         query={"limit": Parameter(int, 10)},
         answers=a.ClaimedJobs,
         scope=WORKFLOW_IN_PATH,
@@ -132,13 +132,13 @@ JOB_STEP_ENDPOINTS: Final = (
         "PUT",
         "start_job/{run_id}/{compute_node_id}",
         _start,
-        "Tell that a claimed job runs on a compute node.",
+        "Report that a claimed job runs on a compute node.",
     ),
     _step(
         "POST",
         "complete_job/{status}/{run_id}",
         _complete,
-        "Tell how a job ended; what waits for it goes on.",
+        "Report how a job ended; its dependents become ready or canceled.",
         body=ResultRecord,
     ),
     _step(
@@ -152,7 +152,7 @@ JOB_STEP_ENDPOINTS: Final = (
         "PUT",
         "manage_status_change/{status}/{run_id}",
         _change_status,
-        "Set a job's status by hand; for ends use `complete_job`.",
+        "Set a job's status directly; use `complete_job` for the end of an attempt.",
     ),
 )
-"""The steps of a job."""
+"""All endpoints for the steps of a job."""

@@ -1,4 +1,4 @@
-"""The endpoints of records, from their declarations: list, create, get, update, delete, delete all."""
+"""Endpoints of records, made from the records' declarations: list, create, get, update, delete, delete all."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
@@ -53,7 +53,7 @@ _IN_WORKFLOW: Final = {"workflow_id": Parameter(int, required=True)}
 _LINKS: Final = {"consumer_job_id": Parameter(int), "producer_job_id": Parameter(int)}
 _JOBS: Final = {"items": {"$ref": "#/components/schemas/JobRecord"}}
 _COUNTED: Final = {FILES.path: a.DeletedFiles, USER_DATA.path: a.DeletedUserData}
-"""Answers to a delete of all that are not `DeletedCount`."""
+"""Response classes of "delete all" for the kinds whose response is not `DeletedCount`."""
 
 
 @define
@@ -147,7 +147,7 @@ def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
 
 
 def _scopes(resource: RecordKind) -> tuple[Permission, Permission, Permission, Permission]:
-    """Return who may create, list, see (and delete), and change records of a kind."""
+    """Return the permissions to create, to list, to get or delete, and to change records of a kind."""
     if resource is WORKFLOWS:
         return NEW_WORKFLOW_OF_CALLER, FILTERED_BY_ACCESS, WORKFLOW_IN_PATH, OWNER_UNCHANGED
     own = record_permission(resource)

@@ -1,4 +1,4 @@
-"""The endpoints of recoveries: one that carries a whole one out, and the record of all."""
+"""Endpoints of recoveries: carry one out, and list those of a workflow."""
 
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ RECOVERY_ENDPOINTS: Final = (
         body=RecoveryOrder,
         answers=RecoveryReceipt,
         scope=WORKFLOW_IN_PATH,
-        summary="Let failed jobs ask for more, run them and what hangs on them again: all of it or nothing.",
+        summary="Raise what failed jobs ask for and reset them with their dependents, in one transaction.",
     ),
     Endpoint(
         "GET",
@@ -38,6 +38,6 @@ RECOVERY_ENDPOINTS: Final = (
         query=PAGE_PARAMETERS,
         answers=Page[RecoveryEntry],
         scope=WORKFLOW_IN_PATH,
-        summary="List what was done about failed jobs, oldest first.",
+        summary="List the recoveries of a workflow's failed jobs, oldest first.",
     ),
 )

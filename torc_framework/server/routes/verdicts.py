@@ -1,4 +1,4 @@
-"""Endpoints of verdicts on jobs that wait in ``pending_failed``."""
+"""Endpoints of verdicts on jobs that wait in ``pending_failed``: give them, and list them."""
 
 from typing import Any, Final
 
@@ -44,4 +44,4 @@ VERDICT_ENDPOINTS: Final = (
         summary="List the verdicts that were given, oldest first.",
     ),
 )
-"""Verdicts: give them, see them."""
+"""All endpoints of verdicts."""

@@ -1,4 +1,4 @@
-"""Endpoints about one workflow as a whole: its runs, its state, what it needs, what it is made of."""
+"""Endpoints of one workflow as a whole: its runs, its state, its actions, its dependencies, its remote workers."""
 
 from typing import Any, Final, Literal
 
@@ -41,9 +41,9 @@ class BeginRun:
 
 @define
 class Reinitialize:
-    """Body of ``reinitialize``: present modification times of files, null for those that are not there.
+    """Body of ``reinitialize``: current modification times of files, null for missing ones.
 
-    With ``reset``, as if ``reset_status`` and ``reset_job_status`` had been called before.
+    ``reset`` has the effect of ``reset_status`` and ``reset_job_status`` before.
     """
 
     file_mtimes: dict[int, float | None] = Factory(dict)
@@ -61,7 +61,7 @@ class SomeJobs:
 
 @define
 class ActionClaim:
-    """Body of an action's ``claim``; one who has no compute node says so with null."""
+    """Body of an action's ``claim``; ``compute_node_id`` is null for a caller without a compute node."""
 
     compute_node_id: int | None
     will_report: bool = False
@@ -70,7 +70,7 @@ class ActionClaim:
 
 @define
 class ActionEnd:
-    """Body of an action's ``result``: an error unless it was carried out."""
+    """Body of an action's ``result``: ``error`` is null if the action was carried out."""
 
     compute_node_id: int | None = None
     error: str | None = None
@@ -184,7 +184,7 @@ def _latest_event_timestamp(tx: Tx, call: EndpointCall) -> a.LatestEvent:
 
 
 def _paged(find: workflow_queries.FindPage) -> EndpointFunction:
-    """Return the work that lists one page of what is found."""
+    """Return an endpoint function that lists one page of what ``find`` returns."""
 
     def listed(tx: Tx, call: EndpointCall) -> Any:
         offset, limit = call.query["offset"], min(call.query["limit"], MAX_LIMIT)
@@ -216,7 +216,7 @@ def _delete_remote_worker(tx: Tx, call: EndpointCall) -> a.RemoteWorker:
 
 
 def _known(work: EndpointFunction) -> EndpointFunction:
-    """Return the work, refused with 404 when there is no such workflow."""
+    """Return an endpoint function that answers 404 for an unknown workflow and otherwise calls ``work``."""
 
     def checked(tx: Tx, call: EndpointCall) -> Any:
         lifecycle.status(tx, call.id)
@@ -250,7 +250,7 @@ WORKFLOW_ENDPOINTS: Final = (
         "POST",
         "begin_run",
         _begin_run,
-        "Start the next run in one step: reset the jobs, count `run_id` up, record modification times, initialize.",
+        "Start the next run in one step: reset the jobs, increment `run_id`, record modification times, initialize.",
         _STATUS,
         body=BeginRun,
     ),
@@ -258,7 +258,7 @@ WORKFLOW_ENDPOINTS: Final = (
         "POST",
         "reinitialize",
         _reinitialize,
-        "Start the next run in one step, with only those jobs reset that have a reason to run again; says which.",
+        "Start the next run in one step and reset only the jobs that have a reason to run again; returns these.",
         a.Reinitialized,
         body=Reinitialize,
     ),
@@ -274,11 +274,17 @@ WORKFLOW_ENDPOINTS: Final = (
         "POST",
         "process_changed_job_inputs",
         _process_changed_job_inputs,
-        "Make the jobs uninitialized whose inputs have changed since the last initialize.",
+        "Reset the jobs to uninitialized whose inputs have changed since the last initialize.",
         a.ChangedJobs,
         query={"dry_run": _flag(default=False)},
     ),
-    _about("PUT", "cancel", _cancel, "Cancel a workflow: held jobs end, no more are handed out.", a.Message),
+    _about(
+        "PUT",
+        "cancel",
+        _cancel,
+        "Cancel a workflow: runners end the jobs that they hold, and no further ones are handed out.",
+        a.Message,
+    ),
     _about(
         "POST",
         "reset_status",
@@ -291,7 +297,7 @@ WORKFLOW_ENDPOINTS: Final = (
         "POST",
         "reset_job_status",
         _reset_job_status,
-        "Make all jobs uninitialized, or failed ones and what follows them.",
+        "Reset all jobs to uninitialized, or only the failed ones and their dependents.",
         a.ResetJobs,
         query={"failed_only": _flag(default=False)},
     ),
@@ -299,23 +305,29 @@ WORKFLOW_ENDPOINTS: Final = (
         "POST",
         "resume_interrupted_jobs",
         _resume,
-        "Make the interrupted jobs ready, which a runner that asks for jobs does as well.",
+        "Make the interrupted jobs ready; the next runner that asks for jobs has the same effect.",
         a.ResumedJobs,
     ),
     _about(
         "GET",
         "is_complete",
         lambda tx, call: lifecycle.outcome(tx, call.id),
-        "Is the workflow over?",
+        "Answer whether no job of the workflow is unfinished.",
         lifecycle.WorkflowCompletion,
     ),
-    _about("GET", "is_uninitialized", _is_uninitialized, "Is every job uninitialized or disabled?", a.IsUninitialized),
+    _about(
+        "GET",
+        "is_uninitialized",
+        _is_uninitialized,
+        "Answer whether every job is uninitialized or disabled.",
+        a.IsUninitialized,
+    ),
     _about("GET", "job_counts", _known(_job_counts), "Count the jobs by status.", a.JobCounts),
     _about(
         "POST",
         "delete_jobs",
         _delete_jobs,
-        "Delete some jobs, all or none; what waits for them may go on.",
+        "Delete some jobs, all of them or none; jobs no longer wait for them.",
         a.DeletedJobs,
         body=SomeJobs,
         query=FORCE,
@@ -332,7 +344,7 @@ WORKFLOW_ENDPOINTS: Final = (
         "GET",
         "missing_user_data",
         _known(_missing_user_data),
-        "List the user data that must have a value before a run and has none.",
+        "List the user data that must have a value before a run and do not have one.",
         a.MissingUserData,
     ),
     _about(
@@ -346,7 +358,7 @@ WORKFLOW_ENDPOINTS: Final = (
         "GET",
         "ready_job_requirements",
         _ready_job_requirements,
-        "Sum up what all ready jobs ask for.",
+        "Get the sums and maxima of what all ready jobs ask for.",
         a.ReadyRequirements,
         query={"scheduler_config_id": Parameter(int)},
     ),
@@ -354,14 +366,14 @@ WORKFLOW_ENDPOINTS: Final = (
         "GET",
         "graph",
         _known(lambda tx, call: workflow_queries.dependency_graph(tx, call.id)),
-        "Get all dependencies: pairs, and groups that stand for M x N pairs.",
+        "Get all dependencies: pairs of jobs, and groups that stand for M x N pairs.",
         a.DependencyGraph,
     ),
     _about(
         "GET",
         "job_dependencies",
         _paged(workflow_queries.job_dependencies),
-        "List the pairs of jobs of which one waits for the other.",
+        "List all dependencies as pairs of jobs.",
         a.Page[a.JobDependency],
         **_PAGED,
     ),
@@ -408,7 +420,7 @@ WORKFLOW_ENDPOINTS: Final = (
         "POST",
         "actions/{action_id}/claim",
         _claim_action,
-        "Take an action for a runner; 409 if another has it.",
+        "Claim an action for a runner; 409 if it is claimed already.",
         a.ClaimedAction,
         body=ActionClaim,
     ),
@@ -416,7 +428,7 @@ WORKFLOW_ENDPOINTS: Final = (
         "PUT",
         "actions/{action_id}/result",
         _finish_action,
-        "Say how an action ended.",
+        "Report how an action ended.",
         WorkflowActionRecord,
         body=ActionEnd,
     ),
@@ -424,7 +436,7 @@ WORKFLOW_ENDPOINTS: Final = (
         "POST",
         "remote_workers",
         lambda tx, call: remote_workers.add_remote_workers(tx, call.id, call.body),
-        "Add machines, `[user@]host[:port]`.",
+        "Add remote workers, each `[user@]host[:port]`.",
         list[a.RemoteWorker],
         body=list[str],
     ),
@@ -432,9 +444,9 @@ WORKFLOW_ENDPOINTS: Final = (
         "GET",
         "remote_workers",
         lambda tx, call: remote_workers.remote_workers(tx, call.id),
-        "List a workflow's machines.",
+        "List a workflow's remote workers.",
         list[a.RemoteWorker],
     ),
-    _about("DELETE", "remote_workers/{worker}", _delete_remote_worker, "Take a machine away.", a.RemoteWorker),
+    _about("DELETE", "remote_workers/{worker}", _delete_remote_worker, "Remove a remote worker.", a.RemoteWorker),
 )
-"""Everything below ``/workflows/{id}`` that is no record of its own."""
+"""All endpoints below ``/workflows/{id}`` that are not about a record of their own."""
