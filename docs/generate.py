@@ -177,7 +177,7 @@ def record_pages() -> str:
 def operations() -> str:
     """Every operation of the HTTP API, by what it is about."""
     from torc_framework.server.dispatch.openapi import document
-    from torc_framework.server.process.app import all_endpoints
+    from torc_framework.server.routes.table import all_endpoints
 
     published = document(all_endpoints())
     tables: dict[str, list[list[str]]] = {}

@@ -5,8 +5,8 @@ own, so that Ctrl-C does not reach it. It ends when its parent closes the pipe b
 parent that is killed.
 
 Every user of this machine can reach the loopback interface, and jobs are commands. Therefore every path begins with a
-token that only the server's owner and the jobs know. It is part of the URL, so that programs need nothing else, and it is
-passed to the server in its environment, which other users cannot read.
+token that only the server's owner and the jobs know. It is part of the URL, so that programs need nothing else, and it
+is passed to the server in its environment, which other users cannot read.
 """
 
 import contextlib
@@ -203,7 +203,7 @@ class EmbeddedServer:
             self._errors = None
 
     def keep_log(self) -> Path | None:
-        """Write the closed server's standard error to a file; return its path, None if it is empty or cannot be written."""
+        """Write the closed server's standard error to a file; return its path, or None if there is nothing to write."""
         if not self._written:
             return None
         name = f"embedded-server-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"

@@ -21,9 +21,9 @@ def option(
     """Declare one option of an executor or a recovery policy as a field of its ``Options`` class.
 
     The field's name determines the flag (``term_lead_s`` → ``--term-lead-s``), the configuration key
-    (``[executor.NAME] term_lead_s``) and the environment variable (``TORC_EXECUTOR__NAME__TERM_LEAD_S``); its annotation
-    (bool, int, float, str or one of these with None) determines the type. For recovery policies, ``recovery`` replaces
-    ``executor``, and NAME is the name of the plugin.
+    (``[executor.NAME] term_lead_s``) and the environment variable (``TORC_EXECUTOR__NAME__TERM_LEAD_S``); its
+    annotation (bool, int, float, str or one of these with None) determines the type. For recovery policies,
+    ``recovery`` replaces ``executor``, and NAME is the name of the plugin.
 
     Args:
         default: Default value.

@@ -226,8 +226,8 @@ def test_the_list_of_trust_is_the_users_alone(work: Path, write: Write, tmp_path
 def test_many_trust_at_once_and_all_are_remembered(tmp_path: Path) -> None:
     """Processes write the list one after the other."""
     code = (
-        "import sys; from pathlib import Path; from torc_framework.plugins.trusted_folders import trust\n"
-        "for n in range(20): trust(Path(f'/x/{sys.argv[1]}/{n}'), 'd', ['a.py'])\n"
+        "import sys; from pathlib import Path; from torc_framework.plugins.trusted_folders import trust_folder\n"
+        "for n in range(20): trust_folder(Path(f'/x/{sys.argv[1]}/{n}'), 'd', ['a.py'])\n"
     )
     several = [subprocess.Popen([sys.executable, "-c", code, str(n)]) for n in range(4)]
     assert [each.wait() for each in several] == [0] * 4

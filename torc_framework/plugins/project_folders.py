@@ -1,8 +1,9 @@
 """Plugins in a project's folder, ``torc_plugins/*.py``: the check of whether they may be imported, and their import.
 
 Files of a folder are imported only if no other user could have written them (`torc_framework.system.ownership`) and the
-user trusts the folder: ``torc plugins trust DIR`` stores the digest of the files. The files are read once; the digest is
-that of the bytes that are executed, also if one file imports another, and compiled files are neither read nor written.
+user trusts the folder: ``torc plugins trust DIR`` stores the digest of the files. The files are read once; the digest
+is that of the bytes that are executed, also if one file imports another, and compiled files are neither read nor
+written.
 
 Environment: ``TORC_TRUST`` holds trusted digests, separated by commas; it replaces the user's list.
 """

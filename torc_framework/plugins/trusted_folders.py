@@ -1,4 +1,4 @@
-"""The list of folders that the user trusts, with digests of their files: ``trusted.json`` in the user's state folder."""
+"""The list of folders that the user trusts, with their digests: ``trusted.json`` in the user's state folder."""
 
 import contextlib
 import fcntl

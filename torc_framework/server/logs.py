@@ -112,7 +112,7 @@ def configure_logging(level: str, settings: LoggingSettings | None = None, *, on
 
 
 class _PrivateFileHandler(RotatingFileHandler):
-    """Creates files that only the server's user may read, because they hold names of people, workflows and addresses."""
+    """Creates files that only the server's user may read: they hold names of people, workflows and addresses."""
 
     def _open(self) -> Any:
         return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=open_private)

@@ -1,10 +1,10 @@
 """Check of whether another user could have written a file.
 
-The rule is that of OpenSSH's ``StrictModes``: the file and every folder from it up to the root must belong to the user or
-to root, and no other user may write to them. Folders with the sticky bit, such as ``/tmp``, are accepted, because other
-users cannot replace files there that they do not own. Write permission of the user's private group (same name as the
-user, no other members) is accepted too, unless there is an access control list, whose mask shows as the permissions of
-the group.
+The rule is that of OpenSSH's ``StrictModes``: the file and every folder from it up to the root must belong to the user
+or to root, and no other user may write to them. Folders with the sticky bit, such as ``/tmp``, are accepted, because
+other users cannot replace files there that they do not own. Write permission of the user's private group (same name as
+the user, no other members) is accepted too, unless there is an access control list, whose mask shows as the permissions
+of the group.
 """
 
 import grp

@@ -1,7 +1,7 @@
 """Choice of the shell that runs commands, with one rule for jobs, actions and recovery scripts on all executors.
 
-The ``shell`` of a job precedes that of its workflow, which precedes the executor's option. The default is ``bash``, as in
-Torc (its manual, "Failure Handlers"), or ``sh`` on a machine without ``bash``.
+The ``shell`` of a job precedes that of its workflow, which precedes the executor's option. The default is ``bash``, as
+in Torc (its manual, "Failure Handlers"), or ``sh`` on a machine without ``bash``.
 """
 
 import os

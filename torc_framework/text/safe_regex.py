@@ -1,8 +1,8 @@
 """Searches with users' regular expressions, whose time is limited.
 
-Python's engine backtracks through all ways in which an expression may match: ``^(a+)+$`` takes years for a text of sixty
-letters. If the form of the expression and the lengths of the texts bound the work, the search runs in this process;
-otherwise it runs in a child process with a limit on its CPU time.
+Python's engine backtracks through all ways in which an expression may match: ``^(a+)+$`` takes years for a text of
+sixty letters. If the form of the expression and the lengths of the texts bound the work, the search runs in this
+process; otherwise it runs in a child process with a limit on its CPU time.
 """
 
 import re

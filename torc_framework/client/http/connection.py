@@ -1,7 +1,7 @@
 """One kept-alive HTTP/1.1 connection, which sends requests and parses responses with httptools.
 
-The standard library's client spends more time on the headers of a response than a runner's exchange may take as a whole,
-and takes three times as long to import.
+The standard library's client spends more time on the headers of a response than a runner's exchange may take as a
+whole, and takes three times as long to import.
 """
 
 import socket

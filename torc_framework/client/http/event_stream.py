@@ -57,7 +57,8 @@ class EventStream:
     """An iterator over events, oldest first, each exactly once; it ends when the workflow is deleted.
 
     When the connection breaks, such as at a restart of the server, the stream reconnects and continues after the last
-    returned event. Use it as a context, or call `close`, which may be called from another thread and ends the iteration.
+    returned event. Use it as a context, or call `close`, which may be called from another thread and ends the
+    iteration.
 
     Args:
         last_event_id: Begin after this event; 0 begins with the first event, None after the newest one.

@@ -41,8 +41,8 @@ def map_function_to_jobs(
 
     The function's result is stored as the job's output user data; an exception fails the job. All records are added in
     one transaction. The jobs are named ``1``, ``2``, ..., their user data ``input_1`` and ``output_1``; the job of
-    ``postprocess_func`` is named ``postprocess``, its user data ``input_postprocess`` and ``postprocess_result``. In all
-    of these names ``name_prefix`` precedes the name of the job.
+    ``postprocess_func`` is named ``postprocess``, its user data ``input_postprocess`` and ``postprocess_result``. In
+    all of these names ``name_prefix`` precedes the name of the job.
 
     Args:
         api: Client of the server that has the workflow.

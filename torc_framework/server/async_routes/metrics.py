@@ -3,21 +3,19 @@
 prometheus-client is imported by the first request, because its import takes longer than the start of a small server.
 """
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, MutableMapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from attrs import Factory, define
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from torc_framework import __version__
 from torc_framework.models.statuses import TRANSITIONS, JobStatus
 from torc_framework.server.async_routes.waiting_calls import WaitingCalls
-from torc_framework.server.dispatch.endpoint import caller_of
+from torc_framework.server.http.endpoint_calls import caller_of
+from torc_framework.server.http.request_metrics import BUCKETS_S, RequestMetrics
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.access.checks import check_admin
 from torc_framework.store.database.base import Database
@@ -26,45 +24,6 @@ from torc_framework.store.runs.counts import WORKFLOW_STATES, DatabaseCounts, co
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.metrics_core import Metric
-
-BUCKETS_S: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
-"""Upper bounds of the buckets that times of answers are sorted into."""
-UNKNOWN: Final = "unknown"
-"""Stands for every path that is none of ours."""
-
-
-@define
-class _ResponseTimes:
-    """How long the answers of one endpoint took to begin."""
-
-    buckets: list[int] = Factory(lambda: [0] * (len(BUCKETS_S) + 1))
-    total_s: float = 0.0
-
-
-class RequestMetrics:
-    """Requests so far, by method and route; used in the event loop only."""
-
-    def __init__(self) -> None:
-        self.answers: Counter[tuple[str, str, int]] = Counter()
-        self.times: dict[tuple[str, str], _ResponseTimes] = {}
-        self._paths: dict[Any, str] = {}
-
-    def know(self, routes: Iterable[BaseRoute]) -> None:
-        """Call requests by the paths of these routes, whatever ids are in them."""
-        for route in routes:
-            if isinstance(route, Route):
-                self._paths[route.endpoint] = route.path_format
-
-    def note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
-        """Note an answer that begins."""
-        path = self._paths.get(scope.get("endpoint"), UNKNOWN)
-        method = scope["method"]
-        self.answers[method, path, status] += 1
-        times = self.times.get((method, path))
-        if times is None:
-            times = self.times[method, path] = _ResponseTimes()
-        times.buckets[bisect_left(BUCKETS_S, seconds)] += 1
-        times.total_s += seconds
 
 
 class MetricsRoutes:

@@ -18,10 +18,10 @@ from starlette.routing import Route
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
 from torc_framework.server.async_routes.waiting_calls import WaitingCall, WaitingCalls
-from torc_framework.server.dispatch.endpoint import caller_of, workflow_id_of
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.http.access_log import note
 from torc_framework.server.http.body_limits import refuse_nul
+from torc_framework.server.http.endpoint_calls import caller_of, workflow_id_of
 from torc_framework.server.http.responses import RequestError, answer
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.access.checks import Caller, check_own_name, check_workflow

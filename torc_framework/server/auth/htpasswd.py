@@ -133,7 +133,7 @@ def _text(path: Path) -> str:
 
 
 def edited(text: str, changes: Mapping[str, str | None]) -> str:
-    """Return the text of a file in which users are added, changed, or (with None) removed; other lines stay unchanged."""
+    """Return the text of a file with users added, changed, or (with None) removed; other lines stay unchanged."""
     left = dict(changes)
     lines = []
     for line in text.removeprefix("\ufeff").split("\n"):

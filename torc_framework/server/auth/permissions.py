@@ -22,7 +22,7 @@ from torc_framework.store.database.sql import Tx
 from torc_framework.store.records.crud import RecordKind
 
 if TYPE_CHECKING:
-    from torc_framework.server.dispatch.endpoint import EndpointCall
+    from torc_framework.server.http.endpoint_calls import EndpointCall
 
 
 @frozen

@@ -17,15 +17,15 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from torc_framework.server.http.access_log import note
-from torc_framework.server.http.responses import RequestError
-from torc_framework.server.process.large_body_worker import (
+from torc_framework.server.dispatch.large_body_messages import (
     WRITE_LOCK_RELEASED,
     WRITE_LOCK_WANTED,
     LargeBodyOrder,
     LargeBodyResult,
     too_costly_message,
 )
+from torc_framework.server.http.access_log import note
+from torc_framework.server.http.responses import RequestError
 from torc_framework.store.database.base import Database
 
 INLINE_BYTES: Final = 256 * 1024
@@ -40,7 +40,7 @@ TIME_LIMIT_S: Final = 120.0
 """Seconds that a worker may take to parse and validate, and to make the response; the transaction has no limit."""
 IDLE_S: Final = 60.0
 """Seconds without a request after which a worker ends."""
-_PROGRAM: Final = "from torc_framework.server.process.large_body_worker import main; main()"
+_PROGRAM: Final = "import gc; gc.disable(); from torc_framework.server.process.large_body_worker import main; main()"
 _PARTS: Final = ("type", "method", "path", "root_path", "query_string", "path_params", "server", "scheme")
 
 

@@ -13,7 +13,8 @@ from torc_framework.models.plan import Plan
 from torc_framework.models.records import Record, describe_field
 from torc_framework.models.responses import ErrorBody, Health, Ping, PlanReceipt
 from torc_framework.server.auth.permissions import ADMINS, ANYONE, NEW_WORKFLOW_OF_CALLER, WORKFLOW_IN_PATH
-from torc_framework.server.dispatch.endpoint import Endpoint, Parameter, is_integer_parameter
+from torc_framework.server.dispatch.endpoint import Endpoint
+from torc_framework.server.http.endpoint_calls import Parameter, is_integer_parameter
 from torc_framework.server.settings import API_PREFIX
 
 _TYPES: Final = {int: "integer", str: "string", bool: "boolean"}

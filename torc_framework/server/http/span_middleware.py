@@ -10,11 +10,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from torc_framework.server.http.access_log import log_request
 
 if TYPE_CHECKING:
-    from torc_framework.server.async_routes.metrics import RequestMetrics
+    from torc_framework.server.http.request_metrics import RequestMetrics
 
 
 class SpanMiddleware:
-    """Adds ``X-Span-ID`` to each response, writes the request's log line and records the time until the response began."""
+    """Adds ``X-Span-ID`` to each response; logs and counts the request with the time until its response began."""
 
     def __init__(self, app: ASGIApp, traffic: "RequestMetrics") -> None:
         self._app = app

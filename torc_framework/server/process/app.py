@@ -13,14 +13,15 @@ from starlette.responses import Response
 from torc_framework import __version__
 from torc_framework.server.async_routes.event_stream import EventStreamRoutes
 from torc_framework.server.async_routes.health import HealthRoutes
-from torc_framework.server.async_routes.metrics import MetricsRoutes, RequestMetrics
+from torc_framework.server.async_routes.metrics import MetricsRoutes
 from torc_framework.server.async_routes.runner_api import RunnerApi
 from torc_framework.server.async_routes.waiting_calls import WaitingCalls
 from torc_framework.server.auth.middleware import add_authentication
-from torc_framework.server.dispatch.endpoint import Endpoint, mount
+from torc_framework.server.dispatch.handlers import mount
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.http.access_log import log_events
 from torc_framework.server.http.body_limits import BodyLimitMiddleware
+from torc_framework.server.http.request_metrics import RequestMetrics
 from torc_framework.server.http.responses import (
     STATUS_OF,
     RequestError,
@@ -29,14 +30,7 @@ from torc_framework.server.http.responses import (
     store_error_response,
 )
 from torc_framework.server.http.span_middleware import SpanMiddleware
-from torc_framework.server.routes.access_groups import ACCESS_GROUP_ENDPOINTS
-from torc_framework.server.routes.additions import ADDITION_ENDPOINTS
-from torc_framework.server.routes.export_import import EXPORT_IMPORT_ENDPOINTS
-from torc_framework.server.routes.job_steps import JOB_STEP_ENDPOINTS
-from torc_framework.server.routes.records import record_endpoints
-from torc_framework.server.routes.recoveries import RECOVERY_ENDPOINTS
-from torc_framework.server.routes.verdicts import VERDICT_ENDPOINTS
-from torc_framework.server.routes.workflows import WORKFLOW_ENDPOINTS
+from torc_framework.server.routes.table import all_endpoints
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.opening import open_database
@@ -45,12 +39,6 @@ from torc_framework.system.processes import FIX, NO_THREAD
 CONTRACT_VERSION: Final = "0.10.0"
 """Version of Torc's HTTP contract; its clients compare it with their own."""
 _log = logging.getLogger("torc.server")
-
-
-def all_endpoints() -> list[Endpoint]:
-    """Return everything that is mounted from declarations."""
-    own = (*WORKFLOW_ENDPOINTS, *JOB_STEP_ENDPOINTS, *VERDICT_ENDPOINTS, *ADDITION_ENDPOINTS, *RECOVERY_ENDPOINTS)
-    return [*own, *EXPORT_IMPORT_ENDPOINTS, *record_endpoints(), *ACCESS_GROUP_ENDPOINTS]
 
 
 def create_app(settings: ServerSettings, database: Database | None = None) -> FastAPI:
@@ -138,7 +126,7 @@ def _gone(_request: Request, _error: Exception) -> Response:
 
 
 async def _out_of_threads(_request: Request, error: Exception) -> Response:
-    """Answer a request for which the system could not start a thread; a coroutine, because a function needs a thread."""
+    """Answer a request for which no thread could be started; a coroutine, because a function would need a thread."""
     if str(error) != NO_THREAD:
         raise error
     _log.error("%s", error)

@@ -1,8 +1,8 @@
 """The worker process for requests with large bodies: parses, validates, runs the transaction and makes the response.
 
-`server.dispatch.large_bodies` starts it and talks to it over one socket. Its memory is limited in proportion to the body,
-so that a body of many small values leads to an error response and not to a machine without memory. It ends when the
-socket is closed.
+`server.dispatch.large_bodies` starts it and talks to it over one socket. Its memory is limited in proportion to the
+body, so that a body of many small values leads to an error response and not to a machine without memory. It ends when
+the socket is closed.
 """
 
 import gc
@@ -16,10 +16,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from attrs import Factory, define, frozen
 from starlette.requests import Request
 from starlette.responses import Response
 
+from torc_framework.server.async_routes.runner_api import runner_api_operations
+from torc_framework.server.dispatch.endpoint import endpoint_name
+from torc_framework.server.dispatch.handlers import endpoint_operation
+from torc_framework.server.dispatch.large_body_messages import (
+    WRITE_LOCK_RELEASED,
+    WRITE_LOCK_WANTED,
+    LargeBodyOrder,
+    LargeBodyResult,
+    too_costly_message,
+)
 from torc_framework.server.http.access_log import facts_of
 from torc_framework.server.http.responses import (
     STATUS_OF,
@@ -28,12 +37,11 @@ from torc_framework.server.http.responses import (
     request_error_response,
     store_error_response,
 )
+from torc_framework.server.logs import configure_logging
+from torc_framework.server.routes.table import all_endpoints
 from torc_framework.store.database.base import CommittedChanges, Database
 from torc_framework.store.database.opening import open_database
 
-WRITE_LOCK_WANTED: Final = "turn"
-"""Message: the worker wants to change the database, and waits for its turn."""
-WRITE_LOCK_RELEASED: Final = "turn is over"
 FREE_BYTES: Final = 128 * 1024 * 1024
 """Memory that a request may take regardless of its size, the database's cache of 64 MiB included."""
 TIMES_SIZE: Final = 8
@@ -41,25 +49,6 @@ TIMES_SIZE: Final = 8
 
 Operation = Callable[[Request, bytes], Response]
 _log = logging.getLogger("torc.server")
-
-
-@frozen
-class LargeBodyOrder:
-    """One request: the name of its operation, and what of its scope the operation looks at."""
-
-    operation: str
-    scope: dict[str, Any]
-
-
-@define
-class LargeBodyResult:
-    """What became of a request: its answer, the facts for its line in the log, and what was committed."""
-
-    status: int
-    headers: dict[str, str]
-    content: bytes
-    facts: dict[str, Any]
-    committed: CommittedChanges = Factory(CommittedChanges)
 
 
 class _RemoteWriteLock:
@@ -109,13 +98,6 @@ def carry_out(operation: Operation, scope: dict[str, Any], body: bytes) -> Large
     return LargeBodyResult(response.status_code, headers, bytes(response.body), facts_of(scope))
 
 
-def too_costly_message(size: int) -> str:
-    """Return why a body of this size is refused that takes too much memory or time."""
-    return (
-        f"the body of {size} bytes holds so many small values that it takes too much memory or time; send less at once"
-    )
-
-
 def work(channel: Connection, database: Database, operations: Mapping[str, Operation]) -> None:
     """Carry out orders until the server closes the socket."""
     committed = CommittedChanges()
@@ -150,18 +132,25 @@ def work(channel: Connection, database: Database, operations: Mapping[str, Opera
         gc.collect()
 
 
-def main() -> None:
-    """Run the worker on the socket whose file descriptor is the only argument; the first message is the database."""
-    gc.disable()  # collections would visit the millions of values of a large body repeatedly
-    channel = Connection(socket.socket(fileno=int(sys.argv[1])).detach())
-    source = channel.recv()
-    from torc_framework.server.logs import configure_logging
-    from torc_framework.server.process.large_body_operations import large_body_operations
+def _operations(database: Database) -> dict[str, Operation]:
+    """Return the operations that the worker can carry out on a database, by name."""
+    declared = {
+        endpoint_name(each): endpoint_operation(each, database) for each in all_endpoints() if each.body is not None
+    }
+    return {**declared, **runner_api_operations(database)}
 
+
+def main() -> None:
+    """Run the worker on the socket whose file descriptor is the only argument; the first message is the database.
+
+    The garbage collector stays off, as the server's command line for the worker sets it: it would visit the millions of
+    values of a large body repeatedly. `work` collects after each request.
+    """
+    channel = Connection(socket.socket(fileno=int(sys.argv[1])).detach())
     configure_logging("warning")
-    database = open_database(source)
+    database = open_database(channel.recv())
     gc.freeze()
     try:
-        work(channel, database, large_body_operations(database))
+        work(channel, database, _operations(database))
     except (BrokenPipeError, ConnectionResetError):
         return  # the server has ended

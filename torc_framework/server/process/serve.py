@@ -137,7 +137,7 @@ async def _serve(
     import anyio.to_thread
     import uvicorn
 
-    from torc_framework.server.http.body_limits import limited_protocol, raise_open_file_limit
+    from torc_framework.server.http.connection_limits import limited_protocol, raise_open_file_limit
 
     raise_open_file_limit()
 
@@ -206,7 +206,7 @@ def _stop_at_end_of_file(loop: asyncio.AbstractEventLoop, fd: int, stop: Any) ->
 
 
 def _notify(state: str) -> None:
-    """Send a state such as ``READY=1`` to the service manager that started this process, if there is one (sd_notify)."""
+    """Send a state such as ``READY=1`` to the service manager (sd_notify), if one started this process."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address.startswith(("/", "@")):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, contextlib.suppress(OSError):

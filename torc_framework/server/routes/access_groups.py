@@ -14,7 +14,8 @@ from torc_framework.server.auth.permissions import (
     WORKFLOW_IN_PATH,
     Permission,
 )
-from torc_framework.server.dispatch.endpoint import MAX_LIMIT, PAGE_PARAMETERS, Endpoint, EndpointCall, EndpointFunction
+from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction
+from torc_framework.server.http.endpoint_calls import MAX_LIMIT, PAGE_PARAMETERS, EndpointCall
 from torc_framework.server.http.responses import SlicedObject
 from torc_framework.store.access import groups
 from torc_framework.store.database.sql import Tx

@@ -5,7 +5,8 @@ from typing import Any, Final
 from torc_framework.models.plan import Addition, SchedulerOrder
 from torc_framework.models.responses import Added, Rescheduled
 from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
-from torc_framework.server.dispatch.endpoint import Endpoint, EndpointCall
+from torc_framework.server.dispatch.endpoint import Endpoint
+from torc_framework.server.http.endpoint_calls import EndpointCall
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.recovery.rescheduling import reschedule
 from torc_framework.store.workflows.additions import add_to_workflow

@@ -10,7 +10,8 @@ from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.resources import Resources, parse_duration
 from torc_framework.models.statuses import JobStatus
 from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH, record_permission
-from torc_framework.server.dispatch.endpoint import Endpoint, EndpointCall, EndpointFunction, Parameter
+from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction
+from torc_framework.server.http.endpoint_calls import EndpointCall, Parameter
 from torc_framework.server.http.responses import RequestError
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import RuleError

@@ -19,16 +19,8 @@ from torc_framework.server.auth.permissions import (
     Permission,
     record_permission,
 )
-from torc_framework.server.dispatch.endpoint import (
-    FORCE,
-    MAX_LIMIT,
-    PAGE_PARAMETERS,
-    Endpoint,
-    EndpointCall,
-    EndpointFunction,
-    Parameter,
-    page,
-)
+from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction, page
+from torc_framework.server.http.endpoint_calls import FORCE, MAX_LIMIT, PAGE_PARAMETERS, EndpointCall, Parameter
 from torc_framework.server.http.request_bodies import MAX_FINDINGS, CompositeBody, parse_body
 from torc_framework.server.http.responses import RequestError
 from torc_framework.store.access.checks import visibility_conditions

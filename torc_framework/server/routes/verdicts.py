@@ -5,7 +5,8 @@ from typing import Any, Final
 from torc_framework.models.responses import Page as PageOf
 from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
 from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
-from torc_framework.server.dispatch.endpoint import MAX_LIMIT, PAGE_PARAMETERS, Endpoint, EndpointCall, Parameter, page
+from torc_framework.server.dispatch.endpoint import Endpoint, page
+from torc_framework.server.http.endpoint_calls import MAX_LIMIT, PAGE_PARAMETERS, EndpointCall, Parameter
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.records.crud import PageRequest
 from torc_framework.store.recovery import verdicts

@@ -8,16 +8,8 @@ from attrs import Factory, define
 from torc_framework.models import responses as a
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
-from torc_framework.server.dispatch.endpoint import (
-    FORCE,
-    MAX_LIMIT,
-    PAGE_PARAMETERS,
-    Endpoint,
-    EndpointCall,
-    EndpointFunction,
-    Parameter,
-    page,
-)
+from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction, page
+from torc_framework.server.http.endpoint_calls import FORCE, MAX_LIMIT, PAGE_PARAMETERS, EndpointCall, Parameter
 from torc_framework.server.http.responses import RequestError
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.exchange import single_claims
