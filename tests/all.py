@@ -214,7 +214,7 @@ def changed() -> set[str]:
 def module_name(path: str) -> str:
     """Return the name by which a file's module is imported; helpers of tests by their last part."""
     parts = Path(path.removesuffix("/__init__.py")).with_suffix("").parts
-    if "tests" in parts:
+    if "tests" in parts:  # helpers lie in folders that pytest's configuration puts on the path
         return parts[-1]
     return ".".join(parts[2:] if parts[0] == "plugins" else parts)
 

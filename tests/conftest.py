@@ -1,4 +1,4 @@
-"""What many tests share: a real server, and the installed program run as a user would run it."""
+"""Fixtures that many tests share: a real server, and the installed program run as a user would run it."""
 
 import signal
 import subprocess

@@ -39,7 +39,7 @@ def test_modules_stay_small_enough_to_hold_in_the_head() -> None:
 
 
 def test_helpers_of_tests_have_names_of_their_own() -> None:
-    """Their folders are all on one path, so that of two with one name only the first would be imported."""
+    """pytest's and mypy's paths have them all, so that of two with one name only the first would be imported."""
     folders = [ROOT / "tests", *(ROOT / "tests").glob("*/"), *(ROOT / "plugins").glob("*/tests/")]
     names = [path.stem for path in tracked() if path.suffix == ".py" and path.parent in folders]
     helpers = Counter(name for name in names if name not in {"conftest", "__init__"})

@@ -31,6 +31,6 @@ def test_a_change_is_tested_by_the_files_that_import_it(program: dict[str, Any])
     assert program["module_name"]("torc_framework/store/claims.py") == "torc_framework.store.claims"
     assert program["module_name"]("torc_framework/store/__init__.py") == "torc_framework.store"
     assert program["module_name"]("plugins/local/torc_local/launcher.py") == "torc_local.launcher"
-    assert program["module_name"]("tests/programs.py") == "programs"
+    assert program["module_name"]("tests/helpers/programs.py") == "programs"
     found = {*program["imported"](ROOT / "tests" / "conftest.py")}
     assert {"programs", "programs.running_server", "pytest"} <= found

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 from attrs import evolve
+from doc_pages import executor_of_the_docs
 from sample_allocator import SampleAllocator
-from test_contract_samples import executor_of_the_docs
 
 from torc_framework.api import (
     ActionType,

@@ -1,21 +1,12 @@
 """Samples keep the contracts: the executor of the docs, and an allocator on the batch system of the tests."""
 
 from types import SimpleNamespace
-from typing import Any
 
-from doc_pages import blocks
+from doc_pages import executor_of_the_docs
 from sample_allocator import SampleAllocator
 
 from torc_framework.api import HpcProfile, Partition
 from torc_framework.testing import AllocatorContract, ExecutorContract, HpcProfileContract
-
-
-def executor_of_the_docs() -> Any:
-    """Return the executor that "Write a plugin" shows."""
-    (source,) = (block.text for block in blocks("how-to/write-a-plugin.md") if "class NiceLauncher" in block.text)
-    names: dict[str, Any] = {"__name__": "docs"}
-    exec(compile(source, "write-a-plugin.md", "exec"), names)
-    return names["NiceLauncher"]
 
 
 class TestExecutorOfTheDocs(ExecutorContract):

@@ -13,7 +13,7 @@ from torc_framework.models.records import JobRecord, ResultRecord
 
 pytestmark = pytest.mark.crash
 
-PLUGIN = Path(__file__).parent.parent / "runner" / "simple_executor.py"
+PLUGIN = Path(__file__).parents[1] / "helpers" / "simple_executor.py"
 
 
 def test_ends_survive_without_server_and_runner(bench: Bench) -> None:

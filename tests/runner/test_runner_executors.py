@@ -15,7 +15,7 @@ from torc_framework.errors import ApiError, UserError
 from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.plugins.manager import PluginManager
 
-PLUGIN = Path(__file__).with_name("simple_executor.py")
+PLUGIN = Path(__file__).parents[1] / "helpers" / "simple_executor.py"
 
 
 @pytest.fixture

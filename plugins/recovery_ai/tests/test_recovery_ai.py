@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from torc_recovery_ai.agents import AgentError, agent_of, mcp_config, question
 from torc_recovery_ai.answers import AnswerError, read_answer
 from torc_recovery_ai.patterns import judge, signs_of
 
-from torc_framework.api import ExitClass, Failure, PendingContext, RecoveryAction
+from torc_framework.api import ExitClass, ExitObservation, ExitVerdict, Failure, PendingContext, RecoveryAction
 
 Make = Callable[..., Failure]
 Settings = Callable[..., dict[str, Any]]
 Context = Callable[[dict[str, Any]], PendingContext]
+WRITES = "import sys\nsys.stdin.read()\nprint({text!r})\n"
 RETRY, FAIL, DEFER = RecoveryAction.RETRY, RecoveryAction.FAIL, RecoveryAction.DEFER
 
 LOGS = [
@@ -39,6 +41,51 @@ LOGS = [
     ("sh: 1: frobnicate: not found", FAIL),
     ("cat: /data/x: Permission denied", FAIL),
 ]
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Settings:
+    """Write a scripted agent; return the settings by which it is asked."""
+
+    def write(source: str, *arguments: str, **settings: Any) -> dict[str, Any]:
+        path = tmp_path / "scripted_agent.py"
+        path.write_text(source)
+        return {"ai_agent": "custom", "command": (sys.executable, str(path), *arguments), **settings}
+
+    return write
+
+
+@pytest.fixture
+def says(agent: Settings) -> Settings:
+    """Like `agent`, for one that writes a text or a document."""
+
+    def write(answer: Any, **settings: Any) -> dict[str, Any]:
+        text = answer if isinstance(answer, str) else json.dumps(answer)
+        return agent(WRITES.format(text=text), **settings)
+
+    return write
+
+
+@pytest.fixture
+def failure(tmp_path: Path) -> Callable[..., Failure]:
+    """Make a failure of job 1, or another, whose log holds a text."""
+
+    def make(log: str = "", *, job_id: int = 1, code: int = 1, **fields: Any) -> Failure:
+        path = tmp_path / f"{job_id}.e"
+        path.write_text(log)
+        verdict = ExitVerdict(fields.pop("exit_class", ExitClass.USER_ERROR), "it ended so")
+        seen = ExitObservation("local", exit_code=code)
+        return Failure(
+            7, job_id, f"job{job_id}", fields.pop("attempt_id", 1), code, seen, verdict, stderr_path=str(path)
+        )
+
+    return make
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Callable[[dict[str, Any]], PendingContext]:
+    """Make a context of workflow 7 with these settings."""
+    return lambda settings: PendingContext(7, str(tmp_path), settings, {"TORC_API_URL": "http://127.0.0.1:1"})
 
 
 @pytest.mark.parametrize(("log", "action"), LOGS, ids=[log.splitlines()[-1][:40] for log, _ in LOGS])

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from programs import BIN
 
-SCRIPT: Final = Path(__file__).parent / "slurm" / "cluster.sh"
+SCRIPT: Final = Path(__file__).parents[1] / "slurm" / "cluster.sh"
 LOCK: Final = Path("/var/tmp/torc-slurm-tests.lock")
 GATE: Final = LOCK.with_suffix(".gate")
 USER: Final = os.environ.get("SLURM_DEV_USER", "hpcuser")
