@@ -31,6 +31,7 @@ from torc_framework.store.migrations.upgrade import insert_id_counters
 from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
 from torc_framework.store.record_kinds.results import EVENTS, RESULTS
 from torc_framework.store.records import crud
+from torc_framework.store.records.kind import PageRequest, RecordKind
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.tables import METADATA
 from torc_framework.store.tables import core as t
@@ -169,10 +170,10 @@ class Bench:
         found = [event["data"] for event in self._all(EVENTS)]
         return [data for data in found if not types or data["event_type"] in types]
 
-    def _all(self, resource: crud.RecordKind) -> list[dict[str, Any]]:
+    def _all(self, resource: RecordKind) -> list[dict[str, Any]]:
         with self.database.read() as tx:
             mine = [resource.table.c.workflow_id == self.workflow_id]
-            return crud.find(tx, resource, mine, crud.PageRequest(limit=-1))[0]
+            return crud.find(tx, resource, mine, PageRequest(limit=-1))[0]
 
     def check_counters(self) -> None:
         """Assert that every counter of blockers is what counting anew gives."""

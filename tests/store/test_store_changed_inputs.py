@@ -13,6 +13,7 @@ from torc_framework.store.job_state.changed_inputs import reset_changed_jobs
 from torc_framework.store.record_kinds.files import FILES, USER_DATA, link_user_data
 from torc_framework.store.record_kinds.jobs import JOBS, delete_jobs
 from torc_framework.store.records import crud
+from torc_framework.store.records.kind import RecordKind
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.tables import core as t
 
@@ -47,13 +48,13 @@ def record_id(bench: Any, table: sa.Table, name: str) -> int:
         return int(tx.connection.execute(query).scalar_one())
 
 
-def update(bench: Any, resource: crud.RecordKind, name: str, **values: Any) -> None:
+def update(bench: Any, resource: RecordKind, name: str, **values: Any) -> None:
     found = record_id(bench, resource.table, name)
     with bench.database.write() as tx:
         crud.update(tx, resource, found, values)
 
 
-def delete(bench: Any, resource: crud.RecordKind, name: str) -> None:
+def delete(bench: Any, resource: RecordKind, name: str) -> None:
     found = record_id(bench, resource.table, name)
     with bench.database.write() as tx:
         crud.delete(tx, resource, found)

@@ -10,6 +10,7 @@ from torc_framework.models.records import FailureHandlerRecord, FileRecord, Reso
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.record_kinds.files import FILES
 from torc_framework.store.records import crud
+from torc_framework.store.records.kind import RecordKind
 from torc_framework.store.runs import lifecycle
 
 
@@ -225,7 +226,7 @@ def test_a_dead_runners_jobs_are_settled_by_another(bench: Any) -> None:
     assert (bench.statuses(), bench.column("active_compute_node_id")) == (["running", "ready"], [other, None])
 
 
-def _nodes() -> crud.RecordKind:
+def _nodes() -> RecordKind:
     from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
 
     return COMPUTE_NODES

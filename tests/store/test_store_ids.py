@@ -23,6 +23,7 @@ from torc_framework.store.record_kinds import actions, jobs
 from torc_framework.store.record_kinds.kinds import IN_WORKFLOWS
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
+from torc_framework.store.records.kind import RecordKind
 from torc_framework.store.tables import COUNTED
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.internal import ID_COUNTER
@@ -90,7 +91,7 @@ def test_a_deleted_workflow_takes_its_ids_along(database: Database) -> None:
 
 
 @pytest.mark.parametrize("resource", IN_WORKFLOWS, ids=lambda resource: resource.path)
-def test_a_deleted_record_takes_its_id_along(database: Database, resource: crud.RecordKind) -> None:
+def test_a_deleted_record_takes_its_id_along(database: Database, resource: RecordKind) -> None:
     """The newest record of each kind is deleted, alone and with all of its kind; the next has a greater id."""
     with database.write() as tx:
         workflow_id = fill(tx)

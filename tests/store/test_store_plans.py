@@ -15,6 +15,7 @@ from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS, RESOURCE_REQUIREMENTS
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
+from torc_framework.store.records.kind import PageRequest, RecordKind
 from torc_framework.store.tables import METADATA
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.internal import ID_COUNTER
@@ -71,11 +72,11 @@ def stored(database: Any, plan: Plan) -> int:
         return create_plan(tx, plan).id
 
 
-def find(database: Any, resource: crud.RecordKind, workflow_id: int) -> list[dict[str, Any]]:
+def find(database: Any, resource: RecordKind, workflow_id: int) -> list[dict[str, Any]]:
     """Return a workflow's records of one kind."""
     with database.read() as tx:
         mine = [resource.table.c.workflow_id == workflow_id]
-        return crud.find(tx, resource, mine, crud.PageRequest(limit=-1), relations=True)[0]
+        return crud.find(tx, resource, mine, PageRequest(limit=-1), relations=True)[0]
 
 
 def test_everything_of_a_plan_is_there(database: Any) -> None:

@@ -20,6 +20,7 @@ from torc_framework.store.record_kinds.results import EVENTS
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.records.events import EventLog
+from torc_framework.store.records.kind import PageRequest, RecordKind
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plans import create_plan, new_workflow
 
@@ -149,7 +150,7 @@ def test_what_cannot_be_stored_is_refused(own: Database) -> None:
     """One by one, in bulk, in JSON and in a question; nothing is left, and the next change works."""
     workflow_id = workflow(own)
     mine = {"workflow_id": workflow_id}
-    sent: list[tuple[crud.RecordKind, dict[str, Any]]] = [
+    sent: list[tuple[RecordKind, dict[str, Any]]] = [
         (FILES, {**mine, "name": "a\0b", "path": "p"}),
         (USER_DATA, {**mine, "name": "x", "data": {"deep": ["a\0b"]}}),
         (EVENTS, {**mine, "data": {"category": "\0"}}),
@@ -163,9 +164,9 @@ def test_what_cannot_be_stored_is_refused(own: Database) -> None:
         with pytest.raises(RuleError, match="NUL"), own.write_bulk() as tx:
             create_plan(tx, Plan(workflow=WorkflowRecord(name="w", user="u"), jobs=[], files=files))
     with pytest.raises(RuleError, match="NUL"), own.read() as tx:
-        crud.find(tx, FILES, [t.FILE.c.name == "\0"], crud.PageRequest())
+        crud.find(tx, FILES, [t.FILE.c.name == "\0"], PageRequest())
     with own.read() as tx:
-        assert [crud.find(tx, kind, [], crud.PageRequest())[1] for kind, _ in sent] == [0, 0, 0, 1]
+        assert [crud.find(tx, kind, [], PageRequest())[1] for kind, _ in sent] == [0, 0, 0, 1]
     with own.write() as tx:
         text = {"looks": "like \\u0000"}
         assert crud.create(tx, USER_DATA, {**mine, "name": "x", "data": text})["data"] == text
@@ -178,7 +179,7 @@ def test_events_can_be_looked_into_whatever_they_tell(database: Database) -> Non
         events = EventLog(workflow_id)
         events.add("job_failed", reason="a\0b")
         events.write(tx)
-        found, _ = crud.find_in_workflow(tx, EVENTS, workflow_id, {"category": "job_failed"}, crud.PageRequest())
+        found, _ = crud.find_in_workflow(tx, EVENTS, workflow_id, {"category": "job_failed"}, PageRequest())
     assert [event["data"]["reason"] for event in found] == ["a\ufffdb"]
 
 
@@ -202,7 +203,7 @@ def test_lists_are_sorted_alike(own: Database, sqlite: Database) -> None:
                 new_workflow(tx, {"name": "w", "user": "u", "description": text})
             pages = [
                 crud.find_in_workflow(
-                    tx, WORKFLOWS, None, filters, crud.PageRequest(sort_by="description", reverse=reverse)
+                    tx, WORKFLOWS, None, filters, PageRequest(sort_by="description", reverse=reverse)
                 )[0]
                 for filters in ({}, {"description": "A"})
                 for reverse in (False, True)
@@ -252,7 +253,7 @@ def test_a_lost_connection_is_replaced(postgres: PostgresServer, url: str, own: 
     for _ in range(2):
         end_connections(postgres, url)
         with own.read() as tx:
-            assert crud.find(tx, WORKFLOWS, [], crud.PageRequest())[1] >= 1
+            assert crud.find(tx, WORKFLOWS, [], PageRequest())[1] >= 1
         end_connections(postgres, url)
         workflow(own)
     end_connections(postgres, url)
@@ -272,7 +273,7 @@ def test_a_connection_lost_in_a_change_is_told(postgres: PostgresServer, url: st
     with pytest.raises(DatabaseError, match=f"cannot use database postgresql://{OWNER}@"):
         broken()
     with own.read() as tx:
-        assert crud.find(tx, WORKFLOWS, [], crud.PageRequest())[1] == 0
+        assert crud.find(tx, WORKFLOWS, [], PageRequest())[1] == 0
     workflow(own)
 
 
@@ -293,7 +294,7 @@ def test_a_server_that_is_gone_is_told(postgres: PostgresServer, url: str, own: 
         postgres.start()
     workflow(own)
     with own.read() as tx:
-        assert crud.find(tx, WORKFLOWS, [], crud.PageRequest())[1] == 1
+        assert crud.find(tx, WORKFLOWS, [], PageRequest())[1] == 1
 
 
 def test_settings_are_durable(own: Database) -> None:

@@ -9,7 +9,8 @@ from torc_framework.models.records import WorkflowRecord
 from torc_framework.store.database.base import Database
 from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.records import crud
-from torc_framework.store.records.crud import PageRequest, find
+from torc_framework.store.records.crud import find
+from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.workflows.plans import create_plan
 
 

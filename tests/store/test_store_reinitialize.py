@@ -16,6 +16,7 @@ from torc_framework.store.job_state.changed_inputs import remember_inputs
 from torc_framework.store.record_kinds.files import USER_DATA
 from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.records import crud
+from torc_framework.store.records.kind import RecordKind
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.runs.reinitialize import reinitialize
 from torc_framework.store.tables import core as t
@@ -66,7 +67,7 @@ def first(bench: Any, table: sa.Table) -> int:
         return int(tx.connection.execute(query).scalar_one())
 
 
-def update(bench: Any, resource: crud.RecordKind, record_id: int, **values: Any) -> None:
+def update(bench: Any, resource: RecordKind, record_id: int, **values: Any) -> None:
     with bench.database.write() as tx:
         crud.update(tx, resource, record_id, values)
 

@@ -15,6 +15,7 @@ from torc_framework.store.record_kinds.files import FILES, USER_DATA
 from torc_framework.store.record_kinds.jobs import JOBS, create_jobs, delete_job, delete_jobs
 from torc_framework.store.record_kinds.nodes import COMPUTE_NODES, SCHEDULED_COMPUTE_NODES
 from torc_framework.store.records import crud
+from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plans import create_workflow
@@ -112,7 +113,7 @@ def test_ephemeral_user_data_is_cleared(bench: Any) -> None:
     data = [UserDataRecord(workflow_id=0, name=name, data=1, is_ephemeral=name == "e") for name in ("e", "k")]
     bench.plan(1, user_data=data)
     with bench.database.read() as tx:
-        rows = crud.find(tx, USER_DATA, [], crud.PageRequest())[0]
+        rows = crud.find(tx, USER_DATA, [], PageRequest())[0]
     assert [row.get("data") for row in rows] == [None, 1]
 
 

@@ -14,7 +14,6 @@ from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.exchange import single_steps
 from torc_framework.store.exchange.claims import Offer
 from torc_framework.store.exchange.single_claims import claim_by_resources, claim_next
-from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.runs.lifecycle import cancel
 
 S = JobStatus
@@ -348,5 +347,8 @@ def test_unknown_workflows_hand_out_nothing(bench: Any) -> None:
     """They are not found."""
     wrong: Callable[[Any], Any]
     for wrong in (lambda tx: claim_next(tx, 5, 1), lambda tx: claim_by_resources(tx, 5, Offer(slots=1))):
-        with pytest.raises(NotFoundError, match=f"{WORKFLOWS.kind} not found with ID: 5"), bench.database.write() as tx:
+        with (
+            pytest.raises(NotFoundError, match="Workflow not found with ID: 5"),
+            bench.database.write() as tx,
+        ):
             wrong(tx)

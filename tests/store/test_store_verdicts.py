@@ -11,7 +11,7 @@ from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.verdicts import JudgeKind, Verdict, VerdictOrder, VerdictReceipt, VerdictRecord
 from torc_framework.store.errors import NotFoundError, RuleError
-from torc_framework.store.records.crud import PageRequest
+from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.recovery import verdicts
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.verdicts import VERDICT

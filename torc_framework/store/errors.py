@@ -1,4 +1,4 @@
-"""What the store refuses, and why."""
+"""The exceptions of the store."""
 
 from torc_framework.errors import OperatorError, TorcError, UserError
 
@@ -8,7 +8,7 @@ class StoreError(TorcError):
 
 
 class NotFoundError(StoreError):
-    """No record has this id."""
+    """There is no record of this id."""
 
     def __init__(self, kind: str, record_id: int | str) -> None:
         self.kind, self.record_id = kind, record_id
@@ -16,15 +16,15 @@ class NotFoundError(StoreError):
 
 
 class RuleError(StoreError):
-    """The request breaks a rule of the workflow's life."""
+    """The request is not allowed in the present state, or a value in it is not allowed."""
 
 
 class ConflictError(StoreError):
-    """Somebody else was first."""
+    """Another request has changed what this one relies on, or a record of the same name exists."""
 
 
 class ForbiddenError(StoreError):
-    """The caller has no right to it."""
+    """The caller has no permission."""
 
 
 class DatabaseError(OperatorError):
@@ -34,8 +34,8 @@ class DatabaseError(OperatorError):
 
 
 class DatabaseGoneError(DatabaseError):
-    """The file of the database was deleted or replaced; nothing is read or written until it is back."""
+    """The file of the database was deleted or replaced; until it is back, the store neither reads nor writes."""
 
 
 class DatabaseBusyError(DatabaseError):
-    """Another process keeps the database; trying again later may help."""
+    """Another process has been writing for too long; a later try may succeed."""

@@ -19,7 +19,7 @@ from torc_framework.store.access.checks import (
     record_access_check,
 )
 from torc_framework.store.database.sql import Tx
-from torc_framework.store.records.crud import RecordKind
+from torc_framework.store.records.kind import RecordKind
 
 if TYPE_CHECKING:
     from torc_framework.server.http.endpoint_calls import EndpointCall

@@ -19,7 +19,7 @@ from torc_framework.server.http.endpoint_calls import MAX_LIMIT, PAGE_PARAMETERS
 from torc_framework.server.http.responses import SlicedObject
 from torc_framework.store.access import groups
 from torc_framework.store.database.sql import Tx
-from torc_framework.store.records.crud import PageRequest, Values
+from torc_framework.store.records.kind import PageRequest, Values
 
 Found = tuple[list[Values], int]
 

@@ -33,7 +33,7 @@ from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS, RES
 from torc_framework.store.record_kinds.workflow_queries import job_ids
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
-from torc_framework.store.records.crud import PageRequest, RecordKind, Values
+from torc_framework.store.records.kind import PageRequest, RecordKind, Values
 from torc_framework.store.workflows.plans import new_workflow
 
 _LIST_PARAMETERS: Final = {
@@ -98,7 +98,7 @@ def record_endpoints() -> Iterator[Endpoint]:
 def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
     every, one = f"/{resource.path}", f"/{resource.path}/{{id}}"
     kind, tags = resource.record, [resource.path]
-    name = resource.kind[0].lower() + resource.kind[1:]
+    name = resource.title[0].lower() + resource.title[1:]
     several = resource.path.replace("_", " ")
     plural = resource in (USER_DATA, RESOURCE_REQUIREMENTS)
     a_record = name if plural else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
@@ -147,7 +147,7 @@ def _scopes(resource: RecordKind) -> tuple[Permission, Permission, Permission, P
 
 
 def _list_parameters(resource: RecordKind) -> dict[str, Parameter]:
-    parameters = {name: Parameter(filter_.kind, filter_.default) for name, filter_ in resource.filters.items()}
+    parameters = {name: Parameter(filter_.type_, filter_.default) for name, filter_ in resource.filters.items()}
     if resource.relations:
         parameters["include_relationships"] = Parameter(bool, default=False)
     return parameters | _LIST_PARAMETERS

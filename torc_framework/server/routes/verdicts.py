@@ -8,7 +8,7 @@ from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint, page
 from torc_framework.server.http.endpoint_calls import MAX_LIMIT, PAGE_PARAMETERS, EndpointCall, Parameter
 from torc_framework.store.database.sql import Tx
-from torc_framework.store.records.crud import PageRequest
+from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.recovery import verdicts
 
 

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.errors import ForbiddenError
-from torc_framework.store.records.crud import RecordKind
+from torc_framework.store.records.kind import RecordKind
 from torc_framework.store.tables import access as a
 from torc_framework.store.tables import core as t
 

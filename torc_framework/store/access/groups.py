@@ -13,16 +13,9 @@ from torc_framework.models import records as r
 from torc_framework.store.access.checks import ROLES, may_use
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import ConflictError, ForbiddenError, NotFoundError, RuleError, StoreError
-from torc_framework.store.records.crud import (
-    PageRequest,
-    RecordKind,
-    Values,
-    find,
-    get,
-    require_workflow,
-    without_nulls,
-)
+from torc_framework.store.records.crud import find, get, require_workflow
 from torc_framework.store.records.events import utc_text
+from torc_framework.store.records.kind import PageRequest, RecordKind, Values, without_nulls
 from torc_framework.store.tables.access import ACCESS_GROUP, USER_GROUP_MEMBERSHIP, WORKFLOW_ACCESS_GROUP
 
 ADMINS_ID: Final = 0

@@ -30,9 +30,10 @@ from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
 from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS
 from torc_framework.store.record_kinds.results import RESULTS, status_number
-from torc_framework.store.records.crud import Values, create, get
+from torc_framework.store.records.crud import create, get
 from torc_framework.store.records.events import EventLog, record_user_action, utc_text
 from torc_framework.store.records.failure_rules import read_rules
+from torc_framework.store.records.kind import Values
 from torc_framework.store.runs.lifecycle import check_run
 from torc_framework.store.tables import core as t
 
@@ -88,7 +89,7 @@ def _job(tx: Tx, job_id: int, run_id: int) -> _StepJob:
     """Return a job of the present run."""
     row = tx.row(_JOB, job_id)
     if row is None:
-        raise NotFoundError(JOBS.kind, job_id)
+        raise NotFoundError(JOBS.title, job_id)
     job = _StepJob(row[0], row[1], row[2], JobStatus(row[3]), *row[4:])
     check_run(tx, job.workflow_id, run_id)
     return job

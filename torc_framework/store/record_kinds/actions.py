@@ -9,8 +9,9 @@ from torc_framework.models.records import WorkflowActionRecord
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
 from torc_framework.store.job_state.triggers import required_triggers
-from torc_framework.store.records.crud import PageRequest, RecordKind, RelationTable, Values, find, get
+from torc_framework.store.records.crud import find, get
 from torc_framework.store.records.events import EventLog, utc_text
+from torc_framework.store.records.kind import PageRequest, RecordKind, RelationTable, Values
 from torc_framework.store.records.references import check_references
 from torc_framework.store.runs.lifecycle import status
 from torc_framework.store.tables import core as t
@@ -75,7 +76,7 @@ def _new_action(tx: Tx, values: Values) -> Values:
 
 ACTIONS: Final = RecordKind(
     path="actions",
-    kind="Action",
+    title="Action",
     record=WorkflowActionRecord,
     table=t.WORKFLOW_ACTION,
     relations={"job_ids": RelationTable(t.ACTION_JOB, "action_id", "job_id")},
@@ -106,7 +107,7 @@ def due_actions(tx: Tx, workflow_id: int, triggers: Sequence[str] = ()) -> list[
 def _action_of(tx: Tx, workflow_id: int, action_id: int) -> Values:
     action = get(tx, ACTIONS, action_id)
     if action["workflow_id"] != workflow_id:
-        raise NotFoundError(ACTIONS.kind, action_id)
+        raise NotFoundError(ACTIONS.title, action_id)
     return action
 
 

@@ -11,7 +11,8 @@ from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state.changed_inputs import remember_inputs
 from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.record_kinds.list_filters import equals, linked_to_job
-from torc_framework.store.records.crud import ListFilter, RecordKind, Values, get, without_nulls
+from torc_framework.store.records.crud import get
+from torc_framework.store.records.kind import ListFilter, RecordKind, Values, without_nulls
 from torc_framework.store.tables import core as t
 
 
@@ -48,7 +49,7 @@ _WRITTEN: Final = sa.select(t.JOB_OUTPUT_FILE.c.file_id)
 
 FILES: Final = RecordKind(
     path="files",
-    kind="File",
+    title="File",
     record=r.FileRecord,
     table=t.FILE,
     filters={
@@ -61,7 +62,7 @@ FILES: Final = RecordKind(
 )
 USER_DATA: Final = RecordKind(
     path="user_data",
-    kind="User data",
+    title="User data",
     record=r.UserDataRecord,
     table=t.USER_DATA,
     filters={

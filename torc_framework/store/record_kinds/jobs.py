@@ -16,17 +16,9 @@ from torc_framework.store.job_state.dependency_counters import dependents_of, re
 from torc_framework.store.job_state.jobs_to_stop import prepare_job_deletion
 from torc_framework.store.job_state.propagation import is_finished, propagate_deletion
 from torc_framework.store.job_state.triggers import count_triggers
-from torc_framework.store.records.crud import (
-    ListFilter,
-    RecordKind,
-    RelationTable,
-    Values,
-    differs,
-    get,
-    require_workflow,
-    without_nulls,
-)
+from torc_framework.store.records.crud import differs, get, require_workflow
 from torc_framework.store.records.events import EventLog
+from torc_framework.store.records.kind import ListFilter, RecordKind, RelationTable, Values, without_nulls
 from torc_framework.store.records.references import check_references
 from torc_framework.store.records.requirements import check_shell, default_requirements
 from torc_framework.store.tables import core as t
@@ -230,7 +222,7 @@ def delete_listed_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, forc
     jobs = [get(tx, JOBS, job_id) for job_id in wanted]
     for job in jobs:
         if job["workflow_id"] != workflow_id:
-            raise NotFoundError(JOBS.kind, job["id"])
+            raise NotFoundError(JOBS.title, job["id"])
     delete_jobs(tx, workflow_id, wanted, force=force)
     return jobs
 
@@ -241,7 +233,7 @@ def _needs(table: sa.Table, column: str, value: int) -> sa.ColumnElement[bool]:
 
 JOBS: Final = RecordKind(
     path="jobs",
-    kind="Job",
+    title="Job",
     record=JobRecord,
     table=t.JOB,
     filters={

@@ -4,7 +4,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from torc_framework.store.records.crud import ListFilter
+from torc_framework.store.records.kind import ListFilter
 
 
 def equals(table: sa.Table, **kinds: type[Any]) -> dict[str, ListFilter]:

@@ -8,8 +8,8 @@ from torc_framework.models import records as r
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.job_state.triggers import reopen_actions
 from torc_framework.store.record_kinds.list_filters import as_text, equals
-from torc_framework.store.records.crud import ListFilter, RecordKind, Values
 from torc_framework.store.records.events import EventLog
+from torc_framework.store.records.kind import ListFilter, RecordKind, Values
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
 
@@ -33,7 +33,7 @@ def _node_changed(tx: Tx, before: Values, after: Values) -> None:
 
 COMPUTE_NODES: Final = RecordKind(
     path="compute_nodes",
-    kind="Compute node",
+    title="Compute node",
     record=r.ComputeNodeRecord,
     table=t.COMPUTE_NODE,
     filters={
@@ -66,7 +66,7 @@ def _add_allocation_event(tx: Tx, node: Values) -> None:
 
 SCHEDULED_COMPUTE_NODES: Final = RecordKind(
     path="scheduled_compute_nodes",
-    kind="Scheduled compute node",
+    title="Scheduled compute node",
     record=r.ScheduledComputeNodeRecord,
     table=SCHEDULED_COMPUTE_NODE,
     filters={

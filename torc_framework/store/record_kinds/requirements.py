@@ -10,9 +10,9 @@ from torc_framework.models import records as r
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import RuleError
 from torc_framework.store.record_kinds.list_filters import equals
-from torc_framework.store.records.crud import ListFilter, RecordKind, Values, without_nulls
 from torc_framework.store.records.events import record_user_action
 from torc_framework.store.records.failure_rules import check_rules
+from torc_framework.store.records.kind import ListFilter, RecordKind, Values, without_nulls
 from torc_framework.store.records.requirements import (
     DEFAULT_REQUIREMENTS,
     default_requirements,
@@ -66,7 +66,7 @@ def _runs_for(text: str) -> sa.ColumnElement[bool]:
 
 RESOURCE_REQUIREMENTS: Final = RecordKind(
     path="resource_requirements",
-    kind="Resource requirements",
+    title="Resource requirements",
     record=r.ResourceRequirementsRecord,
     table=t.RESOURCE_REQUIREMENTS,
     filters={
@@ -101,7 +101,7 @@ def _free_handler(tx: Tx, records: Sequence[Values]) -> None:
 
 FAILURE_HANDLERS: Final = RecordKind(
     path="failure_handlers",
-    kind="Failure handler",
+    title="Failure handler",
     record=r.FailureHandlerRecord,
     table=t.FAILURE_HANDLER,
     filters=equals(t.FAILURE_HANDLER, name=str),

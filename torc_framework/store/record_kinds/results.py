@@ -11,8 +11,9 @@ from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.record_kinds.list_filters import equals
-from torc_framework.store.records.crud import ListFilter, RecordKind, Values, get, without_nulls
+from torc_framework.store.records.crud import get
 from torc_framework.store.records.events import now_ms
+from torc_framework.store.records.kind import ListFilter, RecordKind, Values, without_nulls
 from torc_framework.store.tables import core as t
 
 
@@ -60,7 +61,7 @@ _CURRENT: Final = sa.exists().where(t.JOB.c.id == t.RESULT.c.job_id, t.JOB.c.res
 
 RESULTS: Final = RecordKind(
     path="results",
-    kind="Result",
+    title="Result",
     record=r.ResultRecord,
     table=t.RESULT,
     filters={
@@ -85,7 +86,7 @@ _EVENT_TYPE: Final = t.EVENT.c.data["event_type"].as_string()
 
 EVENTS: Final = RecordKind(
     path="events",
-    kind="Event",
+    title="Event",
     record=r.EventRecord,
     table=t.EVENT,
     filters={

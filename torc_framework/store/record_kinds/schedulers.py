@@ -4,12 +4,12 @@ from typing import Final
 
 from torc_framework.models import records as r
 from torc_framework.store.record_kinds.list_filters import equals
-from torc_framework.store.records.crud import RecordKind
+from torc_framework.store.records.kind import RecordKind
 from torc_framework.store.tables import core as t
 
 SLURM_SCHEDULERS: Final = RecordKind(
     path="slurm_schedulers",
-    kind="Slurm scheduler",
+    title="Slurm scheduler",
     record=r.SlurmSchedulerRecord,
     table=t.SLURM_SCHEDULER,
     filters=equals(
@@ -27,7 +27,7 @@ SLURM_SCHEDULERS: Final = RecordKind(
 )
 LOCAL_SCHEDULERS: Final = RecordKind(
     path="local_schedulers",
-    kind="Local scheduler",
+    title="Local scheduler",
     record=r.LocalSchedulerRecord,
     table=t.LOCAL_SCHEDULER,
     filters=equals(t.LOCAL_SCHEDULER, memory=str, num_cpus=int),

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from torc_framework.models import records as r
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.record_kinds.list_filters import equals
-from torc_framework.store.records.crud import ListFilter, RecordKind, Values, without_nulls
+from torc_framework.store.records.kind import ListFilter, RecordKind, Values, without_nulls
 from torc_framework.store.records.requirements import (
     check_shell,
     check_sort_method,
@@ -32,7 +32,7 @@ def _notify_listeners(tx: Tx, workflows: Sequence[Values]) -> None:
 
 WORKFLOWS: Final = RecordKind(
     path="workflows",
-    kind="Workflow",
+    title="Workflow",
     record=r.WorkflowRecord,
     table=t.WORKFLOW,
     filters={

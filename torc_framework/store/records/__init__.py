@@ -1,1 +1,1 @@
-"""Records of the store."""
+"""Create, read, update and delete records of any kind; the events of a workflow; rules that several kinds share."""

@@ -1,8 +1,8 @@
-"""Rows that tell what happened, written in the transaction in which it happened.
+"""Events: rows about what happened in a workflow, written in the transaction in which it happened.
 
-``data`` always has ``event_type``; the other keys are those of Torc's event stream. Changes take
-turns, so an event's id is larger than every id that was stored before it: whoever has read all
-events up to an id needs to remember that id only.
+``data`` always has ``event_type``; the other keys are those of Torc's event stream. Only one change of the database is
+under way at a time, so an event's id is larger than the id of every event before it: a client that has read all events
+up to an id needs to remember that id only.
 """
 
 import time
@@ -20,21 +20,21 @@ from torc_framework.store.tables.core import EVENT, WORKFLOW
 
 _INSERT: Final = insertion(EVENT, "workflow_id", "timestamp", "data")
 JOBS_A_ROW: Final = 1000
-"""Most job ids that one event names."""
+"""Largest number of job ids in one event."""
 _NUL: Final = "\\u0000"
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def now_ms() -> int:
-    """Return the time as events have it: milliseconds since the epoch."""
+    """Return the present time as in events: milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 def utc_text(seconds: float | None = None) -> str:
-    """Return a time (now by default) as records have it: UTC, ISO 8601 with milliseconds.
+    """Return a time (now by default) as in records: UTC, ISO 8601 with milliseconds.
 
     Raises:
-        OverflowError: the time is in no year that can be written.
+        OverflowError: the time is outside the years 1 to 9999.
     """
     try:
         moment = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
@@ -44,7 +44,7 @@ def utc_text(seconds: float | None = None) -> str:
 
 
 class EventLog:
-    """The events of one transaction on one workflow, written at once at its end."""
+    """The events of one workflow in one transaction; `write` stores them together."""
 
     def __init__(self, workflow_id: int) -> None:
         self.workflow_id = workflow_id
@@ -52,9 +52,9 @@ class EventLog:
         self._rows: list[tuple[int, int, str]] = []
 
     def add(self, event_type: str, **data: Any) -> None:
-        """Note an event."""
+        """Add an event."""
         text = _encode({"event_type": event_type, **data}).decode()
-        if _NUL in text:  # PostgreSQL would store it, and then not look into it
+        if _NUL in text:  # PostgreSQL would store it, and then could not read keys of it
             plain = {
                 name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in data.items()
             }
@@ -62,17 +62,17 @@ class EventLog:
         self._rows.append((self.workflow_id, self._timestamp, text))
 
     def job_ended(self, job_id: int, name: str, status: JobStatus, return_code: int | None, **data: Any) -> None:
-        """Note how a job ended: ``job_completed``, ``job_failed``, ..."""
+        """Add the event of a job's end: ``job_completed``, ``job_failed``, ..."""
         label = status.label
         self.add(f"job_{label}", job_id=job_id, job_name=name, status=label, return_code=return_code, **data)
 
     def jobs_ready(self, job_ids: Sequence[int]) -> None:
-        """Note that jobs wait for nothing any more."""
+        """Add the events of jobs that became ready."""
         for start in range(0, len(job_ids), JOBS_A_ROW):
             self.add("jobs_ready", job_ids=job_ids[start : start + JOBS_A_ROW])
 
     def write(self, tx: Tx) -> None:
-        """Store what was noted."""
+        """Store the events that were added."""
         if self._rows:
             tx.run_each(_INSERT, self._rows)
             tx.workflows_with_events.add(self.workflow_id)
@@ -81,7 +81,7 @@ class EventLog:
 
 
 def record_user_action(tx: Tx, workflow_id: int, action: str, user: str | None = None, **data: Any) -> None:
-    """Tell that a person did something."""
+    """Store the event of an action that a user took."""
     events = EventLog(workflow_id)
     events.add("user_action", action=action, user=user or "unknown", **data)
     events.write(tx)
@@ -89,7 +89,7 @@ def record_user_action(tx: Tx, workflow_id: int, action: str, user: str | None =
 
 @frozen
 class StoredEvent:
-    """One event as it is stored; ``timestamp`` is in milliseconds since the epoch."""
+    """One event with its id; ``timestamp`` is in milliseconds since the epoch."""
 
     id: int
     timestamp: int
@@ -97,22 +97,22 @@ class StoredEvent:
 
 
 def events_after(tx: Tx, workflow_id: int, last_id: int, limit: int) -> list[StoredEvent] | None:
-    """Return the next events of a workflow, oldest first; None if there is no such workflow."""
+    """Return the events of a workflow after an id, oldest first; None if there is no such workflow."""
     query = (
         sa.select(EVENT.c.id, EVENT.c.timestamp, EVENT.c.data)
         .where(EVENT.c.workflow_id == workflow_id, EVENT.c.id > last_id)
         .order_by(EVENT.c.id)
         .limit(limit)
     )
-    found = [StoredEvent(row[0], row[1] or 0, row[2]) for row in tx.connection.execute(query)]
-    return found if found or _is_there(tx, workflow_id) else None
+    found = [StoredEvent(id_, timestamp or 0, data) for id_, timestamp, data in tx.connection.execute(query)]
+    return found if found or _workflow_exists(tx, workflow_id) else None
 
 
 def last_event_id(tx: Tx, workflow_id: int) -> int | None:
     """Return the id of the newest event, 0 without any; None if there is no such workflow."""
     newest = sa.select(sa.func.coalesce(sa.func.max(EVENT.c.id), 0)).where(EVENT.c.workflow_id == workflow_id)
-    return int(tx.connection.execute(newest).scalar_one()) if _is_there(tx, workflow_id) else None
+    return int(tx.connection.execute(newest).scalar_one()) if _workflow_exists(tx, workflow_id) else None
 
 
-def _is_there(tx: Tx, workflow_id: int) -> bool:
+def _workflow_exists(tx: Tx, workflow_id: int) -> bool:
     return tx.connection.execute(sa.select(WORKFLOW.c.id).where(WORKFLOW.c.id == workflow_id)).first() is not None

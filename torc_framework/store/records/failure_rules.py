@@ -1,6 +1,6 @@
-"""The rules of failure handlers as texts: checked when they are stored, and read without trust afterwards.
+"""The rules of failure handlers, which are stored as JSON text: their check before they are stored, and their parser.
 
-Only the keys that the server itself reads are looked at; the others belong to plugins.
+Only the keys that the server itself reads are checked; the others belong to plugins.
 """
 
 import json
@@ -31,17 +31,18 @@ _KEYS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "max_retries": ("an integer", _is_integer),
     "recovery_script": ("a text", _is_text),
 }
-"""What the values of keys must be, in words and as a test; each may also be null, which is the same as absent."""
+"""The expected value of each key, as text and as a test; null is allowed for every key, and means the same as absent.
+"""
 
 
 def check_rules(place: str, text: str) -> None:
-    """Refuse rules that cannot be followed.
+    """Refuse rules of the wrong form.
 
     Args:
-        place: Where they stand, for the message.
+        place: Text before the message, which says where the rules are.
 
     Raises:
-        RuleError: they are no JSON list of objects, or a value has the wrong type; names the first.
+        RuleError: the text is not a JSON list of objects, or a value has the wrong type; the message has the first.
     """
     try:
         rules = json.loads(text)
@@ -50,20 +51,24 @@ def check_rules(place: str, text: str) -> None:
     if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
         raise RuleError(f"{place}rules: expected the JSON text of a list of objects")
     for n, rule in enumerate(rules):
-        if (name := _misfit(rule)) is not None:
+        if (name := _first_wrong_key(rule)) is not None:
             raise RuleError(f"{place}rules[{n}].{name}: expected {_KEYS[name][0]}, not {json.dumps(rule[name])[:100]}")
 
 
 def read_rules(text: str) -> list[Rule]:
-    """Return the rules of a stored text; those that an older version took and that cannot be followed are left out."""
+    """Return the rules of a stored text, without those of the wrong form, which older versions stored unchecked."""
     try:
         rules = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    return [rule for rule in rules if isinstance(rule, dict) and _misfit(rule) is None] if type(rules) is list else []
+    return (
+        [rule for rule in rules if isinstance(rule, dict) and _first_wrong_key(rule) is None]
+        if type(rules) is list
+        else []
+    )
 
 
-def _misfit(rule: Rule) -> str | None:
+def _first_wrong_key(rule: Rule) -> str | None:
     """Return the first key whose value has the wrong type."""
     return next(
         (name for name, (_, fits) in _KEYS.items() if rule.get(name) is not None and not fits(rule[name])), None

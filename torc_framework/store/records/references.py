@@ -1,8 +1,8 @@
-"""Which field of which record names which other record, all of one workflow; one check for every way in.
+"""References between the records of a workflow, and the one check of them.
 
-Torc's clients name compute nodes and schedulers that are not there: those may be unknown, but never another
-workflow's. The `scheduler_config_id` of compute nodes and of scheduled ones is a number that whoever obtains nodes
-chooses, and refers to nothing.
+Torc's clients send ids of compute nodes and schedulers that do not exist. Such ids may be unknown, but may not be of
+another workflow's records. The ``scheduler_config_id`` of compute nodes and of scheduled compute nodes is not checked:
+its meaning depends on the executor that obtained the nodes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,16 @@ from torc_framework.store.errors import RuleError
 from torc_framework.store.tables import core as t
 
 _SHOWN: Final = 10
-"""Unknown records that a refusal names."""
+"""Largest number of unknown ids in an error message."""
 
 
 @frozen
 class Reference:
-    """What the id, or the list of ids, in a field stands for.
+    """The records that the id, or the list of ids, in a field refers to.
 
     Attributes:
-        tables: Where the record is; one of them.
-        may_be_unknown: A number that no record has is taken.
+        tables: Tables that may have the record.
+        may_be_unknown: The id of no record is allowed.
     """
 
     tables: tuple[sa.Table, ...]
@@ -49,7 +49,7 @@ REFERENCES: Final[dict[str, dict[str, Reference]]] = {
     "action_config": {"scheduler_id": _SCHEDULER},
     "results": {"job_id": Reference((t.JOB,)), "compute_node_id": _NODE},
 }
-"""By the record's place in the API, or the field that holds it, then by field."""
+"""References by the path of the record in the API, or by ``action_config``, and by field."""
 _OWNERS: Final = {
     table.name: Statement(sa.select(table.c.id, table.c.workflow_id).where(table.c.id.in_(ids_param())))
     for references in REFERENCES.values()
@@ -59,13 +59,13 @@ _OWNERS: Final = {
 
 
 def check_references(tx: Tx, path: str, workflow_id: int, records: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse records that name what their workflow does not have.
+    """Refuse records that refer to records that their workflow does not have.
 
     Args:
-        path: Their kind's place in the API.
+        path: The key of `REFERENCES` for these records.
 
     Raises:
-        RuleError: some do; names the field and the first of them.
+        RuleError: one of them does; the message has the field and the first of its unknown ids.
     """
     for name, reference in REFERENCES.get(path, {}).items():
         named: set[int] = set()

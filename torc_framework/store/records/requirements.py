@@ -1,4 +1,4 @@
-"""What jobs ask for, as the database has it: parsed amounts, the default record, the order of claims, the shell."""
+"""Resource requirements: amounts as numbers, the default record, the order of claims; and the check of shells."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -13,27 +13,27 @@ from torc_framework.store.errors import RuleError
 from torc_framework.store.tables.core import RESOURCE_REQUIREMENTS
 
 DEFAULT_REQUIREMENTS: Final = "default"
-"""Name of the requirements that every workflow has, for jobs that name none."""
+"""Name of the requirements that every workflow has, for jobs that refer to none."""
 
 SORT_KEYS: Final[Mapping[str, Callable[[Resources], tuple[float, ...]]]] = {
     "gpus_runtime_memory": lambda r: (-r.num_gpus, -(r.runtime_s or 0), -r.memory_bytes),
     "gpus_memory_runtime": lambda r: (-r.num_gpus, -r.memory_bytes, -(r.runtime_s or 0)),
     "none": lambda _: (),
 }
-"""Sort methods: jobs with the smallest key come first, among equals those with the smallest id."""
+"""Sort methods: the jobs with the smallest key are claimed first, among equal keys those with the smallest id."""
 
 
 def check_sort_method(method: str | None) -> None:
-    """Raise `RuleError` unless the sort method is known; None is the server's choice."""
+    """Raise `RuleError` unless the sort method is known; None leaves the choice to the server."""
     if method is not None and method not in SORT_KEYS:
         raise RuleError(f"unknown sort method {method!r}; known: {', '.join(SORT_KEYS)}")
 
 
 def check_shell(shell: str | None, of: str = "") -> None:
-    """Raise `RuleError` unless a shell is a program and its options; None is the default.
+    """Raise `RuleError` unless a shell is a program with its options; None is the default shell.
 
     Args:
-        of: What stands in front of the message.
+        of: Text before the message.
     """
     if shell is not None:
         try:
@@ -43,10 +43,10 @@ def check_shell(shell: str | None, of: str = "") -> None:
 
 
 def parsed_requirements(record: ResourceRequirementsRecord) -> dict[str, int]:
-    """Return the columns that hold a record's texts as numbers.
+    """Return the values of the columns that hold the texts of a record as numbers.
 
     Raises:
-        RuleError: a text is no memory size or no duration, or an amount is negative.
+        RuleError: a text is not a memory size or not a duration, or an amount is negative.
     """
     for name in ("num_cpus", "num_gpus", "num_nodes"):
         if getattr(record, name) < 0:

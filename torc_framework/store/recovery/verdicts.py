@@ -15,8 +15,9 @@ from torc_framework.store.job_state import transitions
 from torc_framework.store.job_state.dependency_counters import downstream
 from torc_framework.store.job_state.propagation import propagate
 from torc_framework.store.record_kinds.requirements import RESOURCE_REQUIREMENTS
-from torc_framework.store.records.crud import PageRequest, create, get, require_workflow
+from torc_framework.store.records.crud import create, get, require_workflow
 from torc_framework.store.records.events import EventLog, utc_text
+from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS
 from torc_framework.store.runs.lifecycle import check_run, status
 from torc_framework.store.tables import core as t

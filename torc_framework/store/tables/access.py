@@ -1,4 +1,4 @@
-"""The tables of access groups; importing this module completes the set of all tables."""
+"""The tables of access groups: the groups, their members, and the workflows that they may use."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from torc_framework.store.tables.base import Base
 
 
 class AccessGroupRow(Base, table=True):
-    """`AccessGroupRecord`; ids are never used twice."""
+    """`AccessGroupRecord`; no id is used twice."""
 
     __table_args__ = (sa.UniqueConstraint("name"), {"sqlite_autoincrement": True})
     id: int | None = Field(default=None, primary_key=True)

@@ -1,4 +1,4 @@
-"""The table of allocations, and of requests for them whose answers are not recorded."""
+"""The table of allocations (scheduled compute nodes), and of requests for them whose answers are not recorded yet."""
 
 from typing import Any, Final
 
@@ -11,7 +11,12 @@ _IS_OPEN: Final = sa.text("allocation_id IS NOT NULL AND status <> 'complete'")
 
 
 class ScheduledComputeNodeRow(Base, table=True):
-    """`ScheduledComputeNodeRecord`; an allocation that is not over has one record only."""
+    """`ScheduledComputeNodeRecord`; an allocation that is not over has one record only.
+
+    ``allocation_id`` is the batch system's id of the allocation, as text. ``scheduler_id`` is the same id where it is
+    a whole number, else 0: Torc's HTTP contract has this name and type. It is not the id of a scheduler's record,
+    which is in ``scheduler_config_id``.
+    """
 
     __table_args__ = (
         sa.Index(

@@ -1,4 +1,4 @@
-"""What all tables are made from: their common base, and the type of a column that holds a status."""
+"""The base class of all tables, and the type of a column that holds a job's status."""
 
 import re
 from typing import Any, Final
@@ -11,7 +11,7 @@ from torc_framework.models.statuses import JobStatus
 
 
 class StatusType(sa.types.TypeDecorator[str]):
-    """A job status: its number in the database, its label in Python."""
+    """A job status: a number in the database, its label in Python."""
 
     impl = sa.SmallInteger
     cache_ok = True
@@ -44,7 +44,7 @@ class Base(SQLModel):
         }
     )
 
-    @declared_attr  # type: ignore[arg-type]
-    def __tablename__(cls) -> str:  # noqa: N805
+    @declared_attr  # type: ignore[arg-type]  # SQLModel declares it so, too
+    def __tablename__(cls) -> str:  # noqa: N805 - a class method for SQLAlchemy
         """Return the name of the class without ``Row``, in snake case."""
         return _WORD_START.sub("_", cls.__name__.removesuffix("Row")).lower()

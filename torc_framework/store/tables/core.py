@@ -1,17 +1,18 @@
-"""The tables.
+"""The tables of workflows, and of their jobs, files, runners, results and events.
 
-Each record of ``models.records`` has a table whose columns are the record's fields; a test holds
-the two equal. Fields that are lists live in tables of their own (`RELATIONS`). Columns that no
-record has are the store's own bookkeeping and say what they are for.
+Each record of ``models.records`` has a table whose columns are the fields of the record; a test compares the two. A
+field that is a list has a table of its own (`RELATIONS`). A column that no record has is for the store only, and has a
+docstring.
 
-Dependencies. A job waits for *blockers*: the jobs that it depends on directly, and the dependency
-groups that it waits for. A group stands for "M jobs wait for all of the same N jobs" at the cost
-of M + N rows. At every commit, for every job and group,
+Dependencies: a job waits for its *blockers*. These are the jobs that it depends on directly, and the dependency groups
+that it waits for. A group stands for "M jobs wait for all of the same N jobs", in M + N rows instead of M x N. A job
+is *over* when it has an unblocking status and is not interrupted. At every commit, for every job and group,
 
-- ``job.blockers`` is the number of its direct dependencies that are not over, which is to say that they have
-  not reached an unblocking status or are interrupted, plus the number of its groups with ``remaining`` above zero;
-- ``job.failed_blockers`` counts those of them that are over and ended badly;
-- ``dependency_group.remaining`` and ``.failed`` count its members in the same way.
+- ``job.blockers`` is the number of its direct dependencies that are not over, plus the number of its groups with
+  ``remaining`` above zero; - ``job.failed_blockers`` is the number of its direct dependencies that are over and ended
+  badly, plus the number of its groups with ``remaining`` zero and ``failed`` above zero; -
+  ``dependency_group.remaining`` is the number of its members that are not over, ``failed`` the number of those that
+  are over and ended badly.
 """
 
 from typing import Any, Final
@@ -35,21 +36,21 @@ def _big(default: Any = None) -> Any:
 
 
 def _parent(table: str, *, index: bool = True) -> Any:
-    """A required reference; the row goes when its parent goes."""
+    """A required reference; the row is deleted with its parent."""
     return Field(foreign_key=f"{table}.id", ondelete="CASCADE", index=index)
 
 
 def _member(table: str, *, index: bool = True) -> Any:
-    """One half of a primary key of two references."""
+    """One of the two references that are a primary key together."""
     return Field(foreign_key=f"{table}.id", ondelete="CASCADE", primary_key=True, index=index)
 
 
 def _own(default: bool | int) -> Any:
-    """A column of the store's own, which bulk inserts leave to the database."""
+    """A column that no record has; a bulk insert omits it, and the database fills in the default."""
     return Field(default=default, sa_column_kwargs={"server_default": sa.text(str(int(default)))})
 
 
-def _named() -> sa.UniqueConstraint:
+def _unique_name() -> sa.UniqueConstraint:
     return sa.UniqueConstraint("workflow_id", "name")
 
 
@@ -61,7 +62,7 @@ _NO_ROWID: Final = {"sqlite_with_rowid": False}
 
 
 class WorkflowRow(Base, table=True):
-    """`WorkflowRecord`; ids are never used twice."""
+    """`WorkflowRecord`; no id is used twice."""
 
     __table_args__ = ({"sqlite_autoincrement": True},)
     id: int | None = Field(default=None, primary_key=True)
@@ -115,7 +116,7 @@ class ResourceRequirementsRow(Base, table=True):
 class FailureHandlerRow(Base, table=True):
     """`FailureHandlerRecord`."""
 
-    __table_args__ = (_named(),)
+    __table_args__ = (_unique_name(),)
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow", index=False)
     name: str
@@ -125,7 +126,7 @@ class FailureHandlerRow(Base, table=True):
 class SlurmSchedulerRow(Base, table=True):
     """`SlurmSchedulerRecord`."""
 
-    __table_args__ = (_named(),)
+    __table_args__ = (_unique_name(),)
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow", index=False)
     name: str | None = None
@@ -154,8 +155,8 @@ class LocalSchedulerRow(Base, table=True):
 class JobRow(Base, table=True):
     """`JobRecord`.
 
-    What it asks for, its scheduler and its failure handler are references without a constraint: each
-    delete of such a record would look through all jobs. Whoever deletes one mends the jobs.
+    Its resource requirements, its scheduler and its failure handler are references without a constraint: with one, each
+    delete of such a record would read all jobs. The function that deletes such records updates the jobs.
     """
 
     __table_args__ = (
@@ -196,23 +197,25 @@ class JobRow(Base, table=True):
     shell: str | None = None
     not_before: str | None = None
     blockers: int = _own(0)
-    """Dependencies and groups that are not over."""
+    """Direct dependencies and groups that are not over; see above."""
     failed_blockers: int = _own(0)
-    """Dependencies and groups that are over and ended badly."""
+    """Direct dependencies and groups that are over and ended badly; see above."""
     ended_badly: bool = _own(False)
-    """Its ending cancels the dependents that ask for it; meaningful in unblocking statuses only."""
+    """Its ending cancels the dependents that have ``cancel_on_blocking_job_failure``; used in unblocking statuses
+    only.
+    """
     is_interrupted: bool = _own(False)
-    """It is terminated, and runs again as soon as a runner asks for jobs: until then it counts as unfinished."""
+    """It is terminated, and becomes ready when a runner next asks for jobs; until then it counts as unfinished."""
     dependencies_resolved: bool = _own(False)
-    """Dependencies implied by its files and user data are among its dependencies."""
+    """The dependencies that its files and user data imply have been added to its dependencies."""
     active_compute_node_id: int | None = None
-    """Runner that holds it, from claim to end."""
+    """Runner that holds it, from the claim until the attempt has ended."""
     result_id: int | None = None
     """Its current result: the one of the attempt that ended it."""
     input_hash: str | None = None
-    """What went into it at the last initialize, if that has changed since; see ``inputs``."""
+    """Hashes of its inputs at the last initialize, if these have changed since; see `changed_inputs`."""
     written_texts: str | None = None
-    """JSON object of those of its texts that name user data, with the names in place of the ids."""
+    """JSON object of its command and invocation script as written, where these name user data: with names, not ids."""
 
 
 class JobDependencyRow(Base, table=True):
@@ -224,18 +227,18 @@ class JobDependencyRow(Base, table=True):
 
 
 class DependencyGroupRow(Base, table=True):
-    """A shared dependency: all waiters wait for all members."""
+    """A shared dependency: each waiter waits for all members."""
 
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow")
     remaining: int = 0
-    """Members that have not reached an unblocking status."""
+    """Members that are not over."""
     failed: int = _own(0)
     """Members that are over and ended badly."""
 
 
 class GroupMemberRow(Base, table=True):
-    """A job that a group's waiters wait for."""
+    """A job for which a group's waiters wait."""
 
     __table_args__ = (_NO_ROWID,)
     job_id: int = _member("job", index=False)
@@ -253,7 +256,7 @@ class GroupWaiterRow(Base, table=True):
 class FileRow(Base, table=True):
     """`FileRecord`."""
 
-    __table_args__ = (_named(),)
+    __table_args__ = (_unique_name(),)
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow", index=False)
     name: str
@@ -264,7 +267,7 @@ class FileRow(Base, table=True):
 class UserDataRow(Base, table=True):
     """`UserDataRecord`."""
 
-    __table_args__ = (_named(),)
+    __table_args__ = (_unique_name(),)
     id: int | None = Field(default=None, primary_key=True)
     workflow_id: int = _parent("workflow", index=False)
     name: str
@@ -322,21 +325,21 @@ class WorkflowActionRow(Base, table=True):
     persistent: bool = False
     is_recovery: bool = False
     is_open: bool = _own(False)
-    """A runner carries it out and will say how that ended; if it dies before, the action is due again."""
+    """A runner is carrying it out and will report how it ended; if the runner ends before, the action is due again."""
 
 
 class ActionJobRow(Base, table=True):
-    """A job that an action's trigger watches."""
+    """A job whose status an action's trigger counts."""
 
     __table_args__ = (_NO_ROWID,)
     job_id: int = _member("job", index=False)
     action_id: int = _member("workflow_action")
     counted: bool = _own(False)
-    """It is among the action's trigger count."""
+    """The action's trigger count includes it."""
 
 
 class ComputeNodeRow(Base, table=True):
-    """`ComputeNodeRecord`; ids are never used twice."""
+    """`ComputeNodeRecord`; no id is used twice."""
 
     __table_args__ = ({"sqlite_autoincrement": True},)
     id: int | None = Field(default=None, primary_key=True)
@@ -394,7 +397,7 @@ class ResultRow(Base, table=True):
 
 
 class EventRow(Base, table=True):
-    """`EventRecord`; ids are never used twice, so that whoever follows a workflow by them misses nothing."""
+    """`EventRecord`; no id is used twice, so that a client that has read all events up to an id misses none later."""
 
     __table_args__ = (
         sa.Index(None, "workflow_id", "timestamp"),

@@ -1,4 +1,4 @@
-"""The tables that no record has; importing this module completes the set of all tables."""
+"""The tables of the store's own: no record of the HTTP API shows them."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from torc_framework.store.tables.base import Base
 
 
 class IdCounterRow(Base, table=True):
-    """The greatest id that a table has ever had, so that no id is used twice."""
+    """The largest id that a table has ever had, so that no id is used twice."""
 
     __table_args__ = ({"sqlite_with_rowid": False},)
     table_name: str = Field(primary_key=True)
@@ -17,7 +17,7 @@ class IdCounterRow(Base, table=True):
 
 
 class JobToStopRow(Base, table=True):
-    """A job that was deleted while a runner had it; the row goes when the runner is told."""
+    """A deleted job whose runner has to stop it; the row is deleted when the runner gets the id in a reply."""
 
     __table_args__ = ({"sqlite_with_rowid": False},)
     compute_node_id: int = Field(foreign_key="compute_node.id", ondelete="CASCADE", primary_key=True, index=False)

@@ -1,4 +1,4 @@
-"""The table of what was done about failed jobs; importing this module completes the set of all tables."""
+"""The table of recoveries: one row for each failed job that a recovery made run again."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from torc_framework.store.tables.base import Base
 
 
 class RecoveryRow(Base, table=True):
-    """`RecoveryEntry`; it stays when its job is deleted."""
+    """`RecoveryEntry`; the row is kept when its job is deleted."""
 
     __table_args__ = (sa.Index(None, "workflow_id", "job_id"),)
     id: int | None = Field(default=None, primary_key=True)

@@ -1,4 +1,4 @@
-"""The table of verdicts."""
+"""The table of verdicts on jobs in ``pending_failed``."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from torc_framework.store.tables.base import Base
 
 
 class VerdictRow(Base, table=True):
-    """`VerdictRecord` but for the job's name: one row per verdict; results come and go, this stays with the job."""
+    """`VerdictRecord` without the job's name, one row for each verdict; deleted with its job only."""
 
     __table_args__ = (sa.Index(None, "workflow_id", "job_id"),)
     id: int | None = Field(default=None, primary_key=True)

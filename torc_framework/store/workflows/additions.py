@@ -13,7 +13,8 @@ from torc_framework.store.database.sql import Tx, insertion
 from torc_framework.store.errors import ConflictError, RuleError
 from torc_framework.store.job_state.dependency_counters import Dependents, recount_dependents
 from torc_framework.store.record_kinds.jobs import MAX_BATCH, create_jobs
-from torc_framework.store.records.crud import Values, require_workflow
+from torc_framework.store.records.crud import require_workflow
+from torc_framework.store.records.kind import Values
 from torc_framework.store.records.references import check_references
 from torc_framework.store.tables import core as t
 

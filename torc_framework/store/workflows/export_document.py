@@ -16,8 +16,9 @@ from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS, RES
 from torc_framework.store.record_kinds.results import EVENTS, RESULTS
 from torc_framework.store.record_kinds.schedulers import LOCAL_SCHEDULERS, SLURM_SCHEDULERS
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
-from torc_framework.store.records.crud import PageRequest, RecordKind, Values, get, slices
+from torc_framework.store.records.crud import get, slices
 from torc_framework.store.records.events import utc_text
+from torc_framework.store.records.kind import PageRequest, RecordKind, Values
 from torc_framework.store.tables import core as t
 
 PARTS: Final = {

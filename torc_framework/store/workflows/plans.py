@@ -22,8 +22,9 @@ from torc_framework.store.database.sql import Insertion, Row, Statement, Tx, ins
 from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state.triggers import required_triggers
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
-from torc_framework.store.records.crud import Values, get, without_nulls
+from torc_framework.store.records.crud import get
 from torc_framework.store.records.events import utc_text
+from torc_framework.store.records.kind import Values, without_nulls
 from torc_framework.store.records.requirements import (
     DEFAULT_REQUIREMENTS,
     check_shell,
