@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import NOTHING, fields
 
-from torc_framework.cli.shared.app import CORE_COMMANDS
+from torc_framework.cli.programs.command_tree import CORE_COMMANDS
 from torc_framework.config.sections import Sections
 from torc_framework.models.hpc_profiles import Partition
 from torc_framework.models.settings import SettingEntry, field_type, kind_name, section_of, setting_entries

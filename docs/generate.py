@@ -324,7 +324,7 @@ def commands() -> str:
     """The help of every command, as the program prints it at 100 columns."""
     from typer import Context
 
-    from torc_framework.cli.shared.app import CORE_COMMANDS, root_command
+    from torc_framework.cli.programs.command_tree import CORE_COMMANDS, root_command
     from torc_framework.cli.shared.session import Session
 
     def pages(command: object, parent: Context | None, name: str) -> Iterator[str]:

@@ -39,8 +39,10 @@ def next_step(client: TorcClient, workflow_id: int, executors: InstalledExecutor
     """
     if client.workflow_status(workflow_id).is_canceled:
         command = f"torc workflows reset-status {workflow_id} --failed-only --reinitialize"
-        return NextStep(command, "makes what was canceled or interrupted ready to run again")
-    stay = NextStep(f"torc watch {workflow_id} --auto-schedule", "asks for nodes for what is left and stays with it")
+        return NextStep(command, "makes canceled and interrupted jobs ready to run again")
+    stay = NextStep(
+        f"torc watch {workflow_id} --auto-schedule", "asks for nodes for the remaining jobs and follows the workflow"
+    )
     if client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, limit=1):
         return stay
     if any(each.action_type == "schedule_nodes" for each in client.actions(workflow_id)):
@@ -50,7 +52,7 @@ def next_step(client: TorcClient, workflow_id: int, executors: InstalledExecutor
     for _, executor in sorted(executors().items()):
         if issubclass(executor, Allocator) and (advice := executor.submission_advice(workflow_id)):
             return NextStep(advice, "asks for nodes that run what is left")
-    return NextStep(f"torc run {workflow_id}", "goes on with it")
+    return NextStep(f"torc run {workflow_id}", "continues it")
 
 
 def next_step_text(client: TorcClient, workflow_id: int, executors: InstalledExecutors, interrupted: int = 0) -> str:

@@ -16,7 +16,7 @@ from shutil import which
 
 import pytest
 
-from torc_framework.cli.shared.app import CORE_COMMANDS
+from torc_framework.cli.programs.command_tree import CORE_COMMANDS
 
 Torc = Callable[..., "subprocess.CompletedProcess[str]"]
 Offered = Callable[..., list[str]]

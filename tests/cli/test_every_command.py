@@ -7,8 +7,8 @@ import pytest
 from typer import Context
 from typer.core import TyperGroup
 
+from torc_framework.cli.programs.command_tree import root_command
 from torc_framework.cli.programs.torc import main
-from torc_framework.cli.shared.app import root_command
 from torc_framework.cli.shared.session import Session
 
 

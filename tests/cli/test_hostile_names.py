@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import BIN, Torc
 
+from torc_framework.cli.programs.command_tree import root_command
 from torc_framework.cli.programs.torc import main
-from torc_framework.cli.shared.app import root_command
 from torc_framework.cli.shared.session import Session
 from torc_framework.client import TorcClient
 from torc_framework.models.records import (

@@ -106,7 +106,7 @@ def test_a_bug_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured
     monkeypatch.setattr(PluginManager, "infos", broken)
     assert main(["plugins", "list"]) == 1
     assert capsys.readouterr().err == (
-        "Error: ZeroDivisionError: division by zero (an internal error, not your doing; --debug shows where)\n"
+        "Error: ZeroDivisionError: division by zero (an internal error of torc; --debug shows where)\n"
     )
     assert main(["plugins", "list", "--debug"]) == 1
     assert "Traceback" in capsys.readouterr().err

@@ -43,7 +43,8 @@ def test_help_imports_no_plugin_server_or_database() -> None:
 def test_the_version_imports_hardly_anything() -> None:
     """It is answered before even the command line library is there."""
     ours = {name for name in imported("--version") if name.startswith(("torc_", "typer"))}
-    assert ours == {"torc_framework", "torc_framework.cli", "torc_framework.cli.programs.torc", "torc_framework.errors"}
+    ours -= {"torc_framework", "torc_framework.errors", "torc_framework.cli", "torc_framework.cli.programs"}
+    assert ours == {"torc_framework.cli.programs.torc"}
 
 
 @pytest.mark.parametrize("group", ["run", "workflows", "jobs", "results", "plugins"])

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from torc_framework.cli.shared.app import root_command
+from torc_framework.cli.programs.command_tree import root_command
 from torc_framework.cli.shared.session import Session
 from torc_framework.forensics.advice import advice
 from torc_framework.models.exits import ExitClass

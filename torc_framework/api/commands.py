@@ -12,12 +12,12 @@ from torc_framework.cli.commands.running.submit import (
     submit_workflow,
 )
 from torc_framework.cli.shared.app import CommandGroup, single_command
-from torc_framework.cli.shared.arguments import Limit, Offset, RecordId, WorkflowId, pick_workflow, session_of
-from torc_framework.cli.shared.executor_flags import executor_options
+from torc_framework.cli.shared.arguments import Limit, Offset, RecordId, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column, memory_text, print_json, print_pairs, print_table, seconds_text
+from torc_framework.cli.shared.plugin_flags import executor_options
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import option as record_option
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.logs import analyze as analyze_logs
 from torc_framework.reports.allocations import jobs_of_allocation
 from torc_framework.runner.allocations.node_requests import NodeRequest, obtain_nodes, torc_program

@@ -1,1 +1,1 @@
-"""The command line: `torc` and `torc-server`."""
+"""The command line: the programs ``torc``, ``torc-server``, ``torc-htpasswd`` and ``torc-mcp-server``."""

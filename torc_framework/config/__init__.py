@@ -1,8 +1,8 @@
-"""Where settings come from: files, then environment variables, then flags; later ones win.
+"""The configuration: settings of files, environment variables and flags; later ones win.
 
-Files, later wins: ``/etc/torc/config.toml``, ``torc/config.toml`` in the user's configuration
-folder, ``torc.toml`` in the present folder. A key ``client.run.num_cpus`` is spelled
-``TORC_CLIENT__RUN__NUM_CPUS`` in the environment.
+Files, later ones win: ``/etc/torc/config.toml``, ``torc/config.toml`` in the user's configuration folder,
+``torc.toml`` in the current folder. The environment variable of a key ``client.run.num_cpus`` is
+``TORC_CLIENT__RUN__NUM_CPUS``.
 """
 
 from torc_framework.config.files import config_files, config_locations

@@ -1,4 +1,4 @@
-"""Configuration files: where they are, what is in them, and on which line a key stands."""
+"""Configuration files: their locations and tables, and the line of a key."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _ASSIGNMENT: Final = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?
 
 
 def config_locations(folder: Path | None = None) -> dict[str, Path]:
-    """Return where configuration files may be, by the word for each place, the weakest first."""
+    """Return the locations of configuration files by name, lowest precedence first."""
     return {
         "system": SYSTEM_FILE,
         "user": user_folder("config") / "config.toml",
@@ -24,10 +24,10 @@ def config_locations(folder: Path | None = None) -> dict[str, Path]:
 
 
 def config_files(folder: Path | None = None) -> list[Path]:
-    """Return the configuration files that exist, the weakest first.
+    """Return the configuration files that exist, lowest precedence first.
 
     Raises:
-        ConfigError: others could have written that of the present folder.
+        ConfigError: other users could have written the file of the current folder.
     """
     places = config_locations(folder)
     found = [path for path in places.values() if path.is_file()]
@@ -43,7 +43,7 @@ def read_file(path: Path) -> Mapping[str, Any]:
     """Return the tables of a file.
 
     Raises:
-        ConfigError: it cannot be read or is no TOML; with line and column where they are known.
+        ConfigError: it cannot be read or is not TOML; the message has line and column where they are known.
     """
     import tomllib
 
@@ -55,8 +55,10 @@ def read_file(path: Path) -> Mapping[str, Any]:
 
 
 def line_of(path: Path, key: tuple[str, ...]) -> int | None:
-    """Return the line on which a key is set, or the nearest table above it; None if it is not found."""
-    wanted = tuple(part for part in key if not part.isdecimal())  # rows of an array have no names
+    """Return the line on which a key is set, or that of the nearest table above it; None if neither is found."""
+    wanted = tuple(
+        part for part in key if not part.isdecimal()
+    )  # the index of a row of an array is not part of its keys
     section: tuple[str, ...] = ()
     best: tuple[int, int] | None = None
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):

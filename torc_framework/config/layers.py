@@ -1,4 +1,4 @@
-"""The configuration of one process: what its files and environment say, checked as a whole."""
+"""The configuration of one process, made of the layers files, environment and flags, and checked as a whole."""
 
 import os
 import re
@@ -26,12 +26,12 @@ from torc_framework.system.user import expand_home, user_folder
 
 _PREFIX: Final = "TORC_"
 DECLARED_BY_PLUGINS: Final = {"executor": "executor", "recovery": "recovery policy"}
-"""Sections of sections with names of plugins' parts, which declare what is in them; and how such a part is called."""
+"""Sections whose subsections are named after executors or policies that plugins declare; and the word for these."""
 
 
 @frozen
 class ConfigFinding:
-    """One thing that is wrong with the configuration.
+    """One error in the configuration.
 
     Attributes:
         origin: A file, or the words "environment variable NAME".
@@ -51,7 +51,7 @@ class ConfigFinding:
 
 
 class WrongConfigError(ConfigError):
-    """Keys or values are wrong; the message is one line for each."""
+    """Raised for wrong keys or values; the message has one line for each."""
 
     def __init__(self, findings: list[ConfigFinding]) -> None:
         self.findings = findings
@@ -59,7 +59,7 @@ class WrongConfigError(ConfigError):
 
 
 def database_location(text: str) -> Path | str:
-    """Return the file that a text names, or the text itself if it is a URL."""
+    """Return the path of the file that a text names, or the text itself if it is a URL."""
     return text if re.match("[a-z+]{2,}:", text) else expand_home(text)
 
 
@@ -72,7 +72,7 @@ def default_database(environ: Mapping[str, str] = os.environ) -> Path | str:
 
 @frozen
 class _PluginOption:
-    """A value for an option that a plugin declares, as it was written."""
+    """A value for an option that a plugin declares, not yet converted."""
 
     section: str
     owner: str
@@ -84,10 +84,10 @@ class _PluginOption:
 
 
 class Config:
-    """The settings in force, and where each was made.
+    """The settings of a process, and the source of each.
 
     Attributes:
-        files: The files that were read, the weakest first.
+        files: The files that were read, lowest precedence first.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Config:
     def examine(
         cls, environ: Mapping[str, str] = os.environ, folder: Path | None = None, flags: Values | None = None
     ) -> "tuple[Config, list[ConfigFinding]]":
-        """Return the configuration without what is wrong in it, and what that is.
+        """Return the configuration without its wrong settings, and the errors in these.
 
         Raises:
             ConfigError: a file cannot be read.
@@ -143,7 +143,7 @@ class Config:
         return config, reading.findings
 
     def origin(self, leaf: SettingEntry) -> str:
-        """Return where a setting was made: a file, a variable, "flag" or "default"."""
+        """Return the source of a setting: a file, a variable, "flag" or "default"."""
         return self._origins.get(leaf.path, "default")
 
     def value(self, leaf: SettingEntry) -> Any:
@@ -154,7 +154,7 @@ class Config:
         return value
 
     def settings(self) -> Iterator[SettingEntry]:
-        """Yield every setting; those of sections that the user named under their names."""
+        """Yield every setting; those of sections that the user names with these names in the path."""
         for leaf in setting_entries(Sections):
             if "NAME" not in leaf.path:
                 yield leaf
@@ -166,21 +166,21 @@ class Config:
     # --- what plugins declare ---------------------------------------------------------------------
 
     def owners(self, section: str) -> list[str]:
-        """Return the names for which options are set in a section of plugins, dashes as underscores."""
+        """Return the names of executors or policies with options in a section, with dashes as underscores."""
         return sorted({option.owner for option in self._options if option.section == section})
 
     def options(self) -> list[tuple[tuple[str, ...], Any, str]]:
-        """Return path, value and origin of each option that is set and that a plugin declares, as it was written."""
+        """Return path, unconverted value and source of each option of a plugin that is set."""
         found = {(option.section, option.owner, option.name): option for option in self._options}
         return [(path, option.value, option.origin) for path, option in sorted(found.items())]
 
     def plugin_options(self, section: str, owner: str, kinds: Mapping[str, type[Any]]) -> dict[str, Any]:
-        """Return what is set for the options of an executor or a recovery policy.
+        """Return the values that are set for the options of an executor or a recovery policy.
 
         Args:
             section: One of `DECLARED_BY_PLUGINS`.
             owner: Name of the executor, or of the policy's plugin.
-            kinds: bool, int, float or str by the name of the option.
+            kinds: The type of each option, bool, int, float or str, by its name.
 
         Raises:
             ConfigError: an option is not known, or its value is of another kind.
@@ -210,7 +210,7 @@ _ANYTHING: Final = Setting("")
 
 
 class _LayerReader:
-    """Layers of settings, each over those before it."""
+    """Reads the layers of settings; each overrides those before it."""
 
     def __init__(self) -> None:
         self.values: Values = {}
@@ -250,7 +250,7 @@ class _LayerReader:
                 self.options.append(option)
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
-        """Add what variables say; the regular name of a key wins over its short ones."""
+        """Add environment variables; the regular variable of a key wins over its short ones."""
         for known in setting_entries(Sections):
             for short in known.facts.variables:
                 if text := environ.get(short):
@@ -280,7 +280,7 @@ class _LayerReader:
         else:
             self.values[leaf.path], self.origins[leaf.path] = value, _variable(variable)
             return
-        if is_ours:  # other programs mean other things by their variables
+        if is_ours:  # a variable without the prefix may belong to another program
             self.findings.append(ConfigFinding(_variable(variable), None, leaf.key, message))
 
 

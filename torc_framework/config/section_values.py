@@ -1,4 +1,4 @@
-"""From tables of TOML to sections: which keys exist, what their values are, and everything that is wrong with them."""
+"""Conversion of TOML tables to sections of the configuration, with all errors in their keys and values."""
 
 import typing
 from collections.abc import Mapping
@@ -11,21 +11,21 @@ from torc_framework.models.settings import field_type, from_file, section_of, se
 
 Path_ = tuple[str, ...]
 Values = dict[Path_, Any]
-"""Values by the names of their sections and their own."""
+"""Values of settings by path: the names of their sections, then their own."""
 
 _T = TypeVar("_T")
 
 
 @frozen
 class ValueProblem:
-    """What is wrong with one key of a table."""
+    """The error in one key of a table."""
 
     path: Path_
     message: str
 
 
 def flatten(section: type[Any], table: Any, path: Path_, problems: list[ValueProblem]) -> Values:
-    """Return the values of a section's table; what is wrong is added to ``problems``."""
+    """Return the values of a section's table; errors are added to ``problems``."""
     if not isinstance(table, Mapping):
         problems.append(ValueProblem(path, f"is {table!r}; expected a section"))
         return {}
@@ -54,11 +54,11 @@ def flatten(section: type[Any], table: Any, path: Path_, problems: list[ValuePro
 
 
 def _flatten_named(section: type[Any], table: Any, path: Path_, problems: list[ValueProblem]) -> Values:
-    """Return the values of a table of sections with names of the user's."""
+    """Return the values of a table of sections that the user names."""
     if not isinstance(table, Mapping):
         problems.append(ValueProblem(path, f"is {table!r}; expected a section"))
         return {}
-    found: Values = {(*path, name): {} for name in table}  # an empty section is one too
+    found: Values = {(*path, name): {} for name in table}  # an empty section counts too
     for name, inner in table.items():
         found |= flatten(section, inner, (*path, name), problems)
     return found
@@ -68,7 +68,7 @@ def _rows(kind: Any, value: Any, path: Path_, problems: list[ValueProblem]) -> t
     """Return the sections of an array of tables."""
     section = typing.get_args(kind)[0]
     if not isinstance(value, list):
-        raise ValueError("expected a list of tables")  # noqa: TRY004 - a wrong value of a user's
+        raise ValueError("expected a list of tables")  # noqa: TRY004 - the caller reports a ValueError as an error of the user
     rows = []
     for number, row in enumerate(value):
         here = (*path, str(number))

@@ -1,4 +1,4 @@
-"""Every section of the configuration but ``[server]``, which is the server's own declaration."""
+"""Declarations of all sections of the configuration except ``[server]``, which the server declares."""
 
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ FORMATS: Final = ("table", "json")
 class RunSection:
     """Defaults of the flags of ``torc run``."""
 
-    executor: str = setting("local", "Who runs the jobs.")
+    executor: str = setting("local", "Executor that runs the jobs.")
     poll_interval: float = setting(
         5.0, "Accepted for compatibility; a runner is woken and never polls.", unit="s", low=0
     )
@@ -41,14 +41,14 @@ class SlurmSection:
 
 @frozen(eq=False, repr=False)
 class ProfileOverride:
-    """What a user changes of a profile that is built in."""
+    """Changes of a user to a built-in profile."""
 
     default_account: str | None = setting(None, "Account that is charged.")
 
 
 @frozen(eq=False, repr=False)
 class HpcSection:
-    """Clusters."""
+    """Profiles of clusters."""
 
     default_account: str | None = setting(None, "Account that is charged when no other is named.")
     profile_overrides: dict[str, ProfileOverride] = field(factory=dict)
@@ -59,9 +59,9 @@ class HpcSection:
 class WatchSection:
     """Defaults of ``torc watch``."""
 
-    poll_interval: float = setting(60.0, "Time between looks at the workflow.", unit="s", low=0)
+    poll_interval: float = setting(60.0, "Time between two queries of the workflow.", unit="s", low=0)
     max_retries: int = setting(3, "Most recoveries of one workflow.", low=0)
-    retry_cooldown: float = setting(0.0, "Rest before a recovery.", unit="s", low=0)
+    retry_cooldown: float = setting(0.0, "Pause before a recovery.", unit="s", low=0)
     model: str | None = setting(None, "Language model that is asked about failures.")
     cache_path: Path | None = setting(None, "File that keeps the model's answers.")
     rate_limit_per_minute: int = setting(20, "Most questions to the model.", unit="per minute", low=1)
@@ -71,23 +71,23 @@ class WatchSection:
 
 @frozen(eq=False, repr=False)
 class AiSection:
-    """Verdicts of plugins and agents on failures that no rule covers."""
+    """Settings of verdicts of plugins and agents on failures that no rule covers."""
 
     agent: str = setting("claude", "Agent that is asked when one is wanted: claude, copilot or custom.")
     command: tuple[str, ...] = setting(
         (),
-        "Command line of the agent custom; {prompt}, {mcp_config} and {workflow_id} stand for what they say, "
-        "and without {prompt} it is written to its standard input.",
+        "Command line of the agent custom; {prompt}, {mcp_config} and {workflow_id} are replaced by their values; "
+        "without {prompt} the prompt is written to its standard input.",
     )
-    timeout_s: float = setting(600.0, "Time that an agent has.", unit="s", low=1)
+    timeout_s: float = setting(600.0, "Most time that an agent may take.", unit="s", low=1)
     max_output_bytes: int = setting(1_000_000, "Most that an agent may write.", unit="bytes", low=1000)
-    min_confidence: float = setting(0.8, "Verdicts that are less sure are left to a person.", low=0, high=1)
-    max_attempts: int = setting(3, "Attempts in all that plugins and agents give a job.", low=1)
+    min_confidence: float = setting(0.8, "Verdicts with less confidence are left to a person.", low=0, high=1)
+    max_attempts: int = setting(3, "Most attempts of a job, in all, that plugins and agents start.", low=1)
 
 
 @frozen(eq=False, repr=False)
 class ClientSection:
-    """The program ``torc``."""
+    """Settings of the program ``torc``."""
 
     api_url: str | None = setting(
         None, "Base URL of the server; without it commands start a server of their own.", variables=("TORC_API_URL",)
@@ -111,7 +111,7 @@ class ClientSection:
 
 @frozen(eq=False, repr=False)
 class DashSection:
-    """The dashboard."""
+    """Settings of the dashboard."""
 
     host: str = setting("127.0.0.1", "Name or address to listen on.")
     port: int = setting(8090, "Port to listen on.", low=0, high=65_535)
@@ -126,7 +126,7 @@ class DashSection:
 
 @frozen(eq=False, repr=False)
 class Sections:
-    """The whole configuration but the options of executors and recovery policies, which plugins declare."""
+    """The whole configuration, without the options of executors and recovery policies, which plugins declare."""
 
     client: ClientSection = field(factory=ClientSection)
     server: ServerSettings = field(factory=ServerSettings)

@@ -1,4 +1,4 @@
-"""Says why jobs do not run, or will run again, and what would change that."""
+"""Explanations why jobs do not run, or will run again, and of the commands that change it."""
 
 from torc_framework.explain.job_reasons import JobReason, JobReasons
 from torc_framework.explain.report import explain_job, explain_workflow

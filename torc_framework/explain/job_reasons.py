@@ -1,7 +1,7 @@
-"""One reason for each job: why it does not run now, and what would change that.
+"""The reason why each job does not run now, with the commands that change it.
 
-The table `URGENCY` orders reasons; of all jobs that a job waits for, directly or not, the one with the
-most urgent reason is the root: what needs a person comes before what passes by itself.
+The table `URGENCY` orders reasons: those that need a person come before those that pass without one. Of all jobs that a
+job depends on, directly or not, the one with the most urgent reason is its root.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -42,21 +42,21 @@ URGENCY: Final = (
     "blocked",
     "completed",
 )
-"""Codes of all reasons, those that need a person first."""
+"""Codes of all reasons, the most urgent first."""
 PROBLEMS: Final = frozenset(URGENCY[: URGENCY.index("allocation_waits")])
-"""Codes that do not pass by themselves."""
+"""Codes of reasons that need an action of a person."""
 _ENDED_BADLY: Final = ("failed", "terminated")
 RANK: Final = {code: rank for rank, code in enumerate(URGENCY)}
-"""Their places in that order."""
+"""The position of each code in `URGENCY`."""
 
 
 @frozen
 class JobReason:
-    """Why a job is where it is.
+    """Why a job does not run, or runs.
 
     Attributes:
-        text: The reason in words that hold for all jobs with it.
-        commands: What would change it, to be typed; alternatives, the smallest change first.
+        text: The reason as a clause, the same for all jobs with this reason.
+        commands: Alternative commands that change it, the smallest change first.
     """
 
     code: str
@@ -65,7 +65,7 @@ class JobReason:
 
     @property
     def is_problem(self) -> bool:
-        """It does not pass by itself."""
+        """Whether it needs an action of a person."""
         return self.code in PROBLEMS
 
 
@@ -77,7 +77,7 @@ class JobReasons:
         self._ready: dict[tuple[Any, ...], JobReason] = {}
 
     def of(self, job: JobRecord) -> JobReason:
-        """Return the reason of a job, what it waits for left aside."""
+        """Return the reason of a job by itself, without its dependencies."""
         is_over = not job.is_interrupted and job.status in ("completed", *_ENDED_BADLY, "disabled")
         if self._of_all is not None and not is_over:
             return self._of_all
@@ -97,7 +97,7 @@ class JobReasons:
             ),
             "disabled": lambda: JobReason(
                 "disabled",
-                "it was taken out of the workflow",
+                "it was disabled",
                 (f"torc jobs update {job.id} --status uninitialized && torc workflows reinitialize {self.facts.id}",),
             ),
             "pending_failed": lambda: JobReason(
@@ -113,7 +113,7 @@ class JobReasons:
 
     @cached_property
     def _of_all(self) -> JobReason | None:
-        """The reason that the workflow gives to all of its unfinished jobs."""
+        """The reason that applies to all unfinished jobs of the workflow; None if there is no such reason."""
         workflow_id = self.facts.id
         if self.facts.status.is_archived:
             return JobReason("archived", "the workflow is archived", (f"torc workflows archive false {workflow_id}",))
@@ -138,7 +138,7 @@ class JobReasons:
         return JobReason("not_initialized", text, (f"torc workflows {command} {self.facts.id}",))
 
     def _starting(self, job: JobRecord) -> tuple[str, str]:
-        """Return why a job that a runner has taken does not run yet: code and text."""
+        """Return why a job that a runner holds does not run yet: code and text."""
         if node := self.facts.hindered.get(job.id or 0):
             return "launch_hindered", f"a runner has taken it and cannot start it at present, {self._remedy(node)}"
         return "starting", "a runner has taken it and is about to start it"
@@ -157,7 +157,7 @@ class JobReasons:
         )
 
     def _interrupted(self, job: JobRecord) -> JobReason:
-        """Return the reason of a job that runs again once a runner asks for jobs: that of a ready one, mostly."""
+        """Return the reason of an interrupted job: that of a ready one, unless no runner works on the workflow."""
         found = self._of_ready(job)
         if found.code == "no_runner":
             return JobReason("interrupted", "it was interrupted and runs again with the next runner", found.commands)
@@ -198,7 +198,7 @@ class JobReasons:
 
     @cached_property
     def _open_nodes(self) -> list[ActiveRunner]:
-        """Runners with enough of their time left to start something."""
+        """Runners with enough remaining walltime to start a job."""
         least_s = self.facts.workflow.compute_node_min_time_for_new_jobs_seconds
         return [node for node in self.facts.nodes if node.left_s is None or node.left_s >= least_s]
 
@@ -215,7 +215,7 @@ class JobReasons:
         return JobReason("no_runner", "no runner works on this workflow", again)
 
     def _queued(self, count: int) -> JobReason:
-        """Return why nothing runs while so many allocations are queued."""
+        """Return the reason of ready jobs while this many allocations are queued."""
         reasons = self.facts.reasons
         if len(reasons) == count and all(reason.never_passes for reason in reasons):
             several = (
@@ -282,7 +282,7 @@ class JobReasons:
     # --- roots ------------------------------------------------------------------------------------
 
     def root(self, job: JobRecord) -> JobRecord | None:
-        """Return the job that a blocked or canceled job waits for in the end, or that spoiled it."""
+        """Return the job that a blocked job waits for in the end, or because of which a canceled job was canceled."""
         return self.facts.jobs.get(self._roots.get(job.id or 0, 0))
 
     @cached_property
@@ -304,7 +304,7 @@ class JobReasons:
         return roots
 
     def _best(self, node: int, roots: dict[int, int]) -> int | None:
-        """Return the most urgent root among what a job or a group waits for."""
+        """Return the most urgent root among the dependencies of a job or a group."""
         job = self.facts.jobs.get(node)
         if job is not None and job.status not in ("blocked", "canceled"):
             return None
@@ -316,14 +316,14 @@ class JobReasons:
         return min(known, key=lambda root: (RANK[self.of(self.facts.jobs[root]).code], root), default=None)
 
     def _root_of(self, other: int, roots: dict[int, int]) -> int | None:
-        """Return what a dependency contributes: itself unless it waits too; None if it is over."""
+        """Return the root of a dependency: the job itself, or its own root if it waits; None if it completed."""
         job = self.facts.jobs.get(other)
         if job is None or job.status in ("blocked", "canceled"):
             return roots.get(other)
         return None if job.status == "completed" else other
 
     def direct(self, job: JobRecord) -> list[JobRecord]:
-        """Return the jobs that a job waits for itself, with those of groups."""
+        """Return the direct dependencies of a job, those through groups included."""
         return [self.facts.jobs[other] for other in dict.fromkeys(self._members(job.id or 0))]
 
     def _members(self, node: int) -> Iterator[int]:
@@ -331,17 +331,17 @@ class JobReasons:
             yield from [other] if other > 0 else self._members(other)
 
     def unfinished(self, jobs: Iterable[JobRecord]) -> list[JobRecord]:
-        """Return those of some jobs that others still wait for, the most urgent first."""
+        """Return the jobs among these that have not ended, the most urgent first."""
         over = ("completed", *_ENDED_BADLY, "canceled")
         left = [job for job in jobs if job.is_interrupted or job.status not in over]
         return sorted(left, key=lambda job: (RANK[self.of(job).code], job.id or 0))
 
     def full(self, job: JobRecord) -> tuple[JobReason, JobRecord | None]:
-        """Return the reason of a job and the root of it, if that is another job."""
+        """Return the reason of a job, and its root if that is another job."""
         reason, root = self.of(job), None
         if reason.code in ("blocked", "dependency_failed"):
             root = self.root(job)
             if root is None and reason.code == "blocked":
-                stale = "everything that it waits for is over; its dependencies have to be looked at again"
+                stale = "all its dependencies have ended; they have to be evaluated again"
                 return JobReason("stale", stale, (f"torc workflows reinitialize {self.facts.id}",)), None
         return reason, root

@@ -7,12 +7,12 @@ from torc_framework.explain.snapshot import WorkflowSnapshot
 from torc_framework.models.records import JobRecord
 
 MAX_NAMED_JOBS: Final = 5
-"""Jobs of a group that are named."""
+"""Most jobs of a group that are named."""
 _MAX_WAITS_FOR: Final = 100
 
 
 def explain_job(facts: WorkflowSnapshot, job: JobRecord) -> dict[str, Any]:
-    """Return why one job does not run, with what it waits for and the root of that."""
+    """Return why one job does not run, with its unfinished dependencies and its root."""
     reasons = JobReasons(facts)
     reason, root = reasons.full(job)
     waits_for = reasons.unfinished(reasons.direct(job)) if job.status == "blocked" else []
@@ -39,7 +39,7 @@ def _brief(reasons: JobReasons, job: JobRecord) -> dict[str, Any]:
 
 
 def _detail(facts: WorkflowSnapshot, job: JobRecord) -> str:
-    """Return what is a job's own: how it ended, if it ended badly, and when it may begin."""
+    """Return the part of a reason that differs between jobs: the end of the delay, or how the job failed."""
     if job.status == "ready" and facts.is_delayed(job):
         return f" (until {job.not_before})"
     if job.status not in ("failed", "terminated", "pending_failed"):
@@ -49,7 +49,7 @@ def _detail(facts: WorkflowSnapshot, job: JobRecord) -> str:
 
 
 def explain_workflow(facts: WorkflowSnapshot) -> dict[str, Any]:
-    """Return why the jobs of a workflow do not run: like jobs together, what needs a person first."""
+    """Return why the jobs of a workflow do not run, in groups of jobs; groups that need a person come first."""
     reasons = JobReasons(facts)
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     for job in facts.jobs.values():

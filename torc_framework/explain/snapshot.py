@@ -1,4 +1,4 @@
-"""All that is known of a workflow, asked for in a few calls however many jobs it has."""
+"""A snapshot of a workflow for explanations, made with a number of requests that hardly grows with its jobs."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
@@ -25,19 +25,19 @@ from torc_framework.next_step import InstalledExecutors, next_step
 
 @define
 class ActiveRunner:
-    """A runner that says it is there; ``left_s`` is its walltime left in seconds, None if unlimited."""
+    """A runner that the server counts as active; ``left_s`` is its remaining walltime in seconds, None if unlimited."""
 
     record: ComputeNodeRecord
     left_s: float | None
 
     @property
     def total(self) -> Resources:
-        """What it offers in all."""
+        """All resources that it offers."""
         return offered_resources(self.record, self.left_s)
 
     @property
     def hindrance(self) -> str | None:
-        """Why its attempts cannot begin at present, in words; None if nothing keeps them from it."""
+        """Why it cannot start attempts at present; None if it can."""
         described = self.record.scheduler
         known = described.get(HINDRANCE) if isinstance(described, dict) else None
         if not isinstance(known, dict):
@@ -47,18 +47,18 @@ class ActiveRunner:
 
 @define
 class WorkflowSnapshot:
-    """What is known of one workflow.
+    """The state of one workflow.
 
     Attributes:
-        upstream: What jobs wait for, by job; members of groups stand under the group's negative number.
-        nodes: Runners that say that they are there, without those that are known to be dead.
-        waiting: Allocations that are queued.
-        result: Finds the present result of a job.
-        orphans: Jobs in the hands of runners that are dead.
-        hindered: The runners of jobs that were taken by one whose attempts cannot begin at present.
-        executors: Names of the executors that plugins here offer; None if nobody looked.
-        next_command: What makes the workflow go on when no runner works on it.
-        reasons: Why queued allocations wait, as far as their batch systems say.
+        upstream: The jobs that each job depends on; a dependency group has a negative number and its own entry.
+        nodes: Active runners, without those that are known to be dead.
+        waiting: Queued allocations.
+        result: Returns the present result of a job.
+        orphans: Jobs held by dead runners.
+        hindered: For jobs held by a runner that cannot start attempts at present, that runner.
+        executors: Names of the executors of the plugins here; None if they were not queried.
+        next_command: The command that continues the workflow when no runner works on it.
+        reasons: Why queued allocations wait, as far as their batch systems report it.
     """
 
     workflow: WorkflowRecord
@@ -83,7 +83,7 @@ class WorkflowSnapshot:
 
     @staticmethod
     def is_delayed(job: JobRecord) -> bool:
-        """Say whether a job that is ready may not begin yet."""
+        """Return whether a ready job has to wait for its delay."""
         return job.not_before is not None and datetime.fromisoformat(job.not_before) > datetime.now(UTC)
 
 
@@ -95,11 +95,11 @@ def take_snapshot(
     executors: InstalledExecutors | None = None,
     reasons: Callable[[list[ScheduledComputeNodeRecord]], Collection[PendingReason]] = lambda _: (),
 ) -> WorkflowSnapshot:
-    """Ask the server for everything about a workflow.
+    """Query the server for the state of a workflow.
 
     Args:
-        is_dead: Says whether a runner has ended without a word.
-        executors: Returns the executors that plugins here offer; None to look for none.
+        is_dead: Returns whether a runner ended without reporting it.
+        executors: Returns the executors of the plugins here; None to leave them out.
         reasons: Returns why queued allocations wait.
     """
     workflow = client.get(WorkflowRecord, workflow_id)

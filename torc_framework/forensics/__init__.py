@@ -1,4 +1,4 @@
-"""Why jobs failed: verdicts with their evidence, what was tried, and failures grouped by what they have in common."""
+"""Reports on failures of jobs: verdicts with their evidence, earlier attempts, failures grouped by cause."""
 
 from torc_framework.forensics.job_report import JobReport, LocatedLine, explain_job
 from torc_framework.forensics.workflow_report import FailureGroup, WorkflowReport, explain_workflow

@@ -1,4 +1,4 @@
-"""What to do next, by the kind of failure: a command to type, and why."""
+"""The next step after a failure, by its exit class: a command and its reason."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -9,26 +9,30 @@ from torc_framework.next_step import NextStep
 
 _GROW: Final = NextStep(
     "torc recover {workflow_id} --dry-run",
-    "says what more it would ask for; without the flag it does, and '{go_on}' goes on",
+    "shows the larger requirements; without --dry-run it sets them, and '{go_on}' continues the workflow",
 )
 _AGAIN: Final = NextStep(
     "torc recover {workflow_id} --retry-unknown",
-    "it was not the job's doing; after this '{go_on}' runs it again",
+    "the job did not cause the failure; after this command '{go_on}' runs it again",
 )
 _MEND: Final = NextStep(
     "torc workflows reinitialize {workflow_id}",
-    "first mend what the log tells; then this, and '{go_on}'",
+    "first correct the error that the log shows; then run this command and '{go_on}'",
 )
 _ASK: Final = NextStep(
-    "torc logs analyze OUTPUT_DIR --workflow-id {workflow_id}", "look for what else went wrong at that time"
+    "torc logs analyze OUTPUT_DIR --workflow-id {workflow_id}", "search the logs for other errors at that time"
 )
 _PLACE: Final = NextStep(
-    "torc plugins list", "see whether its executor can be used here; the reason says what it lacked"
+    "torc plugins list", "check whether its executor can be used here; the reason names what was missing"
 )
 _INPUT: Final = NextStep(
-    "torc files list {workflow_id}", "compare the declared outputs with what the command writes; then run it again"
+    "torc files list {workflow_id}",
+    "compare the declared outputs with the files that the command writes; then run it again",
 )
-_ROOT: Final = NextStep("torc why-failed --workflow {workflow_id}", "it was not run; the failures before it say why")
+_ROOT: Final = NextStep(
+    "torc why-failed --workflow {workflow_id}",
+    "it was not run because of failures of other jobs, which this command explains",
+)
 
 _JUDGE: Final = NextStep(
     "torc pending list {workflow_id}",
@@ -51,14 +55,14 @@ _BY_CLASS: Final[Mapping[ExitClass, NextStep]] = {
     ExitClass.CANCELED: _MEND,
     ExitClass.UNKNOWN: _ASK,
 }
-"""Everything else is the program's own failure: somebody mends it."""
+"""The next step by exit class; every other class is a failure of the program itself, which a person corrects."""
 
 
 def advice(exit_class: ExitClass, workflow_id: int, go_on: Callable[[], str], status: str | None = None) -> NextStep:
-    """Return what to do about failures of a class; interrupted jobs need a `next_step`.
+    """Return the next step after failures of a class. For interrupted jobs `next_step` is used instead.
 
     Args:
-        go_on: Returns the command with which the workflow goes on.
+        go_on: Returns the command that continues the workflow.
         status: Status of the jobs.
     """
     found = _JUDGE if status == JobStatus.PENDING_FAILED.label else _BY_CLASS.get(exit_class, _MEND)

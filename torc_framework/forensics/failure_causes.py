@@ -1,4 +1,4 @@
-"""Which failures other jobs were canceled for."""
+"""Relations between failed jobs and the jobs that were canceled because of them."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,14 +8,14 @@ from torc_framework.models.responses import DependencyGraph
 from torc_framework.models.statuses import JobStatus
 
 Neighbors = Callable[[int], Iterable[int]]
-"""Jobs next to a job in one direction; large groups are told once only, which suits a walk."""
+"""Returns the neighbors of a job in one direction; each group is returned once only, which is enough for a walk."""
 
 FAILED = frozenset(status.label for status in (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED))
 CANCELED = JobStatus.CANCELED.label
 
 
 def _neighbors(pairs: Iterable[tuple[int, int]], groups: Iterable[tuple[Sequence[int], Sequence[int]]]) -> Neighbors:
-    """Return a walk along pairs (job, next) and groups (jobs, next of each of them)."""
+    """Return a function for walks along pairs (job, next job) and groups (jobs, next jobs of each of them)."""
     direct: dict[int, list[int]] = {}
     for job, other in pairs:
         direct.setdefault(job, []).append(other)
@@ -38,12 +38,12 @@ def _neighbors(pairs: Iterable[tuple[int, int]], groups: Iterable[tuple[Sequence
 
 
 def upstream_of(graph: DependencyGraph) -> Neighbors:
-    """Return a walk from jobs to those they wait for."""
+    """Return a function for walks from jobs to the jobs that they depend on."""
     return _neighbors(graph.dependencies, [(group.downstream, group.upstream) for group in graph.groups])
 
 
 def downstream_of(graph: DependencyGraph) -> Neighbors:
-    """Return a walk from jobs to those that wait for them."""
+    """Return a function for walks from jobs to their dependents."""
     pairs = ((before, job) for job, before in graph.dependencies)
     return _neighbors(pairs, [(group.upstream, group.downstream) for group in graph.groups])
 

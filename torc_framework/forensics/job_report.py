@@ -1,4 +1,4 @@
-"""Why one job failed: verdict, evidence, what was tried, what to do next."""
+"""The report on one failed job: verdict, evidence, attempts, next step."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -24,16 +24,16 @@ from torc_framework.plugins.manager import PluginManager
 
 _T = TypeVar("_T")
 NOT_FOUND = (404, 405, 501)
-"""Answers of a server that does not know of what is asked for."""
+"""HTTP statuses of a server that lacks an endpoint."""
 TROUBLED = frozenset(
     status.label for status in (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
 )
-"""Statuses that ask for an explanation."""
+"""Statuses of jobs that did not succeed."""
 
 
 @frozen
 class LocatedLine:
-    """A telling line and the log that holds it."""
+    """A line and the log that holds it."""
 
     path: Path
     line: RankedLine
@@ -52,13 +52,13 @@ class LocatedLine:
 
 @frozen
 class JobReport:
-    """Why a job failed.
+    """The report on one job.
 
     Attributes:
-        verdict: What its last failed attempt is called; None if none failed.
-        failed: That attempt.
-        root: The line that tells most; None if no log is reachable or tells anything.
-        log_lines: Telling lines.
+        verdict: The verdict on its last failed attempt; None if no attempt failed.
+        failed: The result of that attempt.
+        root: The line of the highest rank; None if no log could be read or has a line.
+        log_lines: The lines that are shown.
         unreadable: Logs that could not be read, and why.
         roots: Failed jobs because of which it was canceled.
         judged: Verdicts that people, plugins and assistants gave on its attempts, oldest first.
@@ -78,12 +78,12 @@ class JobReport:
 
     @property
     def is_failed(self) -> bool:
-        """The job is in trouble now."""
+        """Whether the job's present status is one of `TROUBLED`."""
         return self.job.status in TROUBLED
 
     @property
     def lost_cpu_hours(self) -> float:
-        """CPU-hours of attempts that came to nothing."""
+        """CPU-hours of attempts whose work was lost."""
         return sum(each.cpu_hours for each in self.tries if is_lost_work(each.result))
 
     def as_dict(self) -> dict[str, Any]:
@@ -122,13 +122,13 @@ class JobReport:
 def explain_job(
     client: TorcClient, plugins: PluginManager, job_id: int, *, output_dir: Path | None = None
 ) -> JobReport:
-    """Return why a job failed.
+    """Return the report on a job.
 
     Args:
         client: The server.
-        plugins: Classifiers, which say how sure a verdict is, and patterns of logs.
+        plugins: Classifiers, which give the confidence of a verdict, and log patterns.
         job_id: The job.
-        output_dir: Where its logs are; by default where its runner wrote them.
+        output_dir: Folder of its logs; by default the one that its runner wrote to.
     """
     job = client.get(JobRecord, job_id)
     workflow_id = job.workflow_id
@@ -145,7 +145,7 @@ def explain_job(
         return JobReport(job, tried, verdict, roots=tuple(roots), next=_advice(client, plugins, job, verdict))
     if failed is None:
         if job.status == JobStatus.CANCELED.label:
-            verdict = ExitVerdict(ExitClass.CANCELED, "somebody canceled it before it ran", 1.0)
+            verdict = ExitVerdict(ExitClass.CANCELED, "a person canceled it before it ran", 1.0)
             return JobReport(job, tried, verdict, next=_advice(client, plugins, job, verdict))
         return JobReport(job, tried)
     seen = observation_of(failed)
@@ -168,7 +168,7 @@ def explain_job(
 
 
 def _advice(client: TorcClient, plugins: PluginManager, job: JobRecord, verdict: ExitVerdict) -> NextStep | None:
-    """Return what to do about a job, None if nothing is to be done."""
+    """Return the next step for a job; None if none is needed."""
     if job.is_interrupted:
         return next_step(client, job.workflow_id, plugins.executors)
     if job.status not in TROUBLED:
@@ -183,7 +183,7 @@ def _lines(excerpts: Iterable[Excerpt]) -> Iterable[LocatedLine]:
 
 
 def _root(excerpts: Sequence[Excerpt]) -> LocatedLine | None:
-    """Return the line that tells most; standard error, which comes first, wins over an equal line."""
+    """Return the line of the highest rank; of equal lines that of standard error, which comes first."""
     found = [LocatedLine(excerpt.path, excerpt.best) for excerpt in excerpts if excerpt.best is not None]
     return max(found, key=lambda each: each.line.rank, default=None)
 
@@ -196,7 +196,7 @@ def _roots(client: TorcClient, job: JobRecord) -> list[JobRecord]:
 
 
 def _if_supported(ask: Callable[[], Iterable[_T]]) -> list[_T]:
-    """Return what a server keeps; nothing where it does not know of such a thing."""
+    """Return the records of a request; an empty list if the server lacks the endpoint."""
     try:
         return list(ask())
     except ApiError as error:

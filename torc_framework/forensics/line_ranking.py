@@ -1,4 +1,4 @@
-"""Lines that tell why a program failed, and what two such lines have in common."""
+"""Ranking of log lines by how much they explain a failure, and normal forms to compare lines."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,11 +10,11 @@ from attrs import frozen
 from torc_framework.models.log_patterns import LogPattern, Severity
 
 MAX_LINE_LENGTH: Final = 300
-"""Characters of a line that are kept."""
+"""Most characters of a line that are kept."""
 MAX_SHOWN_LINES: Final = 5
-"""Telling lines of one log that are shown."""
+"""Most ranked lines of one log that are shown."""
 CONTEXT_LINES: Final = 3
-"""Lines that are shown before an exception, or of a log that tells nothing."""
+"""Lines that are shown before an exception, or of a log with plain lines only."""
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _CONTROL: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
@@ -39,16 +39,16 @@ _HARMLESS: Final = frozenset({Severity.INFO, Severity.WARNING})
 
 
 class LineRank(IntEnum):
-    """How much a line tells."""
+    """How much a line explains."""
 
     PLAIN = 1
-    """It is there."""
+    """Any other line."""
     WORDY = 2
-    """It speaks of trouble."""
+    """It holds a word such as ``error``."""
     KNOWN = 3
-    """A pattern knows it."""
+    """It matches a pattern of an error."""
     EXCEPTION = 4
-    """It names what was raised."""
+    """It is the last line of a traceback, which names the exception."""
 
 
 @frozen
@@ -57,10 +57,10 @@ class RankedLine:
 
     Attributes:
         number: Its number, from 1.
-        text: The line without colours, at most `MAX_LINE_LENGTH` characters.
-        rank: How much it tells.
-        pattern: Name of the pattern that knows it.
-        hint: What that pattern advises.
+        text: The line without colors, at most `MAX_LINE_LENGTH` characters.
+        rank: How much it explains.
+        pattern: Name of the pattern that it matches.
+        hint: The hint of that pattern.
     """
 
     number: int
@@ -71,16 +71,16 @@ class RankedLine:
 
 
 def printable_line(line: str) -> str:
-    """Return a line as it may be printed: no colours, no control characters, not too long."""
+    """Return a line for printing: without colors and control characters, at most `MAX_LINE_LENGTH` characters."""
     text = _CONTROL.sub(" ", _ANSI.sub("", line)).strip()
     return text if len(text) <= MAX_LINE_LENGTH else text[: MAX_LINE_LENGTH - 1].rstrip() + "…"
 
 
 def normalized_line(line: str, job_name: str = "") -> str:
-    """Return what a line has in common with its like: numbers, ids, folders and the job's name are left out.
+    """Return a line without numbers, ids, folders and the job's name.
 
-    Two lines that differ in nothing else give the same text. Names of files and quoted words stay:
-    ``KeyError: 'a'`` and ``KeyError: 'b'`` are two troubles.
+    Lines that differ in these only give the same text. Names of files and quoted words stay: ``KeyError: 'a'`` and
+    ``KeyError: 'b'`` are two failures.
     """
     text = line
     if len(job_name) > 3 and job_name in text:
@@ -91,12 +91,12 @@ def normalized_line(line: str, job_name: str = "") -> str:
 
 
 def rank_line(number: int, line: str, pattern: LogPattern | None = None) -> RankedLine | None:
-    """Return how much a line tells, of which a pattern may know more; None for an empty one."""
+    """Return a line with its rank, given the pattern that it matches; None for an empty line."""
     text = printable_line(line)
     if not text:
         return None
     if _HEADER.match(text):
-        return RankedLine(number, text, LineRank.PLAIN)  # what was raised stands below
+        return RankedLine(number, text, LineRank.PLAIN)  # the exception is on a later line
     if EXCEPTION.match(text):
         rank = LineRank.EXCEPTION
     elif pattern is not None and pattern.severity not in _HARMLESS:
@@ -109,7 +109,7 @@ def rank_line(number: int, line: str, pattern: LogPattern | None = None) -> Rank
 
 
 def most_informative(lines: Iterable[RankedLine]) -> RankedLine | None:
-    """Return the line that tells most; of several the last, since what came before was survived."""
+    """Return the line of the highest rank; of several the last, since the program continued after the others."""
     best = None
     for line in lines:
         if best is None or line.rank >= best.rank:
@@ -118,9 +118,9 @@ def most_informative(lines: Iterable[RankedLine]) -> RankedLine | None:
 
 
 def lines_to_show(lines: Sequence[RankedLine]) -> list[RankedLine]:
-    """Return the last lines of those that tell anything, or the last ones of all; in the order of the log.
+    """Return the last `MAX_SHOWN_LINES` lines above rank PLAIN, else the last `CONTEXT_LINES`, in order.
 
-    Before an exception stands where it was raised.
+    The lines before a final exception, which name the place where it was raised, are added.
     """
     telling = [at for at, line in enumerate(lines) if line.rank > LineRank.PLAIN][-MAX_SHOWN_LINES:]
     if not telling:

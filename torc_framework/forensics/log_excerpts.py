@@ -1,4 +1,4 @@
-"""The telling parts of logs: found where a runner put them, read without regard to their size or encoding."""
+"""Excerpts of logs of attempts: the lines that match patterns, and the ends of files of any size and encoding."""
 
 import io
 import os
@@ -16,24 +16,24 @@ from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.records import ComputeNodeRecord, ResultRecord
 
 END_BYTES: Final = 1 << 15
-"""Bytes of a log's end in which every line is looked at."""
+"""Bytes at the end of a log in which every line is ranked."""
 END_LINES: Final = 60
-"""Lines of it that are looked at."""
+"""Most lines of the end that are ranked."""
 MAX_MATCHES: Final = 50
-"""Lines that patterns know, kept of the rest of a log."""
+"""Most lines with a pattern that are kept from before the end of a log."""
 CHUNK_BYTES: Final = 1 << 20
 DEFAULT_FOLDER: Final = Path("output")
 
 
 @frozen
 class Excerpt:
-    """What a log tells.
+    """Ranked lines of a log.
 
     Attributes:
         path: The file.
-        lines: Its lines of interest, in order.
-        first_byte: Where counting of ``lines`` begins; 0 if their numbers are those of the file.
-        trouble: Why it could not be read; None if it could.
+        lines: The lines, in order.
+        first_byte: The byte at which line 1 begins; 0 if the numbers of the lines are those of the file.
+        trouble: Why the file could not be read; None if it was read.
     """
 
     path: Path
@@ -43,18 +43,18 @@ class Excerpt:
 
     @property
     def best(self) -> RankedLine | None:
-        """The line that tells most."""
+        """The line of the highest rank."""
         return most_informative(self.lines)
 
 
 class LogExcerptReader:
-    """Reads logs.
+    """Reads excerpts of the logs of attempts.
 
     Args:
-        patterns: What plugins know of lines; on each line the first counts.
+        patterns: Patterns of log lines; on each line the first that matches counts.
         nodes: The runners that held the attempts, by id.
-        output_dir: Output directory to look in; by default that which the runner named, as far as it is
-            reachable from here, else ``output``.
+        output_dir: Output directory; by default the one in the runner's record, if it exists on this machine, else
+            ``output``.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class LogExcerptReader:
         self._default = output_dir or DEFAULT_FOLDER
 
     def paths(self, result: ResultRecord) -> tuple[Path, Path]:
-        """Return the files of standard error and standard output of an attempt, by the runner's naming."""
+        """Return the files of standard error and standard output of an attempt."""
         folder = self._folders.get(result.compute_node_id, self._default) / "job_stdio"
         stem = f"job_wf{result.workflow_id}_j{result.job_id}_r{result.run_id}_a{result.attempt_id}"
         return folder / f"{stem}.e", folder / f"{stem}.o"
 
     def whole(self, path: Path) -> Excerpt:
-        """Return what a log tells: lines that patterns know anywhere in it, and its end."""
+        """Return the lines of a log that match patterns, and those of its end."""
         end = self.end(path)
         if end.trouble is not None:
             return end
@@ -88,7 +88,7 @@ class LogExcerptReader:
         return Excerpt(path, tuple(last[number] for number in sorted(last)))
 
     def end(self, path: Path) -> Excerpt:
-        """Return what the end of a log tells; what is no text is shown as such, what is no file is not opened."""
+        """Return the lines of the end of a log, undecodable bytes replaced. Only a regular file is read."""
         try:
             file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -104,14 +104,14 @@ class LogExcerptReader:
         finally:
             os.close(file)
         if first and (cut := content.find(b"\n") + 1):
-            first, content = first + cut, content[cut:]  # the first line is not whole
+            first, content = first + cut, content[cut:]  # the first line is incomplete
         raw = content.split(b"\n")
         skipped = raw[: max(0, len(raw) - END_LINES - (raw[-1] == b""))]
         first += sum(len(line) + 1 for line in skipped)
         return Excerpt(path, tuple(self._judge(raw[len(skipped) :])), first)
 
     def _judge(self, raw: list[bytes]) -> Iterator[RankedLine]:
-        """Yield lines with what they tell; patterns are asked only where no exception is named."""
+        """Yield ranked lines; patterns are matched with the exceptions only, if there are any."""
         lines = [found for number, line in enumerate(raw, 1) if (found := rank_line(number, _text(line)))]
         asked = [line for line in lines if line.rank is LineRank.EXCEPTION][-1:] or lines
         known = {hit.line: hit.pattern for hit in self._scanner.hits(_file(asked))}
@@ -120,9 +120,9 @@ class LogExcerptReader:
             yield rank_line(line.number, line.text, patterns.get(line.number)) or line
 
     def glance(self, result: ResultRecord) -> Excerpt:
-        """Return the end of the log that tells most about an attempt; it has trouble only if neither can be read.
+        """Return the more informative end of an attempt's two logs; it has trouble only if neither can be read.
 
-        Standard output is of interest only where standard error tells little.
+        Standard output is chosen only if standard error has no line of rank KNOWN or above.
         """
         errors, output = self.paths(result)
         chosen = self.end(errors)
@@ -137,7 +137,7 @@ class LogExcerptReader:
         return chosen
 
     def numbered(self, excerpt: Excerpt) -> RankedLine | None:
-        """Return the best line of an end with its number in the file."""
+        """Return the line of the highest rank with its number in the file."""
         best = excerpt.best
         return best and _renumbered(best, _lines_before(excerpt.path, excerpt.first_byte))
 
@@ -151,12 +151,12 @@ def _renumbered(line: RankedLine, before: int) -> RankedLine:
 
 
 def _text(line: bytes) -> str:
-    """Return a line as a terminal would leave it: what a carriage return overwrote is gone."""
+    """Return a line as a terminal shows it: without the text that a carriage return overwrote."""
     return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
 
 
 def _lines_before(path: Path, first_byte: int) -> int:
-    """Count the lines before a place in a log, without holding them."""
+    """Return the number of lines before a byte of a log, read in chunks."""
     count, left = 0, first_byte
     if not left:
         return 0
@@ -171,7 +171,7 @@ def _lines_before(path: Path, first_byte: int) -> int:
 
 
 def _folder(node: ComputeNodeRecord) -> Path:
-    """Return the output directory of a runner: its record names a file two levels below."""
+    """Return the output directory of a runner: the spool in its record is two levels below it."""
     described = node.scheduler if isinstance(node.scheduler, dict) else {}
     if isinstance(spool := described.get("spool"), str) and (folder := Path(spool).parent.parent).is_dir():
         return folder

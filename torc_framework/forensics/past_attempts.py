@@ -1,4 +1,4 @@
-"""What was tried on a job: every attempt in every run, what it asked for, what it cost, whether a change paid."""
+"""The past attempts of a job, in every run: requirements, cost, and whether a change of requirements helped."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -13,12 +13,12 @@ from torc_framework.models.statuses import JobStatus
 
 COMPLETED: Final = JobStatus.COMPLETED.label
 DEFAULT_NAME: Final = "default"
-"""Requirements of jobs that ask for nothing themselves."""
+"""Name of the requirements of jobs that have none of their own."""
 
 
 @frozen
 class ResourceRequest:
-    """What an attempt asked for; None where that is not known."""
+    """The resources that an attempt asked for; None where one is unknown."""
 
     num_cpus: int | None = None
     memory_bytes: int | None = None
@@ -38,11 +38,11 @@ class PastAttempt:
     """One attempt that ended.
 
     Attributes:
-        request: What it asked for.
-        before: What the attempt before asked for, if that was something else.
-        decided_by: Who changed the request: name of a recovery policy; None if a person did, or nobody.
-        cpu_hours: Run time multiplied by the CPUs that were kept for it.
-        paid: The change helped: True if it completed, False if it did not; None without a change.
+        request: The resources that it asked for.
+        before: Those of the attempt before, if they differ.
+        decided_by: The recovery policy that changed the request; None if a person changed it, or it did not change.
+        cpu_hours: Run time multiplied by the reserved CPUs.
+        paid: Whether the change helped: True if the attempt completed, else False; None without a change.
     """
 
     result: ResultRecord
@@ -74,13 +74,13 @@ class PastAttempt:
 
 
 def is_lost_work(result: ResultRecord) -> bool:
-    """Say whether an attempt's work is lost: it did not complete, nor save its state when its runner had to end."""
+    """Return whether an attempt's work is lost: it neither completed, nor exited with 0 when it was interrupted."""
     has_saved = result.exit_class == ExitClass.INTERRUPTED and result.return_code == 0
     return result.status != COMPLETED and not has_saved
 
 
 def cpu_hours(result: ResultRecord, wanted: ResourceRequirementsRecord | None, num_cpus: int | None = None) -> float:
-    """Return run time multiplied by the CPUs, on all nodes, that were kept for an attempt."""
+    """Return run time multiplied by the CPUs that were reserved for an attempt on all nodes."""
     cpus = num_cpus if num_cpus is not None else wanted.num_cpus if wanted else 1
     return result.exec_time_minutes / 60 * cpus * (wanted.num_nodes if wanted else 1)
 
@@ -88,12 +88,13 @@ def cpu_hours(result: ResultRecord, wanted: ResourceRequirementsRecord | None, n
 def tries(
     results: Sequence[ResultRecord], wanted: ResourceRequirementsRecord | None, recoveries: Sequence[RecoveryEntry] = ()
 ) -> list[PastAttempt]:
-    """Return what was tried, oldest first.
+    """Return the past attempts, oldest first.
 
     Args:
-        results: All attempts of one job.
-        wanted: What the job asks for now.
-        recoveries: What was done about this job; its own other attempts are told by their observations.
+        results: The results of all attempts of one job.
+        wanted: The job's present requirements.
+        recoveries: The recoveries of this job, which hold the requirements of the attempts that they followed. The
+            requirements of other attempts are taken from their observations.
     """
     ordered = sorted(results, key=lambda each: (each.run_id, each.attempt_id))
     after = {(each.run_id, each.attempt_id): each for each in recoveries}
@@ -124,7 +125,7 @@ def tries(
 def _requested(
     result: ResultRecord, wanted: ResourceRequirementsRecord | None, entry: RecoveryEntry | None
 ) -> ResourceRequest:
-    """Return what an attempt asked for: as it was seen, else as the recovery before it said, else as it is now."""
+    """Return the resources of an attempt: the observed ones, else those of the recovery before it, else the present."""
     seen: Mapping[str, Any] = result.observation if isinstance(result.observation, dict) else {}
     memory, runtime = seen.get("memory_limit_bytes"), seen.get("runtime_limit_s")
     cpus = entry.new_num_cpus if entry else wanted.num_cpus if wanted else None

@@ -1,4 +1,4 @@
-"""What a stored ending is called, how sure that is, and what it rests on."""
+"""Verdicts on stored results, with their confidence and evidence."""
 
 from typing import Any, Final, Protocol
 
@@ -13,20 +13,21 @@ _SHOWN_OTHERWISE: Final = frozenset(
     {"peak_memory_bytes", "memory_limit_bytes", "runtime_limit_s", "scheduler_state", "scheduler_reason"}
 )
 UNCONFIRMED_CONFIDENCE: Final = 0.5
-"""Confidence in an ending of which no more than a return code is known."""
+"""Confidence in a verdict that the present classifiers do not confirm."""
 
 
 class Classifier(Protocol):
-    """Who names endings: the plugin manager."""
+    """The part of the plugin manager that classifies endings."""
 
     def classify(self, observation: ExitObservation) -> ExitVerdict:
-        """Name one."""
+        """Return the verdict on an ending."""
 
 
 def verdict_of(result: ResultRecord, judge: Classifier, seen: ExitObservation) -> ExitVerdict:
-    """Return what an ending is called: as it was named then; how sure that is, the classifiers of now say.
+    """Return the verdict on a stored result: its stored exit class, with the confidence of the present classifiers.
 
-    A name that they would not give comes from a plugin that is not here: nothing is known of its grounds.
+    If these give another class, the stored one comes from a plugin that is not installed here, so that its evidence is
+    unknown and its confidence is `UNCONFIRMED_CONFIDENCE`.
     """
     now = judge.classify(seen)
     if result.exit_class is None:
@@ -38,7 +39,7 @@ def verdict_of(result: ResultRecord, judge: Classifier, seen: ExitObservation) -
 
 
 def evidence_of(seen: ExitObservation, verdict: ExitVerdict) -> list[dict[str, Any]]:
-    """Return what was seen that bears on a verdict: what it cites, scheduler's words, usage against limits."""
+    """Return the evidence for a verdict: cited fields, the scheduler's state, use of memory and time against limits."""
     found: list[dict[str, Any]] = []
     for name in verdict.evidence:
         if name in _SHOWN_OTHERWISE:
@@ -50,13 +51,13 @@ def evidence_of(seen: ExitObservation, verdict: ExitVerdict) -> list[dict[str, A
         found.append({"kind": "observed", "field": name, "value": _plain(value), "text": f"{name} is {shown}"})
     if seen.scheduler_state is not None:
         words = ": ".join(filter(None, (seen.scheduler_state, seen.scheduler_reason)))
-        found.append({"kind": "scheduler", "value": words, "text": f"{seen.executor} said {words}"})
+        found.append({"kind": "scheduler", "value": words, "text": f"{seen.executor} reported {words}"})
     if seen.peak_memory_bytes is not None:
         found.append(_usage("memory", "peak memory", seen.peak_memory_bytes, seen.memory_limit_bytes, format_memory))
     if seen.runtime_s is not None:
         found.append(_usage("runtime", "run time", seen.runtime_s, seen.runtime_limit_s, _seconds))
     if seen.log_disk_full:
-        text = "the disk of its logs was full when it ended: they may lack what it wrote last"
+        text = "the disk of its logs was full when it ended: the last lines may be missing"
         found.append({"kind": "observed", "field": "log_disk_full", "value": True, "text": text})
     return found
 

@@ -1,4 +1,4 @@
-"""Why the jobs of a workflow failed: failures of one root told once, however many there are."""
+"""The report on the failed jobs of a workflow: failures with the same cause are one group."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,13 +33,13 @@ _ENDED_BADLY: Final = (*sorted(FAILED), CANCELED)
 
 @frozen
 class FailureSignature:
-    """What failures have in common.
+    """The features that the failures of one group share.
 
     Attributes:
-        exit_class: What they are called.
-        return_code: Their ending as a number.
-        sign: Their telling line, or else their reason, without numbers, folders and names of jobs.
-        request: What the jobs asked for: CPUs, memory, run time, GPUs, nodes.
+        exit_class: Their exit class.
+        return_code: Their return code.
+        sign: Their decisive log line, or else their reason, without numbers, folders and names of jobs.
+        request: The jobs' requirements: CPUs, memory, run time, GPUs, nodes.
     """
 
     exit_class: ExitClass
@@ -50,13 +50,13 @@ class FailureSignature:
 
 @define
 class FailureGroup:
-    """Failures of one root.
+    """Failures with one cause.
 
     Attributes:
         job_ids: The jobs that failed, in order.
-        canceled_ids: The jobs that were not run because of them.
+        canceled_ids: The jobs that were canceled because of them.
         reason: Why the first of them failed.
-        example: The telling line of the first of them whose log tells anything.
+        example: The decisive line of the first of them whose log has one.
         confidence: The least confidence in any of the verdicts.
     """
 
@@ -72,7 +72,7 @@ class FailureGroup:
 
     @property
     def size(self) -> int:
-        """Jobs that it concerns."""
+        """The number of failed and canceled jobs."""
         return len(self.job_ids) + len(self.canceled_ids)
 
     def as_dict(self) -> dict[str, Any]:
@@ -98,16 +98,16 @@ class FailureGroup:
 
 @frozen
 class WorkflowReport:
-    """Why the jobs of a workflow failed.
+    """The report on the failed jobs of a workflow.
 
     Attributes:
-        groups: Failures by root, those that concern most jobs first.
-        canceled_otherwise: Jobs canceled although nothing before them failed: by a person.
-        lost_cpu_hours: CPU-hours of all attempts, in all runs, that came to nothing.
-        retried_cpu_hours: Those among them of jobs that are not failed now.
-        logs_read: Failed jobs with a log that could be read.
-        interrupted_jobs: Jobs that ended only because their runner had to end.
-        next: How the workflow goes on, if there are any.
+        groups: Groups of failures, the largest first.
+        canceled_otherwise: Number of jobs that a person canceled, not a failure of another job.
+        lost_cpu_hours: CPU-hours of all attempts, in all runs, whose work was lost.
+        retried_cpu_hours: The part of these in jobs that are not failed now.
+        logs_read: Number of failed jobs with a log that could be read.
+        interrupted_jobs: Number of jobs that ended only because their runner had to end.
+        next: The next step for the interrupted jobs, if there are any.
     """
 
     workflow: WorkflowRecord
@@ -122,12 +122,12 @@ class WorkflowReport:
 
     @property
     def failed_jobs(self) -> int:
-        """Jobs that failed themselves."""
+        """The number of jobs that failed."""
         return sum(len(group.job_ids) for group in self.groups)
 
     @property
     def canceled_jobs(self) -> int:
-        """Jobs that were not run because of them."""
+        """The number of jobs that were canceled because of them."""
         return sum(len(group.canceled_ids) for group in self.groups)
 
     def as_dict(self) -> dict[str, Any]:
@@ -153,13 +153,13 @@ class WorkflowReport:
 def explain_workflow(
     client: TorcClient, plugins: PluginManager, workflow_id: int, *, output_dir: Path | None = None
 ) -> WorkflowReport:
-    """Return why the jobs of a workflow failed.
+    """Return the report on the failed jobs of a workflow.
 
     Args:
         client: The server.
-        plugins: Classifiers, which say how sure a verdict is, and patterns of logs.
+        plugins: Classifiers, which give the confidence of a verdict, and log patterns.
         workflow_id: The workflow.
-        output_dir: Where the logs are; by default where the runners wrote them.
+        output_dir: Folder of the logs; by default the ones that the runners wrote to.
     """
     workflow = client.get(WorkflowRecord, workflow_id)
     jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
@@ -225,7 +225,7 @@ def _last(results: Sequence[ResultRecord]) -> dict[int, ResultRecord]:
 
 
 class _FailureGrouping:
-    """Puts failures with one root together."""
+    """Groups failures by their signature."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class _FailureGrouping:
         self.logs_read = 0
 
     def add(self, job: JobRecord, result: ResultRecord | None, hours: float) -> None:
-        """Put a failed job where it belongs; a result that somebody deleted leaves the status to go by."""
+        """Add a failed job to its group; a job whose result was deleted is grouped by its status."""
         if result is None:
             root = FailureSignature(ExitClass.UNKNOWN, None, "it has no result", self._request(job))
             self._group(root, "it has no result", job, 0.0, hours)
@@ -272,7 +272,7 @@ class _FailureGrouping:
         group.lost_cpu_hours += hours
 
     def number_example(self, group: FailureGroup) -> None:
-        """Find out where the example of a group stands in its log."""
+        """Set the example of a group to its line with the number in the log."""
         excerpt = self._examples.get(group.root)
         if excerpt is not None and (line := self._reader.numbered(excerpt)) is not None:
             group.example = LocatedLine(excerpt.path, line)

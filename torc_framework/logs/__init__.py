@@ -1,4 +1,4 @@
-"""Logs of runs: which files they are, how they are bundled, and what trouble their lines tell of."""
+"""Logs of runs: their file names, bundles of them, and the search for lines of known errors."""
 
 from torc_framework.logs.analysis import Analysis, LogFinding, analyze
 from torc_framework.logs.bundle import Bundle, bundle

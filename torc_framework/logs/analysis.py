@@ -1,4 +1,4 @@
-"""What trouble the logs of a run tell of."""
+"""The search for lines of known errors in the logs of a run."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
@@ -14,16 +14,16 @@ from torc_framework.logs.pattern_scanner import PatternHit, PatternScanner, prin
 from torc_framework.models.log_patterns import LogPattern
 
 MAX_SHOWN: Final = 10
-"""Lines of one type in one file that are kept; the others are counted."""
+"""Most lines of one type in one file that are kept; the others are counted."""
 MAX_FINDINGS: Final = 10_000
-"""Lines that are kept of all files."""
+"""Most lines of all files that are kept."""
 _NOT_LOGS: Final = ("environment",)
-"""Kinds of files that hold settings, where the words of errors mean nothing."""
+"""Kinds of files that are not searched: names of settings may look like errors."""
 
 
 @frozen
 class LogFinding:
-    """One line that tells of trouble.
+    """One line of a known error.
 
     Attributes:
         more: Further lines of this type in this file that are not kept.
@@ -55,11 +55,11 @@ class LogFinding:
 
 @define
 class Analysis:
-    """What was found.
+    """The lines that were found.
 
     Attributes:
-        counts: Lines by type, those that are not kept included.
-        skipped: What was not looked at, with the reason.
+        counts: Number of lines by type, including those that are not kept.
+        skipped: Files that were not searched, with the reason.
     """
 
     source: str
@@ -93,17 +93,17 @@ def analyze(
     max_bytes: int = MAX_BYTES,
     kinds: Container[str] | None = None,
 ) -> Analysis:
-    """Look through the logs of a folder or a bundle.
+    """Search the logs of a folder or a bundle.
 
     Args:
-        patterns: What to look for; on a line the first that matches counts.
-        workflow_id: Only logs of this workflow; those whose names tell of none are looked at, too.
+        patterns: Patterns of log lines; on a line the first that matches counts.
+        workflow_id: Only logs of this workflow; logs without a workflow in their names are searched too.
         job_id: Only logs of this job.
-        max_bytes: Most bytes that a bundle may unfold to.
+        max_bytes: Most bytes to which a bundle may unfold.
         kinds: Only logs of these kinds (`torc_framework.logs.log_names.KINDS`).
 
     Raises:
-        UserError: there are no logs, or logs of several workflows and none was named.
+        UserError: there are no logs, or logs of several workflows without ``workflow_id``.
     """
     source, scanner = LogSource(place, max_bytes), PatternScanner(patterns)
     found = Analysis(str(place), workflow_id)
@@ -136,7 +136,7 @@ def _of(workflow_id: int | None, job_id: int | None) -> str:
 
 
 def _note(found: Analysis, path: str, name: LogName, hits: Iterable[PatternHit]) -> None:
-    """Add what was found in one file."""
+    """Add the lines that were found in one file."""
     first: dict[str, int] = {}
     seen: Counter[str] = Counter()
     for hit in hits:

@@ -1,4 +1,4 @@
-"""Packs the logs of a run into one file that can be sent to somebody."""
+"""Bundles: the logs of a run in one compressed file."""
 
 import io
 import json
@@ -27,7 +27,7 @@ _MAX_ENVIRONMENT_BYTES: Final = 1 << 22
 
 @frozen
 class SkippedFile:
-    """A file that was passed over, and why."""
+    """A file that was left out, and why."""
 
     file: str
     reason: str
@@ -38,7 +38,7 @@ class Bundle:
     """A bundle that was written.
 
     Attributes:
-        skipped: What has the name of a log and was passed over.
+        skipped: Files with the name of a log that were left out.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Bundle:
 
 
 def logs_in(folder: Path, workflow_id: int | None, skipped: list[tuple[str, str]]) -> list[tuple[Path, LogName]]:
-    """Return the logs below a folder that Torc wrote, of one workflow or of all; see `walk` for ``skipped``."""
+    """Return the logs of one workflow or of all below a folder; see `walk` for ``skipped``."""
     found = ((path, read_name(path.name)) for path in walk(folder, skipped))
     return [
         (path, name)
@@ -61,15 +61,15 @@ def logs_in(folder: Path, workflow_id: int | None, skipped: list[tuple[str, str]
 def bundle(
     folder: Path, target: Path | None, *, workflow_id: int | None = None, facts: Mapping[str, Any] | None = None
 ) -> Bundle:
-    """Write a bundle of the logs below a folder; it appears under its name when it is complete.
+    """Write a bundle of the logs below a folder; the file gets its name once it is complete.
 
-    Links are not followed: what they lead to may be no log, and may be private.
-    Values of variables that look like secrets are hidden in files of environment variables.
+    Links are not followed, since their targets may be private files. In files of environment variables, values of
+    variables whose names look like secrets are hidden.
 
     Args:
-        target: The file, or the folder for ``wfID.tar.gz``; None is the present folder.
+        target: The file, or the folder for ``wfID.tar.gz``; None is the current folder.
         workflow_id: Only logs of this workflow.
-        facts: What to say about the workflow in the bundle's metadata.
+        facts: Facts about the workflow for the bundle's metadata.
 
     Raises:
         UserError: there are no logs, or the file cannot be written.
@@ -145,7 +145,7 @@ def _umask() -> int:
 
 
 def _entry(name: str, size: int, mtime: float) -> tarfile.TarInfo:
-    """Return an entry that says nothing about who made it."""
+    """Return an entry without the user and group of this process."""
     entry = tarfile.TarInfo(name)
     entry.size, entry.mtime, entry.mode = size, int(mtime), 0o644
     return entry
@@ -156,13 +156,13 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def _add_file(archive: tarfile.TarFile, name: str, log: IO[bytes]) -> None:
-    """Add a log as long as it is now: it may be growing."""
+    """Add a log at its present length, also if it is still being written."""
     state = os.fstat(log.fileno())
     archive.addfile(_entry(name, state.st_size, state.st_mtime), _Padded(log))
 
 
 class _Padded(io.RawIOBase):
-    """A file that, should it become shorter while it is read, ends in empty lines instead."""
+    """A file that is padded with newlines if it becomes shorter while it is read: tarfile needs the announced size."""
 
     def __init__(self, inner: IO[bytes]) -> None:
         self._inner = inner

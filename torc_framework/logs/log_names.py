@@ -1,4 +1,4 @@
-"""What the name of a log says: which kind it is, and of which workflow, job and attempt."""
+"""Names of log files: the kind of log, and its workflow, job and attempt."""
 
 import re
 from typing import Any, Final
@@ -13,7 +13,7 @@ KINDS: Final = {
     "slurm_env": "environment",
     "dmesg_slurm": "kernel",
 }
-"""Beginnings of names, and what such a file holds."""
+"""Prefixes of names, and the kind of log that each stands for."""
 
 _NAME: Final = re.compile(
     rf"(?P<start>{'|'.join(sorted(KINDS, key=len, reverse=True))})_(?:(?P<host>.+)_)?wf(?P<workflow_id>\d+)(?P<rest>.*)"
@@ -26,7 +26,7 @@ _MAX_DIGITS: Final = 18
 
 @frozen
 class LogName:
-    """What is known of a log by its name; ids that it does not say are None."""
+    """The kind and ids in the name of a log; ids that it does not hold are None."""
 
     kind: str
     workflow_id: int | None = None
@@ -37,7 +37,7 @@ class LogName:
 
 
 def read_name(name: str) -> LogName | None:
-    """Return what a file's name (without folder) says; None if it is not that of a log."""
+    """Return kind and ids of a file's name (without folder); None if it is not the name of a log."""
     match = _NAME.fullmatch(name)
     if match is None or len(match["workflow_id"]) > _MAX_DIGITS:
         return LogName("other") if name.endswith(_SUFFIXES) and not name.startswith("slurm_env") else None

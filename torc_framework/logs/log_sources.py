@@ -1,7 +1,7 @@
-"""Where logs are: a folder, or a bundle that strangers may have made.
+"""Sources of logs: folders and bundles. A bundle may come from anyone and is read defensively.
 
-A bundle is read as a stream and nothing of it is ever written to disk, so that no name in it can lead
-anywhere; links, devices and sparse files are passed over, and its size and number of entries are limited.
+A bundle is read as a stream and never written to disk, so that names in it cannot lead outside of a folder. Links,
+devices and sparse files are skipped, and its size and number of entries are limited.
 """
 
 import errno
@@ -20,7 +20,7 @@ from torc_framework.errors import UserError
 from torc_framework.logs.log_names import read_name
 
 MAX_BYTES: Final = 20 << 30
-"""Most bytes that a bundle may unfold to."""
+"""Most bytes to which a bundle may unfold."""
 MAX_ENTRIES: Final = 2_000_000
 """Most entries of a bundle."""
 _MAX_HEADER_BYTES: Final = 1 << 16
@@ -34,18 +34,18 @@ _HEADERS: Final = {
 
 
 class Readable(Protocol):
-    """What a log is read from."""
+    """A file from which a log is read."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes; none at the end."""
+        """Return up to ``size`` bytes; an empty value at the end."""
 
 
 @define
 class LogSource:
-    """Logs of one place, and what was passed over there, with the reason.
+    """The logs of a folder or bundle, and the files that were skipped there, with the reason.
 
     Attributes:
-        max_bytes: Most bytes that a bundle may unfold to.
+        max_bytes: Most bytes to which a bundle may unfold.
     """
 
     path: Path
@@ -53,17 +53,17 @@ class LogSource:
     skipped: list[tuple[str, str]] = Factory(list)
 
     def files(self) -> Iterator[tuple[str, Readable]]:
-        """Yield the name of each file with its content, which is to be read before the next is asked for.
+        """Yield the name of each file with its content, which has to be read before the next file is requested.
 
         Raises:
-            UserError: the place is neither folder nor bundle, or the bundle is damaged or too large.
+            UserError: the path is neither folder nor bundle, or the bundle is damaged or too large.
         """
         if self.path.is_dir():
             yield from self._of_folder()
         elif self.path.is_file():
             yield from self._of_bundle()
         else:
-            raise UserError(f"{self.path} is not there; name a folder with logs, or a bundle of 'torc logs bundle'")
+            raise UserError(f"{self.path} does not exist; name a folder with logs, or a bundle of 'torc logs bundle'")
 
     def _of_folder(self) -> Iterator[tuple[str, Readable]]:
         for path in walk(self.path, self.skipped):
@@ -87,9 +87,9 @@ class LogSource:
             if size > self.max_bytes or count > MAX_ENTRIES:
                 raise UserError(
                     f"{self.path} unfolds to more than {self.max_bytes:,} bytes or {MAX_ENTRIES:,} entries; "
-                    "raise --max-size if you trust where it comes from"
+                    "raise --max-size if you trust its source"
                 )
-            bundle.members = []  # type: ignore[attr-defined] # else every entry is remembered
+            bundle.members = []  # type: ignore[attr-defined] # else tarfile keeps every entry in memory; the typeshed lacks the attribute
             if entry.isdir():
                 continue
             if reason := _why_not(entry):
@@ -109,7 +109,7 @@ def _damaged(path: Path, error: Exception) -> UserError:
 
 
 class _Checked(io.RawIOBase):
-    """A file of a bundle; that the bundle is damaged may be seen while it is read."""
+    """A file of a bundle; damage of the bundle that shows while it is read becomes a UserError."""
 
     def __init__(self, path: Path, inner: IO[bytes]) -> None:
         self._path, self._inner = path, inner
@@ -123,7 +123,7 @@ class _Checked(io.RawIOBase):
 
 
 class _BundleEntry(tarfile.TarInfo):
-    """Refuses headers that would fill the memory."""
+    """An entry of a bundle; headers that would fill the memory are refused."""
 
     @classmethod
     def frombuf(cls, *args: Any, **kwargs: Any) -> "_BundleEntry":
@@ -135,7 +135,7 @@ class _BundleEntry(tarfile.TarInfo):
 
 
 def _why_not(entry: tarfile.TarInfo) -> str | None:
-    """Say why an entry is not looked at."""
+    """Return why an entry is skipped; None if it is read."""
     path = PurePosixPath(entry.name)
     if path.is_absolute() or ".." in path.parts:
         return "its name leads out of the bundle"
@@ -147,10 +147,10 @@ def _why_not(entry: tarfile.TarInfo) -> str | None:
 
 
 def walk(folder: Path, skipped: list[tuple[str, str]]) -> Iterator[Path]:
-    """Yield the regular files below a folder, in order; links are not followed, to files as to folders.
+    """Yield the regular files below a folder, in order; links to files and folders are not followed.
 
     Args:
-        skipped: Gets the files that are passed over and have the name of a log, each with the reason.
+        skipped: Receives the skipped files with the name of a log, each with the reason.
     """
     for parent, folders, names in os.walk(folder):
         folders.sort()
@@ -174,10 +174,10 @@ def _why_not_open(path: Path) -> str | None:
 
 
 def open_log(path: Path) -> IO[bytes]:
-    """Open a log that `walk` found; what became a link or a pipe since is refused.
+    """Open a log that `walk` found.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: it cannot be opened, or has become a link or a pipe.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

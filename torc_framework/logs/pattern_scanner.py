@@ -1,7 +1,7 @@
-"""Finds lines that match patterns in a log of any size, a block at a time.
+"""The search for patterns in a log of any size, read in blocks.
 
-A pattern is searched in whole blocks, in the regular expression engine's own speed; only lines in which
-it was found are looked at one by one.
+Each pattern is searched in whole blocks at the speed of the regular expression engine; only lines with a match are
+checked one by one.
 """
 
 import re
@@ -14,11 +14,11 @@ from torc_framework.logs.log_sources import Readable
 from torc_framework.models.log_patterns import LogPattern
 
 BLOCK_BYTES: Final = 1 << 20
-"""How much of a log is held at once, and the longest line: what is beyond is not looked at."""
+"""Bytes of a log in memory at once, and of the longest line: the rest of a longer line is not searched."""
 MAX_LINE_LENGTH: Final = 500
-"""Letters of a line that are kept."""
+"""Most characters of a line that are kept."""
 _PER_LINE: Final = re.compile(r"\\[AZ]|\(\?[a-zA-Z]*-")
-"""Expressions that mean something else in a block than in a line."""
+"""Constructs of regular expressions that match otherwise in a block than in a line."""
 
 
 _CRLF: Final = re.compile(r"\r+\n")
@@ -26,7 +26,7 @@ _CRLF: Final = re.compile(r"\r+\n")
 
 @frozen
 class PatternHit:
-    """One line that tells of trouble: its number from 1, its text, the pattern that found it."""
+    """One line that matches: its number from 1, its text, its pattern."""
 
     line: int
     text: str
@@ -34,7 +34,7 @@ class PatternHit:
 
 
 class PatternScanner:
-    """Finds lines by patterns; on each line the first pattern counts."""
+    """Finds the lines that match patterns; on each line the first pattern counts."""
 
     def __init__(self, patterns: Sequence[LogPattern], block_bytes: int = BLOCK_BYTES) -> None:
         self._block_bytes = block_bytes
@@ -53,7 +53,7 @@ class PatternScanner:
             number += text.count("\n", position)
 
     def _search(self, text: str) -> dict[int, LogPattern]:
-        """Return the patterns of a block's lines, by where the lines begin."""
+        """Return the pattern of each matching line of a block, by the position of the line."""
         found: dict[int, LogPattern] = {}
         for pattern, quick in self._patterns:
             for start in _starts(text) if quick is None else _candidates(text, quick):
@@ -63,14 +63,14 @@ class PatternScanner:
 
 
 def _for_blocks(pattern: re.Pattern[str]) -> re.Pattern[str] | None:
-    """Return an expression that finds in a block at least what the pattern finds in lines; None if there is none."""
+    """Return an expression that matches in a block wherever the pattern matches in its lines; None if there is none."""
     if _PER_LINE.search(pattern.pattern):
         return None
     return re.compile(pattern.pattern, pattern.flags | re.MULTILINE)
 
 
 def _candidates(text: str, quick: re.Pattern[str]) -> Iterator[int]:
-    """Yield where the lines begin in which an expression is found, each once."""
+    """Yield the positions of the lines in which an expression matches, each once."""
     position = 0
     while (match := quick.search(text, position)) is not None:
         start = text.rfind("\n", 0, match.start()) + 1
@@ -95,25 +95,25 @@ def _line(text: str, start: int) -> str:
 
 
 def _shown(line: str) -> str:
-    """Return a line as it may be printed: no control characters, not too long."""
+    """Return a line for printing: without control characters, at most `MAX_LINE_LENGTH` characters."""
     line = line.rpartition("\r")[2].strip() if "\r" in line else line.strip()
     line = line if len(line) <= MAX_LINE_LENGTH else line[: MAX_LINE_LENGTH - 3] + "..."
     return printable(line)
 
 
 def printable(text: str) -> str:
-    """Return a text without characters that a terminal obeys."""
+    """Return a text with its control characters escaped."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter == "\t" else repr(letter)[1:-1] for letter in text)
 
 
 def _blocks(log: Readable, size: int) -> Iterator[str]:
-    """Yield the lines of a log in blocks; what is no UTF-8 is replaced, and long lines are cut."""
+    """Yield the lines of a log in blocks; bytes that are not UTF-8 are replaced, and long lines are cut."""
     rest, is_cut = b"", False
     while read := log.read(size):
         whole, newline, tail = read.rpartition(b"\n")
-        if is_cut and newline:  # the end of the line that was cut is of no interest
+        if is_cut and newline:  # drop the rest of the line that was cut
             whole = whole[whole.find(b"\n") :] if b"\n" in whole else b""
         elif newline:
             whole = rest + whole

@@ -1,5 +1,5 @@
-"""The face for assistants: the tools of ``torc-mcp-server``, which speaks the Model Context Protocol.
+"""The tools for AI assistants that ``torc-mcp-server`` serves over the Model Context Protocol.
 
-It uses the client as any outsider would. The library for the protocol is an extra,
-``torc-framework[mcp]``, and only `server` imports it.
+They use the public client of the HTTP API. The library for the protocol is the extra ``torc-framework[mcp]``; only
+`server` imports it.
 """

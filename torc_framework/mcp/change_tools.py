@@ -1,4 +1,4 @@
-"""Tools that change something; a server that is read-only does not have them."""
+"""Tools that change a workflow; a read-only server does not offer them."""
 
 import tempfile
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from torc_framework.models.statuses import LIVE, UNBLOCKING, JobStatus
 from torc_framework.models.verdicts import REQUESTS, JudgeKind, Verdict, VerdictOrder
 from torc_framework.next_step import next_step_text
 
-DryRun = Annotated[bool, Field(description="Only tell what would be done; nothing is changed.")]
+DryRun = Annotated[bool, Field(description="Only return what would be done; nothing is changed.")]
 _Reason = Annotated[str, Field(min_length=1, max_length=2000)]
 _DEFAULT = "default"
 
 
 @frozen
 class _RequestedResources:
-    """What a job is to ask for; None keeps what it asks for."""
+    """New resource requirements for a job; None keeps a present one."""
 
     job_id: int
     memory: str | None = None
@@ -41,19 +41,19 @@ class FailureClassification(BaseModel):
 
     job_id: int
     action: Literal["retry", "fail"] = Field(description="retry: another attempt; fail: dependents are canceled.")
-    reason: _Reason = Field("the assistant gave no reason", description="Why, in one sentence.")
-    confidence: float | None = Field(None, ge=0, le=1, description="How sure you are, 0 to 1.")
-    evidence: list[str] = Field(default_factory=list, max_length=20, description="Lines of the log it rests on.")
+    reason: _Reason = Field("the assistant gave no reason", description="The reason in one sentence.")
+    confidence: float | None = Field(None, ge=0, le=1, description="Confidence in the verdict, 0 to 1.")
+    evidence: list[str] = Field(default_factory=list, max_length=20, description="Lines of the log that support it.")
     memory: str | None = Field(None, description="With retry: new memory, such as 16g.")
     runtime: str | None = Field(None, description="With retry: new run time, ISO 8601, such as PT4H.")
     num_cpus: int | None = Field(None, ge=1, description="With retry: new number of CPU cores.")
 
 
 class ChangeTools:
-    """Tools that change something; every public method is one.
+    """Tools that change a workflow; every public method is one.
 
     Args:
-        judge: Name under which verdicts are kept.
+        judge: Author of the verdicts that are stored.
     """
 
     def __init__(self, desk: ToolContext, judge: str = "assistant") -> None:
@@ -65,10 +65,10 @@ class ChangeTools:
         classifications: Annotated[list[FailureClassification], Field(min_length=1, max_length=1000)],
         dry_run: DryRun,
     ) -> dict[str, Any]:
-        """Retry or fail jobs that wait for a verdict: all of them, or none if one cannot be judged so.
+        """Retry or fail jobs that wait for a verdict: all of them, or none if one verdict is not possible.
 
-        Requests that a retry changes are that job's alone, and may not be more than there is. Each verdict is kept with
-        its reason.
+        New requirements of a retry apply to that job only, and may not exceed what a node has. Each verdict is stored
+        with its reason.
         """
         workflow = self._desk.workflow(workflow_id)
         refuse_if(
@@ -86,22 +86,22 @@ class ChangeTools:
             if verdicts
             else {"dry_run": dry_run, "verdicts": []}
         )
-        note = f"less sure than {least:g}: left to a person" if left else None
+        note = f"confidence below {least:g}: left to a person" if left else None
         return {"workflow_id": workflow_id, **receipt, "left_job_ids": left, "note": note}
 
     def _refuse_what_is_not_there(self, workflow_id: int, given: list[FailureClassification]) -> None:
-        """Raise `UserError` if a retry asks for more than a node has on which the job could run."""
+        """Raise `UserError` if a retry asks for more than any node on which the job could run has."""
         wanted = [each for each in given if each.action == "retry" and (each.memory or each.runtime or each.num_cpus)]
         requests = [_RequestedResources(each.job_id, each.memory, each.runtime, each.num_cpus) for each in wanted]
         objections = [
-            f"job {each.job_id} would ask for more than there is: {objection}"
+            f"job {each.job_id} would ask for more than is available: {objection}"
             for each, objection in zip(requests, self._objections(workflow_id, requests), strict=True)
             if objection
         ]
         refuse_if(objections, "; ".join(objections))
 
     def _objections(self, workflow_id: int, wanted: Sequence[_RequestedResources]) -> list[str | None]:
-        """Return for each request what of it is more than there is."""
+        """Return for each request the part that exceeds what is available; None if it fits."""
         from torc_framework.recovery.resource_ceilings import ResourceCeilings
 
         if not wanted:
@@ -124,7 +124,7 @@ class ChangeTools:
         runtime: Annotated[str | None, Field(description="New run time, ISO 8601, such as PT4H.")] = None,
         num_gpus: Annotated[int | None, Field(ge=0, description="New number of GPUs.")] = None,
     ) -> dict[str, Any]:
-        """Change what one job asks for; jobs that share its requirements keep theirs."""
+        """Change the resource requirements of one job; jobs that share them keep the old ones."""
         job, client = self._desk.job(job_id), self._desk.client
         given = {"num_cpus": num_cpus, "memory": memory, "runtime": runtime, "num_gpus": num_gpus}
         changes = {name: value for name, value in given.items() if value is not None}
@@ -142,14 +142,14 @@ class ChangeTools:
         )
         client.update(JobRecord, job_id, {"resource_requirements_id": new.id})
         (objection,) = self._objections(job.workflow_id, [_RequestedResources(job_id, memory, runtime, num_cpus)])
-        note = objection and f"this is more than there has been so far: {objection}"
+        note = objection and f"this is more than any node so far had: {objection}"
         before = {name: getattr(old, name) for name in values}
         return {"job_id": job_id, "resource_requirements_id": new.id, "before": before, "after": values, "note": note}
 
     def restart_jobs(self, workflow_id: WorkflowId, dry_run: DryRun) -> dict[str, Any]:
-        """Make the failed, canceled and terminated jobs of a workflow ready to run again, with all that hangs on them.
+        """Make the failed, canceled and terminated jobs of a workflow ready to run again, with their dependents.
 
-        A runner that works on the workflow takes them; else a person starts one, as 'torc explain ID' says.
+        A runner that works on the workflow takes them; else a person starts one: 'torc explain ID' shows the command.
         """
         self._desk.workflow(workflow_id)
         client = self._desk.client
@@ -159,7 +159,7 @@ class ChangeTools:
         refuse_if(not any(found.values()), f"no job of workflow {workflow_id} failed or was canceled")
         if dry_run:
             return {"workflow_id": workflow_id, "dry_run": True, "would_restart": found}
-        client.reinitialize(workflow_id, {}, dry_run=True)  # refused here, it has changed nothing
+        client.reinitialize(workflow_id, {}, dry_run=True)  # a refusal here leaves everything unchanged
         reset = client.reset_job_status(workflow_id, failed_only=True)
         run = client.reinitialize(workflow_id, {})
         return {"workflow_id": workflow_id, "dry_run": False, "reset_jobs": reset, "run_id": run.run_id}
@@ -167,7 +167,7 @@ class ChangeTools:
     def resubmit_workflow(self, workflow_id: WorkflowId, dry_run: DryRun) -> dict[str, Any]:
         """Ask batch systems for nodes again, as many as the ready jobs of a workflow can use.
 
-        It is done by the schedulers that the workflow has used before, at most as often as then; each allocation starts
+        Each scheduler that the workflow used before is used again, at most as often as before; each allocation starts
         a runner.
         """
         from torc_framework.recovery.allocations import NodeResubmitter
@@ -199,7 +199,7 @@ class ChangeTools:
         job_ids: Annotated[list[int], Field(min_length=1, max_length=1000, description="Jobs that have not begun.")],
         dry_run: DryRun,
     ) -> dict[str, Any]:
-        """Cancel jobs that no runner holds yet; jobs that wait for them are canceled, too, unless they do not mind."""
+        """Cancel jobs that no runner holds; dependents with cancel_on_blocking_job_failure are canceled too."""
         self._desk.workflow(workflow_id)
         client = self._desk.client
         jobs = [self._desk.job(job_id) for job_id in dict.fromkeys(job_ids)]
@@ -222,7 +222,7 @@ class ChangeTools:
         spec_json: Annotated[str, Field(description="The spec as JSON text.", max_length=5_000_000)],
         dry_run: DryRun,
     ) -> dict[str, Any]:
-        """Create a workflow from a JSON spec; with dry_run, check it and tell everything that is wrong with it."""
+        """Create a workflow from a JSON spec; with dry_run, check it and return all its errors."""
         refuse_if(self._desk.only is not None, f"this server is for workflow {self._desk.only} only")
         plugins = self._desk.plugins
         options = spec.LoadOptions(
@@ -254,14 +254,14 @@ class ChangeTools:
         workflow_id: WorkflowId,
         dry_run: DryRun,
         memory_multiplier: Annotated[
-            float, Field(ge=1, le=100, description="Growth after running out of memory.")
+            float, Field(ge=1, le=100, description="Factor for memory after running out of it.")
         ] = 1.5,
         runtime_multiplier: Annotated[
-            float, Field(ge=1, le=100, description="Growth after running out of time.")
+            float, Field(ge=1, le=100, description="Factor for run time after a time-out.")
         ] = 1.4,
         retry_unknown: Annotated[bool, Field(description="Also run unexplained failures again.")] = False,
     ) -> dict[str, Any]:
-        """Give jobs that ran out of memory or time more of it, and make them ready to run again."""
+        """Raise the requirements of jobs that ran out of memory or time, and make them ready to run again."""
         from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
 
         self._desk.workflow(workflow_id)

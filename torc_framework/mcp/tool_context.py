@@ -1,4 +1,4 @@
-"""What all tools share: the server they speak to, the logs they may read, and what they are not allowed."""
+"""The context of all tools: the client, the plugins, the folder of logs, and the limits of access."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
 
 MAX_ITEMS: Final = 200
-"""Most jobs, results or workflows that one answer lists; an assistant reads no more with profit."""
+"""Most jobs, results or workflows in one answer, so that it fits an assistant's context."""
 
 
 class ToolContext:
-    """Where an assistant's questions are answered.
+    """The client, plugins and limits that the tools use.
 
     Args:
         client: The server.
-        plugins: Returns the plugin manager; called when it is first needed.
-        output_dir: Folder of the runners' logs; nothing outside it is read.
+        plugins: Returns the plugin manager; called at the first use.
+        output_dir: Folder of the runners' logs; no file outside it is read.
         user: Owner of workflows that are created.
-        workflow_id: The only workflow that may be looked at or changed; None for all.
-        min_confidence: Verdicts that are less sure, or do not say how sure they are, leave a job waiting.
-        executor_options: Returns what is configured of executors' options, by executor.
-        policy_options: Returns what is configured of recovery policies' options.
+        workflow_id: The only workflow that the tools may read or change; None for all.
+        min_confidence: A verdict with less confidence, or none, leaves its job waiting.
+        executor_options: Returns the configured options of executors, by executor.
+        policy_options: Returns the configured options of recovery policies.
     """
 
     def __init__(
@@ -56,16 +56,16 @@ class ToolContext:
 
     @cached_property
     def executor_options(self) -> Mapping[str, Mapping[str, Any]]:
-        """What is configured of executors' options, by executor."""
+        """The configured options of executors, by executor."""
         return self._executor_options(self.plugins)
 
     @cached_property
     def policy_options(self) -> Mapping[str, Any]:
-        """What is configured of recovery policies' options."""
+        """The configured options of recovery policies."""
         return self._policy_options(self.plugins)
 
     def workflow(self, workflow_id: int) -> WorkflowRecord:
-        """Return a workflow that may be looked at.
+        """Return a workflow that the tools may read.
 
         Raises:
             UserError: this server is for another workflow.
@@ -75,13 +75,13 @@ class ToolContext:
         return self.client.get(WorkflowRecord, workflow_id)
 
     def job(self, job_id: int) -> JobRecord:
-        """Return a job of a workflow that may be looked at."""
+        """Return a job of a workflow that the tools may read."""
         job = self.client.get(JobRecord, job_id)
         self.workflow(job.workflow_id)
         return job
 
     def present_result(self, job: JobRecord) -> ResultRecord | None:
-        """Return how a job last ended; None if it has not."""
+        """Return the last result of a job; None if it has none."""
         found = self.client.find(ResultRecord, workflow_id=job.workflow_id, job_id=job.id)
         return found[-1] if found else None
 
@@ -97,7 +97,7 @@ class ToolContext:
         return real
 
     def cleaned(self, value: Any) -> Any:
-        """Return JSON values without secrets."""
+        """Return JSON values with secrets replaced."""
         if isinstance(value, str):
             return redact(value, self._secrets)
         if isinstance(value, Mapping):

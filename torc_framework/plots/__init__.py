@@ -1,4 +1,4 @@
-"""Interactive plots of resource samples, each one HTML file that opens without a network."""
+"""Interactive plots of resource samples, each one HTML file that needs no network."""
 
 from torc_framework.plots.figures import FORMATS, PlotRequest, write_plots
 

@@ -1,6 +1,6 @@
-"""From files of samples to pages: which plots there are, and what each shows.
+"""The plots that are made of resource samples, as JSON documents and HTML pages.
 
-A page is a JSON document: a title, charts, perhaps a table. ``static/page.js`` draws it; `page` puts
+The document of a page has a title, charts and, on some pages, a table. ``static/page.js`` draws it; `html_page` writes
 both into one file.
 """
 
@@ -19,9 +19,9 @@ from torc_framework.plots.html_page import html
 
 FORMATS: Final = ("html", "json")
 MOST_JOB_PAGES: Final = 500
-"""Above this many jobs, single ones have pages only if they are named: each page holds the plotting library."""
+"""Above this many jobs, only jobs that are named get pages: each page holds a copy of the plotting library."""
 OVERVIEW_POINTS: Final = 500_000
-"""Points of all jobs together in one overview; more are thinned out, largest values kept."""
+"""Most points of all jobs together in one overview; above it, points are thinned out and the largest values kept."""
 
 PlotPage = dict[str, Any]
 Measure = Callable[[ResourceSample], float | None]
@@ -60,7 +60,7 @@ class PlotRequest:
         databases: Files of samples.
         output_dir: Folder for the plots.
         job_ids: Only these jobs; empty is all.
-        prefix: Begin of all file names.
+        prefix: Prefix of all file names.
         format: ``html``, or ``json`` for the pages' data alone.
     """
 
@@ -73,7 +73,7 @@ class PlotRequest:
 
 @frozen
 class AttemptSamples:
-    """The samples of one attempt, under the name that tells it from all others."""
+    """The samples of one attempt, with a unique label."""
 
     label: str
     series: AttemptSeries
@@ -86,10 +86,10 @@ class AttemptSamples:
 
 
 def write_plots(request: PlotRequest) -> tuple[list[Path], list[str]]:
-    """Write all plots; return their paths, and remarks for the person.
+    """Write all plots; return their paths, and remarks for the user.
 
     Raises:
-        UserError: a file is no file of samples, nothing is left to plot, or the folder cannot be used.
+        UserError: a file holds no samples, no job is left to plot, or the folder cannot be used.
     """
     tracks = load(request.databases, request.job_ids)
     written, remarks = [], []
@@ -98,7 +98,7 @@ def write_plots(request: PlotRequest) -> tuple[list[Path], list[str]]:
     if len(jobs) <= MOST_JOB_PAGES or request.job_ids:
         pages += [(f"job_{id_}", job_page([t for t in tracks if t.series.job_id == id_])) for id_ in jobs]
     else:
-        remarks.append(f"{len(jobs)} jobs: those that you name with --job-ids get pages of their own")
+        remarks.append(f"{len(jobs)} jobs: only jobs named with --job-ids get pages of their own")
     pages += [
         ("cpu_all_jobs", overview_page("CPU of all jobs", "percent", _cpu, tracks)),
         ("memory_all_jobs", overview_page("Memory of all jobs", "bytes", _memory, tracks)),
@@ -143,7 +143,7 @@ def _some(ids: set[int]) -> str:
 
 
 def _labelled(found: list[tuple[Path, AttemptSeries]]) -> list[AttemptSamples]:
-    """Give each attempt a name of its own: that of its job, with whatever tells it from others."""
+    """Give each attempt a unique label: the name of its job, with attempt and file where these are needed."""
     tracks = []
     names = Counter(series.job_name for _, series in found)
     attempts = Counter((path, series.job_id) for path, series in found)
@@ -160,7 +160,7 @@ def _labelled(found: list[tuple[Path, AttemptSeries]]) -> list[AttemptSamples]:
 
 
 def job_page(tracks: Sequence[AttemptSamples]) -> PlotPage:
-    """Return the page of one job: each measure over time, attempts one after the other."""
+    """Return the page of one job: each measure over time, one attempt after the other."""
     series = tracks[0].series
     charts = []
     for track in tracks:
@@ -252,7 +252,7 @@ def _peak_and_mean(samples: Sequence[ResourceSample], measure: Measure) -> tuple
 
 
 def _thinned(samples: Sequence[ResourceSample], measure: Measure, most: int) -> Sequence[ResourceSample]:
-    """Return ``most`` samples: of each stretch that with the largest value."""
+    """Return ``most`` samples: from each of ``most`` equal stretches the one with the largest value."""
     if len(samples) <= most:
         return samples
     bounds = [index * len(samples) // most for index in range(most + 1)]

@@ -1,4 +1,4 @@
-"""One page as one file: data, styles and the plotting library inside it, nothing from anywhere else."""
+"""The HTML file of one page, with data, styles and the plotting library inside it."""
 
 import json
 from functools import cache
@@ -15,9 +15,9 @@ def _static(name: str) -> str:
 def html(page: dict[str, Any]) -> str:
     """Return a page as an HTML document.
 
-    The policy in its head lets the browser load nothing, so that what is missing shows at once.
+    Its content security policy lets the browser load nothing, so that a missing part is noticed at once.
     """
-    data = json.dumps(page, separators=(",", ":")).replace("<", "\\u003c")  # whatever a job is called
+    data = json.dumps(page, separators=(",", ":")).replace("<", "\\u003c")  # the name of a job may hold "</script>"
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -41,5 +41,5 @@ script-src 'unsafe-inline'; img-src data:">
 
 
 def _version() -> str:
-    """Return what the library's first line says of itself."""
+    """Return name and version of the plotting library, from its first line."""
     return _static("uplot.min.js").partition("\n")[0].strip("/*! ")

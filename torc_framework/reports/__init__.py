@@ -1,4 +1,4 @@
-"""Reports on a workflow: what its jobs used against what they asked for, its results with their logs, its sum."""
+"""Reports on a workflow: use of resources against requirements, results with their logs, a summary."""
 
 from torc_framework.reports.corrections import Correction, apply, corrections
 from torc_framework.reports.results import ResultsReport, results_report

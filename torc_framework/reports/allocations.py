@@ -1,11 +1,11 @@
-"""Which jobs ran, or run, in an allocation."""
+"""The jobs of an allocation."""
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord, ScheduledComputeNodeRecord
 
 
 def jobs_of_allocation(client: TorcClient, allocation: ScheduledComputeNodeRecord) -> list[JobRecord]:
-    """Return the jobs that an allocation's runners ran in any run, or run now."""
+    """Return the jobs that the runners of an allocation ran in any run, or run now."""
     workflow_id = allocation.workflow_id
     nodes = client.find(ComputeNodeRecord, workflow_id=workflow_id, scheduled_compute_node_id=allocation.id)
     ran: set[int | None] = set()

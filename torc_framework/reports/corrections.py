@@ -1,7 +1,7 @@
 """New resource requirements for jobs that used more than they asked for.
 
-Requirements are shared: a record is changed so that the neediest of its jobs fits, with headroom, and
-never to less than it says now. Memory is rounded up to whole MiB, from 8 GiB on to whole GiB; run
+Several jobs may share requirements: a record is raised so that the largest use of its jobs fits, times a multiplier;
+no value is lowered. Memory is rounded up to whole MiB, from 8 GiB on to whole GiB; run
 time to whole minutes; CPUs to whole cores.
 """
 
@@ -41,12 +41,12 @@ _FIELDS: Final[Mapping[ComparedResource, tuple[str, Callable[[float], Any]]]] = 
     ComparedResource.RUNTIME: ("runtime", _runtime),
     ComparedResource.CPU: ("num_cpus", _cpus),
 }
-"""Field of the requirements, and the spelling of an amount."""
+"""The field of the requirements for each resource, and the function that formats its amounts."""
 
 
 @define
 class Correction:
-    """New values for one record of requirements, by field, and the jobs that made them necessary."""
+    """New values for one record of requirements, by field, and the jobs that exceeded it."""
 
     requirements: ResourceRequirementsRecord
     changes: dict[str, Any] = field(factory=dict)
@@ -70,7 +70,7 @@ def corrections(
     memory_multiplier: float = MEMORY_MULTIPLIER,
     runtime_multiplier: float = RUNTIME_MULTIPLIER,
 ) -> list[Correction]:
-    """Return what would have to change so that no job of a report exceeds its requirements."""
+    """Return the changes after which no job of a report exceeds its requirements."""
     multipliers = {
         ComparedResource.MEMORY: memory_multiplier,
         ComparedResource.RUNTIME: runtime_multiplier,
@@ -90,6 +90,6 @@ def corrections(
 
 
 def apply(client: TorcClient, wanted: list[Correction]) -> None:
-    """Store the new values, one record after the other; after an error the same call finishes the rest."""
+    """Store the new values, one record after the other; after an error the call can be repeated."""
     for correction in wanted:
         client.update(ResourceRequirementsRecord, correction.requirements.id or 0, correction.changes)

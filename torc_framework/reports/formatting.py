@@ -1,4 +1,4 @@
-"""How reports spell amounts."""
+"""Text forms of amounts in reports."""
 
 
 def memory(size_bytes: float) -> str:
@@ -28,10 +28,10 @@ def cpu(percent: float) -> str:
 
 
 def cores(number: float) -> str:
-    """Return CPU cores as the percentage that they are."""
+    """Return CPU cores as a percentage of one core."""
     return f"{number * 100:.0f}%"
 
 
 def over(percent: float) -> str:
-    """Return by how much a use is above what was asked for, such as ``+31.3%``."""
+    """Return by how much a use exceeds the requirement, such as ``+31.3%``."""
     return f"{percent:+.1f}%"

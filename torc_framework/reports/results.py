@@ -1,4 +1,4 @@
-"""Results with the paths of everything that was logged about them."""
+"""The report of results with the paths of their logs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +17,12 @@ _LOGS: Final = {
     "slurm_stderr": "Slurm stderr log",
     "slurm_env_log": "Slurm environment log",
 }
-"""Keys of paths of files that are always there, and their names for people."""
+"""Keys of the paths of files that every run writes, and their names in warnings."""
 
 
 @define
 class ResultsReport:
-    """The report as JSON values, and warnings about files that are not there."""
+    """The report as JSON values, and warnings about files that do not exist."""
 
     document: dict[str, Any]
     warnings: list[str] = Factory(list)
@@ -31,7 +31,7 @@ class ResultsReport:
 def results_report(
     client: TorcClient, workflow_id: int, output_dir: Path, *, all_runs: bool = False, job_id: int | None = None
 ) -> ResultsReport:
-    """Return the results of a workflow, of each job the present one or with ``all_runs`` every attempt."""
+    """Return the results of a workflow: the present result of each job, or with ``all_runs`` those of all attempts."""
     workflow = client.get(WorkflowRecord, workflow_id)
     names = {job.id: job.name for job in client.iterate(JobRecord, workflow_id=workflow_id)}
     nodes = {node.id: node for node in client.iterate(ComputeNodeRecord, workflow_id=workflow_id)}
@@ -74,7 +74,7 @@ def _entry(result: ResultRecord, job_name: str | None, node: ComputeNodeRecord |
 
 
 def _logs(result: ResultRecord, node: ComputeNodeRecord | None, output_dir: Path) -> Iterator[tuple[str, str]]:
-    """Yield keys and paths of the logs of an attempt, by the runner's naming."""
+    """Yield keys and paths of the logs of an attempt."""
     stem = f"job_wf{result.workflow_id}_j{result.job_id}_r{result.run_id}_a{result.attempt_id}"
     yield "job_stdout", str(output_dir / "job_stdio" / f"{stem}.o")
     yield "job_stderr", str(output_dir / "job_stdio" / f"{stem}.e")

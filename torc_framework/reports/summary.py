@@ -1,4 +1,4 @@
-"""A workflow in a few figures."""
+"""The summary of a workflow: jobs by status, execution time, walltime."""
 
 from datetime import datetime
 from typing import Any
@@ -13,12 +13,12 @@ from torc_framework.reports import formatting
 
 @frozen
 class WorkflowSummary:
-    """Where a workflow stands.
+    """The summary of a workflow.
 
     Attributes:
-        interrupted: Terminated jobs with which the next runner goes on.
-        exec_time_s: Run times of all jobs' present results, added up.
-        walltime_s: From the first start to the last end, the time between runs left out.
+        interrupted: Number of terminated jobs that the next runner continues.
+        exec_time_s: Sum of the run times of all jobs' present results.
+        walltime_s: Time from the first start to the last end of each run, added up over the runs.
     """
 
     workflow: WorkflowRecord

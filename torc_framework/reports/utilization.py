@@ -1,7 +1,7 @@
-"""What jobs used, beside what they asked for.
+"""The comparison of the resources that jobs used with their requirements.
 
-Figures that were not measured are left out. Jobs that asked for nothing have the workflow's ``default``
-requirements: figures for schedulers that nobody chose, so that exceeding them is no finding.
+Amounts that were not measured are left out. Jobs without requirements of their own have the workflow's ``default``
+ones, which exist for schedulers and which no user chose: exceeding them is not reported.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,15 +18,15 @@ from torc_framework.models.statuses import JobStatus
 from torc_framework.reports import formatting
 
 CPU_NOISE_PERCENT: Final = 5.0
-"""CPU use is sampled in hundredths of a second: so little above the cores asked for is none."""
+"""CPU use above the requirement that counts as measurement error: times are sampled in hundredths of a second."""
 NEAR_RUNTIME: Final = 0.9
-"""An attempt that was killed after this part of its run time probably ran out of it."""
+"""A killed attempt that had used this part of its run time probably ran out of time."""
 DEFAULT_NAME: Final = "default"
 _FAILURES: Final = frozenset({JobStatus.FAILED.label, JobStatus.TERMINATED.label, JobStatus.PENDING_FAILED.label})
 
 
 class ComparedResource(StrEnum):
-    """What is compared."""
+    """Resources that are compared."""
 
     MEMORY = "Memory"
     RUNTIME = "Runtime"
@@ -35,7 +35,7 @@ class ComparedResource(StrEnum):
 
 @frozen
 class ComparisonRule:
-    """How one resource is read from requirements and results, and spelled."""
+    """How one resource is read from requirements and results, and formatted."""
 
     asked: Callable[[ResourceRequirementsRecord], float]
     used: Callable[[ResultRecord], float | None]
@@ -72,9 +72,9 @@ class ResourceUse:
     """The use of one resource by one job, at its largest.
 
     Attributes:
-        asked: Bytes, seconds or percent of a core.
-        used: The same.
-        is_violation: It is more than asked for, by more than was to be overlooked.
+        asked: The requirement in bytes, seconds or percent of a core.
+        used: The use in the same unit.
+        is_violation: The use exceeds the requirement by more than the tolerance.
     """
 
     job_id: int
@@ -87,11 +87,11 @@ class ResourceUse:
 
     @property
     def over_percent(self) -> float:
-        """By how much more was used than asked for; negative if less."""
+        """By how many percent the use exceeds the requirement; negative if it is below."""
         return _over(self.used, self.asked)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it in the words of Torc's report."""
+        """Return it with the keys of Torc's report."""
         rule = RULES[self.resource]
         return {
             "job_id": self.job_id,
@@ -105,7 +105,7 @@ class ResourceUse:
 
 @frozen
 class FailedAttempt:
-    """A failed attempt, and whether it probably lacked memory or time. Reasons are None where it did not."""
+    """A failed attempt, with the reasons why it probably lacked memory or time; None where it probably did not."""
 
     result: ResultRecord
     job_name: str
@@ -139,7 +139,7 @@ class FailedAttempt:
 
 @frozen
 class Utilization:
-    """The report. ``figures`` holds all that was measured of jobs that asked for something."""
+    """The report; ``figures`` holds every measured use of jobs with requirements of their own."""
 
     workflow_id: int
     run_id: int | None
@@ -150,7 +150,7 @@ class Utilization:
 
     @property
     def violations(self) -> list[ResourceUse]:
-        """Figures that are more than was asked for."""
+        """Uses that exceed the requirements."""
         return [figure for figure in self.figures if figure.is_violation]
 
     def as_dict(self) -> dict[str, Any]:
@@ -179,8 +179,8 @@ def analyze(
         client: The server.
         workflow_id: The workflow.
         run_id: The run; None takes each job's present result.
-        include_failed: Take failed attempts too; of several attempts the largest use counts.
-        min_over_percent: Overlook what is over by no more than this.
+        include_failed: Include failed attempts; of several attempts the largest use counts.
+        min_over_percent: Tolerate uses above the requirements by at most this.
     """
     requirements = {each.id or 0: each for each in client.find(ResourceRequirementsRecord, workflow_id=workflow_id)}
     jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
@@ -251,7 +251,7 @@ def _failed(
 
 
 def _oom_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) -> str | None:
-    """Say why an attempt probably lacked memory."""
+    """Return why an attempt probably lacked memory; None if it probably did not."""
     if result.exit_class == ExitClass.OOM:
         return "exit_class_oom"
     if wanted.name != DEFAULT_NAME and (result.peak_memory_bytes or 0) > parse_memory(wanted.memory):
@@ -262,7 +262,7 @@ def _oom_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) -> str
 
 
 def _timeout_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) -> str | None:
-    """Say why an attempt probably lacked time."""
+    """Return why an attempt probably lacked time; None if it probably did not."""
     if result.exit_class == ExitClass.TIMEOUT:
         return "exit_class_timeout"
     was_killed = result.signal is not None or result.status == JobStatus.TERMINATED.label or result.return_code > 128
@@ -271,5 +271,5 @@ def _timeout_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) ->
 
 
 def _was_stopped(result: ResultRecord) -> bool:
-    """Say whether a runner stopped the attempt itself."""
+    """Return whether a runner stopped the attempt."""
     return isinstance(result.observation, dict) and result.observation.get("stop_reason") is not None

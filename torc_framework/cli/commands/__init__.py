@@ -1,1 +1,1 @@
-"""Commands of the cli."""
+"""The commands of ``torc``, one module for each command or group of commands."""

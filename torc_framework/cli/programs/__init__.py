@@ -1,1 +1,1 @@
-"""Programs of the cli."""
+"""The entry points of the programs, and the tree of the commands of ``torc``."""

@@ -1,4 +1,4 @@
-"""Flags of ``torc-server run``: made from the declaration of the server's settings."""
+"""Flags of ``torc-server run``, made from the declaration of the server's settings."""
 
 import argparse
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from typing import Any
 from torc_framework.models.settings import SettingEntry, from_text, setting_entries
 
 _PREFIX = "setting:"
-"""Marks the results of these flags among those of others."""
+"""Prefix of the names of these settings in an argparse namespace."""
 
 
 def add_settings(parser: argparse.ArgumentParser, section: type[Any]) -> None:
-    """Add a flag for each setting of a section; those that are not given leave nothing behind."""
+    """Add a flag for each setting of a section; a flag that is not given sets no attribute."""
     for leaf in setting_entries(section):
         flags = leaf.facts.flags or ("--" + leaf.path[-1].replace("_", "-"),)
         facts: dict[str, Any] = {"dest": _PREFIX + leaf.key, "default": argparse.SUPPRESS, "help": _help(leaf)}

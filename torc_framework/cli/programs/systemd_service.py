@@ -1,4 +1,4 @@
-"""``torc-server service``: a server that systemd starts, watches and ends."""
+"""``torc-server service``: installs and controls the server as a systemd service."""
 
 import argparse
 import json
@@ -18,14 +18,14 @@ from torc_framework.server.settings import ServerSettings
 
 UNIT: Final = "torc-server.service"
 BOOTED: Final = Path("/run/systemd/system")
-"""There while systemd is the manager of this machine."""
+"""A folder that exists while systemd manages this machine (sd_booted(3))."""
 SYSTEM_FOLDER: Final = Path("/etc/systemd/system")
 _STATES: Final = ("LoadState", "ActiveState", "SubState", "UnitFileState", "MainPID")
 NOT_ACTIVE: Final = 3
-"""Exit code of ``status`` for a service that does not run, as systemctl has it."""
+"""Exit code of ``status`` for a service that does not run, the same as systemctl's."""
 
 Values = dict[tuple[str, ...], Any]
-"""Settings of the server by their path."""
+"""Values of the server's settings by their path."""
 
 _HARDENING: Final = """\
 NoNewPrivileges=yes
@@ -38,7 +38,7 @@ SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
 """
-"""Hardening that every manager can do, also a user's own."""
+"""Hardening directives that the managers of the system and of users support."""
 _SYSTEM_HARDENING: Final = """\
 CapabilityBoundingSet=
 AmbientCapabilities=
@@ -54,18 +54,18 @@ ProtectKernelModules=yes
 ProtectKernelTunables=yes
 RemoveIPC=yes
 """
-"""Hardening that needs the system's manager."""
+"""Hardening directives that only the system's manager supports."""
 
 
 @frozen
 class Manager:
-    """Whose systemd it is.
+    """A systemd manager, the system's or a user's, and the folders of a server that it starts.
 
     Attributes:
-        is_user: That of the user who asks, not that of the machine.
-        folder: Where its units are.
-        data: Where the server keeps its database.
-        logs: Where the server writes its log.
+        is_user: It is the manager of the current user.
+        folder: Folder of its units.
+        data: Folder of the server's database.
+        logs: Folder of the server's log.
     """
 
     is_user: bool
@@ -85,12 +85,12 @@ class Manager:
 
     @property
     def flag(self) -> str:
-        """What a person adds to our commands."""
+        """The flag of ``torc-server service`` for this manager."""
         return " --user" if self.is_user else ""
 
 
 def manager_of(*, is_user: bool) -> Manager:
-    """Return the user's manager or the machine's."""
+    """Return the current user's manager or the system's."""
     if not is_user:
         return Manager(False, SYSTEM_FOLDER, Path("/var/lib/torc"), Path("/var/log/torc"))
     from torc_framework.system.user import user_folder
@@ -103,7 +103,7 @@ def manager_of(*, is_user: bool) -> Manager:
 
 
 def unit_text(manager: Manager, settings: Values, run_as: str | None) -> str:
-    """Return the unit of a server that is started with these settings."""
+    """Return the text of the unit of a server with these settings."""
     command = [*program(), "run", *flags(settings)]
     owner = ""
     if not manager.is_user:
@@ -129,13 +129,13 @@ def unit_text(manager: Manager, settings: Values, run_as: str | None) -> str:
 
 
 def program() -> list[str]:
-    """Return how the service calls this program: the one beside the interpreter that runs now."""
+    """Return the command of this program in the unit: the one beside the running interpreter."""
     beside = Path(sys.executable).with_name("torc-server")
     return [str(beside)] if beside.exists() else [sys.executable, "-P", "-m", "torc_framework.cli.programs.torc_server"]
 
 
 def flags(settings: Values) -> list[str]:
-    """Return the command line of settings; paths are absolute, for a service is started elsewhere."""
+    """Return settings as flags; paths are absolute, since the service has another working directory."""
     words: list[str] = []
     for leaf in setting_entries(ServerSettings):
         if leaf.path not in settings:
@@ -160,7 +160,7 @@ def _placed(leaf: SettingEntry, value: Any) -> Any:
 
 
 def _folders_outside(manager: Manager, settings: Values) -> list[Path]:
-    """Return the folders outside of the manager's that the server writes to, as far as its command line says."""
+    """Return the folders outside of the manager's that the server writes to according to its flags."""
     folders = []
     if ("logging", "log_dir") in settings:
         folders.append(settings["logging", "log_dir"].absolute())
@@ -170,7 +170,7 @@ def _folders_outside(manager: Manager, settings: Values) -> list[Path]:
 
 
 def _escaped(word: str) -> str:
-    """Return a word of a command line as units want it: quoted, with no specifiers and no variables."""
+    """Return a word of ExecStart, quoted, with ``%`` and ``$`` escaped (systemd.service(5), "Command lines")."""
     return _quoted(word.replace("$", "$$"))
 
 
@@ -180,10 +180,10 @@ def _quoted(word: str) -> str:
 
 
 def _settings_for_unit(manager: Manager, given: Values) -> Values:
-    """Return the settings that the unit must name: those given, and those that the service would not find itself.
+    """Return the settings that the unit has to name: those that the service would not read itself.
 
-    It reads the system's file, and one with --user its user's; it has neither the environment nor the
-    folder of whoever installs it.
+    The service reads the system's configuration file, and with --user the user's. It has neither the environment nor
+    the working directory of this command.
     """
     from torc_framework.config import Config, config_locations
 
@@ -207,18 +207,20 @@ _DEFAULT_LOCATIONS: Final[Mapping[tuple[str, ...], Callable[[Manager], Any]]] = 
     ("database",): lambda manager: str(manager.data / "torc.db"),
     ("logging", "log_dir"): lambda manager: manager.logs,
 }
-"""Where a service keeps what nobody gave a place."""
+"""Locations of a service's files that no setting names."""
 
 
 # --- commands -------------------------------------------------------------------------------------
 
 
 def add_commands(service: argparse.ArgumentParser) -> None:
-    """Add what is below ``service``."""
+    """Add the commands of ``service``."""
     below = service.add_subparsers(dest="service_command", required=True, metavar="COMMAND")
     for name, (function, help_) in _COMMANDS.items():
         parser = below.add_parser(name, help=help_, description=help_)
-        parser.add_argument("--user", action="store_true", help="The service of yours, not of the machine; no root.")
+        parser.add_argument(
+            "--user", action="store_true", help="A service of your own, which needs no root, instead of the machine's."
+        )
         parser.set_defaults(work=function)
         if name == "install":
             parser.add_argument("--run-as", metavar="USER", help="User of a service of the machine (default: its own).")
@@ -229,7 +231,7 @@ def add_commands(service: argparse.ArgumentParser) -> None:
 
 
 def install(arguments: argparse.Namespace) -> int:
-    """Write the unit and make systemd know it."""
+    """Write the unit and enable it."""
     manager = manager_of(is_user=arguments.user)
     if arguments.user and arguments.run_as:
         raise UserError("--run-as is for a service of the machine; one with --user runs as you")
@@ -257,7 +259,12 @@ def install(arguments: argparse.Namespace) -> int:
 
 
 def _installed(arguments: argparse.Namespace) -> Manager:
-    """Return the manager of the service that is meant, which must be installed."""
+    """Return the manager of the installed service.
+
+    Raises:
+        UserError: the service is not installed.
+        OperatorError: systemd does not manage this machine.
+    """
     manager = manager_of(is_user=arguments.user)
     _need_installed(manager)
     _need_systemd()
@@ -265,7 +272,7 @@ def _installed(arguments: argparse.Namespace) -> Manager:
 
 
 def uninstall(arguments: argparse.Namespace) -> int:
-    """Stop the server and take the unit away; database and logs stay."""
+    """Stop the server and remove the unit; database and logs stay."""
     manager = _installed(arguments)
     _systemctl(manager, "disable", "--now", UNIT)
     try:
@@ -273,26 +280,26 @@ def uninstall(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise _not_allowed(manager, f"cannot remove {manager.unit}: {error.strerror}") from error
     _systemctl(manager, "daemon-reload")
-    print(f"Removed {manager.unit}; database and logs are where they were")
+    print(f"Removed {manager.unit}; database and logs are kept")
     return ExitStatus.OK
 
 
 def start(arguments: argparse.Namespace) -> int:
-    """Start the server; returns when it answers."""
+    """Start the server; return once it answers."""
     _systemctl(_installed(arguments), "start", UNIT)
     print(f"Started {UNIT}")
     return ExitStatus.OK
 
 
 def stop(arguments: argparse.Namespace) -> int:
-    """Stop the server; returns when it has ended."""
+    """Stop the server; return once it has ended."""
     _systemctl(_installed(arguments), "stop", UNIT)
     print(f"Stopped {UNIT}")
     return ExitStatus.OK
 
 
 def status(arguments: argparse.Namespace) -> int:
-    """Say whether the server is installed and runs; exit code 0 if it runs, else 3."""
+    """Print whether the service is installed and runs; exit code 0 if it runs, else 3."""
     manager = manager_of(is_user=arguments.user)
     _need_systemd()
     said = _systemctl(manager, "show", "--property=" + ",".join(_STATES), UNIT)
@@ -317,16 +324,16 @@ def status(arguments: argparse.Namespace) -> int:
 _COMMANDS: Final = {
     "install": (install, "Write the unit; takes the flags of 'torc-server run'."),
     "uninstall": (uninstall, "Stop the server and remove the unit; database and logs stay."),
-    "start": (start, "Start the server; returns when it answers."),
+    "start": (start, "Start the server and wait until it answers."),
     "stop": (stop, "Stop the server."),
-    "status": (status, "Say whether the server runs; exit code 3 if it does not."),
+    "status": (status, "Show whether the server runs; exit code 3 if it does not."),
 }
 
 
 def _need_systemd() -> None:
     if shutil.which("systemctl") is None or not BOOTED.exists():
         raise OperatorError(
-            "systemd does not manage this machine; 'torc-server run --daemon --log-dir DIR' serves in the background, "
+            "systemd does not manage this machine; 'torc-server run --daemon --log-dir DIR' runs in the background, "
             "and 'torc-server service install --dry-run' prints the unit"
         )
 
@@ -341,10 +348,10 @@ def _not_allowed(manager: Manager, message: str) -> OperatorError:
 
 
 def _systemctl(manager: Manager, *words: str) -> str:
-    """Call systemctl; return what it prints.
+    """Call systemctl; return its output.
 
     Raises:
-        OperatorError: it refuses, in its own words.
+        OperatorError: it failed; the message has its error output.
     """
     call = ["systemctl", *manager.scope, *words]
     done = subprocess.run(call, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The program ``torc``: runs a command, and turns every end it can have into an exit code and at most one message."""
+"""The program ``torc``: runs one command and turns its outcome into an exit code and at most one error message."""
 
 import contextlib
 import os
@@ -14,33 +14,31 @@ from torc_framework.errors import ExitStatus, TorcError
 if TYPE_CHECKING:
     from torc_framework.cli.shared.session import Session
 
-COMPLETE_VARIABLE = "_TORC_COMPLETE"
-"""Environment variable by which a shell's script asks for completions instead of running a command."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``torc`` with these arguments; return the exit code of the process."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments in (["--version"], ["-V"]):
-        print(f"torc {__version__}")  # answered before anything is imported
+        print(f"torc {__version__}")  # answered without further imports
         return ExitStatus.OK
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names may hold what a terminal cannot show
+            # Names may hold characters that the encoding of the terminal lacks.
+            stream.reconfigure(errors="backslashreplace")
     if argv is not None:
         return _run_cleaned(arguments)
     sys.unraisablehook = _pass_interrupts_on
     try:
         code = _run_cleaned(arguments)
-    except KeyboardInterrupt:  # before there was a session, or after it
+    except KeyboardInterrupt:  # before the session began, or after it ended
         code = ExitStatus.INTERRUPTED
-    # What is left is the interpreter's own end: a late Ctrl-C would only spoil the exit code.
+    # Only the interpreter's shutdown is left: a Ctrl-C during it would change the exit code.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return code
 
 
 def _run_cleaned(arguments: list[str]) -> int:
-    """Run the command; what a terminal gets holds no control characters of others."""
+    """Run the command; control characters in names and logs are removed from what a terminal gets."""
     from torc_framework.text.terminal import cleaned_output
 
     with cleaned_output():
@@ -48,10 +46,10 @@ def _run_cleaned(arguments: list[str]) -> int:
 
 
 def _pass_interrupts_on(swallowed: "sys.UnraisableHookArgs") -> None:
-    """Repeat an interrupt that the interpreter was about to ignore, a moment later.
+    """Send SIGINT again, 10 ms later, if the interpreter dropped a KeyboardInterrupt.
 
-    A signal's handler may run in a finalizer or a weak reference's callback; what it raises there goes no further
-    (Python, "sys.unraisablehook").
+    A signal handler may run within a finalizer or a weak reference's callback. An exception raised there ends at
+    `sys.unraisablehook` (Python library reference, "sys.unraisablehook").
     """
     if issubclass(swallowed.exc_type, KeyboardInterrupt):
         signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
@@ -61,7 +59,8 @@ def _pass_interrupts_on(swallowed: "sys.UnraisableHookArgs") -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    """Run the command with a session of its own; whatever goes wrong becomes a message and a code."""
+    """Run the command in a session of its own; every exception becomes an error message and an exit code."""
+    from torc_framework.cli.shared.completion import COMPLETE_VARIABLE
     from torc_framework.cli.shared.session import Session
 
     session = Session()
@@ -70,38 +69,38 @@ def _run(arguments: list[str]) -> int:
             code = _complete(session) if COMPLETE_VARIABLE in os.environ else _dispatch(arguments, session)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python would complain again while it closes stdout.
+        # The reader (head, less) closed the pipe. Python would report it again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitStatus.FAILED
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     except TorcError as error:
         return _report(session, error, str(error), error.exit_status)
-    except Exception as error:  # a bug of ours: still one message, and a way to see more
-        hint = "an internal error, not your doing; --debug shows where"
+    except Exception as error:  # a bug in torc: one message, and the option that shows the traceback
+        hint = "an internal error of torc; --debug shows where"
         return _report(session, error, f"{type(error).__name__}: {error} ({hint})", ExitStatus.FAILED)
     return code
 
 
 def _complete(session: "Session") -> int:
-    """Answer the question of a shell that completes a command line; say nothing if there is no answer."""
+    """Print the completions of the command line that a shell holds; print nothing after an error."""
     from typer._completion_classes import completion_init
 
-    from torc_framework.cli.shared.app import root_command
+    from torc_framework.cli.programs.command_tree import root_command
 
     completion_init()
     session.is_completing = session.skips_untrusted = True
-    with contextlib.suppress(Exception):  # whoever is typing is not disturbed by an error
+    with contextlib.suppress(Exception):  # an error message would spoil the line that is being typed
         root_command().main([], prog_name="torc", standalone_mode=False, obj=session)  # ends the process
     return ExitStatus.FAILED
 
 
 def _dispatch(arguments: list[str], session: "Session") -> int:
-    """Run the command and turn its misuse into a usage error."""
+    """Run the command; wrong arguments become a usage error."""
     from typer import Abort
     from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
-    from torc_framework.cli.shared.app import root_command
+    from torc_framework.cli.programs.command_tree import root_command
 
     try:
         outcome: Any = root_command().main(arguments, prog_name="torc", standalone_mode=False, obj=session)
@@ -118,7 +117,7 @@ def _dispatch(arguments: list[str], session: "Session") -> int:
 
 
 def _report(session: "Session", error: Exception, message: str, status: ExitStatus) -> int:
-    """Write an error to standard error, as JSON if that is the output's format."""
+    """Write an error to standard error, as JSON if that is the output format."""
     message = "; ".join([message, *getattr(error, "__notes__", ())])
     if session.debug:
         import traceback

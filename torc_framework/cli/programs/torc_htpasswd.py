@@ -1,4 +1,4 @@
-"""The program ``torc-htpasswd``: users and passwords of a server, in a file that ``torc-server`` reads."""
+"""The program ``torc-htpasswd``: edits the file with the users and passwords of a server."""
 
 import argparse
 import getpass
@@ -22,7 +22,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="torc-htpasswd",
         description="Users and passwords of a torc server. Passwords are hashed with bcrypt; the file is readable "
-        "by its owner alone, and replaced as a whole. A running server notices changes by itself.",
+        "by its owner only, and is replaced atomically. A running server reads it again after a change.",
     )
     parser.add_argument("--version", action="version", version=f"torc-htpasswd {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -48,7 +48,7 @@ _COST = (
 def _command(
     commands: Any, name: str, text: str, work: Any, *, user: bool = False, secret: bool = False
 ) -> argparse.ArgumentParser:
-    """Add a command on a file, which may also stand before the user."""
+    """Add a command that takes a file, as ``--file`` or before the user."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=text, usage=f"torc-htpasswd {name} [OPTIONS] {'[FILE] USER' if user else '[FILE]'}"
     )
@@ -80,7 +80,7 @@ def _path_and_user(arguments: argparse.Namespace) -> tuple[Path, str]:
     """Return the file and the user.
 
     Raises:
-        UserError: there are too many or too few.
+        UserError: too many or too few arguments are given.
     """
     names: list[str] = arguments.names
     path = arguments.file or (Path(os.environ["TORC_AUTH_FILE"]) if os.environ.get("TORC_AUTH_FILE") else None)
@@ -99,7 +99,7 @@ def _path_and_user(arguments: argparse.Namespace) -> tuple[Path, str]:
 
 
 def _password(arguments: argparse.Namespace, user: str, *, twice: bool) -> str:
-    """Return the password: given, read, or asked for."""
+    """Return the password: the argument, a line of standard input, or the answer to a question at the terminal."""
     given: str | None = arguments.password
     if given is not None and given != "-":
         return given

@@ -1,4 +1,4 @@
-"""The program ``torc-mcp-server``: tools for assistants, over standard input and output or over HTTP."""
+"""The program ``torc-mcp-server``: serves tools for AI assistants over standard input and output, or over HTTP."""
 
 import argparse
 import os
@@ -23,26 +23,27 @@ TOKEN_VARIABLE = "TORC_MCP_TOKEN"
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="torc-mcp-server",
-        description="Let an assistant look after workflows: an MCP server over standard input and output, or HTTP.",
+        description="Let an AI assistant inspect and repair workflows: an MCP server over standard input and output, "
+        "or HTTP.",
         epilog=f"With --http, clients send 'Authorization: Bearer TOKEN'; the token is that of {TOKEN_VARIABLE}, "
-        "else one is made up and printed.",
+        "else a random one, which is printed.",
     )
     parser.add_argument("--version", action="version", version=f"torc-mcp-server {__version__}")
     parser.add_argument("--url", help="Server (else TORC_API_URL, else the configuration's).")
     parser.add_argument(
         "--output-dir",
         type=Path,
-        help="Folder of the logs, the only one that is read (else TORC_OUTPUT_DIR, else the configuration's).",
+        help="Folder of the logs; no file outside it is read (else TORC_OUTPUT_DIR, else the configuration's).",
     )
-    parser.add_argument("--read-only", action="store_true", help="Offer no tool that changes anything.")
-    parser.add_argument("--workflow-id", type=int, metavar="ID", help="Look at and change this workflow only.")
+    parser.add_argument("--read-only", action="store_true", help="Offer only tools that change nothing.")
+    parser.add_argument("--workflow-id", type=int, metavar="ID", help="Give access to this workflow only.")
     parser.add_argument("--tool", action="append", metavar="NAME", help="Offer this tool only; may be repeated.")
     parser.add_argument(
         "--min-confidence",
         type=float,
         default=0.0,
         metavar="0..1",
-        help="Verdicts on failures that are less sure, or do not say how sure they are, are left to a person.",
+        help="Leave failures to a person whose verdicts have less confidence than this, or none.",
     )
     parser.add_argument("--http", action="store_true", help="Serve streamable HTTP instead.")
     parser.add_argument("--host", default="127.0.0.1", help="With --http: address of this machine to listen on.")
@@ -51,8 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _tool_context(arguments: argparse.Namespace) -> "ToolContext":
-    from torc_framework.cli.shared.executor_flags import configured_executors
-    from torc_framework.cli.shared.policy_flags import configured_policies
+    from torc_framework.cli.shared.plugin_flags import configured_executors, configured_policies
     from torc_framework.client import make_api
     from torc_framework.config import Config
     from torc_framework.mcp.tool_context import ToolContext
@@ -82,7 +82,7 @@ def _plugins() -> "PluginManager":
     """Return the plugins.
 
     Raises:
-        UserError: a folder with plugins is not trusted; an assistant is not asked.
+        UserError: a folder with plugins is not trusted; only a person may trust one.
     """
     from torc_framework.plugins.manager import PluginManager
 

@@ -1,7 +1,7 @@
-"""The program ``torc-server``: flags in, one call of the server's own entry out.
+"""The program ``torc-server``: reads flags and settings, and starts the server.
 
-Written with argparse: it is also how an embedded server starts, and every millisecond before the
-server's own imports is one of `torc run`.
+It uses argparse, not Typer, because ``torc run`` starts its embedded server with it: the start-up time of this program
+adds to that of ``torc run``.
 """
 
 import argparse
@@ -23,9 +23,9 @@ def _parser(*, with_service: bool = True) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="torc-server", description="The server of torc: an HTTP API over a database.")
     parser.add_argument("--version", action="version", version=f"torc-server {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="Serve until SIGTERM or Ctrl-C.")
+    run = commands.add_parser("run", help="Run the server until SIGTERM or Ctrl-C.")
     add_settings(run, ServerSettings)
-    run.add_argument("--daemon", action="store_true", help="Serve in the background; needs --log-dir.")
+    run.add_argument("--daemon", action="store_true", help="Run in the background; needs --log-dir.")
     run.add_argument(
         "--pid-file",
         type=Path,
@@ -45,9 +45,9 @@ def _parser(*, with_service: bool = True) -> argparse.ArgumentParser:
 
 
 def _settings(arguments: argparse.Namespace) -> ServerSettings:
-    """Return what the server is started with: flags, then environment, then files.
+    """Return the settings of the server: flags, else environment, else files.
 
-    A server that belongs to a command gets its settings from that command alone.
+    An embedded server takes its settings from the command that starts it, and reads no files.
     """
     given = given_settings(arguments)
     if arguments.parent_fd is not None:
@@ -61,7 +61,7 @@ def _settings(arguments: argparse.Namespace) -> ServerSettings:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Serve, in the foreground or in the background."""
+    """Run the server, in the foreground or in the background."""
     settings = _settings(arguments)
     if arguments.daemon:
         return _daemon(settings, arguments.pid_file)
@@ -133,7 +133,7 @@ def _execute(words: Sequence[str]) -> int:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process without tearing its modules down: a `torc` command waits for it to be gone."""
+    """End the process without the interpreter's shutdown: a ``torc`` command waits for the end of this process."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,1 +1,1 @@
-"""Shared of the cli."""
+"""Parts that commands share: classes of commands, session, options, output of records."""

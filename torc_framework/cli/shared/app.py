@@ -1,6 +1,5 @@
-"""The tree of commands. A group's module is imported when one of its commands is called, never for help."""
+"""Classes of commands and of groups of commands, with the options that every command takes."""
 
-import importlib
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Annotated, Any, Final, TypeVar
@@ -14,77 +13,6 @@ from torc_framework.hookspecs import COMMANDS_GROUP
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-CORE_COMMANDS: Final = {
-    "run": (
-        "torc_framework.cli.commands.running.run",
-        "Run a workflow on this machine: a spec file, or an existing workflow by id.",
-    ),
-    "submit": (
-        "torc_framework.cli.commands.running.submit",
-        "Submit a workflow to a batch system: ask for the nodes it begins with.",
-    ),
-    "watch": (
-        "torc_framework.cli.commands.running.watch",
-        "Watch a workflow until it is over, and recover it from failures.",
-    ),
-    "recover": ("torc_framework.cli.commands.running.recover", "Recover a workflow from failures, once."),
-    "workflows": ("torc_framework.cli.commands.workflows.workflows", "Create, inspect, run and delete workflows."),
-    "jobs": ("torc_framework.cli.commands.records.jobs", "Jobs of a workflow."),
-    "job-dependencies": (
-        "torc_framework.cli.commands.records.job_dependencies",
-        "Which jobs wait for which, and share files and data.",
-    ),
-    "results": ("torc_framework.cli.commands.records.results", "How jobs ended."),
-    "pending": (
-        "torc_framework.cli.commands.diagnosis.pending",
-        "Failures that wait for a verdict: see them, retry or fail them.",
-    ),
-    "recoveries": (
-        "torc_framework.cli.commands.diagnosis.recoveries",
-        "What was done about failed jobs, by whom, and whether it helped.",
-    ),
-    "classify": (
-        "torc_framework.cli.commands.diagnosis.classify",
-        "What endings were and what follows from them, in JSON.",
-    ),
-    "files": ("torc_framework.cli.commands.records.files", "Files that jobs read and write."),
-    "user-data": ("torc_framework.cli.commands.records.user_data", "JSON values that jobs read and write."),
-    "resource-requirements": ("torc_framework.cli.commands.records.resource_requirements", "What jobs ask for."),
-    "events": ("torc_framework.cli.commands.records.events", "What happened to a workflow."),
-    "compute-nodes": ("torc_framework.cli.commands.records.compute_nodes", "Runners that worked on a workflow."),
-    "scheduled-compute-nodes": (
-        "torc_framework.cli.commands.records.scheduled_compute_nodes",
-        "Allocations that were asked of a batch system.",
-    ),
-    "why-failed": (
-        "torc_framework.cli.commands.diagnosis.why_failed",
-        "Why a job failed, or the jobs of a workflow; what to do next.",
-    ),
-    "explain": (
-        "torc_framework.cli.commands.diagnosis.explain",
-        "Why jobs do not run, and what to type to change that.",
-    ),
-    "reports": ("torc_framework.cli.commands.diagnosis.reports", "Use of resources, results with logs, summary."),
-    "logs": (
-        "torc_framework.cli.commands.diagnosis.logs",
-        "Bundle the logs of a run, and look through them for errors.",
-    ),
-    "hpc": ("torc_framework.cli.commands.setup.hpc", "Clusters that are known: partitions, and which of them fits."),
-    "plot-resources": ("torc_framework.cli.commands.diagnosis.plot_resources", "Plot what jobs used over time."),
-    "access-groups": ("torc_framework.cli.commands.records.access_groups", "Groups of people who share workflows."),
-    "plugins": ("torc_framework.cli.commands.setup.plugins", "Installed plugins: who provides what."),
-    "config": (
-        "torc_framework.cli.commands.setup.config",
-        "Settings: which there are, what they are, where they come from.",
-    ),
-    "completions": (
-        "torc_framework.cli.commands.setup.completions",
-        "Print what makes a shell complete torc's command lines.",
-    ),
-    "ping": ("torc_framework.cli.commands.setup.ping", "Ask whether the server is there."),
-}
-"""Commands of the core: module with an ``app``, and the line for help."""
-
 _EPILOG: Final = "Options of every command (-f/--format, --url, ...) are listed by 'torc --help'."
 
 
@@ -92,7 +20,7 @@ _EPILOG: Final = "Options of every command (-f/--format, --url, ...) are listed 
 
 
 def _store_in_session(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
-    """Note the value of a given option in the session."""
+    """Callback of a global option: store its value in the session."""
     if value not in (None, False, [], ()):
         ctx.find_root().obj.set_option(param.name, value)
     return value
@@ -103,12 +31,12 @@ def _option(*flags: str, hidden: bool, **facts: Any) -> Any:
 
 
 def _completes_from(*words: str) -> Callable[[str], list[str]]:
-    """Return what completes one of a few words."""
+    """Return a function that completes these words."""
     return lambda incomplete: [word for word in words if word.startswith(incomplete)]
 
 
 def options_of_function(function: Callable[..., Any]) -> list[Any]:
-    """Return the options that a function's annotations declare, for a command that is made otherwise."""
+    """Return the options that a function's annotations declare, as parameters of a command."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command()(function)
     return list(typer.main.get_command(app).params)
@@ -116,7 +44,7 @@ def options_of_function(function: Callable[..., Any]) -> list[Any]:
 
 @cache
 def global_options(*, hidden: bool) -> tuple[Any, ...]:
-    """Return the options that stand before or after any command."""
+    """Return the options that may stand before or after any command."""
     option = partial(_option, hidden=hidden)
 
     def declared(
@@ -144,7 +72,7 @@ def global_options(*, hidden: bool) -> tuple[Any, ...]:
             ),
         ] = None,
         prompt_password: Annotated[
-            bool, option("--prompt-password", help="Ask for the password, whatever the environment says.")
+            bool, option("--prompt-password", help="Ask for the password, also if the environment has one.")
         ] = False,
         database: Annotated[
             str | None, option("--database", metavar="PATH", help="Database of the embedded server: a file, or a URL.")
@@ -161,8 +89,10 @@ def global_options(*, hidden: bool) -> tuple[Any, ...]:
         disable_plugin: Annotated[
             list[str] | None, option("--disable-plugin", metavar="NAME", help="Leave a plugin out; may be repeated.")
         ] = None,
-        no_pager: Annotated[bool, option("--no-pager", help="Print long lists at once, also on a terminal.")] = False,
-        debug: Annotated[bool, option("--debug", help="Show where an error came from.")] = False,
+        no_pager: Annotated[
+            bool, option("--no-pager", help="Print long lists without a pager, also on a terminal.")
+        ] = False,
+        debug: Annotated[bool, option("--debug", help="Show the traceback of an error.")] = False,
     ) -> None: ...
 
     return tuple(options_of_function(declared))
@@ -174,51 +104,53 @@ def _with_global_options(params: Sequence[Any] | None) -> list[Any]:
     return own + [option for option in global_options(hidden=True) if not taken.intersection(option.opts)]
 
 
-class _FastParameters:
-    """Makes the parameters of a command cheap to read."""
+class FastParameters:
+    """Reads parameters of plain types without pydantic, whose import takes longer than most commands."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return all parameters, the one for help included."""
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        """Return all parameters, the help option included."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # a mixin: the class beside it has the method
         use_plain_readers(params)
         return params
 
 
-class Command(_FastParameters, TyperCommand):
-    """A command that also takes the options of the program."""
+class Command(FastParameters, TyperCommand):
+    """A command that also takes the global options."""
 
     def __init__(self, name: str | None, *, params: list[Any] | None = None, **settings: Any) -> None:
         settings["epilog"] = settings.get("epilog") or _EPILOG
         super().__init__(name, params=_with_global_options(params), **settings)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; one with ``--dry-run`` only looks."""
+        """Run the command; with ``--dry-run`` it does without plugins of folders that are not trusted."""
         if ctx.params.get("dry_run"):
             ctx.find_root().obj.skips_untrusted = True
         return super().invoke(ctx)
 
 
-class GroupWithPluginCommands(_FastParameters, TyperGroup):
-    """A group of commands that also takes the options of the program."""
+class GroupWithPluginCommands(FastParameters, TyperGroup):
+    """A group that also takes the global options, and holds the commands that plugins add to it."""
 
     def __init__(self, *, params: list[Any] | None = None, **settings: Any) -> None:
         settings["epilog"] = settings.get("epilog") or _EPILOG
         super().__init__(params=_with_global_options(params), **settings)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the group's own commands, then those that plugins put into it."""
+        """Return the group's own commands, then those of plugins."""
         return [*super().list_commands(ctx), *sorted(plugin_commands_of_group(self.name or ""))]
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """Return a command; for a plugin's a stand-in with name and help."""
-        return super().get_command(ctx, name) or _placeholder(name, plugin_commands_of_group(self.name or "").get(name))
+        """Return a command; one of a plugin is represented by its name and help, without importing it."""
+        return super().get_command(ctx, name) or command_placeholder(
+            name, plugin_commands_of_group(self.name or "").get(name)
+        )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Find a command; an unknown one is refused with the nearest name."""
+        """Find a command, import it if it is a plugin's, or end with a usage error that names the nearest one."""
         name = args[0]
         if not name.startswith("-") and super().get_command(ctx, name) is None:
             if entries := plugin_commands_of_group(self.name or "").get(name):
-                return name, _load_plugin_command(name, entries), args[1:]
+                return name, load_plugin_command(name, entries), args[1:]
             refuse_command(ctx, name, self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
@@ -231,9 +163,9 @@ def refuse_command(ctx: Any, name: str, known: Sequence[str]) -> None:
 
 
 class CommandGroup(typer.Typer):
-    """A group of commands in the house's style: plain help, no completion flags, help without arguments."""
+    """A group of commands with plain help, without completion flags; without arguments it prints its help."""
 
-    def __init__(self, help: str) -> None:  # noqa: A002 - Typer's word
+    def __init__(self, help: str) -> None:  # noqa: A002 - the name of Typer's argument
         super().__init__(
             cls=GroupWithPluginCommands,
             help=help,
@@ -251,50 +183,21 @@ class CommandGroup(typer.Typer):
 
 
 def single_command(function: Callable[..., Any], cls: type[TyperCommand] = Command) -> typer.Typer:
-    """Return a command that stands alone, outside any group."""
+    """Return a command that belongs to no group."""
     app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
     app.command(cls=cls)(function)
     return app
 
 
 def _group_callback() -> None:
-    """Keep a group with a single command a group."""
+    """Make Typer keep a group that has a single command."""
 
 
-# --- the root -------------------------------------------------------------------------------------
-
-
-class ProgramCommand(_FastParameters, TyperGroup):
-    """The program itself: its commands are names until one of them is called."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{**settings, "params": [*settings.get("params", []), *global_options(hidden=False)]})
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the core's commands, then those of plugins."""
-        return [*CORE_COMMANDS, *sorted(set(plugin_commands_of_group("")).difference(CORE_COMMANDS))]
-
-    def get_command(self, ctx: Any, name: str) -> Any:
-        """Return a stand-in with name and help: enough for the list of commands."""
-        if name in CORE_COMMANDS:
-            return TyperCommand(name, help=CORE_COMMANDS[name][1])
-        return _placeholder(name, plugin_commands_of_group("").get(name))
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Import the module of the command that is called."""
-        name = args[0]
-        if name in CORE_COMMANDS:
-            command = typer.main.get_command(importlib.import_module(CORE_COMMANDS[name][0]).app)
-        elif entries := plugin_commands_of_group("").get(name):
-            command = _load_plugin_command(name, entries)
-        else:
-            refuse_command(ctx, name, self.list_commands(ctx))
-        command.name = name
-        return name, command, args[1:]
+# --- commands of plugins --------------------------------------------------------------------------
 
 
 def plugin_commands() -> dict[str, list[Any]]:
-    """Return the entry points of plugins' command groups by command; nothing of theirs is imported."""
+    """Return the entry points of plugins' command groups by command, without importing them."""
     import importlib_metadata
 
     commands: dict[str, list[Any]] = {}
@@ -306,16 +209,22 @@ def plugin_commands() -> dict[str, list[Any]]:
 
 
 def plugin_commands_of_group(group: str) -> dict[str, list[Any]]:
-    """Return the entry points of commands that plugins put into a group of the core; "" is the program itself."""
+    """Return the entry points of plugins' commands in a group of the core, by name; "" stands for the program."""
     found = ((name.rpartition(" "), entries) for name, entries in plugin_commands().items())
     return {name: entries for (parent, _, name), entries in found if parent == group}
 
 
-def _placeholder(name: str, entries: Sequence[Any] | None) -> Any:
+def command_placeholder(name: str, entries: Sequence[Any] | None) -> Any:
+    """Return a command of a plugin with name and help only, without importing it; None if there are no entry points."""
     return TyperCommand(name, help=f"Commands of {_distribution_of(entries[0])}.") if entries else None
 
 
-def _load_plugin_command(name: str, entries: Sequence[Any]) -> Any:
+def load_plugin_command(name: str, entries: Sequence[Any]) -> Any:
+    """Import a command of a plugin.
+
+    Raises:
+        PluginError: several plugins have a command of this name, or it cannot be imported.
+    """
     if len(entries) > 1:
         owners = " and from ".join(_distribution_of(entry) for entry in entries)
         raise PluginError(f"command {name!r} comes from {owners}; uninstall all but one")
@@ -329,28 +238,3 @@ def _load_plugin_command(name: str, entries: Sequence[Any]) -> Any:
 
 def _distribution_of(entry: Any) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
-
-
-def _version(ctx: typer.Context, value: bool) -> None:
-    if value:
-        from torc_framework import __version__
-
-        print(f"torc {__version__}")
-        ctx.exit()
-
-
-def root_command() -> Any:
-    """Return the program as a command."""
-    version = typer.Option(
-        "-V", "--version", is_eager=True, expose_value=False, callback=_version, help="Show the version."
-    )
-
-    def declared(*, version: Annotated[bool, version] = False) -> None: ...
-
-    return ProgramCommand(
-        name="torc",
-        help="Workflows from one spec file: dependencies, durable state, executors as plugins.",
-        params=options_of_function(declared),
-        no_args_is_help=True,
-        rich_markup_mode=None,
-    )

@@ -1,17 +1,16 @@
-"""What the commands on records share: arguments, options, and the ways to show one record or many."""
+"""Arguments and options that several commands take, and the questions that replace an argument that is missing."""
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
 from torc_framework.cli.shared import completion
-from torc_framework.cli.shared.output import Column, print_json, print_paged, print_pairs, print_table, table_text
+from torc_framework.cli.shared.output import print_table
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import UserError
-from torc_framework.models.records import Record, WorkflowRecord, field_names
-from torc_framework.text.terminal import print_line
+from torc_framework.models.records import Record, WorkflowRecord
 
 _R = TypeVar("_R", bound=Record)
 
@@ -30,70 +29,8 @@ ReverseSort = Annotated[bool, typer.Option("--reverse-sort", help="Sort from hig
 User = Annotated[str | None, typer.Option("--user", "-u", help="Owner (default: you).")]
 
 
-def session_of(ctx: typer.Context) -> Session:
-    """Return the session of the call."""
-    session = ctx.find_root().obj
-    assert isinstance(session, Session)
-    return session
-
-
-def show_many(session: Session, key: str | None, title: str, columns: Sequence[Column], records: Sequence[Any]) -> None:
-    """Print records: a titled table, or JSON wrapped in ``key`` (None: a bare array)."""
-    if session.wants_json:
-        print_json(records if key is None else {key: records})
-        return
-    if not records:
-        print(f"No {title} found.")
-        return
-    text = f"{title[:1].upper()}{title[1:]}:\n{table_text(columns, records)}Total: {len(records)}\n"
-    print_paged(text) if session.wants_pager else sys.stdout.write(text)
-
-
-def show_one(session: Session, title: str, record: Record, **more: Any) -> None:
-    """Print one record: its fields line by line, or as a JSON object; ``more`` joins them."""
-    values = {name: getattr(record, name) for name in field_names(type(record))} | more
-    if session.wants_json:
-        print_json(values)
-    else:
-        print_pairs(f"{title}:", {_label(name): value for name, value in values.items()})
-
-
-def _label(name: str) -> str:
-    return " ".join(word.upper() if word in {"id", "cpus", "gpus"} else word.capitalize() for word in name.split("_"))
-
-
-def created(session: Session, what: str, record: Record) -> None:
-    """Say that a record was created."""
-    if session.wants_json:
-        show_one(session, what, record)
-        return
-    shown = {_label(name): getattr(record, name) for name in ("id", "workflow_id", "name") if hasattr(record, name)}
-    print_pairs(f"Successfully created {what}:", shown)
-
-
-def deleted(session: Session, what: str, record: Record) -> None:
-    """Say that a record was deleted."""
-    if session.wants_json:
-        show_one(session, what, record)
-    else:
-        name = getattr(record, "name", None)
-        print_line(f"Deleted {what} {getattr(record, 'id', '')}{f' ({name})' if name else ''}")
-
-
-def changes(**given: Any) -> dict[str, Any]:
-    """Return the options that were given.
-
-    Raises:
-        UserError: none was.
-    """
-    found = {name: value for name, value in given.items() if value is not None}
-    if not found:
-        raise UserError(f"nothing to change; give one of {', '.join('--' + name.replace('_', '-') for name in given)}")
-    return found
-
-
 def ids(texts: Sequence[str] | None, flag: str) -> list[int] | None:
-    """Return the numbers of an option that may be repeated and may hold commas."""
+    """Return the ids of an option that may be repeated and whose values may be lists such as ``1,2``."""
     if not texts:
         return None
     try:
@@ -103,12 +40,12 @@ def ids(texts: Sequence[str] | None, flag: str) -> list[int] | None:
 
 
 def is_interactive() -> bool:
-    """Say whether a person sits at both ends."""
+    """Return whether standard input and standard output are terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def confirm(question: str, *, assume_yes: bool) -> None:
-    """Ask a person; without one at the terminal the answer is yes.
+    """Ask a question at the terminal; without a terminal the answer is yes.
 
     Raises:
         UserError: the answer was no.
@@ -120,14 +57,14 @@ def confirm(question: str, *, assume_yes: bool) -> None:
 
 
 def pick_workflow(session: Session, workflow_id: int | None, user: str | None = None, *, archived: bool = False) -> int:
-    """Return the workflow that was named, or the one that a person picks from a list.
+    """Return the workflow that was named, or the one that the user picks from a list.
 
     Args:
-        user: Whose workflows are listed; by default one's own.
+        user: Whose workflows are listed; by default the user's own.
         archived: List the archived ones instead of the others.
 
     Raises:
-        UserError: none was named, and nobody is there to ask or nothing to pick.
+        UserError: no workflow was named, and there is no terminal to ask at or no workflow to pick.
     """
     if workflow_id is not None:
         return workflow_id

@@ -1,4 +1,4 @@
-"""What only a server knows of a command line that is being typed: quick, and silent when there is no server."""
+"""Completions of command lines that need a server or plugins; every error gives no completion."""
 
 import os
 import re
@@ -6,22 +6,24 @@ from typing import Final
 
 import typer
 
+from torc_framework.cli.shared.session import session_of
+
+COMPLETE_VARIABLE: Final = "_TORC_COMPLETE"
+"""Environment variable with which a shell's completion script asks for completions."""
 TIMEOUT_S: Final = 2.0
-"""How long a person who pressed Tab waits at most."""
+"""Most seconds that a completion waits for the server."""
 MAX_COMPLETIONS: Final = 50
 _UNSAFE_IN_SHELLS: Final = re.compile(r"[^\w .,+@-]")
-"""What shells might take for more than a text: names are other people's words."""
+"""Characters that a shell may interpret: names of workflows are written by other users."""
 
 
 def spec_or_id(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return ids for what begins like one; for anything else a shell offers files."""
+    """Return workflow ids for a word that begins like one; for any other word the shell offers files."""
     return workflow_ids(ctx, incomplete) if incomplete else []
 
 
 def executors(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return the executors that begin so, with what they are."""
-    from torc_framework.cli.shared.arguments import session_of
-
+    """Return the executors whose names begin so, with their descriptions."""
     try:
         found = session_of(ctx).plugins().executors()
     except Exception:
@@ -34,12 +36,10 @@ def executors(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 
 def workflow_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return the ids that begin so of your latest workflows, with their names.
+    """Return the ids of the user's latest workflows that begin so, with their names.
 
-    Only a configured server is asked: starting one for a Tab would take longer than typing.
+    Only a configured server is asked: starting the embedded one would take longer than typing the id.
     """
-    from torc_framework.cli.shared.arguments import session_of
-
     try:
         session = session_of(ctx)
         if session.url is None or not (incomplete or "0").isdecimal():
@@ -55,7 +55,7 @@ def workflow_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
             patience=0,
         ) as client:
             found = client.find(WorkflowRecord, user=user_name(), sort_by="id", reverse_sort=True, limit=1000)
-    except Exception:  # the person is typing: no error of ours is worth a word now
+    except Exception:  # an error message would spoil the line that is being typed
         return []
     names = ((str(workflow.id), workflow.name) for workflow in found)
     return [(number, _UNSAFE_IN_SHELLS.sub("?", name)) for number, name in names if number.startswith(incomplete)][

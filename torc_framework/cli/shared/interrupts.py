@@ -1,4 +1,4 @@
-"""A person's wish to stop: signals that end a command as Ctrl-C does, none of which is lost."""
+"""Signals that end a command as Ctrl-C does."""
 
 import signal
 from types import FrameType, TracebackType
@@ -8,11 +8,11 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopSignals:
-    """While it is entered, SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, and are remembered.
+    """A context in which SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt and are recorded.
 
-    An exception that a signal raises within a callback of a library, or within code that the interpreter runs by itself
-    such as a finalizer, does not always arrive. A loop therefore calls `check` in each round. Signals that are ignored,
-    as SIGHUP is after ``nohup``, stay so. To be entered in the main thread.
+    The interpreter or a library may drop an exception that a signal handler raises within a finalizer or a callback. A
+    loop therefore calls `check` in each round. Signals that are ignored, as SIGHUP is after ``nohup``, stay ignored.
+    The context is entered in the main thread.
     """
 
     def __init__(self, *numbers: int) -> None:
@@ -37,6 +37,6 @@ class StopSignals:
         raise KeyboardInterrupt
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if a signal has come, also if its own exception was lost."""
+        """Raise KeyboardInterrupt if a signal has arrived, also if the exception of its handler was dropped."""
         if self.has_come:
             raise KeyboardInterrupt

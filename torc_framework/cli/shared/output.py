@@ -1,4 +1,4 @@
-"""Output for people and for scripts: tables with rounded boxes, name-value lists, JSON."""
+"""Output for terminals and for scripts: tables with rounded boxes, name-value lists, JSON."""
 
 import contextlib
 import sys
@@ -10,12 +10,12 @@ import attrs
 from torc_framework.text.terminal import cleaned, print_line
 
 RICH_ROWS: Final = 1000
-"""Longest table that is drawn with boxes; longer ones are plain columns, which cost almost nothing."""
+"""Rows of the longest table that is drawn with boxes by rich; longer ones are plain columns, which are faster."""
 PIPE_WIDTH: Final = 10_000
-"""Width of a table that no terminal limits."""
+"""Width in characters of a table that does not go to a terminal."""
 
 Column = tuple[str, str | Callable[[Any], Any]]
-"""Heading, and a field's name (or a mapping's key) or a function of the record."""
+"""The heading of a column, and the field, the mapping's key or the function that gives its cells."""
 
 
 def print_json(value: Any) -> None:
@@ -26,7 +26,7 @@ def print_json(value: Any) -> None:
 
 
 def json_line(value: Any) -> str:
-    """Return a record as JSON on one line, for output that has no end."""
+    """Return a record as JSON on one line, for streams of records."""
     import msgspec
 
     return msgspec.json.encode(_json_value(value)).decode()
@@ -58,17 +58,17 @@ def print_paged(text: str) -> None:
         sys.stdout.write(text)
         return
     environment = {"LESS": "FRSX", **os.environ}
-    with contextlib.suppress(BrokenPipeError):  # the reader has seen enough
+    with contextlib.suppress(BrokenPipeError):  # the user left the pager before its end
         subprocess.run(pager, input=text, text=True, encoding="utf-8", env=environment, check=False)
 
 
 def print_table(columns: Sequence[Column], records: Iterable[Any]) -> None:
-    """Print records as a table, one a line."""
+    """Print records as a table with one row for each."""
     sys.stdout.write(table_text(columns, records))
 
 
 def table_text(columns: Sequence[Column], records: Iterable[Any]) -> str:
-    """Return a table with one record a line."""
+    """Return a table with one row for each record."""
     rows = [[_cell(record, source) for _, source in columns] for record in records]
     headings = [heading for heading, _ in columns]
     if len(rows) > RICH_ROWS:
@@ -102,7 +102,7 @@ def _cell(record: Any, source: str | Callable[[Any], Any]) -> str:
 
 
 def print_pairs(title: str, pairs: Mapping[str, Any]) -> None:
-    """Print a title and the values below it, one a line; absent ones are left out."""
+    """Print a title and name-value lines below it; values that are None are left out."""
     print_line(title)
     for name, value in pairs.items():
         if value is not None:
@@ -111,7 +111,7 @@ def print_pairs(title: str, pairs: Mapping[str, Any]) -> None:
 
 
 def memory_text(size_bytes: float | None) -> str | None:
-    """Return a size for people, such as ``73.8MB``: binary units, one decimal."""
+    """Return a size such as ``73.8MB``: binary units, one decimal."""
     if size_bytes is None:
         return None
     value = float(size_bytes)
@@ -123,7 +123,7 @@ def memory_text(size_bytes: float | None) -> str | None:
 
 
 def peak_memory_text(result: Any) -> str | None:
-    """Return the peak memory of a result record for people; ``<9.6MB`` where only a bound is known."""
+    """Return the peak memory of a result record, such as ``9.6MB``; ``<9.6MB`` where only a bound is known."""
     seen = result.observation if isinstance(result.observation, dict) else {}
     bound = seen.get("raw", {}).get("peak_memory_below_bytes")
     if result.peak_memory_bytes is None and bound is not None:
@@ -132,7 +132,7 @@ def peak_memory_text(result: Any) -> str | None:
 
 
 def seconds_text(seconds: float | None) -> str | None:
-    """Return a duration for people, such as ``0.02s``, ``12.3s``, ``4m05s`` or ``2h03m``."""
+    """Return a duration such as ``0.02s``, ``12.3s``, ``4m05s`` or ``2h03m``."""
     if seconds is None:
         return None
     if seconds < 60:

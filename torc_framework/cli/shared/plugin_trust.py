@@ -1,4 +1,4 @@
-"""Folders with plugins that the user has not trusted: asked about at a terminal, refused or left out elsewhere."""
+"""Questions and warnings about folders with plugins that the user has not trusted."""
 
 import sys
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from torc_framework.text.terminal import one_line
 
 
 def require_trust(folders: Sequence[ProjectFolder]) -> None:
-    """Ask the person at the terminal to trust folders; return once all of them are trusted.
+    """Ask at the terminal whether to trust folders; return once all of them are trusted.
 
     Raises:
-        UserError: nobody is there to ask, the answer was no, or others could have written the files.
+        UserError: there is no terminal, the answer was no, or others could have written the files.
     """
     for folder in folders:
         if not (folder.can_be_trusted and sys.stdin.isatty() and sys.stderr.isatty()):
@@ -32,6 +32,6 @@ def require_trust(folders: Sequence[ProjectFolder]) -> None:
 
 
 def warn_of_missing_plugins(folders: Sequence[ProjectFolder]) -> None:
-    """Say on standard error that plugins are left out, and why; what they define is unknown."""
+    """Warn on standard error that plugins of these folders are left out, and why."""
     for folder in folders:
         typer.echo(f"Warning: what its plugins define is unknown here: {folder.explanation}", err=True)

@@ -1,7 +1,6 @@
 """Commands on records, made from one declaration for each kind: create, list, get, update, delete, delete-all.
 
-A group of commands declares what is special about its records; what is left to write by hand has
-behaviour of its own.
+A group of commands declares what differs for its records. Commands with other behaviour are written by hand.
 """
 
 import inspect
@@ -12,19 +11,7 @@ import typer
 from attrs import Factory, fields_dict, frozen
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import (
-    Force,
-    Limit,
-    RecordId,
-    WorkflowId,
-    confirm,
-    created,
-    deleted,
-    pick_workflow,
-    session_of,
-    show_many,
-    show_one,
-)
+from torc_framework.cli.shared.arguments import Force, Limit, RecordId, WorkflowId, confirm, pick_workflow
 from torc_framework.cli.shared.output import Column, print_json
 from torc_framework.cli.shared.record_options import (
     CommandOption,
@@ -33,6 +20,8 @@ from torc_framework.cli.shared.record_options import (
     make_command,
     parameter,
 )
+from torc_framework.cli.shared.record_output import show_created, show_deleted, show_many, show_one
+from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 from torc_framework.models.records import Record
 
@@ -40,7 +29,7 @@ if TYPE_CHECKING:
     from torc_framework.client import TorcClient
 
 DEFAULT_LIMIT: Final = 10_000
-"""Records that a list shows unless told otherwise."""
+"""Default of ``--limit``: most records that a list shows."""
 
 
 def _create(client: "TorcClient", record: Any, **_links: Any) -> Any:
@@ -61,17 +50,17 @@ class RecordCommands:
 
     Attributes:
         record: Its class.
-        one: Such a record with its article, as in ``a file``.
-        several: Many of them, as in ``files``; with underscores the key of lists in JSON.
+        one: One record with its article, as in ``a file``.
+        several: The plural, as in ``files``; with underscores it is the key of lists in JSON.
         columns: Columns of the table.
-        create: Options of ``create``; those that are no fields are handed to ``store``.
+        create: Options of ``create``; those that are no fields are passed to ``store``.
         update: Options of ``update``.
         filters: Options of ``list``: the server's query parameters.
-        short: Short flags of what every list takes: ``offset``, ``sort_by``, ``reverse_sort``.
-        notes: Sentences that follow that of a command in its help.
-        titled: Title of a list, with the workflow's id in braces.
-        is_data: ``get`` prints JSON in either format: programs read it.
-        may_be_held: ``delete-all`` leaves what runners have in hand alone unless it is forced.
+        short: Short flags of the options that every list takes: ``offset``, ``sort_by``, ``reverse_sort``.
+        notes: For a command, sentences that follow the first one of its help.
+        titled: Title of a list; ``{}`` stands for the workflow's id.
+        is_data: ``get`` prints JSON in either format, since programs read it.
+        may_be_held: Runners may hold such records; ``delete-all`` takes ``--force`` to delete these too.
         store: Stores a new record.
         find: Finds the records of a list.
         complete: Completes changes before they are sent.
@@ -95,7 +84,7 @@ class RecordCommands:
 
     @property
     def what(self) -> str:
-        """The kind without article."""
+        """The name of one record without its article."""
         return self.one.removeprefix("a ").removeprefix("an ")
 
     def add(self, app: CommandGroup, *names: str) -> None:
@@ -137,7 +126,7 @@ class RecordCommands:
             links = {key: value for key, value in values.items() if key not in own}
             chosen = pick_workflow(session, workflow_id)
             record = self.record(workflow_id=chosen, **{k: v for k, v in values.items() if k in own})  # type: ignore[call-arg]
-            created(session, self.what, self.store(session.client, record, **links))
+            show_created(session, self.what, self.store(session.client, record, **links))
 
         return self._made(name, work, f"Add {self.one} to a workflow.", _WORKFLOW, *_parameters(options))
 
@@ -188,7 +177,7 @@ class RecordCommands:
     def _delete(self, name: str) -> Callable[..., None]:
         def work(ctx: typer.Context, id_: int) -> None:
             session = session_of(ctx)
-            deleted(session, self.what, session.client.delete(self.record, id_))
+            show_deleted(session, self.what, session.client.delete(self.record, id_))
 
         return self._made(name, work, f"Delete {self.one}.", _ID)
 
@@ -214,7 +203,7 @@ _ID: Final = parameter("id_", RecordId)
 
 
 def _singular(one: str) -> str:
-    """Return what ``get`` shows: ``one file``."""
+    """Return the object of the help of ``get``, such as ``one file``."""
     article, _, rest = one.partition(" ")
     return f"one {rest}" if article in ("a", "an") else f"one record of {one}"
 

@@ -1,7 +1,7 @@
-"""How the fields and filters of records are given on the command line.
+"""Options of commands that stand for fields of records, or for filters of their lists.
 
-Type, default and sentence of an option are those of the record's own declaration; an `RecordOption` says
-only what is different.
+Type, default and help of an option come from the declaration of the record's field; a `RecordOption` holds what
+differs.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from torc_framework.models.records import Record, describe_field
 from torc_framework.models.statuses import JobStatus
 
 ValueParser = Callable[[Any, str], Any]
-"""Turns what was typed into a value; the flag is for messages."""
+"""Reads the text of an option's value; the second argument is the flag, for error messages."""
 
 
 @frozen
@@ -28,13 +28,13 @@ class RecordOption:
     Attributes:
         name: The field or filter.
         flags: By default ``--name`` with dashes.
-        help: By default the field's sentence.
-        kind: What is typed; by default the field's type.
-        is_flag: It is typed without a value.
+        help: By default the description of the field.
+        kind: The type of the value; by default the field's type.
+        is_flag: The option takes no value.
         low: Least value of a number.
-        read: Turns the text into the value.
-        metavar: What stands for the value in help; by default its type.
-        default: Default of a new record; by default the field's. NOTHING makes the option required.
+        read: Reads the text of the value.
+        metavar: The placeholder of the value in help; by default its type.
+        default: The default of a new record; by default the field's. NOTHING makes the option required.
     """
 
     name: str
@@ -49,7 +49,7 @@ class RecordOption:
 
     @property
     def flag(self) -> str:
-        """The option as messages call it."""
+        """The flag that messages name."""
         return self.flags[0] if self.flags else f"--{self.name.replace('_', '-')}"
 
 
@@ -70,7 +70,7 @@ def parse_truth(text: str, flag: str) -> bool:
 
 
 def parse_json_value(text: str, flag: str) -> Any:
-    """Return the value of a JSON text."""
+    """Return the value that a JSON text holds."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -78,7 +78,7 @@ def parse_json_value(text: str, flag: str) -> Any:
 
 
 def parse_status(label: str, _flag: str) -> str:
-    """Return a status label that exists."""
+    """Return the label of the status that a text names."""
     try:
         return JobStatus.from_label(label.lower()).label
     except ValueError as error:
@@ -90,21 +90,21 @@ def parse_status(label: str, _flag: str) -> str:
 
 @frozen
 class CommandOption:
-    """An option of one command: its parameter, and how its value is read."""
+    """An option of one command: its declaration, its parameter, and the reader of its value."""
 
     option: RecordOption
     parameter: inspect.Parameter
     read: ValueParser
 
     def value(self, typed: Any) -> Any:
-        """Return the value of what was typed; None if nothing was."""
+        """Return the value of the typed text; None if the option was not given."""
         if typed is None or typed in ([], ()) or (self.option.is_flag and not typed):
             return None
         return self.read(typed, self.option.flag)
 
 
 def command_options(record: type[Record], options: Iterable[RecordOption], *, is_new: bool) -> dict[str, CommandOption]:
-    """Return the options of a command by name; those for a new record have its defaults."""
+    """Return the options of a command by name; with ``is_new`` they have the defaults of a new record."""
     known: Mapping[str, Attribute[Any]] = fields_dict(record)
     return {each.name: _command_option(each, known.get(each.name), is_new=is_new) for each in options}
 
@@ -139,7 +139,7 @@ def _unchanged(value: Any, _flag: str) -> Any:
 
 
 def _plain_kind(kind: Any) -> Any:
-    """Return the type of a field without None; any list is one of ids."""
+    """Return the type of a field without None; ``list`` for any list, since fields hold lists of ids only."""
     if get_origin(kind) is Literal:
         return kind
     args = [arg for arg in get_args(kind) if arg is not type(None)]
@@ -160,7 +160,7 @@ CONTEXT: Final = parameter("ctx", typer.Context)
 def make_command(
     work: Callable[..., None], sentence: str, parameters: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Return a function with these parameters for a command; ``work`` gets their values by name."""
+    """Return a command's function with these parameters; it calls ``work`` with their values by name."""
 
     def command(**given: Any) -> None:
         work(**given)

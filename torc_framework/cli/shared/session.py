@@ -1,4 +1,4 @@
-"""What one call of ``torc`` knows: its options, its settings, its server, its plugins."""
+"""The session of one call of ``torc``: its options, its settings, its client and server, its plugins."""
 
 import os
 import sys
@@ -12,6 +12,8 @@ from torc_framework.system.user import user_name
 from torc_framework.text.terminal import one_line
 
 if TYPE_CHECKING:
+    import typer
+
     from torc_framework.client import TorcClient
     from torc_framework.config import Config
     from torc_framework.embedded import EmbeddedServer
@@ -27,13 +29,13 @@ LEVELS: Final = {
     "debug": "DEBUG",
     "trace": "DEBUG",
 }
-"""Names of log levels that people may give, in Python's words."""
+"""Log levels of the command line and the configuration, with the level of `logging` that each stands for."""
 
 
 class Session:
-    """Options of the call, and everything that is made from them when first asked for.
+    """Options of the call, and the objects that are made from them at their first use.
 
-    Use it as a context: the embedded server, if one was started, ends with it.
+    It is a context manager: leaving it closes the client and stops the embedded server, if one was started.
     """
 
     def __init__(self) -> None:
@@ -47,9 +49,9 @@ class Session:
         self.policy_options: dict[str, Any] = {}
         """Values of the flags of recovery policies, by option name."""
         self.skips_untrusted = False
-        """The command only looks: plugins of folders that are not trusted are left out."""
+        """The command changes nothing, so that plugins of folders that are not trusted are left out, with a warning."""
         self.is_completing = False
-        """A shell asks what may come next: nothing is said but the answer."""
+        """A shell asks for completions: nothing but these may be printed."""
 
     def __enter__(self) -> "Session":
         return self
@@ -70,10 +72,10 @@ class Session:
     # --- options ----------------------------------------------------------------------------------
 
     def set_option(self, name: str, value: Any) -> None:
-        """Note an option of the program; the last one given wins.
+        """Store a global option; the last value given wins.
 
         Raises:
-            UserError: the value is none of those allowed.
+            UserError: the value is not an allowed one.
         """
         if name == "format_":
             _one_of("--format", value, FORMATS)
@@ -85,7 +87,7 @@ class Session:
 
     @property
     def config(self) -> "Config":
-        """Settings of files and environment."""
+        """The settings of configuration files and environment."""
         if self._config is None:
             from torc_framework.config import Config
 
@@ -94,33 +96,33 @@ class Session:
 
     @property
     def wants_json(self) -> bool:
-        """The output is to be one JSON document."""
+        """Whether the output is one JSON document."""
         if "format_" in self._options:
             return bool(self._options["format_"] == "json")
         try:
             return self.config.client.format == "json"
         except ConfigError:
-            return False  # the error is reported by whoever needs the configuration for real
+            return False  # the command that reads the configuration reports the error
 
     @property
     def wants_pager(self) -> bool:
-        """Long lists may be shown page by page."""
+        """Whether long lists may be shown in a pager."""
         return not self._options.get("no_pager")
 
     @property
     def debug(self) -> bool:
-        """Errors show their traceback."""
+        """Whether errors are printed with their traceback."""
         return bool(self._options.get("debug"))
 
     @property
     def log_level(self) -> str:
-        """Name of the log level, in Python's words."""
+        """The name of the log level in `logging`."""
         return LEVELS[self._options.get("log_level") or self.config.client.log_level]
 
     # --- the server -------------------------------------------------------------------------------
 
     def start_server(self) -> None:
-        """Start the embedded server if none is configured; return without waiting for it.
+        """Start the embedded server if no server is configured; return without waiting for it.
 
         Raises:
             UserError: a URL and a database were given together.
@@ -142,12 +144,12 @@ class Session:
 
     @property
     def url(self) -> str | None:
-        """URL of the configured server; None asks for an embedded one."""
+        """The URL of the configured server; None if the embedded server is used."""
         return self._options.get("url") or self.config.client.api_url
 
     @property
     def client(self) -> "TorcClient":
-        """The client of the configured or embedded server; waits until the latter listens."""
+        """The client of the configured or of the embedded server; the first use waits until the latter listens."""
         if self._client is None:
             from torc_framework.client import TorcClient
 
@@ -166,7 +168,7 @@ class Session:
         return self._client
 
     def _credentials(self) -> tuple[str | None, str | None, str | None]:
-        """Return name, password and password file of the person; the password is asked for if need be and possible."""
+        """Return the user's name, password and password file; a terminal is asked for a password that is not set."""
         username = self._username
         password = self._options.get("password") or os.environ.get("TORC_PASSWORD") or None
         file = None if password else os.environ.get("TORC_PASSWORD_FILE") or None
@@ -190,7 +192,7 @@ class Session:
 
     @property
     def user(self) -> str:
-        """Name of the person, as the server knows it."""
+        """The user's name on the server."""
         return self._username or user_name()
 
     # --- plugins ----------------------------------------------------------------------------------
@@ -200,11 +202,11 @@ class Session:
 
         Args:
             project_dir: Folder of the spec, if there is one.
-            skip_untrusted: Go on without the plugins of folders that are not trusted, and say so: for commands that
-                only look.
+            skip_untrusted: Leave the plugins of folders that are not trusted out, with a warning. For commands that
+                change nothing.
 
         Raises:
-            UserError: a folder is not trusted, and nobody is there to ask.
+            UserError: a folder is not trusted, and the user refused or there is no terminal to ask at.
         """
         if self._plugins is None:
             self._show_log()
@@ -216,7 +218,7 @@ class Session:
 
             require_trust(self._plugins.refused_folders)
             self._plugins = self._load_plugins(project_dir)
-            require_trust(self._plugins.refused_folders)  # the files changed while the person looked at them
+            require_trust(self._plugins.refused_folders)  # the files may have changed during the question
         return self._plugins
 
     def executors(self) -> "Mapping[str, type[Executor]]":
@@ -235,19 +237,26 @@ class Session:
             warn_of_missing_plugins(self._plugins.refused_folders)
 
     def _show_log(self) -> None:
-        """Send the log's important lines to standard error."""
+        """Send log lines of at least the chosen level to standard error."""
         import logging
 
         handler = logging.StreamHandler()
-        handler.setLevel(self.log_level)  # not the logger's: a runner's log file has a level of its own
+        handler.setLevel(self.log_level)  # not the logger's: the log file of a runner has its own level
         handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
         logger = logging.getLogger("torc_framework")
         logger.handlers = [handler]
         logger.setLevel(min(logger.getEffectiveLevel(), handler.level))
 
 
+def session_of(ctx: "typer.Context") -> Session:
+    """Return the session of the call."""
+    session = ctx.find_root().obj
+    assert isinstance(session, Session)
+    return session
+
+
 def _own_database() -> Path | str:
-    """Return the database of calls that name none; where it is the user's own place, only the user may read it."""
+    """Return the default database; one in the user's own data folder is made readable by the user alone."""
     import contextlib
 
     from torc_framework.config import default_database
@@ -255,7 +264,7 @@ def _own_database() -> Path | str:
 
     place = default_database()
     if isinstance(place, Path) and not os.environ.get("TORC_DATABASE"):
-        with contextlib.suppress(OSError):  # the server says what is wrong with the place
+        with contextlib.suppress(OSError):  # the server reports a location that cannot be used
             make_private(place, "-wal", "-shm")
     return place
 

@@ -1,8 +1,8 @@
-"""Reads the values of options without pydantic, whose import alone costs more than most of our commands.
+"""Readers of option values of plain types, which replace Typer's pydantic converters.
 
-Typer (0.29) converts values by an object that it makes when the first value arrives. Parameters
-of plain types get a light one of ours here; all others are left to Typer. It can go when Typer
-reads plain types by itself.
+The import of pydantic takes longer than most commands. Typer 0.29 converts values by an object that it makes when the
+first value arrives; parameters of plain types get a reader of this module instead, all others keep Typer's. The module
+can be deleted when Typer reads plain types without pydantic.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,11 +36,11 @@ _PLAIN_READERS: Final[Mapping[Any, tuple[str, Callable[[Any], Any]]]] = {
     bool: ("true or false", _read_truth),
     Path: ("a path", Path),
 }
-"""How each plain type is called and read."""
+"""For each plain type its name in error messages, and the function that reads it."""
 
 
 def _choice_reader(kind: Any) -> tuple[str, Callable[[Any], Any]] | None:
-    """Return how one of some words is called and read, in letters of any size; None if a type is no such choice."""
+    """Return name and reader of a StrEnum, whose values are read without regard to case; None for other types."""
     if not (isinstance(kind, type) and issubclass(kind, StrEnum)):
         return None
     words = {word.value.lower(): word for word in kind}
@@ -49,7 +49,7 @@ def _choice_reader(kind: Any) -> tuple[str, Callable[[Any], Any]] | None:
 
 @frozen
 class _ValueReader:
-    """Stands in for Typer's own converter of one parameter."""
+    """Replaces Typer's converter of one parameter."""
 
     called: str
     reader: Callable[[Any], Any]
@@ -68,7 +68,7 @@ class _ValueReader:
             value = self.reader(text)
         except (KeyError, ValueError):
             raise typer.BadParameter(f"{text!r} is not {self.called}", ctx=ctx, param=param) from None
-        if self.low is not None and not value >= self.low:  # also refuses nan
+        if self.low is not None and not value >= self.low:  # written so that nan is refused too
             raise typer.BadParameter(f"{text} is too small; expected at least {self.low}", ctx=ctx, param=param)
         if self.high is not None and not value <= self.high:
             raise typer.BadParameter(f"{text} is too large; expected at most {self.high}", ctx=ctx, param=param)
@@ -76,7 +76,7 @@ class _ValueReader:
 
 
 def use_plain_readers(params: Iterable[Any]) -> None:
-    """Give parameters of plain types, and of lists of them, a converter that imports nothing."""
+    """Give parameters of plain types, and of lists of them, a reader that imports nothing."""
     for param in params:
         descriptor = getattr(param, "type_descriptor", None)
         if descriptor is None:

@@ -1,1 +1,1 @@
-"""Diagnosis of the commands."""
+"""Commands that explain failures and waiting jobs, and report on results and logs."""

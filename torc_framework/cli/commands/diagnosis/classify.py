@@ -1,4 +1,4 @@
-"""``torc classify``: what endings were and what follows from them, asked and answered in JSON."""
+"""``torc classify``: classifies endings of jobs and derives decisions from them, from JSON to JSON."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ def _read(path: str) -> Any:
     """Return the document in a file, or on standard input.
 
     Raises:
-        UserError: it cannot be read, or is no JSON.
+        UserError: it cannot be read, or is not JSON.
     """
     where = "standard input" if path == "-" else path
     try:
@@ -29,7 +29,7 @@ def _read(path: str) -> Any:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except RecursionError as error:
         raise UserError(f"{where} is nested too deeply") from error
-    except ValueError as error:  # of the text's encoding, too
+    except ValueError as error:  # also raised for a wrong encoding
         raise UserError(f"{where} is no JSON: {error}") from error
 
 
@@ -37,7 +37,7 @@ def _cases_of(document: Any) -> list[Any]:
     """Return the cases of a document: a list, an object with ``cases``, or a single case.
 
     Raises:
-        UserError: it is something else.
+        UserError: the document is none of these.
     """
     if isinstance(document, dict):
         if "cases" not in document:
@@ -54,11 +54,11 @@ def _cases_of(document: Any) -> list[Any]:
 def classify(
     path: Annotated[str, typer.Argument(metavar="FILE", help="File with cases; - is standard input.")] = "-",
 ) -> None:
-    """Say what endings were and what follows from them: cases in JSON, answers in JSON.
+    """Classify endings and derive decisions from them: cases in JSON, answers in JSON.
 
     A case names its executor (torc-local, torc-slurm, slurm, spur, osmo, k8s, lsf, pbs, htcondor, ...), the kind
-    of question (classify, match, validate, diagnose, recover, group, parse_time, log_pattern), what was seen
-    (observation) and the settings (policy). A single case gives a single answer, a list gives a list in its order.
+    of question (classify, match, validate, diagnose, recover, group, parse_time, log_pattern), the observation and
+    the settings (policy). A single case gives a single answer, a list gives a list in its order.
     A case that cannot be answered gets an error instead, and the exit code is 1.
 
     Example: echo '{"id": 1, "executor": "local", "observation": {"signal": 9}}' | torc classify

@@ -1,12 +1,12 @@
-"""``torc explain``: why a job does not run, or why the jobs of a workflow do not."""
+"""``torc explain``: explains why a job, or the jobs of a workflow, do not run."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from torc_framework.cli.shared.app import single_command
-from torc_framework.cli.shared.arguments import session_of
 from torc_framework.cli.shared.output import print_json
+from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import ApiError, UserError, suggestion
 from torc_framework.models.records import JobRecord
 from torc_framework.text.terminal import print_line
@@ -26,12 +26,12 @@ def explain(
         str | None, typer.Option("--job", "-j", metavar="NAME|ID", help="This job; a name needs its workflow's id.")
     ] = None,
 ) -> None:
-    """Tell why jobs do not run, or will run again, and what to type to change that.
+    """Explain why jobs do not run, or will run again, and which command changes that.
 
-    Of a job: what it waits for and the root of that, what it asks for that no runner has, a verdict or an
-    initialize that is missing, or that no runner is there. Of a workflow: the same with like jobs together,
-    what needs you first. An id that both a workflow and a job have is taken for that of the workflow; '--job
-    ID' means the job.
+    For a job: the jobs that it waits for and the root cause among them, requirements that no runner meets, a
+    missing verdict or initialization, or the lack of a runner. For a workflow: the same for groups of jobs,
+    groups that need an action of yours first. An id that both a workflow and a job have is taken for the
+    workflow; '--job ID' means the job.
     """
     from torc_framework.explain import explain_job, explain_workflow
 
@@ -60,7 +60,7 @@ app = single_command(explain)
 
 
 def _facts(session: "Session", workflow_id: int) -> "WorkflowSnapshot":
-    """Return what the server knows of a workflow, and what can be seen from here of its runners and executors."""
+    """Return the server's records of a workflow, with what this machine knows of its runners and executors."""
     from torc_framework.cli.commands.records.queue_reasons import queue_reasons
     from torc_framework.explain import take_snapshot
     from torc_framework.runner.process.identity import is_dead
@@ -78,7 +78,7 @@ def _job(client: Any, workflow_id: int | None, name: str) -> JobRecord:
     """Return the job of a name or id, in a workflow if one is given.
 
     Raises:
-        UserError: there is none, or there are several.
+        UserError: there is no such job, or several jobs have the name.
     """
     if workflow_id is not None:
         found: list[JobRecord] = client.find(JobRecord, workflow_id=workflow_id, name=name, limit=2)

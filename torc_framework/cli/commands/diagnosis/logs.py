@@ -1,4 +1,4 @@
-"""``torc logs``: bundle and analyse the logs of a run."""
+"""``torc logs``: bundles and analyzes the logs of a run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,16 +7,15 @@ import typer
 
 from torc_framework import __version__
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import session_of
 from torc_framework.cli.shared.output import memory_text, print_json, print_paged
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import UserError
 from torc_framework.models.records import WorkflowRecord
 
 if TYPE_CHECKING:
     from torc_framework.logs import Analysis
 
-app = CommandGroup("Bundle the logs of a run, and look through them for errors.")
+app = CommandGroup("Bundle the logs of a run, and search them for errors.")
 
 GIB = 1 << 30
 
@@ -38,9 +37,9 @@ def bundle(
 ) -> None:
     """Pack the logs of a workflow into one compressed file.
 
-    It holds what jobs, runners, actions and Slurm wrote, and facts about the workflow. In files of
-    environment variables the values of passwords, tokens and keys are hidden; job output is packed as it is.
-    A folder needs no server.
+    The bundle has the output of jobs, runners, actions and Slurm, and the workflow's record and state. In
+    files of environment variables the values of passwords, tokens and keys are hidden; job output is not
+    changed. With a folder as argument no server is needed.
     """
     from torc_framework.logs import bundle as make
 
@@ -83,10 +82,10 @@ def analyze(
         float, typer.Option("--max-size", metavar="GIB", min=0, help="Refuse a bundle that unfolds to more.")
     ] = 20.0,
 ) -> None:
-    """Look through logs for lines that tell of known errors.
+    """Search logs for lines that match patterns of known errors.
 
-    Plugins may add patterns of their own. A line is reported once, by the most specific pattern; of many
-    alike in one file the first are shown and the others counted. Needs no server; a bundle is read
+    Plugins may add patterns. A line is reported once, under the most specific pattern. Of the lines of one
+    pattern in one file the first 10 are shown and the others counted. No server is needed; a bundle is read
     without unpacking it.
     """
     from torc_framework.logs import analyze as look
@@ -103,7 +102,7 @@ def analyze(
 
 
 def _text(found: "Analysis") -> str:
-    """Return an analysis for people: files, lines, a summary."""
+    """Return an analysis as text: files, lines, a summary."""
     lines = ["Log Analysis Results", "====================", "", f"Analyzing: {found.source}", ""]
     lines += _findings(found) if found.findings else ["No known errors found.", ""]
     lines += ["Summary:", f"  Total files scanned: {found.files_scanned}"]

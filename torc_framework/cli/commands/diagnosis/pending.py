@@ -1,4 +1,4 @@
-"""``torc pending``: failures that no rule covers, and what is decided about them."""
+"""``torc pending``: failures that no rule covers, and the verdicts on them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column, print_json, print_pairs, print_table
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import UserError
 
 if TYPE_CHECKING:
     from torc_framework.models.verdicts import VerdictReceipt, VerdictRecord
     from torc_framework.pending import PendingClassification, WaitingJob
 
-app = CommandGroup("Failures that wait for a verdict: see them, retry or fail them.")
+app = CommandGroup("Failures that wait for a verdict: list them, retry or fail them.")
 
 
 def _last_line(each: "WaitingJob") -> str:
@@ -24,7 +24,7 @@ def _last_line(each: "WaitingJob") -> str:
 
 
 SHOWN_LINES: Final = 20
-"""Lines of standard error that JSON shows of each job."""
+"""Lines at the end of standard error that JSON has for each job."""
 WAITING: Final[list[Column]] = [
     ("Job ID", lambda each: each.job.id),
     ("Name", lambda each: each.job.name),
@@ -53,7 +53,7 @@ _Jobs = Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Ids
 _Workflow = Annotated[int, typer.Argument(metavar="WORKFLOW_ID", help="The workflow.")]
 _Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept with the verdict.")]
 _OutputDir = Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder of the logs (default: output).")]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would follow.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 
 
 @app.command("list")
@@ -66,7 +66,7 @@ def list_(
 ) -> None:
     """List the jobs that wait for a verdict, with how they ended.
 
-    With --all also every verdict that was given in the workflow: by whom, why, how sure and on what evidence.
+    With --all also every verdict that was given in the workflow, with its author, reason, confidence and evidence.
     """
     from torc_framework.pending import waiting_jobs
 
@@ -103,8 +103,8 @@ def retry(
 ) -> None:
     """Give jobs that wait for a verdict another attempt.
 
-    New requests are these jobs' alone: others that share their requirements keep theirs. The jobs are ready then;
-    a runner that works on the workflow takes them, else start one with 'torc run ID'.
+    New requirements apply to these jobs only: other jobs that shared their requirements keep the old ones. The
+    jobs become ready; a runner that works on the workflow takes them, else start one with 'torc run ID'.
     """
     changes = {"memory": memory, "runtime": runtime, "num_cpus": num_cpus, "num_gpus": num_gpus}
     _judge(session_of(ctx), workflow_id, jobs, dry_run, action="retry", reason=reason or _DEFAULT_REASON, **changes)
@@ -114,7 +114,7 @@ def retry(
 def fail(
     ctx: typer.Context, workflow_id: _Workflow, jobs: _Jobs = None, *, reason: _Reason = None, dry_run: _DryRun = False
 ) -> None:
-    """Let jobs that wait for a verdict fail; jobs that wait for them are canceled, unless they do not mind."""
+    """Fail jobs that wait for a verdict; their dependents are canceled unless cancel_on_blocking_job_failure is off."""
     _judge(session_of(ctx), workflow_id, jobs, dry_run, action="fail", reason=reason or _DEFAULT_REASON)
 
 
@@ -130,15 +130,17 @@ def classify(
     ] = None,
     min_confidence: Annotated[
         float | None,
-        typer.Option("--min-confidence", min=0, max=1, help="Leave what is less sure to a person [default: 0.8]."),
+        typer.Option(
+            "--min-confidence", min=0, max=1, help="Leave verdicts with less confidence to a person [default: 0.8]."
+        ),
     ] = None,
     output_dir: _OutputDir = None,
     dry_run: _DryRun = False,
 ) -> None:
-    """Ask the installed plugins for verdicts, and carry out those that are sure enough.
+    """Ask the installed plugins for verdicts, and carry out those of at least --min-confidence.
 
-    Without --ai-agent nothing leaves this machine. With it, what the plugins' own rules leave open is put to the
-    agent, which is started here and sees the ends of the jobs' logs, without the secrets in them.
+    Without --ai-agent no data leaves this machine. With it, the agent is started on this machine and asked about the
+    failures that the plugins' rules leave open; it sees the ends of the jobs' logs, with secrets removed.
     """
     from torc_framework.pending import classify_pending
     from torc_framework.recovery.resource_ceilings import ResourceCeilings
@@ -173,14 +175,14 @@ def known_agent(name: str) -> str:
 
 
 def ai_settings(session: Session) -> dict[str, Any]:
-    """Return the section ``[client.ai]`` as plugins get it."""
+    """Return the section ``[client.ai]`` as a dictionary for plugins."""
     import attrs
 
     return attrs.asdict(session.config.client.ai)
 
 
 def show_classified(session: Session, done: "PendingClassification") -> None:
-    """Tell what became of the jobs that waited."""
+    """Print the verdicts, and the jobs that still wait."""
     if session.wants_json:
         print_json(done)
         return
@@ -198,7 +200,7 @@ def show_classified(session: Session, done: "PendingClassification") -> None:
 
 
 def _judge(session: Session, workflow_id: int, jobs: list[str] | None, dry_run: bool, **verdict: Any) -> None:
-    """Give the same verdict on all jobs that wait, or on those of them that are named."""
+    """Give one verdict on all jobs that wait, or on the named ones."""
     from torc_framework.models.verdicts import Verdict, VerdictOrder
 
     waiting = _selected_jobs(session, workflow_id, jobs, _folder(session, None))
@@ -209,10 +211,10 @@ def _judge(session: Session, workflow_id: int, jobs: list[str] | None, dry_run: 
 
 
 def _selected_jobs(session: Session, workflow_id: int, jobs: list[str] | None, folder: Path) -> list["WaitingJob"]:
-    """Return the jobs that wait, or those of them that are named, each by its id or its name.
+    """Return all jobs that wait, or those that are named by id or name.
 
     Raises:
-        UserError: one that is named does not wait.
+        UserError: a named job does not wait.
     """
     from torc_framework.pending import waiting_jobs
 
@@ -237,7 +239,7 @@ def _show_receipt(session: Session, receipt: "VerdictReceipt") -> None:
         "Canceled after them": _listed(receipt.canceled_job_ids),
         "Ready": _listed(receipt.ready_job_ids),
     }
-    print_pairs("What would follow (nothing was changed):" if receipt.dry_run else "Jobs:", told)
+    print_pairs("What would change (nothing was changed):" if receipt.dry_run else "Jobs:", told)
 
 
 def _listed(ids: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""``torc plot-resources``: interactive plots of resource samples."""
+"""``torc plot-resources``: writes interactive plots of resource samples."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from torc_framework.cli.shared.app import single_command
-from torc_framework.cli.shared.arguments import ids, session_of
+from torc_framework.cli.shared.arguments import ids
 from torc_framework.cli.shared.output import print_json
+from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 
 Databases = Annotated[
@@ -24,12 +25,12 @@ def plot_resources(
     job_ids: Annotated[
         list[str] | None, typer.Option("--job-ids", "-j", metavar="IDS", help="Only these jobs, such as 15,16.")
     ] = None,
-    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Begin of all file names.")] = "resource_plot",
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Prefix of all file names.")] = "resource_plot",
     format_: Annotated[
-        str, typer.Option("--format", "-f", metavar="html|json", help="Pages, or their data alone.")
+        str, typer.Option("--format", "-f", metavar="html|json", help="HTML pages, or only their data.")
     ] = "html",
 ) -> None:
-    """Plot what jobs used over time, from the samples of workflows with granularity time_series.
+    """Plot the resource use of jobs over time, from the samples of workflows with granularity time_series.
 
     Writes a page for each job, overviews of CPU and memory, and a summary. Each is one HTML file that
     needs no network. 'torc -f json plot-resources ...' lists the files as JSON.

@@ -1,13 +1,15 @@
-"""``torc recoveries``: what was done about failed jobs."""
+"""``torc recoveries``: the list of recoveries of failed jobs."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import Limit, Offset, WorkflowId, pick_workflow, session_of, show_many
+from torc_framework.cli.shared.arguments import Limit, Offset, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column
 from torc_framework.cli.shared.record_commands import DEFAULT_LIMIT
+from torc_framework.cli.shared.record_output import show_many
+from torc_framework.cli.shared.session import session_of
 
 if TYPE_CHECKING:
     from torc_framework.recovery.history import RecoveredJob
@@ -46,11 +48,10 @@ def list_(
     limit: Limit = DEFAULT_LIMIT,
     offset: Offset = 0,
 ) -> None:
-    """List what recoveries did about failed jobs, oldest first.
+    """List the recoveries of failed jobs, oldest first.
 
-    Each entry says which attempt failed and how, what the job asked for then and asks for since, which policy or person
-    decided it and when, and how the job ended in the run that followed. JSON has the evidence and the confidence,
-    too.
+    Each entry has the failed attempt and how it ended, the job's requirements before and after, the policy or person
+    that decided and the time, and how the job ended in the run that followed. JSON also has evidence and confidence.
     """
     from torc_framework.recovery.history import recovery_history
 

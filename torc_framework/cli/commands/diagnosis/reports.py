@@ -1,4 +1,4 @@
-"""``torc reports``: a workflow's use of resources, results with logs, summary."""
+"""``torc reports``: use of resources, results with the paths of logs, summary."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column, print_json, print_table
+from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 from torc_framework.text.terminal import print_line
 
@@ -55,12 +56,18 @@ def check_resource_utilization(
     workflow_id: WorkflowId = None,
     *,
     run_id: Annotated[int | None, typer.Option("--run-id", "-r", help="This run (default: the latest).")] = None,
-    all_: Annotated[bool, typer.Option("--all", "-a", help="Also what stayed within its requirements.")] = False,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Also show uses within the requirements.")] = False,
     include_failed: Annotated[
         bool, typer.Option("--include-failed", help="Failed and terminated attempts too.")
     ] = False,
     min_over_utilization: Annotated[
-        float, typer.Option("--min-over-utilization", metavar="PERCENT", min=0, help="Overlook what is over by less.")
+        float,
+        typer.Option(
+            "--min-over-utilization",
+            metavar="PERCENT",
+            min=0,
+            help="Ignore uses above the requirements by less than this.",
+        ),
     ] = 0.0,
     correct: Annotated[
         bool, typer.Option("--correct", help="Raise the requirements of jobs that exceeded them.")
@@ -73,11 +80,11 @@ def check_resource_utilization(
         float, typer.Option("--runtime-multiplier", min=1, help="New run time, as a multiple of the longest.")
     ] = 1.3,
 ) -> None:
-    """Compare what jobs used with what they asked for.
+    """Compare the resources that jobs used with their requirements.
 
-    Jobs without resource requirements of their own asked for nothing and are left out.
-    --correct raises memory and run time to what was used and headroom, rounded up, and CPUs to whole
-    cores. Requirements that several jobs share change for all of them.
+    Jobs without resource requirements of their own are left out. --correct raises memory and run time to
+    the peak times a multiplier, rounded up, and CPUs to whole cores. Requirements that several jobs share
+    change for all of them.
     """
     from torc_framework.reports import analyze, apply, corrections
 
@@ -154,7 +161,7 @@ def results(
 ) -> None:
     """Print a JSON document with all results and the paths of their logs.
 
-    Log files that are not there are named on standard error.
+    Log files that do not exist are named on standard error.
     """
     from torc_framework.reports import results_report
 
@@ -170,7 +177,7 @@ def results(
 
 @app.command("summary")
 def summary(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
-    """Show jobs by status, and how long they took; also while the workflow runs."""
+    """Show the number of jobs in each status, and run times; also while the workflow runs."""
     from torc_framework.next_step import next_step_text
     from torc_framework.reports import summarize
 

@@ -1,4 +1,4 @@
-"""``torc why-failed``: why a job failed, or the jobs of a workflow."""
+"""``torc why-failed``: explains the failure of a job, or of the jobs of a workflow."""
 
 import sys
 from itertools import pairwise
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from torc_framework.cli.shared.app import single_command
-from torc_framework.cli.shared.arguments import pick_workflow, session_of
+from torc_framework.cli.shared.arguments import pick_workflow
 from torc_framework.cli.shared.output import Column, print_json, print_table, seconds_text
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import ApiError, UserError
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import JobRecord, WorkflowRecord
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from torc_framework.forensics import FailureGroup, JobReport, WorkflowReport
 
 MAX_GROUPS: Final = 20
-"""Groups of failures that are shown; the rest is in the JSON document."""
+"""Most groups of failures that the text output shows; JSON has all."""
 MAX_RANGES: Final = 5
-"""Ranges of ids that are shown of one group."""
+"""Most ranges of ids that the text output shows of one group."""
 
 ATTEMPT_COLUMNS: Final[list[Column]] = [
     ("Run", "run_id"),
@@ -52,17 +52,17 @@ def why_failed(
         typer.Option("--output-dir", "-o", help="Where the logs are (default: where the runner wrote them)."),
     ] = None,
 ) -> None:
-    """Tell why a job failed, or why the jobs of a workflow did.
+    """Explain why a job failed, or why the jobs of a workflow failed.
 
-    Of a job: what its end is called and how sure that is, the evidence (what the scheduler said, memory
-    and run time against what was asked for, the telling lines of its logs), what was tried and what that
-    cost, and a command to type next.
+    For a job: the class of its ending with its confidence, the evidence (the scheduler's state, memory and
+    run time against the requirements, the decisive lines of its logs), its attempts with their cost, and
+    the next command.
 
-    Of a workflow: failures with one root are told once, the largest group first, with the jobs that were
-    canceled because of them and the CPU-hours that came to nothing.
+    For a workflow: failures with the same cause are one group, the largest group first, with the jobs that
+    were canceled because of them and the CPU-hours that were lost.
 
-    An id that both a job and a workflow have is taken for that of the workflow, unless nothing failed
-    there and the job did; --job and --workflow say which is meant.
+    An id that both a job and a workflow have is taken for the workflow, unless no job of the workflow
+    failed and that job did. --job and --workflow choose one of them.
     """
     if job and workflow:
         raise UserError("--job and --workflow exclude each other")
@@ -78,7 +78,7 @@ def why_failed(
 
 
 def _explain(session: Session, id_: int, output_dir: Path | None, *, is_job: bool) -> Any:
-    """Return the report, which is printed unless JSON is wanted."""
+    """Return the report, after printing it as text unless JSON is wanted."""
     from torc_framework.forensics import explain_job, explain_workflow
 
     if is_job:
@@ -93,7 +93,7 @@ def _explain(session: Session, id_: int, output_dir: Path | None, *, is_job: boo
 
 
 def _is_job(session: Session, id_: int) -> bool:
-    """Say whether an id is meant as that of a job.
+    """Return whether an id is taken for a job's.
 
     Raises:
         ApiError: neither a job nor a workflow has it.
@@ -101,7 +101,7 @@ def _is_job(session: Session, id_: int) -> bool:
     client = session.client
     workflow, job = _get(session, WorkflowRecord, id_), _get(session, JobRecord, id_)
     if job is None:
-        client.get(WorkflowRecord, id_)  # says that it is not there
+        client.get(WorkflowRecord, id_)  # raises the error for an unknown workflow
         return False
     if workflow is None:
         return True
@@ -254,7 +254,7 @@ def _jobs(count: int) -> str:
 
 
 def _ranges(ids: list[int]) -> str:
-    """Return ids such as ``1-5, 9``; of many ranges the first."""
+    """Return ids as ranges such as ``1-5, 9``, at most `MAX_RANGES` of them."""
     breaks = [0, *(at for at, (one, two) in enumerate(pairwise(ids), 1) if two != one + 1), len(ids)]
     ranges = [(ids[first], ids[last - 1]) for first, last in pairwise(breaks)]
     shown = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges[:MAX_RANGES])

@@ -1,1 +1,1 @@
-"""Records of the commands."""
+"""Commands on the records of a workflow: jobs, files, results, events and others."""

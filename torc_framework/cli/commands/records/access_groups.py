@@ -1,34 +1,34 @@
-"""``torc access-groups``: people who share workflows on one server."""
+"""``torc access-groups``: groups of users who share workflows on a server with access control."""
 
 from typing import Annotated, Any
 
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import created, deleted, session_of, show_many, show_one
 from torc_framework.cli.shared.output import Column, print_json
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.record_output import show_created, show_deleted, show_many, show_one
+from torc_framework.cli.shared.session import Session, session_of
 
-app = CommandGroup("Groups of people who share workflows on a server with access control.")
+app = CommandGroup("Groups of users who share workflows on a server with access control.")
 
 GROUPS: list[Column] = [("ID", "id"), ("Name", "name"), ("Description", "description")]
 MEMBERS: list[Column] = [("User Name", "user_name"), ("Role", "role")]
 
 GroupId = Annotated[int, typer.Argument(metavar="GROUP_ID", help="The group.")]
-UserName = Annotated[str, typer.Argument(metavar="USER_NAME", help="Name that the person logs in with.")]
+UserName = Annotated[str, typer.Argument(metavar="USER_NAME", help="Name with which the user logs in.")]
 SharedId = Annotated[int, typer.Argument(metavar="WORKFLOW_ID", help="The workflow.")]
 
 
 @app.command("create")
 def create(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the group; each exists once.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the group; unique on the server.")],
     description: Annotated[str | None, typer.Option("--description", "-d", help="What it is for.")] = None,
 ) -> None:
     """Create a group; for administrators of the server."""
     session = session_of(ctx)
     group = session.client.create_access_group(name, description)
-    created(session, "access group", group)
+    show_created(session, "access group", group)
 
 
 @app.command("list")
@@ -47,9 +47,9 @@ def get(ctx: typer.Context, group_id: GroupId) -> None:
 
 @app.command("delete")
 def delete(ctx: typer.Context, group_id: GroupId) -> None:
-    """Delete a group; its members lose the workflows that were shared with it. For administrators."""
+    """Delete a group; its members lose access to the workflows shared with it. For administrators."""
     session = session_of(ctx)
-    deleted(session, "access group", session.client.delete_access_group(group_id))
+    show_deleted(session, "access group", session.client.delete_access_group(group_id))
 
 
 @app.command("add-user")
@@ -58,10 +58,10 @@ def add_user(
     group_id: GroupId,
     user_name: UserName,
     role: Annotated[
-        str, typer.Option("--role", metavar="member|admin", help="An admin says who else is in the group.")
+        str, typer.Option("--role", metavar="member|admin", help="An admin adds and removes members.")
     ] = "member",
 ) -> None:
-    """Add a person to a group; for administrators and the group's admins."""
+    """Add a user to a group; for administrators and the group's admins."""
     session = session_of(ctx)
     member = session.client.add_member(group_id, user_name, role)
     if session.wants_json:
@@ -72,7 +72,7 @@ def add_user(
 
 @app.command("remove-user")
 def remove_user(ctx: typer.Context, group_id: GroupId, user_name: UserName) -> None:
-    """Take a person out of a group; for administrators and the group's admins."""
+    """Remove a user from a group; for administrators and the group's admins."""
     session = session_of(ctx)
     session.client.remove_member(group_id, user_name)
     _done(session, f"Removed {user_name} from group {group_id}", group_id=group_id, user_name=user_name)
@@ -80,14 +80,14 @@ def remove_user(ctx: typer.Context, group_id: GroupId, user_name: UserName) -> N
 
 @app.command("list-members")
 def list_members(ctx: typer.Context, group_id: GroupId) -> None:
-    """List the people in a group."""
+    """List the members of a group."""
     session = session_of(ctx)
     show_many(session, "members", f"members of group {group_id}", MEMBERS, [*session.client.members(group_id)])
 
 
 @app.command("list-user-groups")
 def list_user_groups(ctx: typer.Context, user_name: UserName) -> None:
-    """List the groups that a person is in."""
+    """List the groups of a user."""
     session = session_of(ctx)
     show_many(session, "groups", f"groups of {user_name}", GROUPS, [*session.client.groups_of_user(user_name)])
 
@@ -122,7 +122,7 @@ def list_workflow_groups(ctx: typer.Context, workflow_id: SharedId) -> None:
 
 @app.command("check")
 def check(ctx: typer.Context, workflow_id: SharedId, user_name: UserName) -> None:
-    """Say whether a person gets at a workflow; exit code 1 if not."""
+    """Show whether a user has access to a workflow; exit code 1 if not."""
     session = session_of(ctx)
     has_access = session.client.has_access(workflow_id, user_name)
     word = "has" if has_access else "does not have"
@@ -133,7 +133,7 @@ def check(ctx: typer.Context, workflow_id: SharedId, user_name: UserName) -> Non
 
 
 def _done(session: Session, message: str, **facts: Any) -> None:
-    """Say what was done."""
+    """Print a message, or its facts as JSON."""
     if session.wants_json:
         print_json(facts)
     else:

@@ -24,7 +24,7 @@ NODES = RecordCommands(
     ],
     filters=(
         option("hostname", help="Only those on this machine."),
-        option("is_active", help="Only those that work, or those that ended."),
+        option("is_active", help="true: only active ones; false: only those that ended."),
         option(
             "scheduled_compute_node_id", "--scheduled-compute-node", kind=int, help="Only those of this allocation."
         ),

@@ -1,4 +1,4 @@
-"""``torc events``: what happened to a workflow, and what happens now."""
+"""``torc events``: the events of a workflow, stored ones and new ones as they happen."""
 
 import json
 import threading
@@ -10,21 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import (
-    Limit,
-    RecordId,
-    ReverseSort,
-    SortBy,
-    WorkflowId,
-    created,
-    deleted,
-    pick_workflow,
-    session_of,
-    show_many,
-    show_one,
-)
+from torc_framework.cli.shared.arguments import Limit, RecordId, ReverseSort, SortBy, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column, json_line
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.record_output import show_created, show_deleted, show_many, show_one
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import ExitStatus, OperatorError, UserError
 from torc_framework.models.events import LEVELS, EventSeverity
 from torc_framework.models.records import EventRecord
@@ -33,7 +22,7 @@ from torc_framework.models.statuses import JobStatus
 if TYPE_CHECKING:
     from torc_framework.client.http.event_stream import EventStream, StreamedEvent
 
-app = CommandGroup("What happened to a workflow, and what happens now.")
+app = CommandGroup("Events of a workflow: list them, or follow new ones.")
 
 Category = Annotated[
     str | None, typer.Option("--category", "-c", help="Only this type, such as job_failed, or category.")
@@ -59,14 +48,14 @@ def create(
     *,
     data: Annotated[str, typer.Option("--data", "-d", metavar="JSON", help="What to store.")],
 ) -> None:
-    """Store an event of your own; its "event_type" and "severity" are what monitors see."""
+    """Store an event of your own; monitors show its "event_type" and "severity"."""
     session = session_of(ctx)
     try:
         content = json.loads(data)
     except ValueError as error:
         raise UserError(f"--data is no JSON: {error}") from error
     chosen = pick_workflow(session, workflow_id)
-    created(session, "event", session.client.create(EventRecord(workflow_id=chosen, data=content)))
+    show_created(session, "event", session.client.create(EventRecord(workflow_id=chosen, data=content)))
 
 
 @app.command("list")
@@ -101,18 +90,19 @@ def monitor(
     workflow_id: WorkflowId = None,
     *,
     level: Annotated[
-        str, typer.Option("--level", metavar="LEVEL", help="Least grave: debug, info, warning, error.")
+        str, typer.Option("--level", metavar="LEVEL", help="Least severity: debug, info, warning, error.")
     ] = ("info"),
     category: Category = None,
     after: Annotated[
-        int | None, typer.Option("--after", min=0, metavar="ID", help="Begin after this event; 0 is from the first.")
+        int | None,
+        typer.Option("--after", min=0, metavar="ID", help="Begin after this event; 0 begins with the first."),
     ] = None,
     until_complete: Annotated[
         bool,
         typer.Option("--until-complete", help="End when the workflow is over; exit code 1 if not every job succeeded."),
     ] = False,
     duration: Annotated[
-        float | None, typer.Option("--duration", "-d", min=0, metavar="MINUTES", help="End after so many minutes.")
+        float | None, typer.Option("--duration", "-d", min=0, metavar="MINUTES", help="End after this many minutes.")
     ] = None,
     poll_interval: Annotated[
         float, typer.Option("--poll-interval", "-p", min=0, help="Accepted; events are pushed, nothing is polled.")
@@ -120,14 +110,14 @@ def monitor(
 ) -> int:
     """Show events as they happen, until Ctrl-C.
 
-    When the connection or the server breaks down, the monitor goes on where it was as soon as it can.
-    With -f json each event is an object on a line of its own.
+    After a loss of the connection or the server, the monitor reconnects and continues with the next event.
+    With -f json each event is one JSON object on one line.
     """
     session = session_of(ctx)
     if level not in LEVELS:
         raise UserError(f"--level is {level!r}; expected one of {', '.join(LEVELS)}")
     chosen = pick_workflow(session, workflow_id)
-    asked = EventSeverity.DEBUG if until_complete else LEVELS[level]  # the last event may be of any level
+    asked = EventSeverity.DEBUG if until_complete else LEVELS[level]  # the last event may have any severity
     with session.client.event_stream(chosen, last_event_id=after, level=asked.label) as stream:
         with _closed_after(stream, duration) as time_is_up:
             last = _last_of_all(session, chosen) if until_complete else None
@@ -160,7 +150,7 @@ def get_latest_event(ctx: typer.Context, workflow_id: WorkflowId = None) -> None
 def delete(ctx: typer.Context, id_: RecordId) -> None:
     """Delete an event."""
     session = session_of(ctx)
-    deleted(session, "event", session.client.delete(EventRecord, id_))
+    show_deleted(session, "event", session.client.delete(EventRecord, id_))
 
 
 def _last_of_all(session: Session, workflow_id: int) -> int | None:
@@ -196,7 +186,7 @@ def _outcome(session: Session, workflow_id: int) -> int:
 
 @contextmanager
 def _closed_after(stream: "EventStream", minutes: float | None) -> Iterator[threading.Event]:
-    """Close the stream when the time is up; the event says whether it was."""
+    """Close the stream after some minutes; the event is set when that happens."""
     is_up = threading.Event()
 
     def close() -> None:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import option
+from torc_framework.cli.shared.session import session_of
 from torc_framework.models.records import FileRecord
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _keep_time(client: "TorcClient", file_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Send the modification time along: an update without it would clear it."""
+    """Add the stored modification time: an update without it would clear it."""
     return {"st_mtime": client.get(FileRecord, file_id).st_mtime, **changes}
 
 
@@ -31,7 +32,7 @@ FILES = RecordCommands(
         option("name", help="Only the file of this name."),
         option("path", help="Only files of this path."),
         option("produced_by_job_id", kind=int, help="Only files that this job writes."),
-        option("is_output", kind=bool, help="Only files that some job writes, or that none does."),
+        option("is_output", kind=bool, help="true: only files that a job writes; false: only the others."),
     ),
     notes={"delete": "The file itself stays."},
     complete=_keep_time,

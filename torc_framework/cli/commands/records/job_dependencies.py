@@ -1,4 +1,4 @@
-"""``torc job-dependencies``: who waits for whom, and who reads what others write."""
+"""``torc job-dependencies``: dependencies between jobs, and the files and user data that jobs write and read."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import Limit, Offset, WorkflowId, pick_workflow, session_of, show_many
+from torc_framework.cli.shared.arguments import Limit, Offset, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column
+from torc_framework.cli.shared.record_output import show_many
+from torc_framework.cli.shared.session import session_of
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
@@ -65,7 +67,7 @@ _Ask = Callable[["TorcClient", int], Iterator[Any]]
 def _lister(
     ctx: typer.Context, workflow_id: int | None, limit: int, offset: int
 ) -> Callable[[str, str, list[Column], _Ask], None]:
-    """Return what prints one part of the relations that a question answers."""
+    """Return a function that prints a page of the relations that a client call returns."""
 
     def show(key: str, several: str, columns: list[Column], ask: _Ask) -> None:
         session = session_of(ctx)

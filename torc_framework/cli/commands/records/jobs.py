@@ -7,10 +7,12 @@ import typer
 
 from torc_framework.cli.commands.records.mapped_jobs import run_function, run_postprocess
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import Force, WorkflowId, pick_workflow, session_of, show_many
+from torc_framework.cli.shared.arguments import Force, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column, print_json
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import option, parse_status
+from torc_framework.cli.shared.record_output import show_many
+from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord
 from torc_framework.text.terminal import print_line
@@ -99,10 +101,10 @@ def create_from_file(
     memory_per_job: Annotated[str, typer.Option(help="Memory of each job, such as 512m or 16g.")] = "1m",
     runtime_per_job: Annotated[str, typer.Option(help="Longest run time of each job, ISO 8601.")] = "P0DT1M",
 ) -> None:
-    """Add one job for each line of a text file: all of them or, if something is wrong, none.
+    """Add one job for each line of a text file, in one transaction.
 
-    Empty lines and lines that begin with # are passed over. The jobs are named job1, job2, ... after the
-    jobs that are there, and share new resource requirements.
+    Empty lines and lines that begin with # are skipped. The jobs are named job1, job2, ..., numbered after
+    the existing jobs, and share new resource requirements.
     """
     from torc_framework.models.plan import AddedJob, Addition
 
@@ -137,7 +139,7 @@ def _lines(file: Path) -> list[str]:
     """Return the commands of a file.
 
     Raises:
-        UserError: it cannot be read, or holds none.
+        UserError: it cannot be read, or holds no command.
     """
     try:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
@@ -150,7 +152,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def _free_names(taken: set[str], count: int) -> list[str]:
-    """Return names for new jobs, numbered after those that are there."""
+    """Return names for new jobs, numbered after the existing ones."""
     names: list[str] = []
     number = len(taken)
     while len(names) < count:
@@ -169,7 +171,7 @@ def delete(
     ids: Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs.")],
     force: Force = False,
 ) -> None:
-    """Delete jobs; nothing is deleted if one of them is not there, and those of a workflow go in one step."""
+    """Delete jobs, those of one workflow in one transaction; if one of them does not exist, none is deleted."""
     session = session_of(ctx)
     of_workflows: dict[int, list[int]] = {}
     for job_id in ids:
@@ -193,7 +195,7 @@ def list_resource_requirements(
     *,
     job_id: Annotated[int | None, typer.Option("--job-id", "-j", help="Only this job.")] = None,
 ) -> None:
-    """List jobs with what they ask for."""
+    """List jobs with their resource requirements."""
     session = session_of(ctx)
     client = session.client
     if job_id is not None:

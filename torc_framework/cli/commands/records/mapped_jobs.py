@@ -1,4 +1,4 @@
-"""``torc jobs run-function`` and ``run-postprocess``: what the jobs of a mapped Python function run."""
+"""``torc jobs run-function`` and ``run-postprocess``: the commands of the jobs of a mapped Python function."""
 
 import os
 import traceback
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from torc_framework.client import TorcClient
 
 PATIENCE_S: Final = 20 * 60.0
-"""Seconds that a job waits for a lost server: the result of hours is not thrown away for a restart."""
+"""Seconds that a job waits for a server that does not answer, so that a restart of the server loses no result."""
 
 
 def run_function() -> None:
     """Call a mapped function with the input of this job, and store what it returns.
 
-    Jobs of map_function_to_jobs run this; it learns which job it is from TORC_JOB_ID and the other
-    variables that every job has.
+    Jobs of map_function_to_jobs run this. TORC_JOB_ID and the other variables of a job's environment
+    identify the job.
     """
     from torc_framework.client.mapped_functions import run
 

@@ -1,4 +1,4 @@
-"""Why allocations wait in the queues of batch systems that can be asked from this machine."""
+"""Reasons why allocations wait in the queues of batch systems that can be asked from this machine."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def queue_reasons(
     session: Session, workflow_id: int, allocations: Sequence[ScheduledComputeNodeRecord]
 ) -> "Mapping[int, PendingReason]":
-    """Return them by id of the records: one question to each batch system, and none if nothing waits."""
-    from torc_framework.cli.shared.executor_flags import executor_options
+    """Return the reasons by id of the records, with one query to each batch system that has queued allocations."""
+    from torc_framework.cli.shared.plugin_flags import executor_options
     from torc_framework.runner.allocations.records import context_without_runner, pending_reasons
 
     waiting = [each for each in allocations if each.status == "pending"]

@@ -1,4 +1,4 @@
-"""``torc resource-requirements``: what jobs ask for."""
+"""``torc resource-requirements``: the resource requirements of jobs."""
 
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.record_commands import RecordCommands
@@ -35,5 +35,5 @@ REQUIREMENTS = RecordCommands(
     notes={"delete": "Jobs that had them get the workflow's default ones."},
 )
 
-app = CommandGroup("What jobs ask for: CPUs, memory, GPUs, nodes, run time.")
+app = CommandGroup("Resource requirements of jobs: CPUs, memory, GPUs, nodes, run time.")
 REQUIREMENTS.add(app, "create", "list", "get", "update", "delete")

@@ -1,4 +1,4 @@
-"""``torc results``: how jobs ended."""
+"""``torc results``: the results of jobs."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _find(client: "TorcClient", kind: type[ResultRecord], query: dict[str, Any]) -> list[ResultRecord]:
-    """Find results; failed ones are picked here, the server has no such filter."""
+    """Find results; the filter ``failed`` is applied here, since the server has none."""
     if not query.pop("failed", False):
         return client.find(kind, **query)
     first, most = query.pop("offset"), query.pop("limit")
@@ -51,5 +51,5 @@ RESULTS = RecordCommands(
     find=_find,
 )
 
-app = CommandGroup("How jobs ended.")
+app = CommandGroup("Results of jobs.")
 RESULTS.add(app, "list", "get", "delete")

@@ -1,4 +1,4 @@
-"""``torc scheduled-compute-nodes``: allocations that were asked of a batch system."""
+"""``torc scheduled-compute-nodes``: allocations that were requested from a batch system."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -9,17 +9,19 @@ from attrs import asdict
 from torc_framework.cli.commands.records.jobs import JOBS
 from torc_framework.cli.commands.records.queue_reasons import queue_reasons
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import RecordId, session_of, show_many
+from torc_framework.cli.shared.arguments import RecordId
 from torc_framework.cli.shared.output import Column
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import option
+from torc_framework.cli.shared.record_output import show_many
+from torc_framework.cli.shared.session import session_of
 from torc_framework.models.records import ScheduledComputeNodeRecord
 
 _REASON: Final[Column] = ("Waits For", lambda row: row["pending_reason"] or "")
 
 
 class _AllocationCommands(RecordCommands):
-    """The commands on allocations; a list says why those that are queued wait, if their batch system tells it here."""
+    """The commands on allocations; lists show why queued ones wait, if their batch system can be asked from here."""
 
     def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str) -> None:
         """Print records as ``list`` does."""
@@ -50,7 +52,7 @@ SCHEDULED = _AllocationCommands(
     short={"offset": "-o", "sort_by": "-s", "reverse_sort": "-r"},
 )
 
-app = CommandGroup("Allocations that were asked of a batch system.")
+app = CommandGroup("Allocations that were requested from a batch system.")
 SCHEDULED.add(app, "get", "list")
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import option
+from torc_framework.cli.shared.session import session_of
 from torc_framework.models.records import UserDataRecord
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ USER_DATA = RecordCommands(
     update=_FIELDS,
     filters=(
         option("name", help="Only names that contain this."),
-        option("is_ephemeral", help="Only of this kind."),
+        option("is_ephemeral", help="Only ephemeral user data, or only the others."),
         option("consumer_job_id", kind=int, help="Only what this job reads."),
         option("producer_job_id", kind=int, help="Only what this job writes."),
     ),

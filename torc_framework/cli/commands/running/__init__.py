@@ -1,1 +1,1 @@
-"""Running of the commands."""
+"""Commands that run, submit, watch and recover workflows, and the steps that they share."""

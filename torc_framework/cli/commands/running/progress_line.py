@@ -1,4 +1,4 @@
-"""Progress of a run on standard error: a bar that redraws itself on a terminal, a line now and then elsewhere."""
+"""The progress of a run on standard error: a bar on a terminal, elsewhere a line every 10 seconds at most."""
 
 import shutil
 import sys
@@ -11,17 +11,17 @@ from torc_framework.runner import Progress
 from torc_framework.text.terminal import raw_stream
 
 LINE_INTERVAL_S: Final = 10.0
-"""Shortest time between two lines where there is no terminal."""
+"""Least seconds between two lines where standard error is no terminal."""
 TROUBLE: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
-"""Statuses that a summary names when any job has them."""
+"""Statuses of jobs that did not succeed: a summary counts them by name."""
 _ENDED: Final = frozenset(status.label for status in DONE) | {JobStatus.PENDING_FAILED.label}
 
 
 def summary(counts: Mapping[str, int], running: int = 0, interrupted: int = 0) -> str:
-    """Return the counts in words: ``3/4 jobs done, 1 running, 1 failed``.
+    """Return counts of jobs as text: ``3/4 jobs done, 1 running, 1 failed``.
 
     Args:
-        interrupted: How many of the terminated jobs are not done: the next runner goes on with them.
+        interrupted: How many of the terminated jobs are not done: the next runner continues them.
     """
     total, done = sum(counts.values()), sum(count for label, count in counts.items() if label in _ENDED)
     if interrupted:
@@ -36,19 +36,22 @@ def summary(counts: Mapping[str, int], running: int = 0, interrupted: int = 0) -
 
 
 class ProgressLine:
-    """Shows progress as it comes, and at once why it does not go on; `finish` leaves the last state behind."""
+    """Shows the progress that a runner reports; `finish` leaves the last state on the terminal.
+
+    A server that cannot be reached, and its return, are reported at once, also when progress is not shown.
+    """
 
     def __init__(self, stream: TextIO | None = None, *, enabled: bool = True) -> None:
-        self._stream = raw_stream(stream or sys.stderr)  # what it writes holds no names
+        self._stream = raw_stream(stream or sys.stderr)  # unfiltered: its lines hold no names from specs
         self._enabled = enabled
         self._draws = self._stream.isatty()
         self._shown = ""
         self._trouble: str | None = None
-        # The first line elsewhere waits for its interval too: a short run needs none.
+        # Without a terminal the first line comes after the interval too: a short run prints none.
         self._next = 0.0 if self._draws else time.monotonic() + LINE_INTERVAL_S
 
     def __call__(self, progress: Progress) -> None:
-        """Show a state; where lines pile up, not more often than `LINE_INTERVAL_S`."""
+        """Show a state; without a terminal at most one line in `LINE_INTERVAL_S`."""
         now = time.monotonic()
         if progress.trouble != self._trouble:
             self._tell_trouble(progress.trouble)
@@ -68,7 +71,7 @@ class ProgressLine:
         self._stream.flush()
 
     def _tell_trouble(self, trouble: str | None) -> None:
-        """Say at once why the run does not go on, or that it does again, on a line that stays; also without a bar."""
+        """Print why the server does not answer, or that it answers again, on a line of its own."""
         self._trouble, self._shown = trouble, ""
         text = "The server goes on" if trouble is None else f"The server cannot go on, waiting for it: {trouble}"
         self._stream.write(f"\r\x1b[2K{text}\n" if self._draws else f"{text}\n")
@@ -81,7 +84,7 @@ class ProgressLine:
         return f"[{'━' * filled}{' ' * (width - filled)}]"
 
     def finish(self, counts: Mapping[str, int] | None = None) -> None:
-        """Show the last state on a terminal, if it is known; what follows begins on a line of its own."""
+        """Show the last state on a terminal, if it is known, and end its line."""
         if self._draws and counts is not None:
             self(Progress(counts, running=0))
         if self._draws and self._shown:

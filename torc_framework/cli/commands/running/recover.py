@@ -1,4 +1,4 @@
-"""``torc recover``: see what failed, give it what it lacked, make it ready to run again; once."""
+"""``torc recover``: gives jobs that ran out of memory or time more of it and makes them ready again, once."""
 
 from collections.abc import Callable
 from functools import cache
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from torc_framework.cli.shared.app import single_command
-from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import print_json
-from torc_framework.cli.shared.policy_flags import PolicyCommand, policy_options
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.plugin_flags import PolicyCommand, policy_options
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import ExitStatus, UserError
 from torc_framework.text.terminal import print_line
 
@@ -21,18 +21,20 @@ if TYPE_CHECKING:
     from torc_framework.recovery.allocations import ClusterLookup
 
 MemoryMultiplier = Annotated[
-    float, typer.Option("--memory-multiplier", min=1, help="Growth of memory after running out of it.")
+    float, typer.Option("--memory-multiplier", min=1, help="Factor by which memory grows after a job ran out of it.")
 ]
 RuntimeMultiplier = Annotated[
-    float, typer.Option("--runtime-multiplier", min=1, help="Growth of run time after a time-out.")
+    float, typer.Option("--runtime-multiplier", min=1, help="Factor by which run time grows after a time-out.")
 ]
 RetryUnknown = Annotated[
-    bool, typer.Option("--retry-unknown", help="Also run jobs again whose failures nobody can explain.")
+    bool, typer.Option("--retry-unknown", help="Also run jobs again whose failures no policy explains.")
 ]
 RecoveryHook = Annotated[
     str | None,
     typer.Option(
-        "--recovery-hook", metavar="COMMAND", help="Run this when there are unknown failures, then run them again."
+        "--recovery-hook",
+        metavar="COMMAND",
+        help="Run this command if there are unexplained failures, then run those jobs again.",
     ),
 ]
 AiRecovery = Annotated[
@@ -62,13 +64,13 @@ def recover(
 ) -> None:
     """Recover a workflow from failures, once.
 
-    Jobs that ran out of memory or time ask for more, within what there is; they and what hangs on
-    them are made ready to run again, in one step or not at all. Jobs that did not fail keep what they
-    ask for. If the workflow ran on nodes of a batch system, nodes are asked for by what its jobs ask for
-    now; otherwise 'torc run ID' goes on with it. 'torc watch ID --recover' does all this, again and again.
-    Exit code 1: there was nothing that could be recovered.
+    Jobs that ran out of memory or time get larger resource requirements, at most as large as the nodes
+    allow. They and the jobs that depend on them become ready again, in one transaction. Jobs that did not
+    fail keep their requirements. If the workflow ran on nodes of a batch system, new nodes that fit the
+    new requirements are asked for; otherwise 'torc run ID' continues it. 'torc watch ID --recover' does
+    this repeatedly. Exit code 1: no job could be recovered.
 
-    A hook gets the workflow's id as its last argument and as TORC_WORKFLOW_ID.
+    The command of --recovery-hook gets the workflow's id as its last argument and as TORC_WORKFLOW_ID.
     """
     from torc_framework.next_step import next_step_text
     from torc_framework.recovery.allocations import NodeResubmitter
@@ -110,14 +112,14 @@ app = single_command(recover, PolicyCommand)
 
 
 def configured_executor_options(session: Session) -> dict[str, dict[str, Any]]:
-    """Return what is set for each executor's options."""
-    from torc_framework.cli.shared.executor_flags import executor_options
+    """Return the values of each executor's options."""
+    from torc_framework.cli.shared.plugin_flags import executor_options
 
     return executor_options(session, session.plugins(), "")
 
 
 def cluster_lookup(session: Session) -> "ClusterLookup":
-    """Return what knows the cluster of an executor; it is looked for when it is first asked for."""
+    """Return a function that gives the cluster of an executor, looked up at its first call and then kept."""
     from torc_framework.hpc.cluster_profile import current_cluster_profile
 
     @cache
@@ -134,10 +136,10 @@ def cluster_lookup(session: Session) -> "ClusterLookup":
 def pending_classifier(
     session: Session, workflow_id: int, folder: Path, *, ai_recovery: bool, ai_agent: str | None
 ) -> Callable[[bool], "PendingClassification"] | None:
-    """Return what gives verdicts on jobs that wait for one, if that is wanted.
+    """Return the function that gives verdicts on jobs that wait for one; None without ``ai_recovery``.
 
     Raises:
-        UserError: an agent is named, but none is to be asked, or there is none of that name.
+        UserError: an agent is named without ``ai_recovery``, or there is no agent of that name.
     """
     if not ai_recovery:
         if ai_agent is not None:

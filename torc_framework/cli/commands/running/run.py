@@ -1,4 +1,4 @@
-"""``torc run``: from a spec, or an existing workflow, to results."""
+"""``torc run``: runs the workflow of a spec, or an existing workflow, on this machine."""
 
 import os
 import shutil
@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from torc_framework.cli.shared.app import single_command
-from torc_framework.cli.shared.arguments import session_of
 from torc_framework.cli.shared.completion import executors, spec_or_id
-from torc_framework.cli.shared.executor_flags import ExecutorCommand, executor_options
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.plugin_flags import ExecutorCommand, executor_options
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import ExitStatus, UserError
 from torc_framework.text.terminal import print_line
 
@@ -92,7 +91,7 @@ def run(
     }
     path = Path(workflow)
     is_spec = path.is_file() or not workflow.isdecimal()
-    session.start_server()  # it boots while plugins are imported and the spec is read
+    session.start_server()  # it starts up while plugins are imported and the spec is read
     if is_spec and _needs_allocation(session, given, path.parent):
         from torc_framework.cli.commands.running.run_on_allocations import run_on_allocations
 
@@ -109,7 +108,7 @@ def _executor(session: Session, given: dict[str, Any]) -> str:
 
 
 def _needs_allocation(session: Session, given: dict[str, Any], project_dir: Path | None = None) -> bool:
-    """Say whether the executor has to ask for nodes before it can run jobs."""
+    """Return whether the executor has to ask for nodes before it can run jobs."""
     from torc_framework.executors import Allocator, Launcher
 
     executor = session.plugins(project_dir).executor(_executor(session, given))
@@ -121,7 +120,7 @@ app = single_command(run, ExecutorCommand)
 
 
 def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, worker: bool = False) -> None:
-    """Go on with a workflow; initialize it first if that has never been done."""
+    """Continue a workflow; one that was never initialized is initialized first."""
     from torc_framework.cli.commands.running.run_start import begin_run
     from torc_framework.next_step import run_again_text
 
@@ -141,13 +140,13 @@ def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, w
 
 
 def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_checks: bool) -> int:
-    """Store the workflow of a spec, ready to run, once nothing can be wrong any more; return its id."""
+    """Store the workflow of a spec, ready to run, after all checks have passed; return its id."""
     import gc
 
     from torc_framework.cli.commands.running.spec_loading import load_options, refuse_missing_inputs, stamp_files
     from torc_framework.spec import load_plan
 
-    gc.disable()  # a large plan is all live objects: collecting finds nothing and costs half the time
+    gc.disable()  # all objects of a large plan are in use: collections free nothing and take half the time
     try:
         loaded = load_plan(path, options=load_options(session, path, skip_checks=skip_checks, to_run=True))
         stamp_files(loaded.plan)
@@ -171,7 +170,7 @@ def _make_folder(path: Path) -> None:
 
 
 def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, worker: bool, resumed: int = 0) -> None:
-    """Run what is ready, report, and end with the run's exit code."""
+    """Run the ready jobs, print the report, and end with the exit code of the run."""
     from torc_framework.cli.commands.running.progress_line import ProgressLine
     from torc_framework.cli.commands.running.run_report import exit_status, report, report_worker
     from torc_framework.runner import RunnerSettings
@@ -196,9 +195,9 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
 
 
 def put_torc_on_path() -> None:
-    """Put the folder of this program at the end of PATH if jobs would not find ``torc`` otherwise.
+    """Append the folder of this program to PATH if ``torc`` is not on it, so that jobs find it.
 
-    A program that is called by its path, without its environment being activated, is not on PATH.
+    A program that is called by its path, in an environment that is not activated, is not on PATH.
     """
     if shutil.which("torc") is None:
         folder = str(Path(sys.executable).parent)
@@ -209,7 +208,7 @@ def runner_settings(session: Session, given: dict[str, Any]) -> dict[str, Any]:
     """Return the runner's settings: flags, else environment and files.
 
     Raises:
-        UserError: a value is wrong, or the executor is not known.
+        UserError: a value is wrong, or there is no such executor.
     """
     run = session.config.client.run
     chosen: dict[str, Any] = {
@@ -223,7 +222,7 @@ def runner_settings(session: Session, given: dict[str, Any]) -> dict[str, Any]:
         "term_lead_s": run.term_lead_s,
         "enforce_limits": run.enforce_limits,
     }
-    if given.get("scheduler_config_id") is not None:  # it was started in an allocation of that scheduler
+    if given.get("scheduler_config_id") is not None:  # the runner was started in an allocation of that scheduler
         chosen["strict_scheduler_match"] = session.config.client.slurm.strict_scheduler_match
     chosen.update({name: value for name, value in given.items() if value is not None})
     plugins = session.plugins()

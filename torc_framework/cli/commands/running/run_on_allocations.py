@@ -1,4 +1,4 @@
-"""``torc run`` with an executor that runs jobs on nodes of its own: submit, then show how it goes until the end."""
+"""``torc run`` with an executor that needs an allocation: submit the workflow, then show its progress until it ends."""
 
 import signal
 import sys
@@ -14,8 +14,8 @@ from torc_framework.cli.commands.running.submit import (
     require_lasting_server,
     submit_workflow,
 )
-from torc_framework.cli.shared.executor_flags import executor_options
 from torc_framework.cli.shared.interrupts import StopSignals
+from torc_framework.cli.shared.plugin_flags import executor_options
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import ExitStatus, UserError
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from torc_framework.spec.language.model import WorkflowSpec
 
 POLL_INTERVAL_S: Final = 2.0
-"""Time between two looks at the workflow."""
+"""Seconds between two queries of the workflow's state."""
 SYNC_INTERVAL_S: Final = 60.0
-"""Time between two questions to the batch system."""
+"""Seconds between two queries of the batch system."""
 IGNORED_SETTINGS: Final = ("num_cpus", "memory_gb", "num_gpus", "time_limit_s", "max_parallel_jobs", "enforce_limits")
-"""Settings of a runner on this machine; those of runners on nodes are the schedulers' and actions' business."""
+"""Settings of a runner on this machine. Runners on nodes get theirs from schedulers and actions."""
 
 
 def run_on_allocations(
     session: Session, executor: str, source: Path | int, given: Mapping[str, Any], **checks: bool
 ) -> None:
-    """Submit a workflow, of a spec or one that is stored, and stay with it until it is over.
+    """Submit a workflow, of a spec or an existing one, and show its progress until it is over.
 
     Raises:
-        UserError: there is no server that goes on, or nothing says which nodes to ask for.
-        typer.Exit: not every job succeeded, or a person stopped watching.
+        UserError: no lasting server is configured, or neither spec nor profile names nodes to ask for.
+        typer.Exit: not every job succeeded, or the user stopped watching.
     """
     require_lasting_server(session)
     if ignored := [name for name in IGNORED_SETTINGS if given.get(name) is not None]:
@@ -71,7 +71,7 @@ def _with_schedulers(session: Session, executor: str, spec: "WorkflowSpec", opti
     """Return a spec with schedulers made from what its jobs ask for and what the executor's cluster has.
 
     Raises:
-        UserError: nobody knows the cluster, or which account to charge.
+        UserError: no profile of the cluster or no account to charge is known.
     """
     from torc_framework.cli.commands.running.recover import cluster_lookup
     from torc_framework.hpc.cluster_profile import idle_nodes_of
@@ -82,7 +82,8 @@ def _with_schedulers(session: Session, executor: str, spec: "WorkflowSpec", opti
     profile = cluster_lookup(session)(executor)
     if profile is None:
         raise UserError(
-            f"the spec has no schedulers, and nobody knows the cluster of executor {executor!r}: 'torc hpc list'"
+            f"the spec has no schedulers, and there is no profile of the cluster of executor {executor!r}: "
+            "'torc hpc list' shows the profiles"
         )
     account = (spec.slurm_defaults or {}).get("account") or profile.default_account
     if not account:
@@ -100,10 +101,10 @@ def _with_schedulers(session: Session, executor: str, spec: "WorkflowSpec", opti
 
 
 def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> "Submission | None":
-    """Ask for nodes; None if there are some already, or the workflow is complete and needs none.
+    """Ask for nodes; return None if there are allocations already, or the workflow is complete.
 
     Raises:
-        UserError: everything was refused, or there is nothing to ask for.
+        UserError: every request was refused, or there was none to make.
     """
     from torc_framework.runner.allocations.records import open_allocations
 
@@ -118,14 +119,16 @@ def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> 
 
 
 def _follow(session: Session, workflow_id: int, executor: str, submitted: "Submission | None") -> None:
-    """Say what was submitted and show the progress of the workflow until it is over, then its results."""
+    """Print what was submitted, show the progress of the workflow until it is over, then print its results."""
     from torc_framework.cli.commands.running.progress_line import ProgressLine
     from torc_framework.cli.commands.running.run_report import exit_status, report
 
     progress = ProgressLine(enabled=not session.wants_json)
     try:
         with StopSignals(signal.SIGINT, signal.SIGTERM) as interrupts:
-            if submitted and not session.wants_json:  # from here on Ctrl-C stops nothing else, as this says
+            if (
+                submitted and not session.wants_json
+            ):  # printed within the block: from here on Ctrl-C stops watching only
                 ids = ", ".join(each.batch_id for each in submitted.allocations)
                 said = f"Submitted workflow {workflow_id}: {ids}. Ctrl-C stops watching; the workflow goes on."
                 print(said, flush=True)
@@ -146,7 +149,7 @@ def _follow(session: Session, workflow_id: int, executor: str, submitted: "Submi
 
 
 def _watch(session: Session, workflow_id: int, executor: str, progress: Any, interrupts: StopSignals) -> "RunOutcome":
-    """Return how the workflow stands when it is over, or when nobody works on it any more."""
+    """Return the workflow's state once it is over, or once no runner and no allocation is left."""
     from torc_framework.models.records import ComputeNodeRecord
     from torc_framework.recovery.event_wait import EventWaiter
     from torc_framework.recovery.orphans import sync_status
@@ -165,7 +168,7 @@ def _watch(session: Session, workflow_id: int, executor: str, progress: Any, int
                 active = client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)
                 is_idle = not active and not open_records(client, workflow_id)
                 synced = time.monotonic()
-            state = client.is_complete(workflow_id)  # after the batch system's answer, which may take minutes
+            state = client.is_complete(workflow_id)  # queried after the batch system, whose answer may take minutes
             counts = client.job_counts(workflow_id).counts
             progress(Progress(counts, counts.get("running", 0)))
             if state.is_complete or state.is_canceled or is_idle:

@@ -1,4 +1,4 @@
-"""What ``torc run`` says at its end."""
+"""The report that ``torc run`` prints at its end."""
 
 import sys
 from typing import Any, Final
@@ -15,9 +15,9 @@ from torc_framework.runner import RunOutcome
 from torc_framework.runner.connection.retries import retry_until_answered
 
 MAX_ROWS: Final = 20
-"""Longest result table of a run; the rest is for ``torc results list``."""
+"""Rows of the result table of a run; ``torc results list`` shows all."""
 _ORDER: Final = (*TROUBLE, *(status for status in JobStatus if status not in TROUBLE))
-"""Statuses in the order of the table: what went wrong comes first."""
+"""Statuses in the order of the table: jobs that did not succeed come first."""
 
 COLUMNS: Final[list[Column]] = [
     ("ID", lambda row: row[0].id),
@@ -31,20 +31,20 @@ COLUMNS: Final[list[Column]] = [
 
 
 def exit_status(outcome: RunOutcome) -> ExitStatus:
-    """Return what the program's exit code says about a run."""
+    """Return the exit code of the program after a run."""
     if outcome.interrupted:
         return ExitStatus.INTERRUPTED
     return ExitStatus.OK if _is_well(outcome) and not outcome.cut_logs else ExitStatus.FAILED
 
 
 def _is_well(outcome: RunOutcome) -> bool:
-    """Say whether every job completed."""
+    """Return whether every job completed."""
     troubled = any(outcome.counts.get(status.label) for status in TROUBLE)
     return outcome.is_complete and not troubled and not outcome.is_canceled
 
 
 def _warnings(outcome: RunOutcome) -> list[str]:
-    """Return what a person should look at although the jobs are done."""
+    """Return troubles of the run that do not change the jobs' outcomes."""
     if not outcome.cut_logs:
         return outcome.troubles
     cut = (
@@ -55,7 +55,7 @@ def _warnings(outcome: RunOutcome) -> list[str]:
 
 
 def verdict(outcome: RunOutcome) -> str:
-    """Return the run's end in one word."""
+    """Return the outcome of the run in a word or two."""
     if outcome.interrupted:
         return "interrupted"
     if outcome.is_canceled:
@@ -72,7 +72,7 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
     try:
         rows = retry_until_answered(lambda: _rows(session.client, workflow_id, outcome.counts))
     except ServerUnreachableError as error:
-        rows = []  # what the run came to is known without them
+        rows = []  # the outcome of the run is known without them
         outcome.troubles.append(f"no table of jobs: {error}")
     if session.wants_json:
         print_json(_document(workflow_id, outcome, rows))
@@ -95,7 +95,7 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
 
 
 def report_worker(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
-    """Print what one of several runners did; what became of the workflow is not its to tell."""
+    """Print what one of several runners did; the others may still work on the workflow."""
     if session.wants_json:
         print_json(_document(workflow_id, outcome, []))
         return
@@ -113,7 +113,7 @@ def report_worker(session: Session, workflow_id: int, outcome: RunOutcome) -> No
 
 
 def _rows(client: TorcClient, workflow_id: int, counts: dict[str, int]) -> list[tuple[JobRecord, ResultRecord | None]]:
-    """Return jobs with their latest result, what went wrong first."""
+    """Return jobs with their latest result; those that did not succeed come first."""
     jobs: list[JobRecord] = []
     for status in _ORDER:
         if counts.get(status.label) and len(jobs) < MAX_ROWS:
@@ -131,7 +131,7 @@ def _rows(client: TorcClient, workflow_id: int, counts: dict[str, int]) -> list[
 def _document(
     workflow_id: int, outcome: RunOutcome, rows: list[tuple[JobRecord, ResultRecord | None]]
 ) -> dict[str, Any]:
-    """Return the run as JSON values; ``jobs`` holds what went wrong first, and as many as the table would."""
+    """Return the run as JSON values; ``jobs`` holds the rows of the table."""
     return {
         "workflow_id": workflow_id,
         "status": verdict(outcome).replace(" ", "_"),

@@ -1,4 +1,4 @@
-"""Beginning a run of an existing workflow: what must be there is checked, then one call does it all."""
+"""The start of a run of an existing workflow: its inputs are checked, then one request begins the run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,12 +16,12 @@ from torc_framework.models.responses import Reinitialized
 
 @frozen
 class RunInputs:
-    """What a run of a workflow finds on this machine.
+    """Files and user data of a workflow, as found before a run.
 
     Attributes:
-        mtimes: Modification times of its files by id; None is "not there".
-        missing_files: Paths of files that jobs read, that no job writes, and that are not there.
-        missing_user_data: Names of user data of which the same is true.
+        mtimes: Modification times of its files by id; None for a file that does not exist.
+        missing_files: Paths of files that jobs read, that no job writes, and that do not exist.
+        missing_user_data: Names of user data that jobs read, that no job writes, and that have no value.
     """
 
     files: list[FileRecord]
@@ -30,7 +30,7 @@ class RunInputs:
     missing_user_data: list[str]
 
     def refuse(self, *, force: bool = False) -> None:
-        """Refuse to begin a run that lacks something; with ``force`` only warn.
+        """Refuse to begin a run whose inputs are missing; with ``force`` only warn.
 
         Raises:
             UserError: input files or user data are missing.
@@ -44,7 +44,7 @@ class RunInputs:
 
 
 def look_around(client: TorcClient, workflow_id: int) -> RunInputs:
-    """Look at a workflow's files, which are named as from this folder, and at its user data."""
+    """Check a workflow's files and user data; relative paths count from the current folder."""
     files = client.find(FileRecord, workflow_id=workflow_id)
     mtimes = {file.id: modification_time(file.path) for file in files if file.id is not None}
     gone = [file for file in files if file.id is not None and mtimes[file.id] is None]
@@ -70,11 +70,11 @@ def _missing_user_data(client: TorcClient, workflow_id: int) -> list[str]:
 def begin_run(
     client: TorcClient, workflow_id: int, around: RunInputs | None = None, *, force: bool = False
 ) -> WorkflowStatusRecord:
-    """Reset a workflow, count its run up and make it ready.
+    """Reset a workflow, begin its next run and make its jobs ready.
 
     Args:
-        around: What was found by whoever has looked already.
-        force: Also with input files or user data missing, and with jobs in a runner's hands.
+        around: Its inputs, if the caller has checked them.
+        force: Begin also if inputs are missing, and if runners hold jobs.
 
     Raises:
         UserError: input files or user data are missing.
@@ -94,10 +94,10 @@ def rerun(
     force: bool = False,
     reset: Literal["all", "failed"] | None = None,
 ) -> Reinitialized:
-    """Begin a run of what changed; say which jobs run again, and why.
+    """Begin a run of the jobs whose inputs changed; return which jobs run again, and why.
 
     Args:
-        reset: Jobs that run again in any case.
+        reset: Jobs that run again whether or not their inputs changed.
 
     Raises:
         UserError: input files or user data are missing.
@@ -108,7 +108,7 @@ def rerun(
 
 
 def stale_outputs(client: TorcClient, workflow_id: int, around: RunInputs) -> list[str]:
-    """Return paths of files that jobs will write and that are there; not of those that a job also reads itself."""
+    """Return paths of existing files that jobs will write, without those that their own job also reads."""
     there = {file_id for file_id, mtime in around.mtimes.items() if mtime is not None}
     if not there:
         return []
@@ -121,10 +121,10 @@ def stale_outputs(client: TorcClient, workflow_id: int, around: RunInputs) -> li
 
 
 def remove(paths: Sequence[str], around: RunInputs) -> RunInputs:
-    """Delete files; return what is left.
+    """Delete files; return the inputs without their modification times.
 
     Raises:
-        UserError: one cannot be deleted.
+        UserError: a file cannot be deleted.
     """
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""From a spec file to a stored workflow, as ``torc run`` and ``torc workflows create`` do it."""
+"""Loading of specs: options of the loader, modification times of files, checks for missing input."""
 
 import os
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from torc_framework.spec import LoadOptions
 
 SHOWN_PATHS = 10
-"""Missing files that a message names."""
+"""Most names that a message lists."""
 
 
 def load_options(
     session: Session, path: Path, *, user: str | None = None, skip_checks: bool = False, to_run: bool = False
 ) -> "LoadOptions":
-    """Return the settings of a reading: what plugins bring, and what the person asked for.
+    """Return the options with which a spec is loaded: keys and names that plugins define, and the command's flags.
 
     Args:
-        to_run: The jobs will run here, so the executors that they name must be here.
+        to_run: The jobs will run on this machine: refuse executors that are not installed here.
     """
     from torc_framework.spec import LoadOptions
 
@@ -37,7 +37,7 @@ def load_options(
 
 
 def stamp_files(plan: "Plan") -> None:
-    """Note the modification times of the plan's files that exist."""
+    """Store the modification times of the plan's files that exist."""
     for file in plan.files:
         file.st_mtime = modification_time(file.path)
 
@@ -45,7 +45,7 @@ def stamp_files(plan: "Plan") -> None:
 def modification_time(path: str) -> float | None:
     """Return the modification time of a file, or None if there is none."""
     try:
-        return os.stat(path).st_mtime  # noqa: PTH116 - a hundred thousand files are not worth a Path each
+        return os.stat(path).st_mtime  # noqa: PTH116 - a plan may have 100,000 files, and a Path object for each is slow
     except OSError:
         return None
 
@@ -54,7 +54,7 @@ def refuse_missing_inputs(plan: "Plan") -> None:
     """Refuse a plan whose jobs read files or user data that neither exist nor are written by a job.
 
     Raises:
-        UserError: something is missing.
+        UserError: an input is missing.
     """
     made = {position for job in plan.jobs for position in job.output_files or ()}
     read = {position for job in plan.jobs for position in job.input_files or ()}
@@ -69,7 +69,7 @@ def refuse_missing(paths: list[str], user_data: list[str]) -> None:
     """Refuse to start with these files and user data missing.
 
     Raises:
-        UserError: either list holds something.
+        UserError: one of the lists is not empty.
     """
     for what, names in (("input files", paths), ("user data without a value", user_data)):
         if names:
@@ -77,6 +77,6 @@ def refuse_missing(paths: list[str], user_data: list[str]) -> None:
 
 
 def shortened(names: Sequence[str]) -> str:
-    """Return the first of many names, and how many more there are."""
+    """Return the first names of a list as text, and the number of the others."""
     more = f" and {len(names) - SHOWN_PATHS} more" if len(names) > SHOWN_PATHS else ""
     return ", ".join(names[:SHOWN_PATHS]) + more

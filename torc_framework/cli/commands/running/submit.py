@@ -1,4 +1,4 @@
-"""``torc submit``: from a spec, or an existing workflow, to nodes that are asked for; what runs there goes on alone."""
+"""``torc submit``: asks a batch system for the nodes with which a workflow begins, and returns."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from torc_framework.cli.shared.app import plugin_commands_of_group, single_command
-from torc_framework.cli.shared.arguments import session_of
 from torc_framework.cli.shared.completion import spec_or_id
 from torc_framework.cli.shared.interrupts import StopSignals
 from torc_framework.cli.shared.output import print_json
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import ExitStatus, TorcError, UserError
 
 if TYPE_CHECKING:
@@ -43,10 +42,10 @@ def submit(
 ) -> None:
     """Submit a workflow to a batch system: create it from a spec file, or take an existing one, and ask for nodes.
 
-    Its actions with trigger on_workflow_start and action schedule_nodes say which nodes to ask for; they are
-    carried out here, and the runners on the nodes carry out the others. Nothing runs on this machine, and the
-    command ends at once: 'torc watch ID' stays with the workflow. An action that the batch system refused is
-    carried out again by 'torc submit ID', once what it complained about is mended.
+    The workflow's actions with trigger on_workflow_start and action schedule_nodes define which nodes to ask for.
+    This command carries them out; the runners on the nodes carry out the other actions. No job runs on this
+    machine, and the command ends at once: 'torc watch ID' follows the workflow. After the batch system refused a
+    request, correct its cause and repeat it with 'torc submit ID'.
     """
     session = session_of(ctx)
     require_lasting_server(session)
@@ -76,19 +75,19 @@ app = single_command(submit)
 
 
 def submit_existing(session: Session, workflow_id: int, **given: Any) -> None:
-    """Submit a workflow that is stored, and say what became of it."""
+    """Submit an existing workflow and print the outcome."""
     show_submission(session, submit_workflow(session, workflow_id, **given))
 
 
 def require_lasting_server(session: Session) -> None:
-    """Refuse to submit to a server that ends with this command.
+    """Refuse to submit without a configured server: an embedded one would end with this command.
 
     Raises:
-        UserError: no server is configured, so that one would be started for this command alone.
+        UserError: no server is configured.
     """
     if session.url is None:
         raise UserError(
-            "runners on other machines need a server that goes on: start one where they can reach it, by "
+            "runners on other machines need a lasting server: start one where they can reach it with "
             "'torc-server run --host HOST', and name it by --url or TORC_API_URL"
         )
 
@@ -101,19 +100,19 @@ def submit_workflow(
     ignore_missing_data: bool = False,
     executor: str = "",
 ) -> "Submission":
-    """Ask for the nodes with which a workflow begins; initialize it first if that has never been done.
+    """Ask for the nodes with which a workflow begins; one that was never initialized is initialized first.
 
-    What a batch system refuses is among the troubles of the answer; `show_submission` ends the command with them.
+    Requests that a batch system refused are in ``troubles`` of the answer; `show_submission` prints them.
 
     Args:
         output_dir: Folder of the runners' logs; by default that of ``torc run``.
         executor: The executor whose flags the command took.
 
     Raises:
-        UserError: nothing says which nodes, they were asked for already, or data is missing.
+        UserError: the workflow has no such action, its nodes were asked for already, or input is missing.
     """
     from torc_framework.cli.commands.running.run_start import begin_run
-    from torc_framework.cli.shared.executor_flags import executor_options
+    from torc_framework.cli.shared.plugin_flags import executor_options
     from torc_framework.runner import submission
 
     require_lasting_server(session)
@@ -146,7 +145,7 @@ def submit_workflow(
 
 
 def record_interrupted_submissions(session: Session, workflow_id: int, options: "ExecutorOptions") -> None:
-    """Record the allocations of submissions of a workflow that were cut short, and say how many they are."""
+    """Record the allocations of earlier submissions that were interrupted, and print their ids."""
     from torc_framework.runner.allocations.node_requests import resolve_requests
     from torc_framework.runner.allocations.records import context_without_runner, open_requests
 
@@ -162,7 +161,7 @@ def record_interrupted_submissions(session: Session, workflow_id: int, options: 
 
 
 def _report_interruption(workflow_id: int, allocations: "Sequence[ScheduledComputeNodeRecord]") -> None:
-    """Say what became of a submission that a person interrupted."""
+    """Print the outcome of a submission that the user interrupted."""
     cancel = f"'torc workflows cancel {workflow_id}' cancels it and gives its nodes back"
     text = f"Interrupted: 'torc submit {workflow_id}' asks for the nodes that were not asked for; {cancel}"
     if allocations:
@@ -170,12 +169,12 @@ def _report_interruption(workflow_id: int, allocations: "Sequence[ScheduledCompu
         text = (
             f"Interrupted. Submitted workflow {workflow_id}: {ids}. 'torc watch {workflow_id}' stays with it; {cancel}"
         )
-    with suppress(OSError):  # the terminal may be gone
+    with suppress(OSError):  # the terminal may be closed
         typer.echo(text, err=True)
 
 
 def _warn_of_loopback(session: Session, actions: "Sequence[WorkflowActionRecord]", options: "ExecutorOptions") -> None:
-    """Say so if runners on other machines would look for the server on their own."""
+    """Warn if the server's address is loopback while the nodes are other machines."""
     from torc_framework.client.http.address import Address
     from torc_framework.runner.allocations.records import context_without_runner
     from torc_framework.runner.attempts.launchers import Launchers
@@ -194,22 +193,22 @@ def _warn_of_loopback(session: Session, actions: "Sequence[WorkflowActionRecord]
         try:
             is_here = launchers.allocator(name).nodes_are_here()
         except TorcError:
-            return  # it will be told with more words by whoever asks for nodes
+            return  # the request for nodes raises it again, with more context
         if not is_here:
             typer.echo(
-                f"Warning: the server is at {host}, which on the nodes of {name!r} means themselves: their runners "
-                "will not find it; let 'torc-server run --host HOST' listen where they can reach it",
+                f"Warning: the server is at {host}, which on the nodes of {name!r} is the node itself: their "
+                "runners will not reach it; let 'torc-server run --host HOST' listen on an address that they can reach",
                 err=True,
             )
 
 
 def allocator_of(session: Session, workflow_id: int, name: str, **options: Any) -> "Allocator":
-    """Return the allocator of an executor, with its configured options; ``options`` go before them.
+    """Return the allocator of an executor with its configured options, which ``options`` override.
 
     Raises:
-        UserError: there is none of that name, or it has no such option.
+        UserError: there is no such executor, or it has no such option.
     """
-    from torc_framework.cli.shared.executor_flags import executor_options
+    from torc_framework.cli.shared.plugin_flags import executor_options
     from torc_framework.runner.allocations.records import context_without_runner
     from torc_framework.runner.attempts.launchers import Launchers
 
@@ -223,7 +222,7 @@ def allocator_of(session: Session, workflow_id: int, name: str, **options: Any) 
 
 
 def _no_start_action_text(what: str) -> str:
-    """Return why something cannot be submitted that does not say which nodes it wants."""
+    """Return the message for a spec or workflow without an action that asks for nodes at its start."""
     others = sorted(name for name in plugin_commands_of_group("") if name.startswith("submit-"))
     instead = f"; 'torc {others[0]}' makes one from what the jobs ask for" if others else ""
     return f"{what} has no action with trigger on_workflow_start and action schedule_nodes{instead}"
@@ -236,10 +235,10 @@ def _require_start_action(plan: Any) -> None:
 
 
 def show_submission(session: Session, done: "Submission", **more: Any) -> None:
-    """Say what became of a submission; ``more`` joins the values of JSON.
+    """Print the outcome of a submission; ``more`` is added to the JSON document.
 
     Raises:
-        typer.Exit: something was refused.
+        typer.Exit: a request was refused.
     """
     id_, ids = done.workflow_id, [each.batch_id for each in done.allocations]
     if session.wants_json:

@@ -1,4 +1,4 @@
-"""``torc watch``: stay with a workflow until it is over, and recover it from failures."""
+"""``torc watch``: follows a workflow until it is over, and recovers it from failures."""
 
 import os
 import signal
@@ -25,11 +25,11 @@ from torc_framework.cli.commands.running.recover import (
 )
 from torc_framework.cli.commands.running.run import EnforceLimits
 from torc_framework.cli.shared.app import single_command
-from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
 from torc_framework.cli.shared.interrupts import StopSignals
 from torc_framework.cli.shared.output import print_json
-from torc_framework.cli.shared.policy_flags import PolicyCommand, policy_options
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.plugin_flags import PolicyCommand, policy_options
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import ExitStatus, TorcError, UserError
 from torc_framework.text.terminal import one_line, print_line
 
@@ -42,11 +42,14 @@ def watch(
     workflow_id: WorkflowId = None,
     *,
     poll_interval: Annotated[
-        float | None, typer.Option("--poll-interval", "-p", min=0.1, help="Seconds between looks [default: 60].")
+        float | None,
+        typer.Option(
+            "--poll-interval", "-p", min=0.1, help="Seconds between two queries of the workflow [default: 60]."
+        ),
     ] = None,
     recover: Annotated[bool, typer.Option("--recover", "-r", help="Recover it from failures.")] = False,
     max_retries: Annotated[
-        int | None, typer.Option("--max-retries", "-m", min=0, help="Most recoveries [default: 3].")
+        int | None, typer.Option("--max-retries", "-m", min=0, help="Most recoveries of the workflow [default: 3].")
     ] = None,
     memory_multiplier: MemoryMultiplier = 1.5,
     runtime_multiplier: RuntimeMultiplier = 1.5,
@@ -60,27 +63,37 @@ def watch(
         bool, typer.Option("--show-job-counts", "-s", help="Show jobs by status whenever they change.")
     ] = False,
     auto_schedule: Annotated[
-        bool, typer.Option("--auto-schedule", help="Ask the batch system for nodes when jobs wait for some.")
+        bool, typer.Option("--auto-schedule", help="Ask the batch system for nodes when jobs wait for nodes.")
     ] = False,
     auto_schedule_threshold: Annotated[
-        int, typer.Option("--auto-schedule-threshold", min=1, help="Retries that are worth more nodes.")
+        int,
+        typer.Option(
+            "--auto-schedule-threshold", min=1, help="With --auto-schedule: ask for nodes once so many retries wait."
+        ),
     ] = 5,
     auto_schedule_cooldown: Annotated[
-        float, typer.Option("--auto-schedule-cooldown", min=0, help="Seconds between two requests for nodes.")
+        float,
+        typer.Option(
+            "--auto-schedule-cooldown",
+            min=0,
+            help="With --auto-schedule: least seconds between two requests for nodes.",
+        ),
     ] = 1800,
     auto_schedule_stranded_timeout: Annotated[
         float,
         typer.Option(
-            "--auto-schedule-stranded-timeout", min=0, help="Seconds after which fewer retries are worth it; 0: never."
+            "--auto-schedule-stranded-timeout",
+            min=0,
+            help="With --auto-schedule: seconds after which fewer retries suffice; 0: never.",
         ),
     ] = 7200,
 ) -> None:
     """Watch a workflow until it is over, and with --recover, recover it from failures.
 
-    With --recover, jobs that ran out of memory or time ask for more and run again, as often as
-    --max-retries says. If nobody works on the workflow, it is run here, as by 'torc run' with the
-    settings of [client.run]. Everything that is said also goes to watch_HOST_ID.log in the output
-    directory. Exit code 1: not every job succeeded.
+    With --recover, jobs that ran out of memory or time get more of it and run again, at most --max-retries
+    times. If no runner works on the workflow, this command runs it, as 'torc run' with the settings of
+    [client.run] does. All messages are also written to watch_HOST_ID.log in the output directory. Exit
+    code 1: not every job succeeded.
     """
     from torc_framework.recovery.allocations import AutoSchedule
     from torc_framework.recovery.watch import WatchOptions
@@ -99,12 +112,12 @@ def watch(
     )
     folder = output_dir or session.config.client.run.output_dir
     multipliers = {"memory_multiplier": memory_multiplier, "runtime_multiplier": runtime_multiplier}
-    session.client.workflow_status(chosen)  # a workflow that is not there has no log
+    session.client.workflow_status(chosen)  # fails for an unknown workflow, before a log is made
     judge = pending_classifier(session, chosen, folder, ai_recovery=ai_recovery, ai_agent=ai_agent)
     given = {**multipliers, "retry_unknown": retry_unknown, "hook": recovery_hook, "output_dir": folder, "judge": judge}
     with _log(folder, chosen) as log:
         runner: dict[str, Any] = {"output_dir": folder, "enforce_limits": enforce_limits}
-        if judge is not None:  # verdicts come from here: a runner need not wait for them
+        if judge is not None:  # this process gives the verdicts, so that the runner does not wait for them
             runner["wait_for_new_jobs_s"] = 0.0
         outcome = _watch(session, chosen, options, (given, runner), _line_printer(session, log))
     if session.wants_json:
@@ -151,13 +164,13 @@ def _watch(
         with interrupts:
             return watcher.watch()
     except KeyboardInterrupt:
-        tell(f"Stopped watching workflow {workflow_id}. Whoever works on it goes on.")
+        tell(f"Stopped watching workflow {workflow_id}. Its runners continue.")
         watcher.outcome.status = "interrupted"
         return watcher.outcome
 
 
 def _local_runner(session: Session, workflow_id: int, given: dict[str, Any]) -> Callable[[], bool]:
-    """Return what runs the workflow in this process."""
+    """Return the function that runs the workflow in this process."""
 
     def run_here() -> bool:
         from torc_framework.cli.commands.running.progress_line import ProgressLine
@@ -181,7 +194,7 @@ def _local_runner(session: Session, workflow_id: int, given: dict[str, Any]) -> 
 
 @contextmanager
 def _log(folder: Path, workflow_id: int) -> Iterator[IO[str]]:
-    """Open the log file of a watch; what earlier ones wrote is kept."""
+    """Open the log file of a watch; lines of earlier watches are kept."""
     path = folder / f"watch_{os.uname().nodename}_{workflow_id}.log"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -191,7 +204,7 @@ def _log(folder: Path, workflow_id: int) -> Iterator[IO[str]]:
     with file:
         try:
             yield file
-        except TorcError as error:  # main shows it to the person
+        except TorcError as error:  # the program prints it to standard error
             print(f"{_now()} Error: {error}", file=file)
             raise
 
@@ -201,7 +214,7 @@ def _now() -> str:
 
 
 def _line_printer(session: Session, log: IO[str]) -> Callable[[str], None]:
-    """Return what prints a line and writes it to the log with the time; for JSON only the latter."""
+    """Return a function that prints a line, unless JSON is wanted, and writes it to the log with the time."""
 
     def tell(line: str) -> None:
         if not session.wants_json:

@@ -1,4 +1,4 @@
-"""Creating a workflow from a spec: ``torc workflows create``, and commands of plugins that make specs."""
+"""Creation of a workflow from a spec, for ``torc workflows create`` and commands of plugins that make specs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @frozen
 class CreatedWorkflow:
-    """A workflow that was stored.
+    """A workflow that was created.
 
     Attributes:
-        loaded: What was stored.
+        loaded: The spec and plan that it was created from.
     """
 
     id: int
@@ -32,7 +32,7 @@ class CreatedWorkflow:
     loaded: "LoadedSpec"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what scripts read."""
+        """Return it as JSON values."""
         plan = self.loaded.plan
         return {
             "id": self.id,
@@ -47,7 +47,7 @@ class CreatedWorkflow:
         }
 
     def print(self) -> None:
-        """Tell a person."""
+        """Print it as text."""
         plan = self.loaded.plan
         shown = {"Name": plan.workflow.name, "User": plan.workflow.user, "Jobs": len(plan.jobs)}
         print_pairs(f"Created workflow with ID: {self.id}", {**shown, "Files": len(plan.files) or None})
@@ -66,12 +66,12 @@ def create_workflow(
     """Store the workflow of a spec; its warnings go to standard error.
 
     Args:
-        initialize: Make its jobs ready to run, once everything that they read is there.
-        ignore_missing_data: Also with something missing.
-        check: Looks at the plan before anything is stored; what it raises goes through.
+        initialize: Make its jobs ready to run, after a check that all inputs exist.
+        ignore_missing_data: Initialize also if inputs are missing.
+        check: Called with the plan before anything is stored; its exceptions are passed on.
 
     Raises:
-        SpecError: something is wrong with the spec.
+        SpecError: the spec is wrong.
         UserError: input files or user data are missing.
     """
     from torc_framework.cli.commands.running.spec_loading import refuse_missing_inputs, stamp_files
@@ -92,10 +92,10 @@ def create_workflow(
 
 
 def show_dry_run(session: Session, source: "Path | WorkflowSpec", options: "LoadOptions", **more: Any) -> None:
-    """Say what a spec would create, or what is wrong with it; ``more`` joins the values of JSON.
+    """Print what a spec would create, or its errors; ``more`` is added to the JSON document.
 
     Raises:
-        typer.Exit: something is wrong with it.
+        typer.Exit: the spec is wrong.
     """
     from torc_framework.spec import dry_run
 

@@ -1,1 +1,1 @@
-"""Setup of the commands."""
+"""Commands on the installation: configuration, plugins, profiles of clusters, completions, the server's status."""

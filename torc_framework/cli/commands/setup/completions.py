@@ -1,12 +1,12 @@
-"""``torc completions``: scripts by which shells complete command lines; they ask the program at each Tab."""
+"""``torc completions``: prints the completion script of a shell; the script calls ``torc`` at each Tab."""
 
 from enum import StrEnum
 from typing import Annotated, Final
 
 import typer
 
-from torc_framework.cli.programs.torc import COMPLETE_VARIABLE
 from torc_framework.cli.shared.app import single_command
+from torc_framework.cli.shared.completion import COMPLETE_VARIABLE
 
 _ELVISH: Final = """\
 use str
@@ -25,7 +25,7 @@ set edit:completion:arg-completer[torc] = {|@words|
 
 
 class Shell(StrEnum):
-    """Shells that are known."""
+    """Shells for which there is a script."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -35,7 +35,7 @@ class Shell(StrEnum):
 
 
 def completions(shell: Annotated[Shell, typer.Argument(help="The shell.", case_sensitive=False)]) -> None:
-    """Print the script that makes a shell complete torc's command lines; the shell's start-up reads it.
+    """Print the completion script of a shell, to be loaded at the shell's start.
 
     bash: eval "$(torc completions bash)" in ~/.bashrc. zsh: the same in ~/.zshrc, after compinit.
     fish: torc completions fish > ~/.config/fish/completions/torc.fish.

@@ -1,4 +1,4 @@
-"""``torc config``: what is set, where that comes from, and whether it is right."""
+"""``torc config``: shows, locates, creates and checks the configuration."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import session_of
 from torc_framework.cli.shared.output import print_json, print_table
+from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import ExitStatus, UserError
 from torc_framework.system.private_files import make_private_folder, open_private
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from torc_framework.config import Config, ConfigFinding
     from torc_framework.models.settings import SettingEntry
 
-app = CommandGroup("Settings: which there are, what they are, and where they come from.")
+app = CommandGroup("Settings: their values and sources, their files, and whether they are valid.")
 
 HIDDEN_VALUE = "***"
-"""Stands for a secret that is set."""
+"""Printed instead of a secret."""
 
 
 class ConfigLocation(StrEnum):
-    """Where a configuration file may be."""
+    """The locations of configuration files."""
 
     SYSTEM = "system"
     USER = "user"
@@ -33,7 +33,7 @@ class ConfigLocation(StrEnum):
 
 @app.command("show")
 def show(ctx: typer.Context) -> None:
-    """Show every setting in force, as TOML, with the place it comes from."""
+    """Show every setting as TOML, with its source."""
     session = session_of(ctx)
     config = session.config
     found = [(leaf, _displayed(leaf, config.value(leaf)), config.origin(leaf)) for leaf in config.settings()]
@@ -59,7 +59,7 @@ def show(ctx: typer.Context) -> None:
 
 
 def _displayed(leaf: "SettingEntry", value: Any) -> Any:
-    """Return a value as it may be shown: no secrets, plain types."""
+    """Return a value for printing: secrets are hidden, paths and sections are converted to plain types."""
     import re
 
     import attrs
@@ -86,7 +86,7 @@ def _toml(value: Any) -> str:
 
 @app.command("paths")
 def paths(ctx: typer.Context) -> None:
-    """Show where configuration files may be, the weakest first, and which are there."""
+    """Show the locations of configuration files, lowest precedence first, and which exist."""
     from torc_framework.config import config_locations
 
     rows = [{"place": place, "path": str(path), "exists": path.is_file()} for place, path in config_locations().items()]
@@ -108,12 +108,12 @@ def _item(name: str) -> Any:
 def init(
     ctx: typer.Context,
     *,
-    user: Annotated[bool, typer.Option("--user", help="Your file, for all that you do.")] = False,
-    system: Annotated[bool, typer.Option("--system", help="The file for everybody on this machine.")] = False,
-    local: Annotated[bool, typer.Option("--local", help="torc.toml of the present folder.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    user: Annotated[bool, typer.Option("--user", help="Your file.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="The file for all users of this machine.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="torc.toml in the current folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a configuration file in which every setting stands, commented out, with its default and meaning."""
+    """Write a configuration file with every setting commented out, with its default and meaning."""
     from torc_framework.config import config_locations
 
     chosen = [
@@ -144,11 +144,11 @@ def init(
 
 
 def template() -> Iterator[str]:
-    """Yield the lines of a file in which nothing is set."""
+    """Yield the lines of a configuration file with every setting commented out."""
     from torc_framework.config.sections import Sections
     from torc_framework.models.settings import setting_entries
 
-    yield "# Settings of torc. Take the # from a line to set what it says; 'torc config validate' checks the file."
+    yield "# Settings of torc. Remove the # of a line to set its value; 'torc config validate' checks the file."
     section: tuple[str, ...] = ()
     for leaf in setting_entries(Sections):
         if "NAME" in leaf.path:
@@ -164,7 +164,7 @@ def template() -> Iterator[str]:
 
 @app.command("validate")
 def validate(ctx: typer.Context) -> None:
-    """Check every file and variable; exit code 2 if anything is wrong."""
+    """Check every configuration file and environment variable; exit code 2 if one is wrong."""
     from torc_framework.config import Config
     from torc_framework.config.layers import DECLARED_BY_PLUGINS
 
@@ -191,7 +191,7 @@ def validate(ctx: typer.Context) -> None:
 
 
 def _declared(section: str) -> dict[str, tuple[str, type[Any]]]:
-    """Return name and options class of what plugins offer in a section, by the name's spelling there."""
+    """Return name and options class of the executors or policies that plugins offer, by their key in the section."""
     from torc_framework.cli.shared.plugin_trust import warn_of_missing_plugins
     from torc_framework.plugins.manager import PluginManager
 
@@ -205,8 +205,8 @@ def _declared(section: str) -> dict[str, tuple[str, type[Any]]]:
 
 
 def _check_options(config: "Config", section: str, name: str, options: type[Any]) -> "list[ConfigFinding]":
-    """Return what is wrong with the options of an executor or a policy."""
-    from torc_framework.cli.shared.executor_flags import kinds_of
+    """Return the errors in the options of an executor or a policy."""
+    from torc_framework.cli.shared.plugin_flags import kinds_of
     from torc_framework.config import WrongConfigError
 
     try:

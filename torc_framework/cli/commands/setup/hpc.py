@@ -1,4 +1,4 @@
-"""``torc hpc``: clusters that are known, where we are, and which partition fits what jobs ask for."""
+"""``torc hpc``: profiles of clusters: lists, detects and writes them, and matches partitions to requirements."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,9 +8,8 @@ import attrs
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import session_of
 from torc_framework.cli.shared.output import Column, print_json, print_pairs, print_table
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import ExitStatus, UserError
 from torc_framework.hpc.partition_columns import PARTITION_COLUMNS
 from torc_framework.hpc.partition_matching import (
@@ -25,17 +24,17 @@ from torc_framework.hpc.walltimes import parse_walltime
 from torc_framework.models.hpc_profiles import HpcProfile, Partition
 from torc_framework.models.resources import Resources, parse_memory
 
-app = CommandGroup("Clusters that are known: which partitions they have, and which of them fits.")
+app = CommandGroup("Profiles of clusters: their partitions, and which of these fit a job.")
 
 _MIB: Final = 1024**2
 _STANDBY: Final = ("stdby", "standby")
 
 
 def _profile_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return the profiles that begin so, for a shell that completes."""
+    """Return the profiles whose names begin so, as completions."""
     try:
         found = _profiles(session_of(ctx))
-    except Exception:  # the person is typing: no error of ours is worth a word now
+    except Exception:  # an error message would spoil the line that is being typed
         return []
     return [(name, profile.display_name) for name, profile in found.items() if name.startswith(incomplete)]
 
@@ -44,7 +43,9 @@ _Name = Annotated[str, typer.Argument(metavar="PROFILE", help="The cluster's pro
 _NameOrHere = Annotated[
     str | None,
     typer.Argument(
-        metavar="[PROFILE]", help="The cluster's profile (default: the one we are on).", autocompletion=_profile_names
+        metavar="[PROFILE]",
+        help="The cluster's profile (default: this machine's cluster).",
+        autocompletion=_profile_names,
     ),
 ]
 
@@ -54,8 +55,8 @@ def _profiles(session: Session) -> dict[str, HpcProfile]:
 
 
 def _cluster(session: Session, name: str | None) -> HpcProfile:
-    """Return the named profile, else that of the cluster that we are on: known, or asked of its batch system."""
-    from torc_framework.cli.shared.executor_flags import executor_options
+    """Return the named profile, else that of this machine's cluster: a known one, or one made by its batch system."""
+    from torc_framework.cli.shared.plugin_flags import executor_options
     from torc_framework.hpc.cluster_profile import current_cluster_profile
 
     plugins = session.plugins()
@@ -67,7 +68,7 @@ def _cluster(session: Session, name: str | None) -> HpcProfile:
 
 @app.command("list")
 def list_(ctx: typer.Context) -> None:
-    """List the known profiles, and say which of them is recognised here."""
+    """List the known profiles, with a mark on that of this machine's cluster."""
     session = session_of(ctx)
     profiles = [profile for _, profile in sorted(_profiles(session).items())]
     if session.wants_json:
@@ -96,7 +97,7 @@ def list_(ctx: typer.Context) -> None:
 
 @app.command("detect")
 def detect_(ctx: typer.Context) -> None:
-    """Say which cluster this machine belongs to; exit code 1 if to none that is known."""
+    """Show which cluster this machine belongs to; exit code 1 if it belongs to no known one."""
     session = session_of(ctx)
     profiles = _profiles(session)
     here = detect_profile(profiles.values())
@@ -116,7 +117,7 @@ def detect_(ctx: typer.Context) -> None:
 
 @app.command("show")
 def show(ctx: typer.Context, name: _Name) -> None:
-    """Show a profile: how it is recognised, which account is charged, how many partitions it has."""
+    """Show a profile: how it is detected, which account is charged, how many partitions it has."""
     session = session_of(ctx)
     profile = profile_named(_profiles(session), name)
     by = detection_reason(profile)
@@ -148,9 +149,9 @@ def partitions(
     ctx: typer.Context,
     name: _NameOrHere = None,
     *,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Those with GPUs alone.")] = False,
-    cpu: Annotated[bool, typer.Option("--cpu", help="Those without GPUs alone.")] = False,
-    shared: Annotated[bool, typer.Option("--shared", help="Those whose nodes are shared alone.")] = False,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Only partitions with GPUs.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Only partitions without GPUs.")] = False,
+    shared: Annotated[bool, typer.Option("--shared", help="Only partitions whose nodes are shared.")] = False,
 ) -> None:
     """List the partitions of a cluster."""
     session = session_of(ctx)
@@ -187,16 +188,16 @@ def match(
     gpus: Annotated[int, typer.Option("--gpus", metavar="N", min=0, help="GPUs of a node.")] = 0,
     nodes: Annotated[int, typer.Option("--nodes", metavar="N", min=1, help="Nodes at once.")] = 1,
     partition: Annotated[
-        str | None, typer.Option("--partition", metavar="NAME", help="Look at this partition alone.")
+        str | None, typer.Option("--partition", metavar="NAME", help="Only consider this partition.")
     ] = None,
     profile_name: Annotated[
         str | None,
         typer.Option("--profile", metavar="NAME", help="The profile, as PROFILE does.", autocompletion=_profile_names),
     ] = None,
 ) -> None:
-    """Say which partitions fit what a job asks for, the best first, and why the others do not.
+    """Show which partitions fit the requirements of a job, the best first, and why the others do not.
 
-    The cluster is the named one, else the one that we are on; if that is not known, its batch system is asked, as
+    The cluster is the named one, else this machine's; if no profile of that is known, its batch system is asked, as
     'torc submit-slurm' does. Exit code 1 if no partition fits.
     """
     session = session_of(ctx)
@@ -220,10 +221,10 @@ def match(
 
 
 def _memory_bytes(text: str) -> int:
-    """Return the bytes of ``--memory``; a bare number is MiB, as schedulers have it.
+    """Return the bytes of ``--memory``; a bare number is MiB, as in Slurm.
 
     Raises:
-        UserError: it is no size.
+        UserError: it is not a size.
     """
     try:
         return parse_memory(f"{text}m" if text.isascii() and text.isdecimal() else text)
@@ -235,7 +236,7 @@ def _walltime_s(text: str) -> int:
     """Return the seconds of ``--walltime``.
 
     Raises:
-        UserError: it is no time.
+        UserError: it is not a time.
     """
     try:
         return parse_walltime(text)
@@ -284,7 +285,7 @@ def generate(
         str | None, typer.Option("--name", metavar="NAME", help="Name of the profile (default: the cluster's).")
     ] = None,
     display_name: Annotated[
-        str | None, typer.Option("--display-name", metavar="TEXT", help="Name for people (default: the name).")
+        str | None, typer.Option("--display-name", metavar="TEXT", help="Name in tables (default: the name).")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="New file to write (default: print).")
@@ -293,11 +294,12 @@ def generate(
         bool, typer.Option("--skip-stdby", help="Leave out standby partitions: names that end in stdby or standby.")
     ] = False,
     executor: Annotated[
-        str | None, typer.Option("--executor", metavar="NAME", help="Who describes the cluster, if several can.")
+        str | None,
+        typer.Option("--executor", metavar="NAME", help="Executor that describes the cluster, if several can."),
     ] = None,
 ) -> None:
     """Describe the cluster that this machine belongs to, as a section for the configuration file."""
-    from torc_framework.cli.shared.executor_flags import executor_options
+    from torc_framework.cli.shared.plugin_flags import executor_options
     from torc_framework.hpc.cluster_profile import query_cluster_profile
     from torc_framework.hpc.profile_toml import profile_toml
 
@@ -325,7 +327,7 @@ def _write(path: Path, text: str) -> None:
     """Write a new file.
 
     Raises:
-        UserError: it is there already, or cannot be written.
+        UserError: it exists, or cannot be written.
     """
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -1,14 +1,14 @@
-"""``torc ping``: is the server there?"""
+"""``torc ping``: asks the server for its status."""
 
 import typer
 
 from torc_framework.cli.shared.app import single_command
-from torc_framework.cli.shared.arguments import session_of
 from torc_framework.cli.shared.output import print_json
+from torc_framework.cli.shared.session import session_of
 
 
 def ping(ctx: typer.Context) -> None:
-    """Ask the server whether it is well."""
+    """Ask the server for its status."""
     session = session_of(ctx)
     answer = session.client.ping()
     if session.wants_json:

@@ -1,4 +1,4 @@
-"""``torc plugins``: who provides what, and which folders' plugins may be imported."""
+"""``torc plugins``: lists and shows installed plugins, and trusts folders with plugins."""
 
 from operator import itemgetter
 from pathlib import Path
@@ -8,8 +8,9 @@ import attrs
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import session_of, show_many
 from torc_framework.cli.shared.output import Column, print_json, print_pairs, print_table
+from torc_framework.cli.shared.record_output import show_many
+from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 from torc_framework.executors import Executor
 from torc_framework.plugin_options import NoOptions, options_of
@@ -18,7 +19,7 @@ from torc_framework.plugins.project_folders import PROJECT_FOLDER, read_project_
 from torc_framework.plugins.trusted_folders import TrustedFolder, trust_folder, trusted_folders, untrust_folder
 from torc_framework.text.terminal import one_line
 
-app = CommandGroup("Installed plugins: who provides what.")
+app = CommandGroup("Installed plugins, what each provides, and the folders whose plugins are trusted.")
 
 
 def _state(info: PluginInfo) -> str:
@@ -41,7 +42,7 @@ COLUMNS: list[Column] = [
 
 @app.command("list")
 def list_(ctx: typer.Context) -> None:
-    """List all plugins, also those that are off, cannot be used or are not trusted, and the folders that you trust."""
+    """List all plugins, also disabled, broken and untrusted ones, and the folders that you trust."""
     session = session_of(ctx)
     infos, trusted = session.plugins(skip_untrusted=True).infos(), trusted_folders()
     if session.wants_json:
@@ -65,10 +66,10 @@ _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that holds 
 
 @app.command("trust")
 def trust_(ctx: typer.Context, folder: _Folder = Path()) -> None:
-    """Trust the plugins of a folder: what is in its torc_plugins now may be imported and run as you.
+    """Trust the plugins of a folder: the present files in its torc_plugins may be imported and run as you.
 
-    Look at the files first. They are remembered by a digest: once a file changes, the folder asks for trust again.
-    What others can write cannot be trusted: the files, and all folders above, belong to you or to root.
+    Read the files first. A digest of them is stored: after a change of a file the folder is no longer trusted. The
+    files and all folders above them must belong to you or to root and be writable by the owner only.
     """
     session, found = session_of(ctx), read_project_folder(_project(folder))
     if found is None:
@@ -84,24 +85,24 @@ def trust_(ctx: typer.Context, folder: _Folder = Path()) -> None:
 
 @app.command("untrust")
 def untrust_(ctx: typer.Context, folder: _Folder = Path()) -> None:
-    """Trust the plugins of a folder no more."""
+    """Withdraw the trust in the plugins of a folder."""
     session, project = session_of(ctx), _project(folder).resolve()
     if not untrust_folder(project):
         raise UserError(f"you do not trust {project}; 'torc plugins list' shows which folders you trust")
     if session.wants_json:
         print_json({"folder": str(project)})
     else:
-        print(f"{project} is trusted no more")
+        print(f"{project} is no longer trusted")
 
 
 def _project(folder: Path) -> Path:
-    """Return the folder that holds ``torc_plugins``, of which either may be given."""
+    """Return the folder that holds ``torc_plugins``, given that folder or ``torc_plugins`` itself."""
     return folder.parent if folder.resolve().name == PROJECT_FOLDER else folder
 
 
 @app.command("show")
 def show(ctx: typer.Context, name: Annotated[str, typer.Argument(help="Name of the plugin.")]) -> None:
-    """Show one plugin: where it comes from, its hooks, its executors, and the options of these or of recovery."""
+    """Show one plugin: its source, hooks, executors, and options of executors and recovery."""
     session = session_of(ctx)
     manager = session.plugins(skip_untrusted=True)
     info = manager.info(name)
@@ -134,7 +135,7 @@ def _print_options(options: list[dict[str, Any]]) -> None:
 
 
 def _executor(executor: type[Executor]) -> dict[str, Any]:
-    """Return what a person or script wants to know of an executor."""
+    """Return an executor as JSON values: name, description, capabilities, options."""
     return {
         "name": executor.name,
         "description": executor.description,

@@ -1,1 +1,1 @@
-"""Workflows of the commands."""
+"""The group ``torc workflows``."""

@@ -1,4 +1,4 @@
-"""``torc workflows``: bring the server's view in line with what runs: sync-status, cancel, list-actions."""
+"""``torc workflows cancel|sync-status|list-actions``: cancels a workflow, fails orphaned jobs, lists actions."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -6,8 +6,10 @@ import attrs
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import User, WorkflowId, pick_workflow, session_of, show_many
+from torc_framework.cli.shared.arguments import User, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column, print_json
+from torc_framework.cli.shared.record_output import show_many
+from torc_framework.cli.shared.session import session_of
 from torc_framework.text.terminal import print_line
 
 if TYPE_CHECKING:
@@ -23,9 +25,9 @@ def add(app: CommandGroup) -> None:
 
 
 def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
-    """Cancel a workflow: its runners stop what is running, nothing more is started, allocations are given back.
+    """Cancel a workflow: its runners stop its jobs and start no others, and its allocations are released.
 
-    'reinitialize' makes it runnable again; jobs that had completed stay completed.
+    'reinitialize' makes it ready to run again; completed jobs stay completed.
     """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
@@ -43,9 +45,9 @@ def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
 
 
 def give_back(session: "Session", workflow_id: int) -> tuple[list[int | str], list[str]]:
-    """Give a workflow's allocations back; return their ids in the batch system, and what was not possible.
+    """Release a workflow's allocations; return their ids in the batch system, and notes on those that remain.
 
-    Those that a submission has asked for which was cut short are looked for first.
+    Allocations of submissions that were interrupted are searched for first.
     """
     from torc_framework.runner.allocations import node_requests, records
 
@@ -65,7 +67,7 @@ def give_back(session: "Session", workflow_id: int) -> tuple[list[int | str], li
 
 def _executors(session: "Session", *, skip_untrusted: bool = False) -> tuple[Any, Any]:
     """Return the plugins, and the options of their executors."""
-    from torc_framework.cli.shared.executor_flags import executor_options
+    from torc_framework.cli.shared.plugin_flags import executor_options
 
     plugins = session.plugins(skip_untrusted=skip_untrusted)
     return plugins, executor_options(session, plugins, "")
@@ -75,14 +77,14 @@ def sync_status(
     ctx: typer.Context,
     workflow_id: WorkflowId = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what was found.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what was found.")] = False,
 ) -> None:
-    """Find jobs that are running on the server's books and nowhere else, and fail them.
+    """Find jobs that the server counts as running although their runner is gone, and fail them.
 
-    A job is such an orphan if its runner said that it ended, is a dead process of this machine, or
-    ran in an allocation that the batch system has ended. Jobs that were not begun are given back
-    instead; what a dead runner of this machine saw is reported, and what it left running is left to
-    the next 'torc run' here.
+    A runner is gone if it reported its end, is a dead process of this machine, or ran in an allocation
+    that the batch system has ended. Jobs that it had claimed and not started become ready again. Endings
+    that a dead runner of this machine recorded are reported. Processes that it left running are taken
+    over by the next 'torc run' on this machine.
     """
     from torc_framework.recovery import orphans
 
@@ -117,7 +119,7 @@ def _show(found: Any) -> None:
 
 
 def _state(action: "WorkflowActionRecord") -> str:
-    """Return where an action stands, in one word."""
+    """Return the state of an action in one word."""
     if action.error is not None:
         return "failed"
     if action.executed:
@@ -138,7 +140,7 @@ _ACTIONS: Final[list[Column]] = [
 
 
 def list_actions(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -> None:
-    """List a workflow's actions: what fires each, and whether that has happened."""
+    """List a workflow's actions: the trigger of each, and whether it was executed."""
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id, user)
     actions = session.client.actions(chosen)

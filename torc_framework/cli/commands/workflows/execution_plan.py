@@ -1,4 +1,4 @@
-"""``torc workflows execution-plan``: in which stages jobs become ready."""
+"""``torc workflows execution-plan``: the stages in which jobs become ready."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def _of_file(session: Session, path: Path) -> ExecutionPlan:
     from torc_framework.cli.commands.running.spec_loading import load_options
     from torc_framework.spec import load_plan
 
-    session.skips_untrusted = True  # it only looks
+    session.skips_untrusted = True  # this command changes nothing
     return execution_plan(load_plan(path, options=load_options(session, path)).plan)
 
 

@@ -1,4 +1,4 @@
-"""``torc workflows export|import``: a whole workflow as one document."""
+"""``torc workflows export|import``: writes a workflow to a JSON document, and creates one from such a document."""
 
 import json
 import sys
@@ -8,8 +8,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import User, WorkflowId, pick_workflow, session_of
+from torc_framework.cli.shared.arguments import User, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import print_json, print_pairs
+from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 
 _HISTORY: Final = {"skip_results": ("results",), "skip_events": ("events",)}
@@ -31,10 +32,10 @@ def export(
     include_results: Annotated[bool, typer.Option("--include-results", help="Results of all runs, too.")] = False,
     include_events: Annotated[bool, typer.Option("--include-events", help="Events, too.")] = False,
 ) -> None:
-    """Write a workflow as one JSON document, which 'import' takes on this or any other server.
+    """Write a workflow as one JSON document, which 'import' reads on this or any other server.
 
-    It holds jobs, files, user data, resource requirements, schedulers, failure handlers and actions.
-    Of files it holds the paths, not the contents.
+    The document has jobs, files (their paths, not their contents), user data, resource requirements,
+    schedulers, failure handlers and actions.
     """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
@@ -66,11 +67,11 @@ def import_(
 ) -> None:
     """Create a workflow from a document that 'export' wrote.
 
-    All ids are new, the jobs are uninitialized, and the workflow is yours. If anything in the
-    document does not fit, it is said where, and nothing is created.
+    All ids are new, the jobs are uninitialized, and you own the workflow. If the document is wrong, the
+    error names the place and nothing is created.
     """
     session = session_of(ctx)
-    session.start_server()  # it boots while the document is read
+    session.start_server()  # it starts up while the document is read
     document = _read(file)
     workflow = document["workflow"]
     if name is not None:
@@ -102,7 +103,7 @@ def _read(path: Path) -> dict[str, Any]:
     """Return the document in a file.
 
     Raises:
-        UserError: it cannot be read, or is none of a version that is known.
+        UserError: it cannot be read, is no exported workflow, or is one of an unknown version.
     """
     from torc_framework.models.export_document import EXPORT_VERSION
 
@@ -125,7 +126,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _without_nulls(document: dict[str, Any]) -> dict[str, Any]:
-    """Leave fields of records out that have no value: other programs write them as null."""
+    """Leave out fields of records that are null, as other programs write fields without a value."""
 
     def trimmed(record: Any) -> Any:
         return (

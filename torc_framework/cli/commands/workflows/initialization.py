@@ -1,12 +1,13 @@
-"""``torc workflows``: begin a run, run again what changed, reset, cancel."""
+"""``torc workflows initialize|reinitialize|reset-status|is-complete``: begins runs and resets jobs."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import WorkflowId, confirm, is_interactive, pick_workflow, session_of
+from torc_framework.cli.shared.arguments import WorkflowId, confirm, is_interactive, pick_workflow
 from torc_framework.cli.shared.output import print_json, print_pairs
+from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 from torc_framework.text.terminal import one_line
 
@@ -15,14 +16,12 @@ if TYPE_CHECKING:
     from torc_framework.models.responses import Reinitialized
 
 SHOWN_JOBS: Final = 50
-"""Jobs that are listed for people; JSON lists all."""
+"""Most jobs that the text output lists; JSON lists all."""
 
 NoPrompts = Annotated[bool, typer.Option("--no-prompts", "--yes", "-y", help="Do not ask; the answer is yes.")]
 _Force = Annotated[
     bool,
-    typer.Option(
-        "--force", help="Also with input files or user data missing, and with jobs in the hands of active runners."
-    ),
+    typer.Option("--force", help="Also with input files or user data missing, and with jobs that active runners hold."),
 ]
 
 
@@ -49,13 +48,13 @@ def initialize(
     *,
     force: _Force = False,
     no_prompts: NoPrompts = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
 ) -> None:
     """Begin a new run of all jobs: every job is reset, those without unfinished dependencies become ready.
 
-    Files that jobs read and no job writes must be there, and user data likewise. Files that jobs
-    write and that are there already are deleted, once you agree (or with --no-prompts). Use
-    'reinitialize' to run only what changed.
+    Files that jobs read and no job writes must exist, and such user data must have a value. Existing
+    files that jobs write are deleted after you confirm it (or with --no-prompts). Use 'reinitialize' to
+    run only jobs whose inputs changed.
     """
     from torc_framework.cli.commands.running import run_start as begin
     from torc_framework.cli.commands.running.spec_loading import shortened
@@ -95,15 +94,15 @@ def reinitialize(
     ctx: typer.Context,
     workflow_id: WorkflowId = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which jobs would run again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print which jobs would run again.")] = False,
     force: _Force = False,
 ) -> None:
-    """Begin a new run of what changed; all other jobs keep what they have done.
+    """Begin a new run of the jobs whose inputs changed; all other jobs keep their results.
 
-    A job runs again if its command or its user data changed, if a file that it reads is newer (older,
-    new) or one that it wrote is missing, if it was canceled or terminated, or if it waits for a job
-    that runs again. Each job is listed with its reason. Failed jobs stay failed: use 'reset-status
-    --failed-only --reinitialize' for them. Call it in the folder in which the jobs run.
+    A job runs again if its command or its user data changed, if the modification time of a file that it
+    reads changed, if a file that it wrote is missing, if it was canceled or terminated, or if it depends
+    on a job that runs again. Each job is listed with its reason. Failed jobs stay failed: use
+    'reset-status --failed-only --reinitialize' for them. Call it in the folder in which the jobs run.
     """
     from torc_framework.cli.commands.running.run_start import rerun
     from torc_framework.next_step import next_step_text
@@ -141,20 +140,22 @@ def reset_status(
     failed_only: Annotated[
         bool,
         typer.Option(
-            "--failed-only", "--failed", help="Only jobs that failed, were canceled or terminated, and what follows."
+            "--failed-only",
+            "--failed",
+            help="Only jobs that failed, were canceled or terminated, and their dependents.",
         ),
     ] = False,
     then_reinitialize: Annotated[
-        bool, typer.Option("--reinitialize", "-r", help="Then reinitialize, so that they can run.")
+        bool, typer.Option("--reinitialize", "-r", help="Also reinitialize, so that they can run.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also with jobs or allocations under way, or data missing.")
+        bool, typer.Option("--force", help="Also with jobs or allocations that are active, or with inputs missing.")
     ] = False,
     no_prompts: NoPrompts = False,
 ) -> None:
     """Make jobs uninitialized, all or the failed ones, and clear the workflow's canceled state.
 
-    They run again after 'reinitialize'; with --reinitialize that is part of the same step. Results are kept.
+    They run again after 'reinitialize'; with --reinitialize both happen in one transaction. Results are kept.
     """
     from torc_framework.cli.commands.running.run_start import look_around, rerun
 
@@ -187,7 +188,7 @@ def reset_status(
 
 
 def is_complete(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
-    """Say whether a workflow is complete."""
+    """Show whether a workflow is complete."""
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     state = session.client.is_complete(chosen)

@@ -1,4 +1,4 @@
-"""``torc workflows``: create, inspect, change and delete workflows; modules beside it hold its other commands."""
+"""``torc workflows``: creates, shows, changes, runs and deletes workflows; the modules beside it add more commands."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -18,14 +18,12 @@ from torc_framework.cli.shared.arguments import (
     WorkflowId,
     confirm,
     pick_workflow,
-    session_of,
-    show_many,
-    show_one,
 )
-from torc_framework.cli.shared.executor_flags import ExecutorCommand
 from torc_framework.cli.shared.output import Column, print_json, print_pairs
+from torc_framework.cli.shared.plugin_flags import ExecutorCommand
 from torc_framework.cli.shared.record_options import command_options, make_command, option, parameter, parse_truth
-from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.record_output import show_many, show_one
+from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import UserError
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.statuses import LIVE
@@ -58,7 +56,7 @@ def create(
 
     session = session_of(ctx)
     if not dry_run:
-        session.start_server()  # it boots while the spec is read
+        session.start_server()  # it starts up while the spec is read
     options = load_options(session, file, user=user, skip_checks=skip_checks)
     if dry_run:
         show_dry_run(session, file, options)
@@ -90,7 +88,7 @@ def list_(
     ctx: typer.Context,
     *,
     user: User = None,
-    all_users: Annotated[bool, typer.Option("--all-users", help="Workflows of everybody.")] = False,
+    all_users: Annotated[bool, typer.Option("--all-users", help="Workflows of all users.")] = False,
     archived_only: Annotated[bool, typer.Option("--archived-only", help="Only archived ones.")] = False,
     include_archived: Annotated[bool, typer.Option("--include-archived", help="Archived ones too.")] = False,
     limit: Limit = 10_000,
@@ -123,7 +121,7 @@ def get(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -
 
 @app.command("status")
 def status(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -> None:
-    """Show where a workflow stands: its run, and its jobs by status."""
+    """Show the state of a workflow: its run, and its jobs by status."""
     from torc_framework.next_step import next_step_text
 
     session = session_of(ctx)
@@ -204,7 +202,7 @@ def archive(
 ) -> None:
     """Archive workflows, or take them out again.
 
-    Archived ones are left out of lists and cannot be run or reset; nothing of them is lost.
+    Archived workflows are left out of lists and cannot be run or reset. All their records are kept.
     """
     session = session_of(ctx)
     wanted = parse_truth(is_archived, "the first argument")
@@ -231,14 +229,14 @@ def delete(
         bool,
         typer.Option(
             "--force",
-            help="Also workflows of other people, those whose jobs run (they are stopped), and those whose allocations "
-            "cannot be given back.",
+            help="Also workflows of other users, workflows whose jobs run (the jobs are stopped), and workflows whose "
+            "allocations cannot be released.",
         ),
     ] = False,
 ) -> None:
-    """Delete workflows with everything that belongs to them; none if one of them is not there.
+    """Delete workflows with all their records; if one of them does not exist, none is deleted.
 
-    Their allocations are given back first.
+    Their allocations are released first.
     """
     session = session_of(ctx)
     chosen = dict.fromkeys(ids or [pick_workflow(session, None)])
@@ -249,7 +247,7 @@ def delete(
     names = ", ".join(f"{workflow.id} ({workflow.name})" for workflow in wanted)
     confirm(f"Delete workflow {names} with all jobs and results?", assume_yes=no_prompts or session.wants_json)
     for workflow in wanted:
-        if force or not _has_jobs_under_way(session, workflow.id or 0):  # else the server refuses, with its reason
+        if force or not _has_jobs_under_way(session, workflow.id or 0):  # else the server refuses the deletion
             _give_back(session, workflow.id or 0, force=force)
     gone = [session.client.delete(WorkflowRecord, workflow.id or 0, force=force) for workflow in wanted]
     if session.wants_json:
@@ -265,10 +263,10 @@ def _has_jobs_under_way(session: Session, workflow_id: int) -> bool:
 
 
 def _give_back(session: Session, workflow_id: int, *, force: bool) -> None:
-    """Give back the allocations of a workflow that is to be deleted: no record of them will be left.
+    """Release the allocations of a workflow that is to be deleted, since their records are deleted with it.
 
     Raises:
-        UserError: some cannot be given back, and that is not forced.
+        UserError: an allocation cannot be released, without ``force``.
     """
     _, notes = cancel_and_sync.give_back(session, workflow_id)
     if notes and not force:
@@ -309,7 +307,7 @@ def submit(
     ignore_missing_data: submit_command.IgnoreMissingData = False,
     output_dir: submit_command.OutputDir = None,
 ) -> None:
-    """Submit a workflow to a batch system: initialize it if need be, and ask for the nodes it begins with."""
+    """Submit a workflow to a batch system: initialize it if necessary, and ask for the nodes it begins with."""
     session = session_of(ctx)
     submit_command.submit_existing(
         session, pick_workflow(session, workflow_id), output_dir=output_dir, ignore_missing_data=ignore_missing_data
@@ -325,7 +323,7 @@ def execution_plan(
     ctx: typer.Context,
     workflow: Annotated[str, typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.")],
 ) -> None:
-    """Show in which stages a workflow's jobs become ready."""
+    """Show the stages in which a workflow's jobs become ready."""
     from torc_framework.cli.commands.workflows.execution_plan import show_plan
 
     show_plan(session_of(ctx), workflow)

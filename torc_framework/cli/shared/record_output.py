@@ -1,0 +1,53 @@
+"""Output of one or many records: tables, name-value lists and JSON."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from torc_framework.cli.shared.output import Column, print_json, print_paged, print_pairs, table_text
+from torc_framework.cli.shared.session import Session
+from torc_framework.models.records import Record, field_names
+from torc_framework.text.terminal import print_line
+
+
+def show_many(session: Session, key: str | None, title: str, columns: Sequence[Column], records: Sequence[Any]) -> None:
+    """Print records: a titled table, or JSON wrapped in ``key`` (None: a bare array)."""
+    if session.wants_json:
+        print_json(records if key is None else {key: records})
+        return
+    if not records:
+        print(f"No {title} found.")
+        return
+    text = f"{title[:1].upper()}{title[1:]}:\n{table_text(columns, records)}Total: {len(records)}\n"
+    print_paged(text) if session.wants_pager else sys.stdout.write(text)
+
+
+def show_one(session: Session, title: str, record: Record, **more: Any) -> None:
+    """Print one record: its fields line by line, or as a JSON object; ``more`` joins them."""
+    values = {name: getattr(record, name) for name in field_names(type(record))} | more
+    if session.wants_json:
+        print_json(values)
+    else:
+        print_pairs(f"{title}:", {_label(name): value for name, value in values.items()})
+
+
+def _label(name: str) -> str:
+    return " ".join(word.upper() if word in {"id", "cpus", "gpus"} else word.capitalize() for word in name.split("_"))
+
+
+def show_created(session: Session, what: str, record: Record) -> None:
+    """Print the record that was created."""
+    if session.wants_json:
+        show_one(session, what, record)
+        return
+    shown = {_label(name): getattr(record, name) for name in ("id", "workflow_id", "name") if hasattr(record, name)}
+    print_pairs(f"Successfully created {what}:", shown)
+
+
+def show_deleted(session: Session, what: str, record: Record) -> None:
+    """Print that a record was deleted."""
+    if session.wants_json:
+        show_one(session, what, record)
+    else:
+        name = getattr(record, "name", None)
+        print_line(f"Deleted {what} {getattr(record, 'id', '')}{f' ({name})' if name else ''}")
