@@ -28,7 +28,7 @@ def page(table: Table) -> str:
         "both are replaced by `<redacted>`. [Use an assistant](../how-to/use-an-assistant.md) says how to set it up.\n",
         f"```text\n{program.format_help().rstrip()}\n```\n",
     ]
-    for title, changes in (("Tools that only read", False), ("Tools that change something", True)):
+    for title, changes in (("Tools that only read", False), ("Tools that change a workflow", True)):
         parts.append(f"## {title}\n")
         for tool in tools:
             if bool(tool.annotations and tool.annotations.destructive_hint) is changes:

@@ -57,7 +57,7 @@ def interrupted(own_server: str, torc_env: dict[str, str], work: Path) -> str:
     return said
 
 
-STEP = "'torc run 1' goes on with it; 2 interrupted jobs run again"
+STEP = "'torc run 1' continues it; 2 interrupted jobs run again"
 STORY: dict[str, tuple[list[str], int, list[str]]] = {
     "status": (["workflows", "status", "1"], 0, ["terminated: 2", STEP]),
     "summary": (["reports", "summary", "1"], 0, ["Terminated: 2", STEP]),
@@ -76,7 +76,7 @@ STORY: dict[str, tuple[list[str], int, list[str]]] = {
     "explain dependent": (["explain", "--job", "5"], 0, ["root of it is job 2", "To go on:\n  torc run 1\n"]),
     "recover": (["recover", "1", "--dry-run"], 2, [STEP]),
     "reinitialize": (["workflows", "reinitialize", "1", "--dry-run"], 0, ["it was interrupted", STEP]),
-    "watch": (["watch", "1", "--poll-interval", "0.1"], 2, ["'torc run 1' goes on with it"]),
+    "watch": (["watch", "1", "--poll-interval", "0.1"], 2, ["'torc run 1' continues it"]),
 }
 OTHER_ADVICE = ("reset-status", "--retry-unknown", "torc submit", "--auto-schedule", "timeout")
 

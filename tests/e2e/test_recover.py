@@ -308,4 +308,4 @@ def test_a_watcher_is_interrupted_cleanly(torc_env: dict[str, str], work: Path, 
     assert [job["status"] for job in document(torc, "jobs", "list", 1)["jobs"]] == ["terminated"]
     refused = torc("recover", "1")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "'torc run 1' goes on with it; 1 interrupted job runs again" in refused.stderr
+    assert "'torc run 1' continues it; 1 interrupted job runs again" in refused.stderr

@@ -302,5 +302,5 @@ def test_what_does_not_say_which_nodes(call: Any, work: Path) -> None:
 def test_a_server_that_nodes_cannot_reach(call: Any, work: Path) -> None:
     """It is said before runners look for it in vain."""
     (work / "elsewhere").touch()
-    assert "the nodes of 'desk' means themselves" in call("submit", "w.yaml").stderr
+    assert "the nodes of 'desk' is the node itself" in call("submit", "w.yaml").stderr
     assert (work / "output").is_dir()

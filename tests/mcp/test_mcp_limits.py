@@ -60,7 +60,7 @@ def test_a_retry_may_not_ask_for_more_than_there_is(way: Callable[..., Any], sce
                 retry = {"job_id": flaky, "action": "retry", "reason": "too little", "confidence": 0.9, **wish}
                 order = {"workflow_id": scene.workflow_id, "classifications": [fails, retry], "dry_run": dry_run}
                 refused = await use(client, "classify_and_resolve_failures", **order)
-                assert f"job {flaky} would ask for more than there is: {told}" in refused
+                assert f"job {flaky} would ask for more than is available: {told}" in refused
         assert scene.statuses()["broken"] == "pending_failed"
         wrong = {"job_id": flaky, "action": "retry", "memory": "much"}
         refused = await use(

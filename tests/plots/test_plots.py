@@ -92,7 +92,7 @@ def test_many_jobs_have_overviews_only(tmp_path: Path, monkeypatch: pytest.Monke
     source = write_samples(tmp_path / "x.db", jobs=11, ticks=100)
     written, remarks = write_plots(PlotRequest([source], tmp_path / "out", format="json"))
     assert len(written) == 3
-    assert remarks == ["11 jobs: those that you name with --job-ids get pages of their own"]
+    assert remarks == ["11 jobs: only jobs named with --job-ids get pages of their own"]
     overview = json.loads(written[1].read_text())["charts"][0]["series"]
     assert {len(line["values"]) for line in overview} == {18}
     assert [max(line["values"]) for line in overview] == [id_ << 30 for id_ in range(11, 0, -1)]
