@@ -9,11 +9,12 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from torc_framework.models.exchange import Offer
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import ResourceRequirementsRecord, SlurmSchedulerRecord, WorkflowRecord
 from torc_framework.models.resources import Resources
 from torc_framework.store.errors import RuleError
-from torc_framework.store.exchange.claims import Offer, ParsedRequirements, fits_runner
+from torc_framework.store.exchange.claims import ParsedRequirements, fits_runner
 from torc_framework.store.tables import core as t
 
 GIB = 1024**3

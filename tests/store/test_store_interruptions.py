@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from torc_framework.models.exchange import Offer
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.plan import PlannedJob
 from torc_framework.store.errors import RuleError
 from torc_framework.store.exchange import single_claims, single_steps
-from torc_framework.store.exchange.claims import Offer
 from torc_framework.store.exchange.exchange import has_something_for_runner
 from torc_framework.store.job_state import interruptions
 from torc_framework.store.recovery.recoveries import check_recoverable

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from torc_framework.models.exchange import Offer
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import FailureHandlerRecord, ResourceRequirementsRecord, SlurmSchedulerRecord
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import UNBLOCKING, JobStatus
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.exchange import single_steps
-from torc_framework.store.exchange.claims import Offer
 from torc_framework.store.exchange.single_claims import claim_by_resources, claim_next
 from torc_framework.store.runs.lifecycle import cancel
 

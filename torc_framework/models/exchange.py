@@ -81,9 +81,32 @@ class EndedReport:
     next_job_id: int | None = None
 
 
+@define(kw_only=True)
+class Offer:
+    """What a runner can take: free places and resources, and which jobs it takes first.
+
+    Attributes:
+        slots: Largest number of jobs that the runner can start now.
+        free: Resources not in use; None ignores resources (queue depth).
+        total: Resources of the whole runner: the server claims no job that exceeds them.
+        ahead: Number of jobs to claim beyond those that fit ``free``; the runner starts them when others end.
+        sort_method: Order in which jobs are claimed; None is the workflow's order.
+        scheduler_config_id: Scheduler whose jobs are claimed, besides jobs without a scheduler.
+        strict_scheduler_match: Claim no jobs of other schedulers, even if there are no others.
+    """
+
+    slots: int = 0
+    free: Resources | None = None
+    total: Resources | None = None
+    ahead: int = 0
+    sort_method: str | None = None
+    scheduler_config_id: int | None = None
+    strict_scheduler_match: bool = False
+
+
 @define
-class ExchangeRequest:
-    """A runner's reports and its request for jobs.
+class ExchangeRequest(Offer):
+    """A runner's reports and its offer. In JSON the fields of the offer stand beside the others.
 
     Attributes:
         compute_node_id: Id of the runner's compute node record.
@@ -92,10 +115,6 @@ class ExchangeRequest:
         released: Ids of jobs that the runner returns without having started them.
         holding: After a reply was lost: ids of all jobs that this runner holds. Jobs that the server has claimed
             for this runner and that are not listed are in the reply again.
-        slots: Largest number of jobs that the runner can start now.
-        free: Resources not in use; None ignores resources (queue depth).
-        total: Resources of the whole runner: the server claims no job that exceeds them.
-        ahead: Number of jobs to claim beyond those that fit ``free``; the runner starts them when others end.
         wait_s: Longest time that the server may wait for a job to claim, seconds.
         want_counts: Include the numbers of jobs by status in the reply.
     """
@@ -107,13 +126,6 @@ class ExchangeRequest:
     ended: list[EndedReport] = Factory(list)
     released: list[int] = Factory(list)
     holding: list[int] | None = None
-    slots: int = 0
-    free: Resources | None = None
-    total: Resources | None = None
-    ahead: int = 0
-    sort_method: str | None = None
-    scheduler_config_id: int | None = None
-    strict_scheduler_match: bool = False
     wait_s: float = 0.0
     want_counts: bool = False
 

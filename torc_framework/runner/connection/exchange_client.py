@@ -18,8 +18,7 @@ from typing import Final, Protocol
 from attrs import Factory, define
 
 from torc_framework.errors import ApiError, ServerUnreachableError
-from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, StartedReport
-from torc_framework.models.resources import Resources
+from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, Offer, StartedReport
 from torc_framework.models.responses import DATABASE_GONE
 from torc_framework.runner.connection.retries import LAST_PATIENCE_S
 from torc_framework.system.processes import start_thread_with_retry
@@ -55,15 +54,11 @@ class ExchangeServer(Protocol):
         """Hand in a request."""
 
 
-@define
-class RunnerDemand:
-    """What the runner wants at this moment.
+@define(kw_only=True)
+class RunnerDemand(Offer):
+    """The runner's offer at this moment, and what decides when the next call is made.
 
     Attributes:
-        slots: Attempts that could start now.
-        free: Resources not in use.
-        total: Resources of the whole runner.
-        ahead: Jobs wanted beyond those.
         starving: Nothing is at hand although there is room: reports must not linger.
         alone: Nothing runs either: the runner's thread has nothing to do but to call.
         ask: There is room, and the server was not asked since: do not wait for something to report.
@@ -72,10 +67,6 @@ class RunnerDemand:
         counts: Ask for counts.
     """
 
-    slots: int = 0
-    free: Resources | None = None
-    total: Resources | None = None
-    ahead: int = 0
     starving: bool = False
     alone: bool = False
     ask: bool = False

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
+from attrs import evolve
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -189,19 +190,8 @@ def _note(request: Request, wanted: ExchangeRequest, reply: ExchangeReply) -> No
 
 
 def _without_reports(wanted: ExchangeRequest) -> ExchangeRequest:
-    """Return the same wish without the reports, which are recorded."""
-    return ExchangeRequest(
-        compute_node_id=wanted.compute_node_id,
-        run_id=wanted.run_id,
-        slots=wanted.slots,
-        free=wanted.free,
-        total=wanted.total,
-        ahead=wanted.ahead,
-        sort_method=wanted.sort_method,
-        scheduler_config_id=wanted.scheduler_config_id,
-        strict_scheduler_match=wanted.strict_scheduler_match,
-        want_counts=wanted.want_counts,
-    )
+    """Return a request with the same offer and without the reports, which are recorded."""
+    return evolve(wanted, seq=0, started=[], ended=[], released=[], holding=None, wait_s=0.0)
 
 
 def _has_content(reply: ExchangeReply) -> bool:

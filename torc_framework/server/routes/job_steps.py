@@ -6,6 +6,7 @@ import msgspec
 from attrs import define
 
 from torc_framework.models import responses as a
+from torc_framework.models.exchange import Offer
 from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.resources import Resources, parse_duration
 from torc_framework.models.statuses import JobStatus
@@ -16,7 +17,6 @@ from torc_framework.server.http.responses import RequestError
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import RuleError
 from torc_framework.store.exchange import single_claims, single_steps
-from torc_framework.store.exchange.claims import Offer
 from torc_framework.store.record_kinds.jobs import JOBS, MAX_BATCH
 
 _Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]

@@ -13,7 +13,7 @@ from typing import Final
 import sqlalchemy as sa
 from attrs import frozen
 
-from torc_framework.models.exchange import ClaimedJob, OutputFile
+from torc_framework.models.exchange import ClaimedJob, Offer, OutputFile
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Row, Statement, Tx, first, ids_param, number, param
@@ -113,19 +113,6 @@ class ParsedRequirements:
         return Resources(asked.num_cpus, asked.memory_bytes, asked.num_gpus, asked.num_nodes)
 
 
-@frozen
-class Offer:
-    """What a runner wants and has; the fields are those of `ExchangeRequest`."""
-
-    slots: int
-    free: Resources | None = None
-    total: Resources | None = None
-    ahead: int = 0
-    sort_method: str | None = None
-    scheduler_config_id: int | None = None
-    strict_scheduler_match: bool = False
-
-
 class _FreeResources:
     """What is left while jobs are packed. Amounts are per node; a job of n nodes needs them n times."""
 
@@ -196,7 +183,7 @@ def delay_jobs(tx: Tx, until: Mapping[int, float]) -> None:
     tx.run_each(_DELAY, [(utc_text(moment), job_id) for job_id, moment in until.items()])
 
 
-def choose_jobs(tx: Tx, workflow_id: int, offer: Offer) -> list[int]:
+def choose_jobs(tx: Tx, workflow_id: int, offer: Offer, sort_method: str | None = None) -> list[int]:
     """Return the ids of ready jobs for this runner, best first; claims nothing."""
     if offer.slots + offer.ahead <= 0:
         return []
@@ -216,12 +203,12 @@ def choose_jobs(tx: Tx, workflow_id: int, offer: Offer) -> list[int]:
     queues = [_ReadyQueue(requirements, matching) for requirements in fitting]
     if not offer.strict_scheduler_match and all(queue.head() is None for queue in queues):
         queues = [_ReadyQueue(requirements, every) for requirements in fitting]
-    return _choose_by_rank(queues, offer)
+    return _choose_by_rank(queues, offer, offer.sort_method or sort_method or "none")
 
 
-def _choose_by_rank(queues: Sequence[_ReadyQueue], offer: Offer) -> list[int]:
+def _choose_by_rank(queues: Sequence[_ReadyQueue], offer: Offer, sort_method: str) -> list[int]:
     """Take what fits the free resources, then what the runner wants to have at hand."""
-    key = SORT_KEYS[offer.sort_method or "none"]
+    key = SORT_KEYS[sort_method]
 
     def rank(queue: _ReadyQueue) -> tuple[float, ...]:
         return key(queue.requirements.resources)

@@ -125,28 +125,28 @@ def has_something_for_runner(tx: Tx, workflow_id: int, node_id: int, run_id: int
 
 def _reply(now: ExchangeState, request: ExchangeRequest, sort_method: str | None) -> ExchangeReply:
     reply = ExchangeReply(is_canceled=now.is_canceled)
-    offer = _offer(request, sort_method)
+    check_sort_method(request.sort_method or sort_method or "none")
     if not now.is_canceled:
         transitions.claimed(now.tx, now.node_id, now.held)
         claims.delay_jobs(now.tx, {job_id: now.delayed[job_id] for job_id in now.held if job_id in now.delayed})
         reply.held = now.held
-        if now.has_interrupted and offer.slots + offer.ahead > 0:
+        if now.has_interrupted and request.slots + request.ahead > 0:
             reply.resumed = len(resume_interrupted(now.tx, now.events))
-        chosen = claims.choose_jobs(now.tx, now.workflow_id, offer)
+        chosen = claims.choose_jobs(now.tx, now.workflow_id, request, sort_method)
         transitions.claimed(now.tx, now.node_id, chosen)
         again = _jobs_missing_on_runner(now, request.holding, {*now.held, *chosen})
         handed = [*now.held, *again, *chosen]
         reply.jobs = claims.describe_jobs(now.tx, handed)
         for job in reply.jobs:
             job.is_early = job.id in now.delayed
-        if again or len(chosen) < offer.slots + offer.ahead:  # nothing else is left to do meanwhile
+        if again or len(chosen) < request.slots + request.ahead:  # nothing else is left to do meanwhile
             in_hand = [job_id for job_id in now.continued if now.jobs[job_id].status in LIVE]
             reply.following = job_chains.chains_behind(now.tx, [*handed, *in_hand])
     if not reply.jobs:
         reply.is_complete = is_finished(now.tx, now.workflow_id)
         reply.due_in_s = _due_in_s(now)
-        if offer.free is not None and not reply.is_complete and not now.tx.value(_LIVE, now.workflow_id):
-            reply.unfit = claims.count_unfit(now.tx, now.workflow_id, offer)
+        if request.free is not None and not reply.is_complete and not now.tx.value(_LIVE, now.workflow_id):
+            reply.unfit = claims.count_unfit(now.tx, now.workflow_id, request)
     if request.want_counts:
         reply.counts = job_counts(now.tx, now.workflow_id)
     return reply
@@ -156,20 +156,6 @@ def _due_in_s(now: ExchangeState) -> float | None:
     """Return the seconds until the first wait before an attempt is over, None if there is no such wait."""
     first = min(claims.delayed_jobs(now.tx, now.workflow_id).values(), default=None)
     return None if first is None else max(0.0, datetime.fromisoformat(first).timestamp() - time.time())
-
-
-def _offer(request: ExchangeRequest, sort_method: str | None) -> claims.Offer:
-    method = request.sort_method or sort_method or "none"
-    check_sort_method(method)
-    return claims.Offer(
-        request.slots,
-        request.free,
-        request.total,
-        request.ahead,
-        method,
-        request.scheduler_config_id,
-        request.strict_scheduler_match,
-    )
 
 
 def _jobs_missing_on_runner(now: ExchangeState, holding: Sequence[int] | None, fresh: set[int]) -> list[int]:

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from torc_framework.models.exchange import Offer
 from torc_framework.models.records import JobRecord
 from torc_framework.models.resources import format_duration
 from torc_framework.models.responses import ClaimedJobs, ReadyRequirements
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Statement, Tx, first, ids_param, number, param
-from torc_framework.store.exchange.claims import Offer, choose_jobs, delayed_jobs, ready_requirements
+from torc_framework.store.exchange.claims import choose_jobs, delayed_jobs, ready_requirements
 from torc_framework.store.job_state import transitions
 from torc_framework.store.record_kinds.jobs import COLUMNS
 from torc_framework.store.records.requirements import check_sort_method
