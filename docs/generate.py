@@ -16,7 +16,9 @@ import architecture_page
 from attrs import NOTHING, Factory, fields, has
 
 from torc_framework import hookspecs
-from torc_framework.exits import batch, kubernetes, osmo, slurm
+from torc_framework.exit_cases import batch_systems
+from torc_framework.exits import kubernetes_reasons, osmo_codes, slurm_states
+from torc_framework.exits.lsf_reasons import LSF_REASONS
 from torc_framework.exits.sysexits import SYSEXITS
 from torc_framework.models import records
 from torc_framework.models.events import EVENT_FACTS
@@ -131,19 +133,21 @@ def words() -> str:
             [head, "class"], [[f"`{word}`", f"`{name}`" if name else "by its code"] for word, name in rows.items()]
         )
 
-    states = [[f"`{name}`", f"`{s.code}`", f"`{s.exit_class or '-'}`", s.meaning] for name, s in slurm.STATES.items()]
-    codes = [[str(code), f"`{name}`", meaning] for code, (name, meaning) in osmo.CODES.items()]
-    codes += [[f"{low}-{high}", f"`{name}`", meaning] for low, high, name, meaning in osmo.RANGES]
-    lsf = {word: name for word, (_, name) in batch.LSF_REASONS.items()}
+    states = [
+        [f"`{name}`", f"`{s.code}`", f"`{s.exit_class or '-'}`", s.meaning] for name, s in slurm_states.STATES.items()
+    ]
+    codes = [[str(code), f"`{name}`", meaning] for code, (name, meaning) in osmo_codes.CODES.items()]
+    codes += [[f"{low}-{high}", f"`{name}`", meaning] for low, high, name, meaning in osmo_codes.RANGES]
+    lsf = {word: name for word, (_, name) in LSF_REASONS.items()}
     sections = {
         "Slurm: states": table(["state", "code", "class", "meaning"], states),
-        "Kubernetes: containers": named("reason", kubernetes.CONTAINER_REASONS),
-        "Kubernetes: pods": named("reason", kubernetes.POD_REASONS),
-        "Kubernetes: disruptions": named("reason", kubernetes.DISRUPTIONS),
+        "Kubernetes: containers": named("reason", kubernetes_reasons.CONTAINER_REASONS),
+        "Kubernetes: pods": named("reason", kubernetes_reasons.POD_REASONS),
+        "Kubernetes: disruptions": named("reason", kubernetes_reasons.DISRUPTIONS),
         "OSMO: codes": table(["code", "class", "meaning"], codes),
         "LSF: termination reasons": named("reason", lsf),
-        "PBS and TORQUE: exit statuses of their own": named("status", batch.PBS_NEGATIVE),
-        "HTCondor: hold reason codes": named("code", batch.CONDOR_HOLDS),
+        "PBS and TORQUE: exit statuses of their own": named("status", batch_systems.PBS_NEGATIVE),
+        "HTCondor: hold reason codes": named("code", batch_systems.CONDOR_HOLDS),
         "sysexits": table(["code", "name", "meaning"], [[str(n), f"`{a}`", b] for n, (a, b) in SYSEXITS.items()]),
     }
     return "\n".join(f"## {title}\n\n{text}" for title, text in sections.items())

@@ -53,16 +53,16 @@ def child_of(pid: int) -> int:
     return int(child)
 
 
-def test_runner_shepherd_and_reaper_killed(bench: Bench) -> None:
+def test_runner_supervisor_and_reaper_killed(bench: Bench) -> None:
     """Nobody sees those ends: the jobs run again once their processes are gone, and none is left."""
     bench.create([0] * 40, 0.2)
     runner = bench.start_runner(4)
     bench.wait_until_begun(10)
     reaper = child_of(runner.pid)
-    shepherd = child_of(reaper)
+    supervisor = child_of(reaper)
     runner.send_signal(signal.SIGSTOP)
     os.kill(reaper, signal.SIGKILL)
-    os.kill(shepherd, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     bench.kill_runner()
     assert bench.start_runner(4).wait(60) == 0
     client = TorcClient(bench.url)
@@ -71,20 +71,20 @@ def test_runner_shepherd_and_reaper_killed(bench: Bench) -> None:
     assert statuses == ["completed"] * 40
 
 
-def test_runner_and_shepherd_killed(bench: Bench) -> None:
+def test_runner_and_supervisor_killed(bench: Bench) -> None:
     """The reaper sees to the ends of what runs: no job runs again, and each end is the true one."""
     bench.create([0, 3, -9, 77] * 10, 0.2)
     runner = bench.start_runner(4)
     bench.wait_until_begun(10)
-    shepherd = child_of(child_of(runner.pid))
+    supervisor = child_of(child_of(runner.pid))
     runner.send_signal(signal.SIGSTOP)
-    os.kill(shepherd, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     bench.kill_runner()
     assert bench.start_runner(4).wait(60) == 1
     bench.check()
 
 
-def test_shepherds_killed_under_a_runner(bench: Bench) -> None:
+def test_supervisors_killed_under_a_runner(bench: Bench) -> None:
     """Jobs that kill their parent process, eight at a time: each job runs once and ends as it ends."""
     codes = [0, 3, 0, 77, 0, 137] * 20
     bench.create(codes, 0.05, before=lambda number: "kill -9 $PPID; " if number % 17 == 5 else "")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torc_local import groups
+from torc_local import cgroup_location
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_server")]
 
@@ -20,8 +20,8 @@ REQUIRED = {"TORC_EXECUTOR__LOCAL__MEMORY_CGROUP": "require"}
 def _control_groups() -> None:
     """Skip where the kernel lets nobody make control groups; the monitor's limits are tested elsewhere."""
     try:
-        groups.place(groups.home())
-    except groups.Unavailable as error:
+        cgroup_location.find_parent(cgroup_location.own_cgroup())
+    except cgroup_location.CgroupsUnavailable as error:
         pytest.skip(f"control groups: {error}")
 
 

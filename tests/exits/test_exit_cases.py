@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torc_framework.exits.cases import EXECUTORS, OTHER_NAMES, answer_case
+from torc_framework.exit_cases.cases import EXECUTORS, OTHER_NAMES, answer_case
 from torc_framework.models.exits import ExitClass
 
 SAMPLES = os.environ.get("TORC_EXIT_CASES")

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torc_framework import api
-from torc_framework.exits import handlers, limits, osmo_actions, pairs
+from torc_framework.exits import code_signal, failure_rules, osmo_exit_actions
 from torc_framework.exits.classifier import class_of_word, classify_exit, exit_return_code
-from torc_framework.exits.slurm import STATES, normal_state
+from torc_framework.exits.slurm_states import STATES, normal_state
+from torc_framework.models import time_limits
 from torc_framework.models.exits import ExitClass, ExitObservation, StopReason
 from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
 
@@ -17,24 +18,24 @@ from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
 @given(st.integers(-1, 255), st.integers(0, 64))
 def test_pairs_come_back(code: int, signal: int) -> None:
     """What is rendered is parsed again; both halves are kept."""
-    assert pairs.parse_exit(pairs.render_exit(code, signal)) == (code, signal)
+    assert code_signal.parse_exit(code_signal.render_exit(code, signal)) == (code, signal)
 
 
 @given(st.integers(1, 64))
 def test_reasons_come_back(signal: int) -> None:
     """The signal of a reason is named, and read from it."""
-    shown = pairs.render_end_reason("RaisedSignal", signal)
+    shown = code_signal.render_end_reason("RaisedSignal", signal)
     assert " " not in shown
-    assert pairs.parse_end_reason(shown) == ("RaisedSignal", signal)
+    assert code_signal.parse_end_reason(shown) == ("RaisedSignal", signal)
 
 
 def test_names_of_signals() -> None:
     """Real-time signals count from the first; what is no signal has no name of one."""
-    assert pairs.slurm_signal_name(34) == "Real-time_signal_0"
-    assert pairs.slurm_signal_name(pairs.OOM_MARK) == "Unknown_signal_125"
-    assert pairs.render_end_reason("RaisedSignal") == "RaisedSignal"
-    assert pairs.decode_wait_status(0x0D00) == (13, 0)
-    assert pairs.decode_wait_status(0x8B) == (0, 11)
+    assert code_signal.slurm_signal_name(34) == "Real-time_signal_0"
+    assert code_signal.slurm_signal_name(code_signal.OOM_MARK) == "Unknown_signal_125"
+    assert code_signal.render_end_reason("RaisedSignal") == "RaisedSignal"
+    assert code_signal.decode_wait_status(0x0D00) == (13, 0)
+    assert code_signal.decode_wait_status(0x8B) == (0, 11)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
@@ -42,19 +43,19 @@ def test_time_limits_are_exact(days: int, hours: int, minutes: int, seconds: int
     """Both dialects agree where all fields are written; part of a minute is a minute."""
     text = f"{days}-{hours:02}:{minutes:02}:{seconds:02}"
     expected = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    for dialect in limits.DIALECTS:
-        assert limits.parse_time_limit(text, "seconds", dialect) == expected
-        assert limits.parse_time_limit(text, "minutes", dialect) == -(-expected // 60)
-    assert limits.parse_time_limit(f"{days}d{hours}H{minutes}m{seconds}s", "seconds", "spur") == expected
+    for dialect in time_limits.DIALECTS:
+        assert time_limits.parse_time_limit(text, "seconds", dialect) == expected
+        assert time_limits.parse_time_limit(text, "minutes", dialect) == -(-expected // 60)
+    assert time_limits.parse_time_limit(f"{days}d{hours}H{minutes}m{seconds}s", "seconds", "spur") == expected
 
 
 @given(st.text(max_size=20))
 def test_time_limits_are_refused_or_in_range(text: str) -> None:
     """Any text is a number in range, no limit, or an error."""
-    for dialect in limits.DIALECTS:
-        for unit, most in limits.MOST.items():
+    for dialect in time_limits.DIALECTS:
+        for unit, most in time_limits.MOST.items():
             try:
-                value = limits.parse_time_limit(text, unit, dialect)
+                value = time_limits.parse_time_limit(text, unit, dialect)
             except ValueError:
                 continue
             assert value is None or 0 <= value <= most
@@ -64,16 +65,16 @@ def test_time_limits_are_refused_or_in_range(text: str) -> None:
 def test_ranges_include_their_ends(ranges: list[tuple[int, int]], code: int) -> None:
     """A list of codes covers what its ranges do."""
     text = ",".join(f"{low}-{low + more}" if more else f"{low}" for low, more in ranges)
-    assert not osmo_actions.exit_action_problems({"FAIL": text})
-    assert osmo_actions.covers(text, code) == any(low <= code <= low + more for low, more in ranges)
-    assert osmo_actions.match_exit_actions({"fail": text}, code) in (None, "FAIL")
+    assert not osmo_exit_actions.exit_action_problems({"FAIL": text})
+    assert osmo_exit_actions.covers(text, code) == any(low <= code <= low + more for low, more in ranges)
+    assert osmo_exit_actions.match_exit_actions({"fail": text}, code) in (None, "FAIL")
 
 
 def test_the_first_action_wins_and_overlaps_are_told() -> None:
     """Order of the map decides."""
     actions = {"FAIL": "1-5", "RESCHEDULE": "5,9"}
-    assert osmo_actions.match_exit_actions(actions, 5) == "FAIL"
-    assert osmo_actions.overlaps(actions) == ["FAIL and RESCHEDULE both list 5: FAIL gets it"]
+    assert osmo_exit_actions.match_exit_actions(actions, 5) == "FAIL"
+    assert osmo_exit_actions.overlaps(actions) == ["FAIL and RESCHEDULE both list 5: FAIL gets it"]
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -214,7 +215,7 @@ def test_ladders_end(written: list[dict[str, Any]], codes: list[int]) -> None:
             break
         assert answer["next_attempt_id"] == attempt + 1
         attempt += 1
-    assert attempt <= max([1, *map(handlers.attempts_allowed, written)])
+    assert attempt <= max([1, *map(failure_rules.attempts_allowed, written)])
 
 
 numbers = st.floats(0, 1e6) | st.integers(0, 10**6) | st.none() | st.text(max_size=3)
@@ -230,16 +231,16 @@ numbers = st.floats(0, 1e6) | st.integers(0, 10**6) | st.none() | st.text(max_si
 def test_waits_are_bounded(rule: dict[str, Any], attempt: int, spread: float) -> None:
     """Whatever a rule says, a wait is neither negative nor longer than its maximum."""
     most = rule.get("max_delay_seconds")
-    wait = handlers.retry_delay_s(rule, attempt, spread)
+    wait = failure_rules.retry_delay_s(rule, attempt, spread)
     assert 0 <= wait <= (most if isinstance(most, (int, float)) else 3600)
 
 
 def test_waits_grow() -> None:
     """By the factor, up to the maximum; jitter moves them to both sides."""
     rule = {"delay_seconds": 10, "delay_factor": 2, "max_delay_seconds": 60, "delay_jitter": 0.5}
-    assert [handlers.retry_delay_s(rule, attempt, 0) for attempt in (1, 2, 3, 4)] == [10, 20, 40, 60]
-    assert [handlers.retry_delay_s(rule, 1, spread) for spread in (-1, 1)] == [5, 15]
-    assert handlers.retry_delay_s({}, 3, 1) == 0
+    assert [failure_rules.retry_delay_s(rule, attempt, 0) for attempt in (1, 2, 3, 4)] == [10, 20, 40, 60]
+    assert [failure_rules.retry_delay_s(rule, 1, spread) for spread in (-1, 1)] == [5, 15]
+    assert failure_rules.retry_delay_s({}, 3, 1) == 0
 
 
 def test_every_key_of_a_rule_is_explained() -> None:

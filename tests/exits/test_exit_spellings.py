@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from torc_framework.exits.cases import answer_case
+from torc_framework.exit_cases.cases import answer_case
 
 POD = {"name": "main", "reason": "OOMKilled", "exit_code": 137}
 

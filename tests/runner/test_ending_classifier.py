@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from torc_framework.builtin.exits import torc_classify_exit
 from torc_framework.executors import AttemptKey, RunnerContext
-from torc_framework.exits.handlers import rules_in_order
+from torc_framework.exits.failure_rules import rules_in_order
 from torc_framework.models.exchange import ClaimedJob
 from torc_framework.models.exits import ExitClass, ExitObservation, StopReason
 from torc_framework.models.resources import Resources

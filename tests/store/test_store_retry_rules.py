@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torc_framework.executors import AttemptKey, RunnerContext
-from torc_framework.exits.handlers import retry_delay_s
+from torc_framework.exits.failure_rules import retry_delay_s
 from torc_framework.models.exits import ExitObservation, StopReason
 from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES
 from torc_framework.plugins.manager import PluginManager

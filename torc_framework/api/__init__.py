@@ -77,12 +77,13 @@ from torc_framework.text.safe_regex import search_all
 
 if TYPE_CHECKING:
     from torc_framework.client import NodeResources, Page, TorcClient, make_api, map_function_to_jobs
-    from torc_framework.exits.cases import answer_case
+    from torc_framework.exit_cases.cases import answer_case
     from torc_framework.exits.classifier import class_of_word, classify_exit, exit_return_code
-    from torc_framework.exits.limits import parse_time_limit
-    from torc_framework.exits.osmo import osmo_class_of_code
-    from torc_framework.exits.osmo_actions import exit_action_problems, match_exit_actions
-    from torc_framework.exits.pairs import parse_end_reason, parse_exit, render_end_reason, render_exit
+    from torc_framework.exits.code_signal import parse_end_reason, parse_exit, render_end_reason, render_exit
+    from torc_framework.exits.failure_rules import covers_ending
+    from torc_framework.exits.memory_shortage import MemoryEvidence, diagnose_memory
+    from torc_framework.exits.osmo_codes import osmo_class_of_code
+    from torc_framework.exits.osmo_exit_actions import exit_action_problems, match_exit_actions
     from torc_framework.exits.sysexits import SYSEXITS
     from torc_framework.models.records import (
         ComputeNodeRecord,
@@ -100,18 +101,21 @@ if TYPE_CHECKING:
         WorkflowRecord,
         WorkflowStatusRecord,
     )
+    from torc_framework.models.time_limits import parse_time_limit
     from torc_framework.text.redaction import is_secret_name, redact, secret_values
 
 _HOMES: Final = {
     **dict.fromkeys(("NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs"), "client"),
     **dict.fromkeys(("is_secret_name", "redact", "secret_values"), "text.redaction"),
     "SYSEXITS": "exits.sysexits",
-    "answer_case": "exits.cases",
+    "answer_case": "exit_cases.cases",
     **dict.fromkeys(("class_of_word", "classify_exit", "exit_return_code"), "exits.classifier"),
-    **dict.fromkeys(("exit_action_problems", "match_exit_actions"), "exits.osmo_actions"),
-    "osmo_class_of_code": "exits.osmo",
-    "parse_time_limit": "exits.limits",
-    **dict.fromkeys(("parse_end_reason", "parse_exit", "render_end_reason", "render_exit"), "exits.pairs"),
+    **dict.fromkeys(("exit_action_problems", "match_exit_actions"), "exits.osmo_exit_actions"),
+    "covers_ending": "exits.failure_rules",
+    **dict.fromkeys(("MemoryEvidence", "diagnose_memory"), "exits.memory_shortage"),
+    "osmo_class_of_code": "exits.osmo_codes",
+    "parse_time_limit": "models.time_limits",
+    **dict.fromkeys(("parse_end_reason", "parse_exit", "render_end_reason", "render_exit"), "exits.code_signal"),
 }
 """Where names live that are imported when they are first asked for; all others are records."""
 
@@ -168,6 +172,7 @@ __all__ = [
     "LauncherEvent",
     "LocalSchedulerRecord",
     "LogPattern",
+    "MemoryEvidence",
     "NodeResources",
     "Page",
     "Partition",
@@ -197,6 +202,8 @@ __all__ = [
     "answer_case",
     "class_of_word",
     "classify_exit",
+    "covers_ending",
+    "diagnose_memory",
     "exit_action_problems",
     "exit_return_code",
     "format_duration",

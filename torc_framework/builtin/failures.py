@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from torc_framework.api import MATCHER_RULE_KEYS, Failure, FailureRule, RuleSchema, hookimpl, search_all
+from torc_framework.api import MATCHER_RULE_KEYS, Failure, FailureRule, RuleSchema, covers_ending, hookimpl, search_all
 
 _LOG: Final = logging.getLogger("torc_framework.failures")
 TAIL_BYTES: Final = 256 * 1024
@@ -22,15 +22,12 @@ def torc_failure_rule_keys() -> RuleSchema:
 @hookimpl(trylast=True)
 def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | None:
     """Say whether all of our keys that a rule has fit; no opinion on rules without any."""
-    answers = []
-    if "exit_codes" in rule or "match_all_exit_codes" in rule:
-        codes = rule.get("exit_codes") or ()
-        answers.append(bool(rule.get("match_all_exit_codes")) or failure.return_code in codes)
-    if "exit_classes" in rule:
-        answers.append(failure.verdict.exit_class in (rule["exit_classes"] or ()))
-    if "stderr_regex" in rule:
-        answers.append(_is_in_stderr(rule["stderr_regex"], failure.stderr_path))
-    return all(answers) if answers else None
+    return covers_ending(
+        rule,
+        failure.return_code,
+        failure.verdict.exit_class,
+        lambda pattern: _is_in_stderr(pattern, failure.stderr_path),
+    )
 
 
 def _is_in_stderr(pattern: Any, path: str | None) -> bool:

@@ -1,7 +1,7 @@
-"""What endings are called and what follows from them, as pure functions over tables.
+"""Rules for ended attempts, as pure functions over tables.
 
-Each module holds the words and codes of one system, with its source: Torc itself, Slurm, OSMO,
-Kubernetes, other batch systems. Nothing here reads a file, a clock or the network, so that an
-ending which was stored can be judged again with the same outcome. `torc_framework.exits.cases`
-answers questions that are asked in JSON.
+An ending gets a class, a status and a return code (`classifier`), the rule of a failure handler that answers it
+(`failure_rules`), and a diagnosis of its memory (`memory_shortage`). The other modules hold words and codes of one
+system each, with their sources. Without access to files, clock or network, so that a stored ending is classified
+again with the same result.
 """

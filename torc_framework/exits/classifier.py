@@ -11,7 +11,9 @@ exit stays one, whoever was killed on the way: the program has dealt with it.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from torc_framework.exits import batch, kubernetes, osmo, slurm
+from torc_framework.exits import kubernetes_reasons, slurm_states
+from torc_framework.exits.lsf_reasons import LSF_REASONS
+from torc_framework.exits.osmo_codes import STATUSES
 from torc_framework.exits.sysexits import SHELL_CODES
 from torc_framework.models.exits import (
     CANCELED_RETURN_CODE,
@@ -38,19 +40,19 @@ _LEFT_TO_THE_CODE: Final = frozenset({ExitClass.SUCCESS, ExitClass.USER_ERROR, E
 
 def class_of_word(word: str) -> ExitClass | None:
     """Return what a word of a batch system or cluster says of an ending; None for words nobody knows."""
-    name = slurm.normal_state(word)
+    name = slurm_states.normal_state(word)
     if name is not None:
-        return slurm.STATES[name].exit_class
+        return slurm_states.STATES[name].exit_class
     tables: tuple[Mapping[str, ExitClass | None], ...] = (
-        kubernetes.POD_REASONS,
-        kubernetes.CONTAINER_REASONS,
-        kubernetes.DISRUPTIONS,
-        slurm.REASONS,
-        osmo.STATUSES,
+        kubernetes_reasons.POD_REASONS,
+        kubernetes_reasons.CONTAINER_REASONS,
+        kubernetes_reasons.DISRUPTIONS,
+        slurm_states.REASONS,
+        STATUSES,
     )
     bare = word.strip().partition(":")[0]
-    found = next((table[bare] for table in tables if bare in table), None) or slurm.class_of_sentence(word)
-    return batch.LSF_REASONS[bare][1] if found is None and bare in batch.LSF_REASONS else found
+    found = next((table[bare] for table in tables if bare in table), None) or slurm_states.class_of_sentence(word)
+    return LSF_REASONS[bare][1] if found is None and bare in LSF_REASONS else found
 
 
 def _scheduler(seen: ExitObservation) -> ExitVerdict | None:
@@ -58,7 +60,7 @@ def _scheduler(seen: ExitObservation) -> ExitVerdict | None:
     names = {field: class_of_word(word) if word else None for field, word in words.items()}
     for field in sorted(names, key=lambda field: names[field] is ExitClass.CANCELED):  # why is worth more than that
         word, named = words[field], names[field]
-        if named is ExitClass.CANCELED and (seen.stop_reason is not None or slurm.is_step_of_its_own_end(seen)):
+        if named is ExitClass.CANCELED and (seen.stop_reason is not None or slurm_states.is_step_of_its_own_end(seen)):
             continue  # the runner asked for that, and knows why; or nobody did
         if named is not None and named not in _LEFT_TO_THE_CODE:
             return ExitVerdict(named, f"the scheduler says {word}", 1.0, (field,))

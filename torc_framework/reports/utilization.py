@@ -11,7 +11,8 @@ from typing import Any, Final
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.models.exits import OOM_RETURN_CODE, ExitClass
+from torc_framework.exits.memory_shortage import diagnose_memory
+from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord
 from torc_framework.models.resources import parse_duration, parse_memory
 from torc_framework.models.statuses import JobStatus
@@ -252,13 +253,13 @@ def _failed(
 
 def _oom_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) -> str | None:
     """Return why an attempt probably lacked memory; None if it probably did not."""
-    if result.exit_class == ExitClass.OOM:
-        return "exit_class_oom"
-    if wanted.name != DEFAULT_NAME and (result.peak_memory_bytes or 0) > parse_memory(wanted.memory):
-        return "memory_exceeded"
-    if result.return_code == OOM_RETURN_CODE and not _was_stopped(result):
-        return "sigkill_137"
-    return None
+    return diagnose_memory(
+        exit_class=result.exit_class,
+        peak_bytes=result.peak_memory_bytes,
+        limit_bytes=None if wanted.name == DEFAULT_NAME else parse_memory(wanted.memory),
+        return_code=result.return_code,
+        was_stopped=_was_stopped(result),
+    )
 
 
 def _timeout_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) -> str | None:

@@ -83,17 +83,17 @@ class Bench:
         """Return the pid of the present shepherd's parent."""
         return self.launcher._reapers[-1]
 
-    def shepherd(self) -> int:
+    def supervisor(self) -> int:
         """Return the pid of the present shepherd, once it is there."""
         self.until(lambda: children(self.reaper()))
         return children(self.reaper())[0]
 
-    def kill_shepherd(self) -> None:
+    def kill_supervisor(self) -> None:
         """Kill the present shepherd; wait for it first if the last one was killed, too."""
         self.until(lambda: self.reaper() not in self.bereaved)
-        shepherd = self.shepherd()
+        supervisor = self.supervisor()
         self.bereaved.add(self.reaper())  # its other children are attempts from now on
-        os.kill(shepherd, signal.SIGKILL)
+        os.kill(supervisor, signal.SIGKILL)
 
     def text(self, name: str) -> str:
         """Return what a file in the folder holds."""

@@ -59,7 +59,7 @@ class Victim:
         """Say whether the end of a job is in its journal."""
         return self.journal().entries[job, 1].is_over()
 
-    def shepherd(self) -> int:
+    def supervisor(self) -> int:
         """Return the pid of its shepherd."""
         return child_of(self.reaper())
 
@@ -156,10 +156,10 @@ def test_all_three_processes_killed(bench: Bench, tmp_path: Path) -> None:
     bench.wait_for_file("2.o")
     third = int(bench.wait_for_file("pid"))
     bench.until(lambda: victim.has_seen_end_of(1))
-    shepherd = victim.shepherd()
+    supervisor = victim.supervisor()
     victim.process.send_signal(signal.SIGSTOP)
     os.kill(victim.reaper(), signal.SIGKILL)
-    os.kill(shepherd, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     victim.kill()
     os.killpg(third, signal.SIGKILL)
     bench.until(lambda: not victim.journal().entries[3, 1].is_alive())
@@ -175,15 +175,15 @@ def test_all_three_processes_killed(bench: Bench, tmp_path: Path) -> None:
     assert bench.ended[AttemptKey(2, 1)].lost
 
 
-def test_shepherd_killed_with_its_runner(bench: Bench, tmp_path: Path) -> None:
+def test_supervisor_killed_with_its_runner(bench: Bench, tmp_path: Path) -> None:
     """The reaper is left, and writes the ends of all that ran."""
     gate = tmp_path / "gate"
     victim = Victim(tmp_path, "exit 31", f"echo up; while ! [ -e {gate} ]; do sleep 0.02; done; exit 32")
     bench.wait_for_file("2.o")
     bench.until(lambda: victim.has_seen_end_of(1))
-    shepherd = victim.shepherd()
+    supervisor = victim.supervisor()
     victim.kill()
-    os.kill(shepherd, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     adoption = bench.launcher.adopt(victim.state, keys(1, 2, 3))
     assert adoption.adopted == tuple(keys(1, 2))
     assert adoption.never_started == tuple(keys(3))
@@ -192,12 +192,12 @@ def test_shepherd_killed_with_its_runner(bench: Bench, tmp_path: Path) -> None:
     assert [bench.ended[key].exit_code for key in keys(1, 2)] == [31, 32]
 
 
-def test_a_killed_shepherd_is_replaced(bench: Bench, tmp_path: Path) -> None:
+def test_a_killed_supervisor_is_replaced(bench: Bench, tmp_path: Path) -> None:
     """Its runner goes on: all ends are told as they were, and what was not begun is given to a new one."""
     bench.launcher.start([bench.attempt("echo up; sleep 0.5; exit 1", job_id=1)])
     bench.launcher.queue([bench.attempt("exit 2", job_id=2)])
     bench.wait_for_file("1.o")
-    bench.kill_shepherd()
+    bench.kill_supervisor()
     bench.until(lambda: AttemptKey(1, 1) in bench.ended)
     assert bench.ended[AttemptKey(1, 1)].exit_code == 1
     assert 0.4 < (bench.ended[AttemptKey(1, 1)].duration_s or 0) < 10
@@ -221,7 +221,7 @@ def test_an_attempt_that_kills_its_parent_costs_its_neighbours_nothing(bench: Be
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_shepherds_killed_at_random(bench: Bench, seed: int) -> None:
+def test_supervisors_killed_at_random(bench: Bench, seed: int) -> None:
     """Short attempts, so that each moment in the life of one is met: none runs twice, no end is lost."""
     chance = random.Random(seed)
     ran = bench.folder / "ran"
@@ -235,21 +235,21 @@ def test_shepherds_killed_at_random(bench: Bench, seed: int) -> None:
         if moments and start > moments[0]:
             moments.pop(0)
             time.sleep(chance.random() * 0.01)
-            bench.kill_shepherd()
+            bench.kill_supervisor()
     bench.until(lambda: len(bench.ended) == count - 1)
     assert {key.job_id: seen.exit_code for key, seen in bench.ended.items()} == {i: i % 200 for i in range(1, count)}
     assert sorted(map(int, ran.read_text().split())) == list(range(1, count)), "each ran once"
 
 
-def test_a_stop_that_a_killed_shepherd_did_not_get(bench: Bench) -> None:
+def test_a_stop_that_a_killed_supervisor_did_not_get(bench: Bench) -> None:
     """The runner asks again: an attempt that runs is stopped, one that was not begun comes back."""
     bench.launcher.start([bench.attempt("echo up; exec sleep 100")])
     bench.launcher.queue([bench.attempt("true", job_id=2)])
     bench.wait_for_file("1.o")
-    shepherd = bench.shepherd()
-    os.kill(shepherd, signal.SIGSTOP)
+    supervisor = bench.supervisor()
+    os.kill(supervisor, signal.SIGSTOP)
     bench.launcher.stop(keys(1, 2), force=True)
-    os.kill(shepherd, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     bench.until(lambda: AttemptKey(1, 1) in bench.ended)
     assert bench.ended[AttemptKey(1, 1)].signal == signal.SIGKILL
     assert bench.returned == set(keys(2))
@@ -269,7 +269,7 @@ def test_the_folder_of_the_journal_may_be_removed(bench: Bench) -> None:
     """Also when the shepherd is killed after that: its ends can still be read."""
     bench.launcher.start([bench.attempt(f"rm -rf {bench.folder}/.torc_runner; echo up; sleep 0.3; exit 5")])
     bench.wait_for_file("1.o")
-    bench.kill_shepherd()
+    bench.kill_supervisor()
     (second,) = bench.run(bench.attempt("exit 6", job_id=2))
     bench.until(lambda: len(bench.ended) == 2)
     assert (bench.ended[AttemptKey(1, 1)].exit_code, second.exit_code) == (5, 6)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from local_bench import Bench, python
-from torc_local import shepherd
+from torc_local import supervisor
 
 from torc_framework.api import AttemptKey, ConfigError
 
@@ -68,7 +68,7 @@ def test_a_step_of_the_clock_changes_no_duration(
         "import os, time\nreal = time.time\n"
         f"time.time = lambda: real() + (3600 if os.path.exists({str(step)!r}) else 0)\n"
     )
-    monkeypatch.setattr(shepherd, "PROGRAM", clock + shepherd.PROGRAM)
+    monkeypatch.setattr(supervisor, "PROGRAM", clock + supervisor.PROGRAM)
     bench = make_bench()
     (seen,) = bench.run(bench.attempt(f"sleep 0.2; touch {step}; sleep 0.2"))
     assert seen.started_at is not None

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from torc_local.journal import Journal
-from torc_local.shepherd import boot_id
-from torc_local.shepherd.records import parse
+from torc_local.supervisor import boot_id
+from torc_local.supervisor.journal_lines import parse
 
 LINES = (
     f"H {boot_id()}",

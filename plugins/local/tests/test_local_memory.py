@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from attrs import evolve
 from local_bench import Bench, child_of, context, is_gone, python
-from torc_local import groups
+from torc_local import cgroup_location
 from torc_local.launcher import LocalLauncher, LocalOptions
-from torc_local.shepherd import cells
-from torc_local.shepherd.cells import Group
+from torc_local.supervisor import cgroups
+from torc_local.supervisor.cgroups import Cgroup
 
 from torc_framework.api import AttemptKey, ConfigError, ExitClass, ExitObservation, classify_exit
 
@@ -27,16 +27,16 @@ CHILD = GREEDY.removeprefix("exec ")
 
 
 @pytest.fixture(scope="module")
-def place() -> Group:
+def place() -> Cgroup:
     """Where control groups can be made."""
     try:
-        return groups.place(groups.home())
-    except groups.Unavailable as error:
+        return cgroup_location.find_parent(cgroup_location.own_cgroup())
+    except cgroup_location.CgroupsUnavailable as error:
         pytest.skip(f"control groups: {error}")
 
 
 @pytest.fixture
-def limited(place: Group, tmp_path: Path) -> Iterator[Bench]:
+def limited(place: Cgroup, tmp_path: Path) -> Iterator[Bench]:
     """A launcher of a runner that enforces limits; it leaves no group behind."""
     where = evolve(context(tmp_path), enforces_limits=True)
     bench = Bench(tmp_path, LocalLauncher(LocalOptions(memory_cgroup="require"), where))
@@ -46,7 +46,7 @@ def limited(place: Group, tmp_path: Path) -> Iterator[Bench]:
     assert left(bench, place) == []
 
 
-def left(bench: Bench, place: Group) -> list[str]:
+def left(bench: Bench, place: Cgroup) -> list[str]:
     """Return the groups of attempts that are there."""
     stem = Path(bench.launcher.state()["journal"]).stem
     return sorted(path.name for path in Path(place[1]).glob(f"torc_{stem}.*"))
@@ -58,7 +58,7 @@ def run(bench: Bench, command: str) -> ExitObservation:
     return evolve(seen, memory_limit_bytes=LIMIT)
 
 
-def test_a_process_that_takes_too_much_at_once_is_killed_by_the_kernel(limited: Bench, place: Group) -> None:
+def test_a_process_that_takes_too_much_at_once_is_killed_by_the_kernel(limited: Bench, place: Cgroup) -> None:
     """No sampler could be so quick. The peak is the limit, or a little more where binaries are counted in."""
     seen = run(limited, GREEDY)
     assert (seen.signal, seen.exit_code, seen.oom_kills) == (signal.SIGKILL, None, 1)
@@ -139,22 +139,22 @@ def test_a_strangers_signal_is_no_lack_of_memory(limited: Bench, number: int) ->
     assert classify_exit(shell).exit_class is ExitClass.USER_ERROR
 
 
-def test_what_an_attempt_leaves_behind_goes_on_elsewhere(limited: Bench, place: Group) -> None:
+def test_what_an_attempt_leaves_behind_goes_on_elsewhere(limited: Bench, place: Cgroup) -> None:
     """As without a group: it ended by itself, so nobody is killed, and the group is not in its way."""
     run(limited, f"sleep 100 & echo $! >{limited.folder}/pid; exit 0")
     limited.until(lambda: not left(limited, place))
     pid = int(limited.text("pid"))
     try:
         assert not is_gone(pid)
-        home = groups.home()
+        home = cgroup_location.own_cgroup()
         assert home is not None
-        assert str(pid) in Path(home[1], cells.MEMBERS).read_text().split()
+        assert str(pid) in Path(home[1], cgroups.MEMBERS_FILE).read_text().split()
     finally:
         os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_what_is_stopped_leaves_nobody_behind(limited: Bench, place: Group, force: bool) -> None:
+def test_what_is_stopped_leaves_nobody_behind(limited: Bench, place: Cgroup, force: bool) -> None:
     """Also those who have made themselves a session of their own."""
     attempt = limited.attempt(f"setsid sleep 100 & echo $! >{limited.folder}/pid; sleep 100", memory_limit_bytes=LIMIT)
     free = limited.attempt("sleep 100", 2)
@@ -181,7 +181,7 @@ def test_queued_and_long_attempts_are_held_too(limited: Bench) -> None:
     assert [limited.ended[key].oom_kills for key in (first.key, second.key, third.key)] == [0, 1, 1]
 
 
-def test_attempts_that_ask_for_nothing_have_no_group(limited: Bench, place: Group) -> None:
+def test_attempts_that_ask_for_nothing_have_no_group(limited: Bench, place: Cgroup) -> None:
     """They run as ever."""
     attempt = limited.attempt(f"echo >{limited.folder}/begun; sleep 100")
     limited.launcher.start([attempt])
@@ -192,7 +192,7 @@ def test_attempts_that_ask_for_nothing_have_no_group(limited: Bench, place: Grou
     assert limited.ended[attempt.key].oom_kills is None
 
 
-def test_groups_can_be_declined(place: Group, tmp_path: Path) -> None:
+def test_groups_can_be_declined(place: Cgroup, tmp_path: Path) -> None:
     """With ``memory_cgroup off`` nothing is made, whatever is asked for."""
     launcher = LocalLauncher(LocalOptions(memory_cgroup="off"), evolve(context(tmp_path), enforces_limits=True))
     bench = Bench(tmp_path, launcher)
@@ -205,7 +205,7 @@ def test_where_groups_are_required_their_absence_is_told_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One error before anything runs, with the reason and the fix; only where limits are enforced."""
-    monkeypatch.setattr(groups, "home", lambda: (1, str(tmp_path / "nowhere")))
+    monkeypatch.setattr(cgroup_location, "own_cgroup", lambda: (1, str(tmp_path / "nowhere")))
     enforcing = evolve(context(tmp_path), enforces_limits=True)
     with pytest.raises(ConfigError, match=r"memory_cgroup .*'require', but no control group can be made in .*auto"):
         LocalLauncher(LocalOptions(memory_cgroup="require"), enforcing)
@@ -217,7 +217,7 @@ def test_where_groups_cannot_be_made_attempts_run_without(
 ) -> None:
     """The monitor looks after them, as it does for every executor; the runner's log says why, once."""
     caplog.set_level("INFO", "torc_framework.local")
-    monkeypatch.setattr(groups, "home", lambda: (1, str(tmp_path / "nowhere")))
+    monkeypatch.setattr(cgroup_location, "own_cgroup", lambda: (1, str(tmp_path / "nowhere")))
     launcher = LocalLauncher(LocalOptions(), evolve(context(tmp_path), enforces_limits=True))
     bench = Bench(tmp_path, launcher)
     attempts = [bench.attempt("exit 3", number, memory_limit_bytes=LIMIT) for number in (1, 2)]
@@ -255,10 +255,10 @@ launcher.close()
 
 
 @pytest.fixture
-def crowded(place: Group, tmp_path: Path) -> Iterator[Callable[..., list[str]]]:
+def crowded(place: Cgroup, tmp_path: Path) -> Iterator[Callable[..., list[str]]]:
     """Run attempts in one group of 200 MB that they share with their runner; return the verdicts."""
     group = place[0], f"{place[1]}/torc_test_{os.getpid()}_{tmp_path.name}"
-    cells.make(group, 200 << 20)
+    cgroups.create(group, 200 << 20)
 
     def call(*commands: str) -> list[str]:
         done = subprocess.run(
@@ -273,7 +273,7 @@ def crowded(place: Group, tmp_path: Path) -> Iterator[Callable[..., list[str]]]:
 
     yield call
     deadline = time.monotonic() + 10
-    while not cells.remove(group, None, kill=True):
+    while not cgroups.remove(group, None, kill=True):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -327,23 +327,23 @@ class Victim:
         assert self.process.stdout is not None
         self.state: dict[str, Any] = json.loads(self.process.stdout.readline())
         self.reaper = child_of(self.process.pid)
-        self.shepherd = child_of(self.reaper)
+        self.supervisor = child_of(self.reaper)
 
-    def kill(self, *, with_shepherd: bool = False) -> None:
+    def kill(self, *, with_supervisor: bool = False) -> None:
         """Kill it as a node does that runs out of memory."""
         self.process.kill()
         self.process.communicate()
-        if with_shepherd:
+        if with_supervisor:
             os.kill(self.reaper, signal.SIGKILL)
-            os.kill(self.shepherd, signal.SIGKILL)
+            os.kill(self.supervisor, signal.SIGKILL)
 
-    def groups(self, place: Group) -> list[Path]:
+    def cgroup_location(self, place: Cgroup) -> list[Path]:
         """Return the groups of its attempts that are there."""
         return [*Path(place[1]).glob(f"torc_{Path(self.state['journal']).stem}.*")]
 
 
 @pytest.mark.crash
-def test_a_killed_runners_attempts_are_still_held(place: Group, bench: Bench) -> None:
+def test_a_killed_runners_attempts_are_still_held(place: Cgroup, bench: Bench) -> None:
     """The next runner learns what the kernel said; the group is gone."""
     wait = f"echo x >{bench.folder}/begun; until [ -e {bench.folder}/go ]; do sleep 0.01; done"
     victim = Victim(bench.folder, f"{wait}; {GREEDY}")
@@ -360,13 +360,13 @@ def test_a_killed_runners_attempts_are_still_held(place: Group, bench: Bench) ->
 
 
 @pytest.mark.crash
-def test_groups_that_nobody_is_left_to_remove_are_removed_by_the_next_runner(place: Group, bench: Bench) -> None:
+def test_groups_that_nobody_is_left_to_remove_are_removed_by_the_next_runner(place: Cgroup, bench: Bench) -> None:
     """Runner and shepherd were killed; so was, by the next runner, the attempt that is nobody's any more."""
     stays = f"echo $$ >{bench.folder}/pid; until [ -e {bench.folder}/go ]; do sleep 0.01; done"
     victim = Victim(bench.folder, stays, f"setsid sleep 100 & echo $! >{bench.folder}/stray; sleep 100")
     bench.wait_for_file("pid")
     stray = int(bench.wait_for_file("stray"))
-    victim.kill(with_shepherd=True)
+    victim.kill(with_supervisor=True)
     assert len(victim.groups(place)) == 2
     bench.launcher.adopt(victim.state, [AttemptKey(1, 1)])
     bench.until(lambda: is_gone(stray))

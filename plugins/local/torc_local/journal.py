@@ -1,4 +1,4 @@
-"""Reads the journal of a shepherd, alive or dead. The records are described in `torc_local.shepherd`."""
+"""Reads the journal of a shepherd, alive or dead. The records are described in `torc_local.supervisor`."""
 
 import fcntl
 import glob
@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from attrs import define, field
 
-from torc_local import shepherd
-from torc_local.shepherd import records
+from torc_local import supervisor
+from torc_local.supervisor import journal_lines
 
 Key = tuple[int, int]
 START_SLACK_S = 1.0
@@ -22,7 +22,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _LOG: Final = logging.getLogger("torc_framework.local")
 
 
-class End(NamedTuple):
+class RecordedExit(NamedTuple):
     """How an attempt ended, as the kernel told its shepherd.
 
     Attributes:
@@ -30,7 +30,7 @@ class End(NamedTuple):
         duration_s: Seconds that it ran, by a clock that is never set.
         peak_kib: Largest resident set; negative is an upper bound: the shepherd's own memory was counted in; 0 is not
             known.
-        told: What control groups told; see `torc_local.shepherd.main.Shepherd.facts_of_groups`.
+        told: What control groups told; see `torc_local.supervisor.supervisor.Supervisor.facts_of_groups`.
     """
 
     status: int
@@ -43,7 +43,7 @@ class End(NamedTuple):
 
 
 @define
-class Entry:
+class JournalEntry:
     """What the journal says of one attempt.
 
     Attributes:
@@ -58,7 +58,7 @@ class Entry:
     pid: int | None = None
     boottime: float = 0.0
     at: float = 0.0
-    end: End | None = None
+    end: RecordedExit | None = None
     failure: str | None = None
 
     def is_over(self) -> bool:
@@ -67,7 +67,7 @@ class Entry:
 
     def is_alive(self) -> bool:
         """Say whether its process still runs: same boot, same pid, same start."""
-        if self.pid is None or self.boot != shepherd.boot_id():
+        if self.pid is None or self.boot != supervisor.boot_id():
             return False
         try:
             fields = Path(f"/proc/{self.pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -86,7 +86,7 @@ class Journal:
     """
 
     path: Path
-    entries: dict[Key, Entry] = field(factory=dict)
+    entries: dict[Key, JournalEntry] = field(factory=dict)
     is_settled: bool = False
     """Nothing more is begun."""
     has_begun: bool = False
@@ -106,7 +106,7 @@ class Journal:
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
         for line in whole.split(b"\n"):
-            if line and not self._take(records.parse(line)):
+            if line and not self._take(journal_lines.parse(line)):
                 _LOG.warning("event=unreadable_journal_line journal=%r line=%r", str(self.path), line[:200])
 
     def _take(self, record: tuple[Any, ...] | None) -> bool:
@@ -115,7 +115,7 @@ class Journal:
             case ("H", boot, _):
                 self._boot, self.has_begun = boot, True
             case ("I", job, attempt, _):
-                self.entries[job, attempt] = Entry(self._boot)
+                self.entries[job, attempt] = JournalEntry(self._boot)
             case ("W", job, attempt, _):
                 return self.entries.pop((job, attempt), None) is not None
             case ("S" | "E" | "L" as kind, job, attempt, *words, more):
@@ -126,7 +126,7 @@ class Journal:
                     case "S":
                         entry.pid, entry.boottime, entry.at = words
                     case "E":
-                        entry.end = End._make([*words, dict(more)])
+                        entry.end = RecordedExit._make([*words, dict(more)])
                     case "L":
                         entry.at, entry.failure = words[0], " ".join(more)
             case ("O", _):
@@ -176,7 +176,7 @@ def journal_path(first: Path, number: int) -> Path:
     return first if number == 1 else first.with_suffix(f".{number}{first.suffix}")
 
 
-def open_all(first: Path) -> list[Journal]:
+def open_journals(first: Path) -> list[Journal]:
     """Return the journals of all shepherds that one runner has had, oldest first; those that are gone are left out."""
     paths = first.parent.glob(f"{glob.escape(first.stem)}*{first.suffix}")
     journals = []

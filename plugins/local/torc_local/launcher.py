@@ -35,10 +35,10 @@ from torc_framework.api import (
     shell_command,
     start_process_with_retry,
 )
-from torc_local import groups, shepherd
-from torc_local.journal import End, Entry, Journal, Key, journal_path, open_all
+from torc_local import cgroup_location, supervisor
+from torc_local.journal import Journal, JournalEntry, Key, RecordedExit, journal_path, open_journals
 from torc_local.orphans import Orphans
-from torc_local.shepherd import cells
+from torc_local.supervisor import cgroups
 
 SHELL_HELP: Final = "Shell of jobs and workflows that name none, such as sh or 'bash -e'; bash unless given."
 IN_FOLDER: Final = 'cd -- "$1" || exit 126; shift; exec "$@"'
@@ -53,7 +53,7 @@ RESTART_PAUSE_S: Final = 0.05
 """The pause after one that did not get to work; it grows with each of them."""
 MOST_FAILED_STARTS: Final = 20
 """After so many shepherds in a row that do not get to work, this machine is taken to be unable to run one."""
-CELL_PATIENCE_S: Final = 0.5
+CGROUP_PATIENCE_S: Final = 0.5
 """How long control groups that were left behind are tried to be removed."""
 STDIO: Final = ("files", "combined", "none")
 MEMORY_CGROUP: Final = ("auto", "off", "require")
@@ -89,7 +89,7 @@ class LocalOptions:
 class LocalLauncher(Launcher):
     """Runs attempts as processes of this machine.
 
-    The processes are children of a `shepherd`, a small process that outlives this one. An order is
+    The processes are children of a `supervisor`, a small process that outlives this one. An order is
     kept until its end is known, so that a killed shepherd can be replaced.
     """
 
@@ -102,13 +102,13 @@ class LocalLauncher(Launcher):
         super().__init__(options, context)
         shell_command(context.shell)  # one that is missing is told before any job begins
         self._directory = str(Path.cwd())
-        self._home = groups.home()
+        self._home = cgroup_location.own_cgroup()
         self._place = self._find_place() if context.enforces_limits and options.memory_cgroup == "require" else None
         self._knows_place = self._place is not None
         self._epoll = select.epoll()
         self._orphans = Orphans(self._epoll, self._orphan_ended)
         self._news: list[LauncherEvent] = []
-        self._orders: dict[Key, tuple[str, shepherd.Order]] = {}
+        self._orders: dict[Key, tuple[str, supervisor.AttemptOrder]] = {}
         """What the shepherd was told and whose end is not known: ``start`` or ``queue``, and the order."""
         self._pids: dict[Key, int] = {}
         self._stopping: dict[Key, int] = {}
@@ -125,15 +125,15 @@ class LocalLauncher(Launcher):
         """The journal of the first shepherd; all files of this launcher have names that begin like it."""
         self._connect()
 
-    def _find_place(self) -> cells.Group | None:
+    def _find_place(self) -> cgroups.Cgroup | None:
         """Return the control group in which those of attempts are made; None where there can be none.
 
         Raises:
             ConfigError: there can be none, and the options require them.
         """
         try:
-            return groups.place(self._home)
-        except groups.Unavailable as error:
+            return cgroup_location.find_parent(self._home)
+        except cgroup_location.CgroupsUnavailable as error:
             if self.options.memory_cgroup == "require":
                 raise ConfigError(
                     f"memory_cgroup of executor local is 'require', but {error}; {error.fix}, or set it to 'auto'"
@@ -164,14 +164,14 @@ class LocalLauncher(Launcher):
         home = [str(word) for word in self._home or ()]
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", "-c", shepherd.PROGRAM, str(Path(__file__).parent), *home],
+            [sys.executable, "-I", "-S", "-c", supervisor.PROGRAM, str(Path(__file__).parent), *home],
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
                 (os.POSIX_SPAWN_DUP2, journal, 2),
-                (os.POSIX_SPAWN_DUP2, control, shepherd.CONTROL_FD),
-                (os.POSIX_SPAWN_DUP2, 2, shepherd.JOURNAL_FD),
+                (os.POSIX_SPAWN_DUP2, control, supervisor.CONTROL_FD),
+                (os.POSIX_SPAWN_DUP2, 2, supervisor.JOURNAL_FD),
             ],
             setsid=True,
         )
@@ -207,7 +207,7 @@ class LocalLauncher(Launcher):
         if orders:
             self._send(kind, orders)
 
-    def _prepare(self, attempt: Attempt) -> shepherd.Order | None:
+    def _prepare(self, attempt: Attempt) -> supervisor.AttemptOrder | None:
         """Return the order for an attempt, or report why it cannot be given."""
         try:
             arguments = self._arguments(attempt)
@@ -219,7 +219,7 @@ class LocalLauncher(Launcher):
         plan = self._plan(attempt)
         return (attempt.key.job_id, attempt.key.attempt_id, attempt.lane, arguments, environment, out, err, plan)
 
-    def _plan(self, attempt: Attempt) -> shepherd.Plan | None:
+    def _plan(self, attempt: Attempt) -> supervisor.CgroupPlan | None:
         """Return the control group that an attempt is to get."""
         if attempt.memory_limit_bytes is None or self.options.memory_cgroup == "off":
             return None
@@ -228,7 +228,7 @@ class LocalLauncher(Launcher):
         if self._place is None:
             return None
         version, parent = self._place
-        folder = f"{parent}/{_cell_prefix(self._path)}{_cell_suffix(_key(attempt))}"
+        folder = f"{parent}/{_cgroup_prefix(self._path)}{_cgroup_suffix(_key(attempt))}"
         return version, folder, attempt.memory_limit_bytes, self.options.memory_cgroup == "auto"
 
     def _stdio(self, attempt: Attempt) -> tuple[str, str]:
@@ -274,12 +274,12 @@ class LocalLauncher(Launcher):
 
     def holds(self, keys: Iterable[AttemptKey]) -> Collection[AttemptKey]:
         """Return those of these attempts that are in control groups of their own."""
-        return [key for key, (pid,) in self.processes(keys).items() if _is_in_cell(pid, _plain(key))]
+        return [key for key, (pid,) in self.processes(keys).items() if _is_in_own_cgroup(pid, _plain(key))]
 
     def _send(self, *message: Any) -> None:
         """Send a message whole; a shepherd that is gone is noticed by the next `poll`."""
         with suppress(OSError):
-            self._control.sendall(shepherd.frame(message))
+            self._control.sendall(supervisor.encode_message(message))
 
     # --- news ------------------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class LocalLauncher(Launcher):
 
     def _receive(self) -> None:
         try:
-            while chunk := self._control.recv(shepherd.CHUNK, socket.MSG_DONTWAIT):
+            while chunk := self._control.recv(supervisor.CHUNK, socket.MSG_DONTWAIT):
                 self._inbox += chunk
         except BlockingIOError:
             gone = False
@@ -304,18 +304,18 @@ class LocalLauncher(Launcher):
             gone = True
         else:
             gone = True
-        for _, items in shepherd.unframe(self._inbox):
+        for _, items in supervisor.decode_messages(self._inbox):
             for kind, job, attempt, *details in items:
                 self._take(kind, (job, attempt), details)
         if gone:
-            self._replace_shepherd()
+            self._replace_supervisor()
 
     def _take(self, kind: str, key: Key, details: list[Any]) -> None:
         """Turn one piece of the shepherd's news into ours."""
         match kind:
             case "E":
                 self._finish(key)
-                self._news.append(AttemptEnded(_attempt_key(key), _observe(End(*details))))
+                self._news.append(AttemptEnded(_attempt_key(key), _observe(RecordedExit(*details))))
             case "S":
                 if key in self._orders:
                     self._orders[key] = "start", self._orders[key][1]
@@ -346,7 +346,7 @@ class LocalLauncher(Launcher):
 
     # --- after a crash ---------------------------------------------------------------------------
 
-    def _replace_shepherd(self) -> None:
+    def _replace_supervisor(self) -> None:
         """The shepherd was killed: its reaper sees to what it had begun, a new shepherd gets the rest."""
         self._epoll.unregister(self._control)
         self._control.close()
@@ -382,7 +382,7 @@ class LocalLauncher(Launcher):
             return Adoption(unknown=tuple(keys))
         path = Path(str(state["journal"]))
         known: dict[Key, Journal] = {}
-        found = open_all(path)
+        found = open_journals(path)
         self._journals += found
         for journal in found:
             if not journal.wait_until_settled(SETTLE_PATIENCE_S):
@@ -395,7 +395,7 @@ class LocalLauncher(Launcher):
         others = {key: journal.entries[key] for key, journal in known.items() if key not in wanted}
         strays = {key: entry.pid for key, entry in others.items() if not entry.is_over() and entry.is_alive()}
         if strays:
-            shepherd.send_signal({pid for pid in strays.values() if pid is not None}, signal.SIGKILL)
+            supervisor.send_signal({pid for pid in strays.values() if pid is not None}, signal.SIGKILL)
             self._remove_cells(path, state.get("home"), set(strays))
         adopted = tuple(key for key in begun if self._adopt_one(known[_plain(key)], _plain(key)))
         return Adoption(
@@ -410,7 +410,7 @@ class LocalLauncher(Launcher):
             self._news.append(AttemptStarted(_attempt_key(key), entry.at, _age_s(entry.boottime)))
         return self._orphans.follow(journal, key)
 
-    def _orphan_ended(self, key: Key, entry: Entry | None) -> None:
+    def _orphan_ended(self, key: Key, entry: JournalEntry | None) -> None:
         self._finish(key)
         if entry is None:
             observation = ExitObservation(self.name, lost=True)
@@ -431,12 +431,12 @@ class LocalLauncher(Launcher):
         """Remove control groups that a shepherd left; with ``killed`` those of these attempts, and all in them."""
         if not isinstance(home, (list, tuple)):
             return
-        prefix, wanted = _cell_prefix(journal), None if killed is None else {_cell_suffix(key) for key in killed}
-        found = groups.named((int(home[0]), str(home[1])), prefix)
-        deadline = time.monotonic() + CELL_PATIENCE_S  # the kernel lets go of a group a moment after its last process
+        prefix, wanted = _cgroup_prefix(journal), None if killed is None else {_cgroup_suffix(key) for key in killed}
+        found = cgroup_location.find_by_prefix((int(home[0]), str(home[1])), prefix)
+        deadline = time.monotonic() + CGROUP_PATIENCE_S  # the kernel lets go of a group a moment after its last process
         for cell in found:
             if wanted is None or cell[1].rpartition(prefix)[2] in wanted:
-                while not cells.remove(cell, self._home, kill=wanted is not None) and time.monotonic() < deadline:
+                while not cgroups.remove(cell, self._home, kill=wanted is not None) and time.monotonic() < deadline:
                     time.sleep(0.005)
 
     @staticmethod
@@ -481,25 +481,25 @@ def _age_s(boottime: float) -> float:
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - boottime)
 
 
-def _cell_prefix(journal: Path) -> str:
+def _cgroup_prefix(journal: Path) -> str:
     """Return what the names of all control groups begin with that are made for attempts of a journal."""
     return f"torc_{journal.stem}."
 
 
-def _is_in_cell(pid: int, key: Key) -> bool:
+def _is_in_own_cgroup(pid: int, key: Key) -> bool:
     """Say whether the first process of an attempt is in the attempt's control group."""
     try:
         groups_of_it = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     except OSError:
         return False
-    return any("/torc_local_" in line and line.endswith(f".{_cell_suffix(key)}") for line in groups_of_it)
+    return any("/torc_local_" in line and line.endswith(f".{_cgroup_suffix(key)}") for line in groups_of_it)
 
 
-def _cell_suffix(key: Key) -> str:
+def _cgroup_suffix(key: Key) -> str:
     return f"j{key[0]}_a{key[1]}"
 
 
-def _observe(end: End) -> ExitObservation:
+def _observe(end: RecordedExit) -> ExitObservation:
     """Return the observation for an end; nothing of it is lost.
 
     The peak of a control group is the attempt's if its memory ran out: then nothing of it was cache that

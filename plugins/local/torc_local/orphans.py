@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from attrs import define, field
 
-from torc_local import shepherd
-from torc_local.journal import Entry, Journal, Key
+from torc_local import supervisor
+from torc_local.journal import Journal, JournalEntry, Key
 
 RECORD_PATIENCE_S = 0.01
 """How long to wait for the record of a process that was just seen to end."""
@@ -24,7 +24,7 @@ class Orphans:
     """
 
     epoll: select.epoll
-    ended: Callable[[Key, Entry | None], None]
+    ended: Callable[[Key, JournalEntry | None], None]
     _followed: dict[Key, tuple[Journal, int | None]] = field(factory=dict)
 
     def follow(self, journal: Journal, key: Key) -> bool:
@@ -38,7 +38,7 @@ class Orphans:
             return False
         return True
 
-    def _watch(self, entry: Entry) -> int | None:
+    def _watch(self, entry: JournalEntry) -> int | None:
         try:
             fd = os.pidfd_open(entry.pid or 0)
         except OSError:  # gone this instant, or a kernel before 5.3: `poll` looks for itself
@@ -65,7 +65,7 @@ class Orphans:
         self.ended(key, entry if seen or self._wait_for_record(journal, entry) else None)
 
     @staticmethod
-    def _wait_for_record(journal: Journal, entry: Entry) -> bool:
+    def _wait_for_record(journal: Journal, entry: JournalEntry) -> bool:
         deadline = time.monotonic() + RECORD_PATIENCE_S
         while True:
             expected = journal.is_held()
@@ -85,7 +85,7 @@ class Orphans:
         entries = [self._followed[key][0].entries[key] for key in keys if key in self._followed]
         leaders = {entry.pid for entry in entries if entry.pid is not None and entry.is_alive()}
         if leaders:
-            shepherd.send_signal(leaders, number)
+            supervisor.send_signal(leaders, number)
 
     def close(self) -> None:
         """Follow nothing any more."""

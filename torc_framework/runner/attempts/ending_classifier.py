@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from attrs import evolve, fields, frozen
 
 from torc_framework.exits.classifier import exit_return_code, status_of
-from torc_framework.exits.handlers import HANDLED, attempts_allowed, retry_delay_s, rules_in_order
+from torc_framework.exits.failure_rules import RULE_STATUSES, attempts_allowed, choose_rule, retry_delay_s
 from torc_framework.models.exchange import EndedReport, RetryRequest
 from torc_framework.models.exits import CleanExit, ExitClass, ExitObservation, ExitVerdict, StopReason
 from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES, Failure, FailureRule, RuleAction
@@ -107,7 +107,7 @@ class EndingClassifier:
         if seen.lost:
             report.lost, report.retry = True, RetryRequest(LOST_ATTEMPTS, reason=verdict.reason)
             return None
-        if report.status not in HANDLED or report.interrupted or item.stop_reason is StopReason.CANCELED:
+        if report.status not in RULE_STATUSES or report.interrupted or item.stop_reason is StopReason.CANCELED:
             return None
         rule, action = self._matching_rule(item, seen, verdict, report.return_code)
         if action is None and verdict.exit_class in SEPARATE_BUDGET_CLASSES:
@@ -145,9 +145,9 @@ class EndingClassifier:
             stdout_path=self._maker.log_path(item.key, ".o"),
             stderr_path=self._maker.log_path(item.key, ".e"),
         )
-        rules = rules_in_order(_read_rules(item.job.failure_rules), return_code)
-        asked = ((rule, self._judges.match_failure(rule, failure)) for rule in rules)
-        return next(((rule, action) for rule, action in asked if action is not None), ({}, None))
+        rules = _read_rules(item.job.failure_rules)
+        found = choose_rule(rules, return_code, lambda rule: self._judges.match_failure(rule, failure))
+        return found or ({}, None)
 
 
 def _clean_exit(item: HeldJob) -> CleanExit:

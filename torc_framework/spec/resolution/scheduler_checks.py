@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from torc_framework.exits.limits import parse_time_limit
 from torc_framework.models.plan import Plan
 from torc_framework.models.records import SlurmSchedulerRecord
 from torc_framework.models.resources import format_duration, parse_duration
+from torc_framework.models.time_limits import parse_time_limit
 from torc_framework.models.walltime_reserve import WalltimeReserve
 from torc_framework.spec.language.findings import Problems, SpecFinding
 

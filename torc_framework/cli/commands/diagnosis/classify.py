@@ -63,7 +63,7 @@ def classify(
 
     Example: echo '{"id": 1, "executor": "local", "observation": {"signal": 9}}' | torc classify
     """
-    from torc_framework.exits.cases import answer_case
+    from torc_framework.exit_cases.cases import answer_case
 
     document = _read(path)
     answers = [answer_case(case) for case in _cases_of(document)]

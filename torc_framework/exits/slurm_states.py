@@ -7,12 +7,11 @@ its steps: a job that ran out of time may have a batch row that says CANCELLED.
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
-from torc_framework.exits.facts import CODE_NAMES, CaseValues
-from torc_framework.exits.pairs import OOM_MARK, render_end_reason, render_exit
+from torc_framework.exits.code_signal import OOM_MARK, render_end_reason
 from torc_framework.models.exits import ExitClass, ExitObservation
 
 
@@ -136,70 +135,3 @@ def reason_of(state: str, code: int = 0, signal: int = 0) -> str:
 
 
 # --- accounting ------------------------------------------------------------------------------------
-
-
-def classify_accounting(seen: CaseValues) -> dict[str, Any]:
-    """Answer what an ending was by its accounting: the row of the allocation, if several were seen."""
-    row = _deciding_row(seen)
-    state, told_reason = state_and_reason(row, "scheduler_state", "state", "SlurmState", "JobState", "job_state")
-    state = state or ""
-    code, signal = row.ending("exit", "exit_code_pair", "ExitCode", *CODE_NAMES)
-    written = None if code is None and signal is None else render_exit(code or 0, signal or 0)
-    exit_class = class_of(state, code, signal) if state else _class_without_state(code, signal)
-    reason = row.text("reason", "Reason", "scheduler_reason", "state_reason") or told_reason
-    if exit_class is ExitClass.UNKNOWN and reason is not None:
-        exit_class = REASONS.get(reason.partition(":")[0]) or exit_class
-    return {
-        "outcome": exit_class,
-        "status": normal_state(state) or state or None,
-        "exit": written,
-        "action": "none",
-        "reason": reason or reason_of(state, code or 0, signal or 0),
-    }
-
-
-def state_and_reason(seen: CaseValues, *names: str) -> tuple[str | None, str | None]:
-    """Return the state that was seen and a reason told with it: a word, a list of words, or both in an object."""
-    value = seen.get(*names)
-    if isinstance(value, dict):  # as Slurm's own JSON has it
-        inner = CaseValues(f"{seen.name}.{names[0]}", value)
-        return state_and_reason(inner, "current", "state")[0], inner.text("reason")
-    if isinstance(value, list) and all(isinstance(word, str) for word in value):
-        return (value[0] if value else None), None
-    return seen.text(*names), None
-
-
-def _class_without_state(code: int | None, signal: int | None) -> ExitClass:
-    if signal:
-        return ExitClass.OOM if signal == OOM_MARK else ExitClass.SIGNALED
-    if code is None and signal is None:
-        return ExitClass.UNKNOWN
-    return ExitClass.USER_ERROR if code else ExitClass.SUCCESS
-
-
-_JOB_KEYS: Final = ("allocation", "job", "job_row", "allocation_row")
-_STATE_KEYS: Final = ("allocation_state", "job_state", "JobState")
-
-
-def _deciding_row(seen: CaseValues) -> CaseValues:
-    """Return the row of the allocation, else the first, else the observation itself."""
-    for key in _JOB_KEYS:
-        if isinstance(seen.get(key), dict):
-            return seen.object(key)
-        if isinstance(seen.get(key), str) and normal_state(seen.get(key)):  # a state, with or without its exit
-            words = seen.get(key).split()
-            return CaseValues(
-                f"{seen.name}.{key}", {"state": words[0], "exit": words[-1] if ":" in words[-1] else None}
-            )
-    if seen.has(*_STATE_KEYS):
-        exit_ = seen.get("allocation_exit", "job_exit", *CODE_NAMES)
-        return CaseValues(
-            seen.name, {"scheduler_state": seen.get(*_STATE_KEYS), "exit": exit_, "reason": seen.get("reason")}
-        )
-    rows = seen.objects("rows", "sacct", "records")
-    of_jobs = [row for row in rows if "." not in str(row.get("JobID", "job_id", "id") or "") and not _is_step(row)]
-    return next(iter([*of_jobs, *rows]), seen)
-
-
-def _is_step(row: CaseValues) -> bool:
-    return row.get("step", "row", "kind", "JobName", "name") in ("batch", "extern", "interactive", "step")

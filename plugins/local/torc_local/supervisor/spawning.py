@@ -9,7 +9,7 @@ import os
 import signal
 
 LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+SHORTAGE_ERRNOS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """Errors that say that there are too many processes or open files at the moment."""
 
 
@@ -51,21 +51,21 @@ def spawn(arguments: list[str], environment: dict[bytes, bytes], out: str, err: 
     try:
         return begin()
     except OSError as error:
-        if error.errno in SHORTAGES:
+        if error.errno in SHORTAGE_ERRNOS:
             raise
         for path in logs:
-            make_way(path)
+            prepare_log_path(path)
     try:
         return begin()
     except OSError as error:
-        if error.errno not in SHORTAGES:
+        if error.errno not in SHORTAGE_ERRNOS:
             for path in logs:
-                make_way(path)
+                prepare_log_path(path)
                 os.close(os.open(path, LOG_FLAGS | os.O_CLOEXEC, 0o666))  # its error names the log, not the shell
         raise
 
 
-def make_way(path: str) -> None:
+def prepare_log_path(path: str) -> None:
     """Make the folder of a log if there is none, and remove a file that has the log's name.
 
     Such a file belongs to an attempt with the same numbers: one before a reset, or one of another database.

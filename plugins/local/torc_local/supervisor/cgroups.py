@@ -8,14 +8,14 @@ it can be removed once no process is in it.
 import os
 import signal
 
-Group = tuple[int, str]
+Cgroup = tuple[int, str]
 """Version of control groups, and folder of one."""
-Mark = tuple[int, int]
+KillCounts = tuple[int, int]
 """What `Surroundings.mark` returned."""
 
-ENTRANCES = {1: "tasks", 2: "cgroup.procs"}
+JOIN_FILES = {1: "tasks", 2: "cgroup.procs"}
 """A process that writes 0 there is in the group; ``tasks`` takes no lock that all processes of the machine share."""
-MEMBERS = "cgroup.procs"
+MEMBERS_FILE = "cgroup.procs"
 _LIMITS = {1: "memory.limit_in_bytes", 2: "memory.max"}
 _SWAP_LIMITS = {1: "memory.memsw.limit_in_bytes", 2: "memory.swap.max"}
 _EVENTS = {1: "memory.oom_control", 2: "memory.events"}
@@ -51,7 +51,7 @@ def _kills(events: bytes) -> int | None:
     return int(counts[0].split()[1]) if counts else None
 
 
-def make(group: Group, limit_bytes: int) -> None:
+def create(group: Cgroup, limit_bytes: int) -> None:
     """Make a group that may use so much memory, swap included where the kernel accounts for swap.
 
     Raises:
@@ -68,18 +68,18 @@ def make(group: Group, limit_bytes: int) -> None:
         raise
 
 
-def entering(group: Group, arguments: list[str]) -> list[str]:
+def run_inside(group: Cgroup, arguments: list[str]) -> list[str]:
     """Return a shell's arguments changed so that it enters a group before it does anything else."""
     version, folder = group
     shell, *rest = arguments
-    entrance = f"{folder}/{ENTRANCES[version]}".replace("'", "'\\''")
+    entrance = f"{folder}/{JOIN_FILES[version]}".replace("'", "'\\''")
     enter = f"echo 0 >'{entrance}' || exit 126;"
     if rest[0] == "-c":
         return [shell, "-c", enter + rest[1]]
     return [shell, "-c", f'{enter} exec "$0" "$1"', shell, *rest]
 
 
-def account(group: Group) -> dict[str, int]:
+def read_counters(group: Cgroup) -> dict[str, int]:
     """Return what the kernel says of a group: ``oom_kills`` and ``peak`` in bytes, each where it is counted."""
     version, folder = group
     peak = _read(f"{folder}/{_PEAKS[version]}").strip()
@@ -87,7 +87,7 @@ def account(group: Group) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def remove(group: Group, home: Group | None, *, kill: bool) -> bool:
+def remove(group: Cgroup, home: Cgroup | None, *, kill: bool) -> bool:
     """Remove a group; those who are still in it are killed, or let go on in the group ``home``.
 
     Returns:
@@ -95,14 +95,14 @@ def remove(group: Group, home: Group | None, *, kill: bool) -> bool:
     """
     if _is_removed(group[1]):
         return True
-    for pid in _read(f"{group[1]}/{MEMBERS}").split():
+    for pid in _read(f"{group[1]}/{MEMBERS_FILE}").split():
         if int(pid) <= 1:
             continue  # 0 is how the kernel shows a process of another pid namespace; to kill it would be to kill ours
         try:
             if kill:
                 os.kill(int(pid), signal.SIGKILL)
             elif home is not None:
-                _write(f"{home[1]}/{MEMBERS}", pid.decode())
+                _write(f"{home[1]}/{MEMBERS_FILE}", pid.decode())
         except OSError:
             continue  # it has ended, or is not ours
     return _is_removed(group[1])
@@ -118,14 +118,14 @@ def _is_removed(folder: str) -> bool:
     return True
 
 
-class Surroundings:
+class SharedCgroup:
     """The group that attempts without one of their own share with this process: who was killed in it?
 
     The kernel counts kills, but does not say whose. So a kill is taken for an attempt's only if it
     happened while that attempt ran, and never for two.
     """
 
-    def __init__(self, home: Group | None) -> None:
+    def __init__(self, home: Cgroup | None) -> None:
         self.fd = -1
         self.claimed = 0
         if home is not None:
@@ -134,7 +134,7 @@ class Surroundings:
             except OSError:
                 return  # the root group of version 2 counts nothing
 
-    def mark(self) -> Mark:
+    def mark(self) -> KillCounts:
         """Return what to compare with later: kills so far, and those of them that are known to be somebody's."""
         return self._count(), self.claimed
 
@@ -146,7 +146,7 @@ class Surroundings:
         except OSError:
             return 0
 
-    def claim(self, since: Mark) -> int:
+    def claim(self, since: KillCounts) -> int:
         """Return how many kills since a mark are nobody else's, and take one of them."""
         kills, claimed = self.mark()
         left = kills - since[0] - (claimed - since[1])

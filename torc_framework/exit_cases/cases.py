@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from torc_framework.exits import (
-    batch,
+from torc_framework.exit_cases import (
+    batch_systems,
     diagnosis,
-    handlers,
+    failure_handlers,
     kubernetes,
-    limits,
     log_patterns,
     osmo,
     osmo_actions,
@@ -23,8 +22,10 @@ from torc_framework.exits import (
     spur,
     torc,
 )
-from torc_framework.exits.facts import CaseError, CaseValues
+from torc_framework.exit_cases.case_values import CaseError, CaseValues
+from torc_framework.exits import osmo_exit_actions
 from torc_framework.models.resources import parse_duration
+from torc_framework.models.time_limits import parse_time_limit
 
 Answer = dict[str, Any]
 Question = Callable[[CaseValues, CaseValues], Answer]
@@ -55,9 +56,9 @@ def _check_osmo(seen: CaseValues, _policy: CaseValues) -> Answer:
         problem = osmo_groups.check_group(seen)
         return _validity([problem] if problem else [])
     actions = seen.get("exit_actions", "exitActions")
-    problems = osmo_actions.exit_action_problems({} if actions is None else actions)
+    problems = osmo_exit_actions.exit_action_problems({} if actions is None else actions)
     answer = _validity(problems)
-    if not problems and (warnings := osmo_actions.overlaps(actions or {})):
+    if not problems and (warnings := osmo_exit_actions.overlaps(actions or {})):
         answer["warnings"] = warnings
     return answer
 
@@ -68,7 +69,7 @@ def _check_rules(seen: CaseValues, _policy: CaseValues) -> Answer:
         rules = [seen.get("rule")] if seen.has("rule") else [dict(seen.values)]
     if not isinstance(rules, list):
         return _validity([f"rules are {rules!r}; expected a list"])
-    return _validity([problem for rule in rules for problem in handlers.problems_of(rule)])
+    return _validity([problem for rule in rules for problem in failure_handlers.rule_problems(rule)])
 
 
 def _check_report(seen: CaseValues, _policy: CaseValues) -> Answer:
@@ -80,7 +81,7 @@ def _time_limit(dialect: str, seen: CaseValues, _policy: CaseValues) -> Answer:
     unit = (seen.text("unit") or "minutes").lower()
     text = seen.get("text", "time_limit", "time")
     try:
-        return {"value": limits.parse_time_limit(str(text), unit, dialect)}
+        return {"value": parse_time_limit(str(text), unit, dialect)}
     except ValueError as error:
         return {"value": "error", "message": str(error)}
 
@@ -100,7 +101,7 @@ def _log_line(seen: CaseValues, _policy: CaseValues) -> Answer:
 
 _TORC_KINDS: Final[Mapping[str, Question]] = {
     "classify": _torc("torc"),
-    "match": handlers.decide,
+    "match": failure_handlers.decide,
     "validate": _check_rules,
     "diagnose": _seen_only(diagnosis.diagnose),
     "recover": diagnosis.recover,
@@ -115,9 +116,15 @@ _SLURM: Final[Mapping[str, Question]] = {
     "parse_time": partial(_time_limit, "slurm"),
     "log_pattern": _log_line,
 }
-_PBS: Final[Mapping[str, Question]] = {"classify": _seen_only(batch.classify_pbs)}
-_AWS: Final[Mapping[str, Question]] = {"classify": _seen_only(batch.classify_aws), "match": batch.decide_aws}
-_SGE: Final[Mapping[str, Question]] = {"classify": _seen_only(batch.classify_plain), "match": batch.decide_sge}
+_PBS: Final[Mapping[str, Question]] = {"classify": _seen_only(batch_systems.classify_pbs)}
+_AWS: Final[Mapping[str, Question]] = {
+    "classify": _seen_only(batch_systems.classify_aws),
+    "match": batch_systems.decide_aws,
+}
+_SGE: Final[Mapping[str, Question]] = {
+    "classify": _seen_only(batch_systems.classify_plain),
+    "match": batch_systems.decide_sge,
+}
 _K8S: Final[Mapping[str, Question]] = {
     "classify": _seen_only(kubernetes.classify),
     "match": kubernetes.decide_retry,
@@ -137,12 +144,12 @@ EXECUTORS: Final[Mapping[str, Mapping[str, Question]]] = {
         "validate": _check_osmo,
     },
     "k8s": _K8S,
-    "lsf": {"classify": _seen_only(batch.classify_lsf)},
+    "lsf": {"classify": _seen_only(batch_systems.classify_lsf)},
     "pbs": _PBS,
-    "htcondor": {"classify": _seen_only(batch.classify_condor)},
+    "htcondor": {"classify": _seen_only(batch_systems.classify_condor)},
     "aws-batch": _AWS,
     "sge": _SGE,
-    "nextflow": {"classify": _seen_only(batch.classify_plain), "match": batch.decide_nextflow},
+    "nextflow": {"classify": _seen_only(batch_systems.classify_plain), "match": batch_systems.decide_nextflow},
 }
 """Questions by executor and kind."""
 OTHER_NAMES: Final[Mapping[str, str]] = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from torc_framework.exits.facts import CODE_NAMES, CaseValues
+from torc_framework.exit_cases.case_values import CODE_NAMES, CaseValues
 
 _PHASES: Final = {name.lower(): name for name in ("Pending", "Running", "Succeeded", "Failed", "Unknown", "StartError")}
 _INIT_KEYS: Final = ("init_containers", "initContainers", "init_container_statuses", "initContainerStatuses")

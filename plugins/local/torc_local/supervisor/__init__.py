@@ -31,7 +31,7 @@ PROGRAM = """\
 import sys
 sys.modules["torc_local"] = package = type(sys)("torc_local")
 package.__path__ = [sys.argv[1]]
-from torc_local.shepherd.reaper import main
+from torc_local.supervisor.reaper import main
 main(*sys.argv[2:])
 """
 """What Python runs as the reaper, its first argument the folder of `torc_local`, which is not loaded itself."""
@@ -40,19 +40,19 @@ JOURNAL_FD = 4
 CHUNK = 1 << 16
 Key = tuple[int, int]
 """Job id and attempt number."""
-Plan = tuple[int, str, int, bool]
+CgroupPlan = tuple[int, str, int, bool]
 """A control group to make for an attempt: version, folder, limit in bytes, whether the attempt may run without."""
-Order = tuple[int, int, int, list[str], dict[bytes, bytes], str, str, Plan | None]
+AttemptOrder = tuple[int, int, int, list[str], dict[bytes, bytes], str, str, CgroupPlan | None]
 """Job id, attempt, lane, arguments, extra environment, stdout and stderr path ("" is the same file), control group."""
 
 
-def frame(message: tuple) -> bytes:  # type: ignore[type-arg] # shapes differ by kind
+def encode_message(message: tuple) -> bytes:  # type: ignore[type-arg] # shapes differ by kind
     """Return a message as it travels."""
     body = marshal.dumps(message)
     return len(body).to_bytes(4, "little") + body
 
 
-def unframe(buffer: bytearray) -> list[tuple]:  # type: ignore[type-arg]
+def decode_messages(buffer: bytearray) -> list[tuple]:  # type: ignore[type-arg]
     """Take all whole messages out of ``buffer``."""
     messages = []
     at = 0

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from torc_local.shepherd import cells
-from torc_local.shepherd.cells import Group
+from torc_local.supervisor import cgroups as cells
+from torc_local.supervisor.cgroups import Cgroup
 
 PROC: Final = Path("/proc/self")
 _TRIAL_BYTES: Final = 64 << 20
 
 
-class Unavailable(Exception):  # noqa: N818 - a finding, not a fault
+class CgroupsUnavailable(Exception):  # noqa: N818 - a finding, not a fault
     """Groups cannot be made; the message says why, ``fix`` what can be done about it."""
 
     def __init__(self, reason: str, fix: str) -> None:
@@ -51,7 +51,7 @@ def _own_paths(cgroups: str) -> dict[int, str]:
     return paths
 
 
-def home(proc: Path = PROC) -> Group | None:
+def own_cgroup(proc: Path = PROC) -> Cgroup | None:
     """Return the group that accounts for the memory of this process; None where the kernel has or shows none."""
     try:
         paths = _own_paths((proc / "cgroup").read_text())
@@ -69,7 +69,7 @@ def home(proc: Path = PROC) -> Group | None:
     return None
 
 
-def place(own: Group | None) -> Group:
+def find_parent(own: Cgroup | None) -> Cgroup:
     """Return the group in which groups of attempts can be made, after trying.
 
     Version 1: the own group. Version 2 lets no group with processes hand memory on to others, so
@@ -82,7 +82,7 @@ def place(own: Group | None) -> Group:
         Unavailable: there is no such group.
     """
     if own is None:
-        raise Unavailable(
+        raise CgroupsUnavailable(
             "the kernel shows no control groups for memory", "mount them (cgroup2 on /sys/fs/cgroup), or run elsewhere"
         )
     version, folder = own
@@ -90,21 +90,21 @@ def place(own: Group | None) -> Group:
     trial = version, f"{parent}/torc_trial_{os.getpid()}_{secrets.token_hex(4)}"
     fix = "run as a user who may write there, or have it delegated"
     try:
-        cells.make(trial, _TRIAL_BYTES)
+        cells.create(trial, _TRIAL_BYTES)
     except OSError as error:
-        raise Unavailable(f"no control group can be made in {parent} ({error.strerror})", fix) from error
+        raise CgroupsUnavailable(f"no control group can be made in {parent} ({error.strerror})", fix) from error
     try:
         if subprocess.run(
-            cells.entering(trial, ["/bin/sh", "-c", "exit 0"]), stderr=subprocess.DEVNULL, check=False
+            cells.run_inside(trial, ["/bin/sh", "-c", "exit 0"]), stderr=subprocess.DEVNULL, check=False
         ).returncode:
-            raise Unavailable(f"no process can be put into a control group in {parent}", fix)
+            raise CgroupsUnavailable(f"no process can be put into a control group in {parent}", fix)
     finally:
         cells.remove(trial, None, kill=True)
     return version, parent
 
 
-def named(home: Group, prefix: str) -> list[Group]:
-    """Return the groups whose names begin with ``prefix``, wherever a process of ``home`` may have made them."""
+def find_by_prefix(home: Cgroup, prefix: str) -> list[Cgroup]:
+    """Return the groups whose names begin with ``prefix``, wherever a process of ``own_cgroup`` may have made them."""
     version, folder = home
     parents = (Path(folder), *Path(folder).parents) if version == 2 else (Path(folder),)
     return [(version, str(found)) for parent in parents for found in parent.glob(f"{glob.escape(prefix)}*")]
@@ -116,9 +116,13 @@ def _delegating(folder: Path) -> str:
             handed_on = (candidate / "cgroup.subtree_control").read_text().split()
         except OSError:
             break  # above the root of the hierarchy
-        if "memory" in handed_on and os.access(candidate, os.W_OK) and os.access(candidate / cells.MEMBERS, os.W_OK):
+        if (
+            "memory" in handed_on
+            and os.access(candidate, os.W_OK)
+            and os.access(candidate / cells.MEMBERS_FILE, os.W_OK)
+        ):
             return str(candidate)
-    raise Unavailable(
+    raise CgroupsUnavailable(
         f"no control group above {folder} hands memory on to this user",
         "start the runner with 'systemd-run --user --scope', which gives it a group within the user's own",
     )

@@ -11,37 +11,13 @@ import fnmatch
 from collections.abc import Mapping
 from typing import Any, Final
 
-from torc_framework.exits.facts import CODE_NAMES, CaseError, CaseValues
-from torc_framework.exits.pairs import render_exit
+from torc_framework.exit_cases.case_values import CODE_NAMES, CaseError, CaseValues
+from torc_framework.exits.code_signal import render_exit
+from torc_framework.exits.lsf_reasons import LSF_REASONS
 from torc_framework.models.exits import ExitClass
 
 _C = ExitClass
 
-LSF_REASONS: Final[Mapping[str, tuple[int, ExitClass]]] = {
-    "TERM_PREEMPT": (1, _C.PREEMPTED),
-    "TERM_WINDOW": (2, _C.TIMEOUT),
-    "TERM_LOAD": (3, _C.EVICTED),
-    "TERM_RUNLIMIT": (5, _C.TIMEOUT),
-    "TERM_DEADLINE": (6, _C.TIMEOUT),
-    "TERM_PROCESSLIMIT": (7, _C.USER_ERROR),
-    "TERM_FORCE_OWNER": (8, _C.CANCELED),
-    "TERM_FORCE_ADMIN": (9, _C.CANCELED),
-    "TERM_REQUEUE_OWNER": (10, _C.CANCELED),
-    "TERM_REQUEUE_ADMIN": (11, _C.CANCELED),
-    "TERM_CPULIMIT": (12, _C.TIMEOUT),
-    "TERM_OWNER": (14, _C.CANCELED),
-    "TERM_ADMIN": (15, _C.CANCELED),
-    "TERM_MEMLIMIT": (16, _C.OOM),
-    "TERM_EXTERNAL_SIGNAL": (17, _C.SIGNALED),
-    "TERM_ZOMBIE": (19, _C.ORPHANED),
-    "TERM_SWAP": (20, _C.OOM),
-    "TERM_THREADLIMIT": (21, _C.USER_ERROR),
-    "TERM_CWD_NOTEXIST": (25, _C.LAUNCH_FAILURE),
-    "TERM_PRE_EXEC_FAIL": (28, _C.PREFLIGHT),
-    "TERM_DATA": (29, _C.SERVICE_ERROR),
-    "TERM_RC": (34, _C.PREEMPTED),
-}
-"""Number and class by termination reason of LSF."""
 PBS_NEGATIVE: Final[Mapping[int, ExitClass]] = {
     -1: _C.LAUNCH_FAILURE,
     -2: _C.LAUNCH_FAILURE,

@@ -12,23 +12,23 @@ import signal
 from collections import deque
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic, time
 
-from torc_local.shepherd import (
+from torc_local.supervisor import (
     CHUNK,
     CONTROL_FD,
     JOURNAL_FD,
+    AttemptOrder,
+    CgroupPlan,
     Key,
-    Order,
-    Plan,
     boot_id,
-    cells,
-    frame,
+    cgroups,
+    decode_messages,
+    encode_message,
     send_signal,
     signal_group,
-    unframe,
 )
-from torc_local.shepherd.ends import PendingEnds
-from torc_local.shepherd.processes import ignored_signals, spawn
-from torc_local.shepherd.shortage import Shortage
+from torc_local.supervisor.process_shortage import ProcessShortage
+from torc_local.supervisor.spawning import ignored_signals, spawn
+from torc_local.supervisor.unrecorded_exits import UnrecordedExits
 
 CORE_FLAG = 0x80
 """Set in the wait status of a process that wrote a core file."""
@@ -36,7 +36,7 @@ LINGER_S = 0.01
 """How long news waits for more while attempts are queued; an end is told at once when none is."""
 LEFTOVER_CHECK_S = 0.05
 """How often the rest of a group is looked at after its leader has ended on request."""
-CELL_PATIENCE_S = 2.0
+CGROUP_PATIENCE_S = 2.0
 """How long a control group is tried to be removed."""
 KILLED_STATUSES = (signal.SIGKILL, (128 + signal.SIGKILL) << 8)
 """Wait statuses of attempts of which somebody was killed: the first process, or perhaps one that a shell waited for."""
@@ -58,7 +58,7 @@ def wait_status(seen: "os.waitid_result") -> int:
     return seen.si_status | (CORE_FLAG if seen.si_code == os.CLD_DUMPED else 0)
 
 
-class Job:
+class RunningAttempt:
     """One begun attempt. ``stopping`` is the strongest signal sent to it, 0 if none; ``cell`` its control group."""
 
     __slots__ = ("boottime", "cell", "key", "lane", "leader", "mark", "news", "started_at", "stopping")
@@ -66,35 +66,35 @@ class Job:
     def __init__(self, key: Key, lane: int, leader: int, boottime: float, started_at: float) -> None:
         self.key, self.lane, self.leader, self.boottime, self.started_at = key, lane, leader, boottime, started_at
         self.stopping = 0
-        self.cell: cells.Group | None = None
-        self.mark: cells.Mark = (0, 0)
+        self.cell: cgroups.Cgroup | None = None
+        self.mark: cgroups.KillCounts = (0, 0)
         self.news: tuple = ()  # type: ignore[type-arg] # its end, once seen
 
 
-class Shepherd:
+class Supervisor:
     """Begins, stops and reaps jobs, and keeps the journal."""
 
-    def __init__(self, home: cells.Group | None, pending: PendingEnds) -> None:
+    def __init__(self, home: cgroups.Cgroup | None, pending: UnrecordedExits) -> None:
         self.home, self.pending = home, pending
-        self.surroundings = cells.Surroundings(home)
-        self.mark: cells.Mark = (0, 0)
-        self.cells: dict[cells.Group, tuple[bool, float]] = {}
+        self.surroundings = cgroups.SharedCgroup(home)
+        self.mark: cgroups.KillCounts = (0, 0)
+        self.cells: dict[cgroups.Cgroup, tuple[bool, float]] = {}
         """Control groups to be removed: whether to kill who is in them, and until when to try."""
         self.environment = dict(os.environb)
         self.ignored = ignored_signals()
-        self.live: dict[int, Job] = {}
+        self.live: dict[int, RunningAttempt] = {}
         self.leaders: dict[Key, int] = {}
-        self.leaving: dict[Key, Job] = {}
+        self.leaving: dict[Key, RunningAttempt] = {}
         """Ended on request, but others of their group are still at it."""
-        self.due: list[Order] = []
-        self.queued: dict[int, deque[Order]] = {}
+        self.due: list[AttemptOrder] = []
+        self.queued: dict[int, deque[AttemptOrder]] = {}
         self.waiting: dict[Key, int] = {}
         """Lane of each queued attempt."""
         self.orphaned = False
         self.own_peak_kib = 0
         self.unwritten = b""
         self.write_error: str | None = None
-        self.shortage = Shortage()
+        self.shortage = ProcessShortage()
         self.started: dict[Key, tuple[float, float]] = {}
         self.news: list[tuple] = []  # type: ignore[type-arg]
         self.news_since = 0.0
@@ -151,7 +151,7 @@ class Shepherd:
             while chunk := os.read(CONTROL_FD, CHUNK):
                 self.inbox += chunk
         except BlockingIOError:
-            for kind, *arguments in unframe(self.inbox):
+            for kind, *arguments in decode_messages(self.inbox):
                 getattr(self, kind)(*arguments)
         except OSError:
             self.orphan()
@@ -160,7 +160,7 @@ class Shepherd:
 
     def orphan(self) -> None:
         """The runner is gone: carry out its last requests to stop, but begin nothing more."""
-        for kind, *arguments in unframe(self.inbox):
+        for kind, *arguments in decode_messages(self.inbox):
             if kind == "stop":
                 self.stop(*arguments)
         self.orphaned = True
@@ -171,11 +171,11 @@ class Shepherd:
         self.waiting.clear()
         self.note("O\n")
 
-    def start(self, orders: list[Order]) -> None:
+    def start(self, orders: list[AttemptOrder]) -> None:
         """Begin these attempts."""
         self.due += orders
 
-    def queue(self, orders: list[Order]) -> None:
+    def queue(self, orders: list[AttemptOrder]) -> None:
         """Begin these when others of their lanes end."""
         for order in orders:
             self.queued.setdefault(order[2], deque()).append(order)
@@ -205,7 +205,7 @@ class Shepherd:
             if self.take(key):
                 self.say(("R", *key))
 
-    def take(self, key: Key) -> Order | None:
+    def take(self, key: Key) -> AttemptOrder | None:
         """Take one attempt out of its queue."""
         lane = self.waiting.pop(key, None)
         if lane is None:
@@ -215,7 +215,7 @@ class Shepherd:
         queue.remove(order)
         return order
 
-    def hand_back(self, orders: list[Order], keys: set[Key]) -> list[Order]:
+    def hand_back(self, orders: list[AttemptOrder], keys: set[Key]) -> list[AttemptOrder]:
         """Tell the runner that those of ``orders`` named by ``keys`` never begin; return the others."""
         kept = []
         for order in orders:
@@ -243,14 +243,14 @@ class Shepherd:
         if (told := self.shortage.news(waiting=len(self.due))) is not None:
             self.say(("B", 0, 0, told))
 
-    def intend(self, order: Order, lines: str) -> bool:
+    def intend(self, order: AttemptOrder, lines: str) -> bool:
         """Write that an attempt is about to begin; return whether that is on disk."""
         plan = order[7]
         cell = f" {plan[0]} {plan[1]}" if plan else ""
         self.note(f"{lines}I {order[0]} {order[1]}{cell}\n")
         return not self.unwritten
 
-    def begin(self, order: Order, lines: str) -> str:
+    def begin(self, order: AttemptOrder, lines: str) -> str:
         """Begin one attempt; return the journal's line on how that went.
 
         Args:
@@ -263,18 +263,18 @@ class Shepherd:
         cell = None
         try:
             if plan and (cell := self.make_cell(plan)):
-                arguments = cells.entering(cell, arguments)
+                arguments = cgroups.run_inside(cell, arguments)
             pid = spawn(arguments, self.environment | extra, out, err, self.ignored)
         except (OSError, ValueError) as error:
             if cell:
-                cells.remove(cell, None, kill=False)
+                cgroups.remove(cell, None, kill=False)
             if isinstance(error, OSError) and self.shortage.refuses(error, len(self.live)):
                 self.due.append(order)
                 return f"W {job} {attempt}\n"
             return self.refuse(order, at, str(error))
         self.shortage.has_begun()
         key = (job, attempt)
-        self.live[pid] = started = Job(key, lane, pid, boottime, at)
+        self.live[pid] = started = RunningAttempt(key, lane, pid, boottime, at)
         started.cell, started.mark = cell, self.mark
         self.leaders[key] = pid
         if not self.news and not self.started:
@@ -282,7 +282,7 @@ class Shepherd:
         self.started[key] = at, boottime
         return f"S {job} {attempt} {pid} {boottime:.6f} {at:.6f}\n"
 
-    def refuse(self, order: Order, at: float, reason: str) -> str:
+    def refuse(self, order: AttemptOrder, at: float, reason: str) -> str:
         """Tell that an attempt could not be started; return the journal's line on that."""
         job, attempt, lane, *_ = order
         reason = " ".join(reason.split())
@@ -290,11 +290,11 @@ class Shepherd:
         self.advance(lane)
         return f"L {job} {attempt} {at:.6f} {reason}\n"
 
-    def make_cell(self, plan: Plan) -> cells.Group | None:
+    def make_cell(self, plan: CgroupPlan) -> cgroups.Cgroup | None:
         """Make the control group of an attempt; None where there is none and it may run without."""
         version, folder, limit_bytes, is_optional = plan
         try:
-            cells.make((version, folder), limit_bytes)
+            cgroups.create((version, folder), limit_bytes)
         except OSError:
             if is_optional:
                 return None
@@ -304,7 +304,7 @@ class Shepherd:
     def remove_cells(self) -> None:
         """Remove the control groups of attempts that are over."""
         for cell, (kill, until) in list(self.cells.items()):
-            if cells.remove(cell, self.home, kill=kill) or monotonic() > until:
+            if cgroups.remove(cell, self.home, kill=kill) or monotonic() > until:
                 del self.cells[cell]
 
     def advance(self, lane: int) -> None:
@@ -336,7 +336,7 @@ class Shepherd:
         if not self.unwritten:
             self.pending.clear()
 
-    def end(self, job: Job, status: int, when: tuple[float, float], used: tuple[int, float]) -> str:
+    def end(self, job: RunningAttempt, status: int, when: tuple[float, float], used: tuple[int, float]) -> str:
         """Let a job go that has ended; return the journal's line on that.
 
         Args:
@@ -352,10 +352,10 @@ class Shepherd:
         began_at = f"{job.started_at:.6f} {duration:.6f}"
         return f"E {job.key[0]} {job.key[1]} {status} {at:.6f} {began_at} {peak} {cpu:.6f}{told}\n"
 
-    def facts_of_groups(self, job: Job, status: int) -> dict[str, int]:
+    def facts_of_groups(self, job: RunningAttempt, status: int) -> dict[str, int]:
         """Return what control groups know of an attempt that has just ended."""
         if job.cell:
-            return cells.account(job.cell)
+            return cgroups.read_counters(job.cell)
         if status in KILLED_STATUSES and not job.stopping and (kills := self.surroundings.claim(job.mark)):
             return {"shared_oom_kills": kills, "shared_attempts": 1 + len(self.live)}
         return {}
@@ -368,7 +368,7 @@ class Shepherd:
             )  # it grows; looked up only for jobs larger than it was
         return counted if counted > self.own_peak_kib else -counted
 
-    def leave(self, job: Job) -> None:
+    def leave(self, job: RunningAttempt) -> None:
         """Let an ended job go, unless it was asked to end and others of its group are not done."""
         if job.stopping == signal.SIGKILL:
             signal_group(job.leader, signal.SIGKILL)  # whoever was born while the first one was on its way
@@ -377,7 +377,7 @@ class Shepherd:
             return
         del self.leaders[job.key]
         if job.cell:
-            self.cells[job.cell] = bool(job.stopping), monotonic() + CELL_PATIENCE_S
+            self.cells[job.cell] = bool(job.stopping), monotonic() + CGROUP_PATIENCE_S
         self.say(job.news)
         self.advance(job.lane)
 
@@ -419,7 +419,7 @@ class Shepherd:
         lingers = (self.waiting or not self.news) and monotonic() - self.news_since < LINGER_S
         if (self.news or self.started) and not self.outbox and not lingers:
             begun = [("S", *key, at, boottime, self.leaders[key]) for key, (at, boottime) in self.started.items()]
-            self.outbox += frame(("news", begun + self.news))
+            self.outbox += encode_message(("news", begun + self.news))
             self.started.clear()
             self.news.clear()
         if self.outbox:

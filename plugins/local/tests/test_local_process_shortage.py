@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from local_bench import Bench
-from torc_local import shepherd
+from torc_local import supervisor
 
 from torc_framework.api import AttemptKey
 from torc_framework.testing import ProcessLimit
@@ -78,8 +78,10 @@ def test_an_attempt_that_can_never_begin_fails_with_the_fix(
     process_limit: ProcessLimit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing runs and nothing can be begun for long: a launch failure that says what to do."""
-    hurry = "import torc_local.shepherd.shortage as shortage\nshortage.PATIENCE_S = 0.5\n"
-    program = shepherd.PROGRAM.replace("from torc_local.shepherd.reaper", f"{hurry}from torc_local.shepherd.reaper")
+    hurry = "import torc_local.supervisor.process_shortage as shortage\nshortage.PATIENCE_S = 0.5\n"
+    program = supervisor.PROGRAM.replace(
+        "from torc_local.supervisor.reaper", f"{hurry}from torc_local.supervisor.reaper"
+    )
     process_limit.set(3)
     code = CROWD.replace(
         "folder, command", f"from torc_local import shepherd\nshepherd.PROGRAM = {program!r}\nfolder, command"

@@ -4,8 +4,8 @@ import os
 import select
 from time import monotonic
 
-from torc_local.shepherd import CONTROL_FD, frame
-from torc_local.shepherd.processes import SHORTAGES
+from torc_local.supervisor import CONTROL_FD, encode_message
+from torc_local.supervisor.spawning import SHORTAGE_ERRNOS
 
 FIRST_PAUSE_S = 0.05
 LAST_PAUSE_S = 1.0
@@ -18,7 +18,7 @@ LIMITS = "ulimit -u, or pids.max of the control group"
 FIX = f"raise the limit on processes ({LIMITS}), or end other programs"
 
 
-class Shortage:
+class ProcessShortage:
     """Refusals of the system to begin a process, and what follows from them."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Shortage:
         Args:
             running: Attempts that run.
         """
-        if error.errno not in SHORTAGES:
+        if error.errno not in SHORTAGE_ERRNOS:
             return False
         now = monotonic()
         if not self.is_refused:
@@ -96,7 +96,7 @@ def fork() -> int:
         try:
             child = os.fork()
         except OSError as error:
-            if error.errno not in SHORTAGES:
+            if error.errno not in SHORTAGE_ERRNOS:
                 raise
             if monotonic() > deadline:
                 raise OSError(error.errno, f"{error.strerror}; {FIX}") from None
@@ -118,6 +118,6 @@ def _reason(error: OSError) -> str:
 def _tell(hindrance: str) -> None:
     """Tell the runner why attempts wait, "" if none waits any more; nothing to a runner that has gone."""
     try:
-        os.write(CONTROL_FD, frame(("news", [("B", 0, 0, hindrance)])))
+        os.write(CONTROL_FD, encode_message(("news", [("B", 0, 0, hindrance)])))
     except OSError:
         return

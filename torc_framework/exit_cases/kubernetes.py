@@ -9,53 +9,20 @@ failure policy). A condition or reason is the cluster's own word and outweighs a
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from torc_framework.exits.facts import CaseValues
-from torc_framework.exits.pods import conditions_of, containers_of, is_true, lone_container, phase_of, pod_of, same_word
+from torc_framework.exit_cases.case_values import CaseValues
+from torc_framework.exit_cases.pods import (
+    conditions_of,
+    containers_of,
+    is_true,
+    lone_container,
+    phase_of,
+    pod_of,
+    same_word,
+)
+from torc_framework.exits.kubernetes_reasons import CONTAINER_REASONS, DISRUPTIONS, POD_REASONS
 from torc_framework.models.exits import ExitClass
 
 _C = ExitClass
-DISRUPTIONS: Final[Mapping[str, ExitClass]] = {
-    "PreemptionByScheduler": _C.PREEMPTED,
-    "EvictionByEvictionAPI": _C.EVICTED,
-    "DeletionByTaintManager": _C.EVICTED,
-    "DeletionByPodGC": _C.NODE_FAILURE,
-    "TerminationByKubelet": _C.EVICTED,
-}
-"""Reasons of the condition ``DisruptionTarget``."""
-POD_REASONS: Final[Mapping[str, ExitClass]] = {
-    "Evicted": _C.EVICTED,
-    "DeadlineExceeded": _C.TIMEOUT,
-    "Preempting": _C.PREEMPTED,
-    "Preempted": _C.PREEMPTED,
-    "NodeLost": _C.NODE_FAILURE,
-    "NodeShutdown": _C.EVICTED,
-    "Terminated": _C.EVICTED,
-    "Shutdown": _C.EVICTED,
-    "UnexpectedAdmissionError": _C.NODE_FAILURE,
-    "StartError": _C.LAUNCH_FAILURE,
-    "NodeAffinity": _C.LAUNCH_FAILURE,
-    "OutOfcpu": _C.LAUNCH_FAILURE,
-    "OutOfmemory": _C.LAUNCH_FAILURE,
-    "OutOfpods": _C.LAUNCH_FAILURE,
-}
-"""Reasons of a pod's status."""
-CONTAINER_REASONS: Final[Mapping[str, ExitClass]] = {
-    "OOMKilled": _C.OOM,
-    "ContainerCannotRun": _C.LAUNCH_FAILURE,
-    "StartError": _C.LAUNCH_FAILURE,
-    "CreateContainerError": _C.LAUNCH_FAILURE,
-    "CreateContainerConfigError": _C.LAUNCH_FAILURE,
-    "RunContainerError": _C.LAUNCH_FAILURE,
-    "DeadlineExceeded": _C.TIMEOUT,
-    "ContainerStatusUnknown": _C.NODE_FAILURE,
-    "ErrImagePull": _C.IMAGE_PULL,
-    "ImagePullBackOff": _C.IMAGE_PULL,
-    "ErrImageNeverPull": _C.IMAGE_PULL,
-    "InvalidImageName": _C.IMAGE_PULL,
-    "ImageInspectError": _C.IMAGE_PULL,
-    "RegistryUnavailable": _C.IMAGE_PULL,
-}
-"""Reasons for which containers end or wait; ``Error`` and ``Completed`` leave it to the code."""
 JOB_REASONS: Final[Mapping[str, ExitClass | None]] = {
     "DeadlineExceeded": _C.TIMEOUT,
     "BackoffLimitExceeded": None,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from torc_framework.exits.pairs import decode_wait_status, parse_exit, parse_signal
+from torc_framework.exits.code_signal import decode_wait_status, parse_exit, parse_signal
 
 CODE_NAMES: Final = ("exit_code", "return_code", "exit", "code", "exit_status", "ExitCode", "exitCode", "Exit_status")
 """What codes are called."""

@@ -8,15 +8,14 @@ import math
 from fractions import Fraction
 from typing import Any, Final
 
-from torc_framework.exits.facts import CODE_NAMES, CaseValues, size_of
-from torc_framework.exits.torc import class_of_result
-from torc_framework.models.exits import OOM_RETURN_CODE, TIMEOUT_RETURN_CODE, ExitClass
+from torc_framework.exit_cases.case_values import CODE_NAMES, CaseValues, size_of
+from torc_framework.exit_cases.torc import class_of_result
+from torc_framework.exits.memory_shortage import MemoryEvidence, diagnose_memory
+from torc_framework.models.exits import TIMEOUT_RETURN_CODE, ExitClass
 from torc_framework.models.resources import parse_duration
 
 NEAR_RUNTIME: Final = Fraction(9, 10)
 """Run time above this part of the limit: probably too little time."""
-EARLY: Final = Fraction(8, 10)
-"""A 137 before this part of the limit is probably lack of memory."""
 MEMORY_MULTIPLIER: Final = 1.5
 RUNTIME_MULTIPLIER: Final = 1.4
 WATCH_RUNTIME_MULTIPLIER: Final = 1.5
@@ -56,19 +55,18 @@ def diagnose(seen: CaseValues) -> dict[str, Any]:
     }
     if not answer["analysed"]:
         return answer
-    if peak is not None and limit is not None and peak > limit:
-        over = (peak / limit - 1) * 100 if limit else math.inf
-        answer |= {"likely_oom": True, "oom_reason": "memory_exceeded"}
-        answer["memory_over_utilization"] = f"+{over:.1f}%" if limit else None
+    lack = diagnose_memory(
+        peak_bytes=peak, limit_bytes=limit, return_code=code, runtime_s=used_s, runtime_limit_s=limit_s
+    )
+    answer |= {"likely_oom": lack is not None, "oom_reason": lack and lack.value}
+    if peak is not None and limit and lack is MemoryEvidence.MEMORY_EXCEEDED:
+        answer["memory_over_utilization"] = f"+{(peak / limit - 1) * 100:.1f}%"
     if limit_s:
         answer["runtime_utilization"] = f"{float(used_s / limit_s) * 100:.1f}%"
     if code == TIMEOUT_RETURN_CODE:
         answer |= {"likely_timeout": True, "timeout_reason": "sigxcpu_152"}
     if limit_s is not None and used_s > limit_s * NEAR_RUNTIME:
         answer["likely_timeout"] = True
-    is_early = limit_s is None or used_s < limit_s * EARLY
-    if code == OOM_RETURN_CODE and not answer["likely_oom"] and is_early:
-        answer |= {"likely_oom": True, "oom_reason": "sigkill_137"}
     answer["outcome"] = _outcome(answer, code, status)
     return answer
 

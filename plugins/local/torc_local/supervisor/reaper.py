@@ -9,10 +9,10 @@ import os
 import signal
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep, time
 
-from torc_local.shepherd import CONTROL_FD, JOURNAL_FD, Key, cells, process_stats, records
-from torc_local.shepherd.ends import PendingEnds
-from torc_local.shepherd.main import Job, Shepherd
-from torc_local.shepherd.shortage import fork
+from torc_local.supervisor import CONTROL_FD, JOURNAL_FD, Key, cgroups, journal_lines, process_stats
+from torc_local.supervisor.process_shortage import fork
+from torc_local.supervisor.supervisor import RunningAttempt, Supervisor
+from torc_local.supervisor.unrecorded_exits import UnrecordedExits
 
 PR_SET_CHILD_SUBREAPER = 36
 EXEC_PATIENCE_S = 2.0
@@ -33,23 +33,23 @@ def main(*home: str) -> None:
         os.set_inheritable(fd, False)
     os.closerange(JOURNAL_FD + 1, os.sysconf("SC_OPEN_MAX"))
     group = (int(home[0]), home[1]) if home else None
-    pending = PendingEnds()
+    pending = UnrecordedExits()
     readable, writable = os.pipe()
-    shepherd = fork()
-    if shepherd == 0:
+    supervisor = fork()
+    if supervisor == 0:
         os.close(writable)
         os.setsid()  # a signal to the group of the one does not reach the other
         os.read(readable, 1)  # ends when the reaper is ready: no attempt begins before that
         os.close(readable)
-        Shepherd(group, pending).serve()
+        Supervisor(group, pending).serve()
         return
     os.close(readable)
     os.close(CONTROL_FD)  # only the shepherd keeps it open: its death ends the conversation with the runner
     become_subreaper()
     os.close(writable)
-    status, peak_kib = wait_for(shepherd)
+    status, peak_kib = wait_for(supervisor)
     if status != 0:
-        succeed(Shepherd(group, PendingEnds()), peak_kib, pending)
+        take_over(Supervisor(group, UnrecordedExits()), peak_kib, pending)
 
 
 def become_subreaper() -> None:
@@ -70,7 +70,7 @@ def wait_for(child: int) -> tuple[int, int]:
             return status, usage.ru_maxrss
 
 
-def succeed(shepherd: Shepherd, peak_kib: int, pending: PendingEnds) -> None:
+def take_over(supervisor: Supervisor, peak_kib: int, pending: UnrecordedExits) -> None:
     """Do the rest of a dead shepherd's work: its attempts are our children now.
 
     Args:
@@ -78,42 +78,42 @@ def succeed(shepherd: Shepherd, peak_kib: int, pending: PendingEnds) -> None:
         peak_kib: Largest resident set of the dead one; the kernel counts it in the peaks of its attempts.
         pending: Ends that the dead one may not have written.
     """
-    shepherd.own_peak_kib = peak_kib
-    shepherd.orphaned = True
+    supervisor.own_peak_kib = peak_kib
+    supervisor.orphaned = True
     text = os.pread(JOURNAL_FD, os.fstat(JOURNAL_FD).st_size, 0)
     lines = "" if not text or text.endswith(b"\n") else "\n"
     running, intents = unfinished(text)
-    shepherd.live = {job.leader: job for job in running}
-    shepherd.leaders = {job.key: job.leader for job in running}
+    supervisor.live = {job.leader: job for job in running}
+    supervisor.leaders = {job.key: job.leader for job in running}
     for key, cell in intents.items():
-        if found := find_unrecorded(key, set(shepherd.live)):
+        if found := find_unrecorded(key, set(supervisor.live)):
             pid, boottime = found
             at = time() - (clock_gettime(CLOCK_BOOTTIME) - boottime)
-            shepherd.live[pid] = job = Job(key, 0, pid, boottime, at)
-            shepherd.leaders[key], job.cell = pid, cell
+            supervisor.live[pid] = job = RunningAttempt(key, 0, pid, boottime, at)
+            supervisor.leaders[key], job.cell = pid, cell
             lines += f"S {key[0]} {key[1]} {pid} {boottime:.6f} {at:.6f}\n"
         else:
             lines += f"W {key[0]} {key[1]}\n"
     for pid, (status, at, boottime) in pending.read().items():
-        if ended := shepherd.live.pop(pid, None):
-            lines += shepherd.end(ended, status, (at, boottime), (0, 0.0))
-    shepherd.note(lines + "O\n")
-    shepherd.reap()
-    shepherd.run()
+        if ended := supervisor.live.pop(pid, None):
+            lines += supervisor.end(ended, status, (at, boottime), (0, 0.0))
+    supervisor.note(lines + "O\n")
+    supervisor.reap()
+    supervisor.run()
 
 
-def unfinished(text: bytes) -> tuple[list[Job], dict[Key, cells.Group | None]]:
+def unfinished(text: bytes) -> tuple[list[RunningAttempt], dict[Key, cgroups.Cgroup | None]]:
     """Return the jobs that a journal says are running, and the control groups of those only meant to be begun."""
-    intents: dict[Key, cells.Group | None] = {}
-    running: dict[Key, Job] = {}
+    intents: dict[Key, cgroups.Cgroup | None] = {}
+    running: dict[Key, RunningAttempt] = {}
     for line in text.split(b"\n"):
-        match records.parse(line):
+        match journal_lines.parse(line):
             case ("I", job, attempt, [version, *folder]):
                 intents[job, attempt] = int(version), " ".join(folder)
             case ("I", job, attempt, _):
                 intents[job, attempt] = None
             case ("S", job, attempt, pid, boottime, at, _):
-                running[job, attempt] = begun = Job((job, attempt), 0, pid, boottime, at)
+                running[job, attempt] = begun = RunningAttempt((job, attempt), 0, pid, boottime, at)
                 begun.cell = intents.pop((job, attempt), None)
             case ("W" | "L", job, attempt, *_):
                 intents.pop((job, attempt), None)

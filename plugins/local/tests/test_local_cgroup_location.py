@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from torc_local import groups
-from torc_local.shepherd import cells
+from torc_local import cgroup_location
+from torc_local.supervisor import cgroups
 
 V1 = "33 24 0:29 / {0}/memory rw,relatime - cgroup cgroup rw,memory\n32 24 0:28 / {0}/cpu rw - cgroup cgroup rw,cpu\n"
 V2 = "31 24 0:27 / {0} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -44,15 +44,15 @@ def test_the_group_that_accounts_for_this_process_is_found(
     tmp_path: Path, mounts: str, own: str, there: str, expected: tuple[int, str] | None
 ) -> None:
     """In both versions, beside each other, and where a container shows a part only."""
-    found = groups.home(system(tmp_path, mounts, own, there))
+    found = cgroup_location.own_cgroup(system(tmp_path, mounts, own, there))
     assert found == (expected and (expected[0], str(tmp_path / expected[1])))
 
 
 def test_a_system_without_groups_has_no_home(tmp_path: Path) -> None:
     """Nor a place; the message says what to do."""
-    assert groups.home(tmp_path) is None
-    with pytest.raises(groups.Unavailable, match="no control groups for memory") as caught:
-        groups.place(None)
+    assert cgroup_location.own_cgroup(tmp_path) is None
+    with pytest.raises(cgroup_location.CgroupsUnavailable, match="no control groups for memory") as caught:
+        cgroup_location.find_parent(None)
     assert "mount" in caught.value.fix
 
 
@@ -62,8 +62,8 @@ def test_version_2_needs_a_group_above_that_hands_memory_on(tmp_path: Path) -> N
     scope.mkdir(parents=True)
     for folder in (tmp_path, scope.parent, scope):
         (folder / "cgroup.subtree_control").write_text("cpu pids\n")
-    with pytest.raises(groups.Unavailable, match="hands memory on to this user") as caught:
-        groups.place((2, str(scope)))
+    with pytest.raises(cgroup_location.CgroupsUnavailable, match="hands memory on to this user") as caught:
+        cgroup_location.find_parent((2, str(scope)))
     assert "systemd-run" in caught.value.fix
 
 
@@ -75,7 +75,7 @@ def test_a_shell_enters_a_group_of_any_name_first(tmp_path: Path) -> None:
     script.write_text("echo script")
     for arguments, expected in ((["-c", "echo command"], "command"), ([str(script)], "script")):
         done = subprocess.run(
-            cells.entering(group, ["/bin/sh", *arguments]), capture_output=True, text=True, check=True
+            cgroups.run_inside(group, ["/bin/sh", *arguments]), capture_output=True, text=True, check=True
         )
         assert done.stdout == f"{expected}\n"
         assert Path(group[1], "cgroup.procs").read_text() == "0\n"
@@ -86,15 +86,15 @@ def test_leftovers_are_found_where_they_can_have_been_made(tmp_path: Path) -> No
     scope = tmp_path / "app.slice" / "run.scope"
     for folder in (scope, scope.parent / "torc_a[1].j1_a1", scope / "torc_a[1].j2_a1", scope / "torc_a1.j3_a1"):
         folder.mkdir(parents=True)
-    assert groups.named((1, str(scope)), "torc_a[1].") == [(1, str(scope / "torc_a[1].j2_a1"))]
-    assert {Path(folder).name for _, folder in groups.named((2, str(scope)), "torc_a[1].")} == {
+    assert cgroup_location.find_by_prefix((1, str(scope)), "torc_a[1].") == [(1, str(scope / "torc_a[1].j2_a1"))]
+    assert {Path(folder).name for _, folder in cgroup_location.find_by_prefix((2, str(scope)), "torc_a[1].")} == {
         "torc_a[1].j1_a1",
         "torc_a[1].j2_a1",
     }
 
 
 @pytest.fixture
-def unified() -> Iterator[cells.Group]:
+def unified() -> Iterator[cgroups.Cgroup]:
     """A group of version 2 that the kernel really has, also where version 1 has the memory."""
     rows = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines() if " - cgroup2 " in line]
     folder = Path(rows[0][4] if rows else "/nowhere", f"torc_test_{os.getpid()}")
@@ -108,21 +108,21 @@ def unified() -> Iterator[cells.Group]:
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_processes_enter_and_leave_groups_of_version_2(unified: cells.Group, kill: bool) -> None:
+def test_processes_enter_and_leave_groups_of_version_2(unified: cgroups.Cgroup, kill: bool) -> None:
     """The shell is in it before it does anything; whoever is left is killed, or goes on elsewhere."""
-    arguments = cells.entering(unified, ["/bin/sh", "-c", "cat /proc/self/cgroup; exec sleep 100"])
+    arguments = cgroups.run_inside(unified, ["/bin/sh", "-c", "cat /proc/self/cgroup; exec sleep 100"])
     home = 2, str(Path(unified[1]).parent)
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = iter(process.stdout.readline, "")
         assert any(line.startswith("0::") and line.strip().endswith(Path(unified[1]).name) for line in lines)
         if not kill:
-            assert cells.remove(unified, home, kill=False)
+            assert cgroups.remove(unified, home, kill=False)
             assert process.poll() is None
             process.kill()
         else:
-            cells.remove(unified, home, kill=True)
+            cgroups.remove(unified, home, kill=True)
             assert process.wait() == -signal.SIGKILL
             deadline = time.monotonic() + 10  # the kernel lets go of a group a moment after its last process
-            while not cells.remove(unified, home, kill=True):
+            while not cgroups.remove(unified, home, kill=True):
                 assert time.monotonic() < deadline

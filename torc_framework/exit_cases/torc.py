@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from torc_framework.exit_cases.case_values import CaseValues
+from torc_framework.exit_cases.slurm import state_and_reason
 from torc_framework.exits.classifier import classify_exit, exit_return_code, status_of
-from torc_framework.exits.facts import CaseValues
-from torc_framework.exits.pairs import OOM_MARK
-from torc_framework.exits.slurm import state_and_reason
+from torc_framework.exits.code_signal import OOM_MARK
 from torc_framework.models.exits import (
     OOM_RETURN_CODE,
     ORPHANED_RETURN_CODE,

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from torc_framework.exits.facts import CaseValues
-from torc_framework.exits.osmo import is_failed, is_finished
+from torc_framework.exit_cases.case_values import CaseValues
+from torc_framework.exits.osmo_codes import is_failed, is_finished
 
 _ANY_TASK: Final = ("FAILED_UPSTREAM", "FAILED_SERVER_ERROR", "FAILED_PREEMPTED")
 """Statuses that name the group whichever task has them, first wins."""

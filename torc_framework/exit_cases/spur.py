@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from torc_framework.exits.facts import CODE_NAMES, CaseError, CaseValues
-from torc_framework.exits.pairs import parse_exit, render_end_reason, render_exit
-from torc_framework.exits.slurm import STATES, class_of, normal_state
+from torc_framework.exit_cases.case_values import CODE_NAMES, CaseError, CaseValues
+from torc_framework.exits.code_signal import parse_exit, render_end_reason, render_exit
+from torc_framework.exits.slurm_states import STATES, class_of, normal_state
 from torc_framework.models.exits import ExitClass
 
 FIRST_RESERVED_STEP: Final = 0xFFFF_FFF0

@@ -9,9 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from torc_framework.exits import osmo
-from torc_framework.exits.facts import CaseError, CaseValues
-
 ACTIONS: Final[Mapping[str, str]] = {"COMPLETE": "COMPLETED", "FAIL": "FAILED", "RESCHEDULE": "RESCHEDULED"}
 """Status that each action leads to."""
 _CODES: Final = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
@@ -60,43 +57,3 @@ def overlaps(actions: Mapping[str, str | int]) -> list[str]:
                     warnings.append(f"{other} and {action} both list {max(low, low_2)}: {other} gets it")
             seen.append((action, low, high))
     return warnings
-
-
-def decide(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
-    """Answer what is done about a task that ended with a code."""
-    code = seen.ending()[0]
-    status = (seen.text("status") or osmo.status_of_code(code)).upper()
-    answer: dict[str, Any] = {"exit": code, "action": "none", "status": status, "next_retry_id": None}
-    present = (seen.text("current_status", "previous_status", "task_status") or "").upper()
-    if status == "FAILED_START_TIMEOUT" and present == "RUNNING":
-        return answer | {"outcome": None, "status": present, "message": "it runs already"}
-    answer["outcome"] = osmo.class_of(status, code)
-    if code is None or status in osmo.LEFT_ALONE:
-        return answer
-    action = _matching(policy, code)
-    if action is None:
-        return answer | {"status": "COMPLETED" if code == 0 else status}
-    if action == "RESCHEDULE":
-        return answer | _reschedule(seen.integer("retry_id") or 0, policy.integer("max_retry_per_task") or 0)
-    changes = ACTIONS[action] != status
-    return answer | ({"status": ACTIONS[action], "action": action.lower()} if changes else {})
-
-
-def _reschedule(retry: int, limit: int) -> dict[str, Any]:
-    """Give a task its next attempt while the service's limit allows; the first run has retry 0."""
-    if retry >= limit:
-        return {"message": f"retry limit of {limit} is reached"}
-    return {"status": "RESCHEDULED", "action": "reschedule", "next_retry_id": retry + 1}
-
-
-def _matching(policy: CaseValues, code: int) -> str | None:
-    """Return the action of the task's map, or of its pool's if the task's lists nothing for the code."""
-    for facts in (
-        policy.object("exit_actions", "exitActions"),
-        policy.object("pool_default_exit_actions", "poolDefaultExitActions"),
-    ):
-        if problems := exit_action_problems(facts.values, facts.name):
-            raise CaseError("; ".join(problems))
-        if action := match_exit_actions(facts.values, code):
-            return action
-    return None

@@ -8,7 +8,7 @@ _ENTRY = struct.Struct("qddq")
 """Status, time, seconds since boot, and last the pid: an entry without one is not whole."""
 
 
-class PendingEnds:
+class UnrecordedExits:
     """Shared by both processes: what the shepherd has added and not cleared, the reaper reads after its death."""
 
     def __init__(self) -> None:
