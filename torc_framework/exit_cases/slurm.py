@@ -15,7 +15,7 @@ from torc_framework.models.exits import ExitClass
 def classify_accounting(seen: CaseValues) -> dict[str, Any]:
     """Answer what an ending was by its accounting: the row of the allocation, if several were seen."""
     row = _deciding_row(seen)
-    state, told_reason = state_and_reason(row, "scheduler_state", "state", "SlurmState", "JobState", "job_state")
+    state, told_reason = state_and_reason(row, "scheduler_state", "state", "State", "JobState", "job_state")
     state = state or ""
     code, signal = row.ending("exit", "exit_code_pair", "ExitCode", *CODE_NAMES)
     written = None if code is None and signal is None else render_exit(code or 0, signal or 0)
