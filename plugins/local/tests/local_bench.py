@@ -37,7 +37,7 @@ class Bench:
     order: list[AttemptKey] = field(factory=list)
     ages: dict[AttemptKey, float] = field(factory=dict)
     bereaved: set[int] = field(factory=set)
-    """Reapers whose shepherds were killed."""
+    """Reapers whose supervisors were killed."""
 
     def attempt(self, command: str, job_id: int = 1, **changes: object) -> Attempt:
         """Return an attempt of a command; its logs are ``<job>.o`` and ``<job>.e``."""
@@ -80,16 +80,16 @@ class Bench:
         return [self.ended[key] for key in keys]
 
     def reaper(self) -> int:
-        """Return the pid of the present shepherd's parent."""
+        """Return the pid of the present supervisor's parent."""
         return self.launcher._reapers[-1]
 
     def supervisor(self) -> int:
-        """Return the pid of the present shepherd, once it is there."""
+        """Return the pid of the present supervisor, once it is there."""
         self.until(lambda: children(self.reaper()))
         return children(self.reaper())[0]
 
     def kill_supervisor(self) -> None:
-        """Kill the present shepherd; wait for it first if the last one was killed, too."""
+        """Kill the present supervisor; wait for it first if the last one was killed, too."""
         self.until(lambda: self.reaper() not in self.bereaved)
         supervisor = self.supervisor()
         self.bereaved.add(self.reaper())  # its other children are attempts from now on

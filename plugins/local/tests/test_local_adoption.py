@@ -1,4 +1,4 @@
-"""A runner killed with SIGKILL loses no end, and neither does a killed shepherd."""
+"""A runner killed with SIGKILL loses no end, and neither does a killed supervisor."""
 
 import os
 import random
@@ -60,11 +60,11 @@ class Victim:
         return self.journal().entries[job, 1].is_over()
 
     def supervisor(self) -> int:
-        """Return the pid of its shepherd."""
+        """Return the pid of its supervisor."""
         return child_of(self.reaper())
 
     def reaper(self) -> int:
-        """Return the pid of the parent of its shepherd."""
+        """Return the pid of the parent of its supervisor."""
         return child_of(self.process.pid)
 
 
@@ -256,7 +256,7 @@ def test_a_stop_that_a_killed_supervisor_did_not_get(bench: Bench) -> None:
 
 
 def test_a_killed_reaper_costs_nothing(bench: Bench) -> None:
-    """Its shepherd goes on."""
+    """Its supervisor goes on."""
     bench.launcher.start([bench.attempt("echo up; sleep 0.3; exit 5")])
     bench.wait_for_file("1.o")
     os.kill(bench.reaper(), signal.SIGKILL)
@@ -266,7 +266,7 @@ def test_a_killed_reaper_costs_nothing(bench: Bench) -> None:
 
 
 def test_the_folder_of_the_journal_may_be_removed(bench: Bench) -> None:
-    """Also when the shepherd is killed after that: its ends can still be read."""
+    """Also when the supervisor is killed after that: its ends can still be read."""
     bench.launcher.start([bench.attempt(f"rm -rf {bench.folder}/.torc_runner; echo up; sleep 0.3; exit 5")])
     bench.wait_for_file("1.o")
     bench.kill_supervisor()

@@ -319,7 +319,7 @@ while True:
 
 
 class Victim:
-    """A runner in a process of its own, to be killed; ``shepherd`` is the pid of the parent of its jobs."""
+    """A runner in a process of its own, to be killed; ``supervisor`` is the pid of the parent of its jobs."""
 
     def __init__(self, folder: Path, *commands: str) -> None:
         arguments = [sys.executable, "-c", VICTIM, str(folder), *commands]
@@ -361,7 +361,7 @@ def test_a_killed_runners_attempts_are_still_held(place: Cgroup, bench: Bench) -
 
 @pytest.mark.crash
 def test_groups_that_nobody_is_left_to_remove_are_removed_by_the_next_runner(place: Cgroup, bench: Bench) -> None:
-    """Runner and shepherd were killed; so was, by the next runner, the attempt that is nobody's any more."""
+    """Runner and supervisor were killed; so was, by the next runner, the attempt that is nobody's any more."""
     stays = f"echo $$ >{bench.folder}/pid; until [ -e {bench.folder}/go ]; do sleep 0.01; done"
     victim = Victim(bench.folder, stays, f"setsid sleep 100 & echo $! >{bench.folder}/stray; sleep 100")
     bench.wait_for_file("pid")

@@ -48,7 +48,7 @@ def run(process_limit: ProcessLimit, folder: Path, command: str, count: int) -> 
 
 def test_attempts_wait_for_processes(process_limit: ProcessLimit, tmp_path: Path) -> None:
     """With room for five at a time, thirty get through, and it is said why they wait."""
-    process_limit.set(8)  # the launcher, the reaper and the shepherd are three of them
+    process_limit.set(8)  # the launcher, the reaper and the supervisor are three of them
     process = run(process_limit, tmp_path, "exec sleep 0.05", 30)
     out, err = process.communicate(timeout=60)
     seen, told, at_last = json.loads(out)
@@ -71,7 +71,7 @@ def test_the_process_that_runs_jobs_waits_for_its_place(process_limit: ProcessLi
     assert seen == {"1": 3, "2": 3}
     assert [each.startswith("no more processes can be begun (") for each in told] == [True]
     assert at_last is None
-    assert "shepherd_replaced" not in err
+    assert "supervisor_replaced" not in err
 
 
 def test_an_attempt_that_can_never_begin_fails_with_the_fix(
@@ -84,7 +84,7 @@ def test_an_attempt_that_can_never_begin_fails_with_the_fix(
     )
     process_limit.set(3)
     code = CROWD.replace(
-        "folder, command", f"from torc_local import shepherd\nshepherd.PROGRAM = {program!r}\nfolder, command"
+        "folder, command", f"from torc_local import supervisor\nsupervisor.PROGRAM = {program!r}\nfolder, command"
     )
     monkeypatch.setattr(sys.modules[__name__], "CROWD", code)
     out, _ = run(process_limit, tmp_path, "true", 3).communicate(timeout=60)

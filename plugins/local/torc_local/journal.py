@@ -1,4 +1,4 @@
-"""Reads the journal of a shepherd, alive or dead. The records are described in `torc_local.supervisor`."""
+"""Reads the journal of a supervisor, alive or dead. The records are described in `torc_local.supervisor`."""
 
 import fcntl
 import glob
@@ -23,12 +23,12 @@ _LOG: Final = logging.getLogger("torc_framework.local")
 
 
 class RecordedExit(NamedTuple):
-    """How an attempt ended, as the kernel told its shepherd.
+    """How an attempt ended, as the kernel told its supervisor.
 
     Attributes:
         status: Raw wait status.
         duration_s: Seconds that it ran, by a clock that is never set.
-        peak_kib: Largest resident set; negative is an upper bound: the shepherd's own memory was counted in; 0 is not
+        peak_kib: Largest resident set; negative is an upper bound: the supervisor's own memory was counted in; 0 is not
             known.
         told: What control groups told; see `torc_local.supervisor.supervisor.Supervisor.facts_of_groups`.
     """
@@ -90,7 +90,7 @@ class Journal:
     is_settled: bool = False
     """Nothing more is begun."""
     has_begun: bool = False
-    """Its shepherd has begun to write."""
+    """Its supervisor has begun to write."""
     _file: BinaryIO = field(init=False, repr=False)
     _boot: str = ""
     _offset: int = 0
@@ -136,7 +136,7 @@ class Journal:
         return True
 
     def is_held(self) -> bool:
-        """Say whether the shepherd that writes it is alive, or the process that sees to its attempts after it."""
+        """Say whether the supervisor that writes it is alive, or the process that sees to its attempts after it."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
@@ -145,10 +145,10 @@ class Journal:
         return False
 
     def wait_until_settled(self, patience_s: float) -> bool:
-        """Wait until nothing more will be begun: the shepherd is gone or knows that its runner is.
+        """Wait until nothing more will be begun: the supervisor is gone or knows that its runner is.
 
         Returns:
-            False when the shepherd did neither in time.
+            False when the supervisor did neither in time.
         """
         deadline = time.monotonic() + patience_s
         while True:
@@ -161,7 +161,7 @@ class Journal:
             time.sleep(0.005)
 
     def last_words(self) -> str:
-        """Return what a failed shepherd wrote at last, for a message."""
+        """Return what a failed supervisor wrote at last, for a message."""
         fd = self._file.fileno()
         lines = os.pread(fd, os.fstat(fd).st_size, 0).decode(errors="replace").splitlines()
         return lines[-1] if lines else "it said nothing"
@@ -172,12 +172,12 @@ class Journal:
 
 
 def journal_path(first: Path, number: int) -> Path:
-    """Return the path of the journal of a runner's shepherd of that number, of which ``first`` is number 1."""
+    """Return the path of the journal of a runner's supervisor of that number, of which ``first`` is number 1."""
     return first if number == 1 else first.with_suffix(f".{number}{first.suffix}")
 
 
 def open_journals(first: Path) -> list[Journal]:
-    """Return the journals of all shepherds that one runner has had, oldest first; those that are gone are left out."""
+    """Return the journals of all supervisors that one runner has had, oldest first; those that are gone are left out."""
     paths = first.parent.glob(f"{glob.escape(first.stem)}*{first.suffix}")
     journals = []
     for path in sorted(paths, key=lambda path: (len(path.name), path.name)):

@@ -1,4 +1,4 @@
-"""The launcher: hands attempts to its shepherd and turns the shepherd's news into observations."""
+"""The launcher: hands attempts to its supervisor and turns the supervisor's news into observations."""
 
 import fcntl
 import glob
@@ -48,11 +48,11 @@ STATE_DIR: Final = ".torc_runner"
 MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 4096
 """Longest command that is given as an argument: what Linux takes (MAX_ARG_STRLEN), less room for what goes in front."""
 SETTLE_PATIENCE_S: Final = 10.0
-"""How long a living shepherd may take to notice that its runner is gone."""
+"""How long a living supervisor may take to notice that its runner is gone."""
 RESTART_PAUSE_S: Final = 0.05
 """The pause after one that did not get to work; it grows with each of them."""
 MOST_FAILED_STARTS: Final = 20
-"""After so many shepherds in a row that do not get to work, this machine is taken to be unable to run one."""
+"""After so many supervisors in a row that do not get to work, this machine is taken to be unable to run one."""
 CGROUP_PATIENCE_S: Final = 0.5
 """How long control groups that were left behind are tried to be removed."""
 STDIO: Final = ("files", "combined", "none")
@@ -90,7 +90,7 @@ class LocalLauncher(Launcher):
     """Runs attempts as processes of this machine.
 
     The processes are children of a `supervisor`, a small process that outlives this one. An order is
-    kept until its end is known, so that a killed shepherd can be replaced.
+    kept until its end is known, so that a killed supervisor can be replaced.
     """
 
     name: ClassVar[str] = "local"
@@ -109,7 +109,7 @@ class LocalLauncher(Launcher):
         self._orphans = Orphans(self._epoll, self._orphan_ended)
         self._news: list[LauncherEvent] = []
         self._orders: dict[Key, tuple[str, supervisor.AttemptOrder]] = {}
-        """What the shepherd was told and whose end is not known: ``start`` or ``queue``, and the order."""
+        """What the supervisor was told and whose end is not known: ``start`` or ``queue``, and the order."""
         self._pids: dict[Key, int] = {}
         self._stopping: dict[Key, int] = {}
         """The strongest signal that was asked for, of attempts whose end is not known."""
@@ -117,12 +117,12 @@ class LocalLauncher(Launcher):
         self._journals: list[Journal] = []
         """All that were opened: ours, and those of dead runners."""
         self._failed_starts = 0
-        """Shepherds in a row that ended before they had begun to work."""
+        """Supervisors in a row that ended before they had begun to work."""
         self._reapers: list[int] = []
-        """Our children, the last one of them the parent of the present shepherd."""
+        """Our children, the last one of them the parent of the present supervisor."""
         ids = f"wf{context.workflow_id}_r{context.run_id}_p{os.getpid()}_{secrets.token_hex(4)}"
         self._path = Path(context.output_dir) / STATE_DIR / f"local_{context.hostname}_{ids}.journal"
-        """The journal of the first shepherd; all files of this launcher have names that begin like it."""
+        """The journal of the first supervisor; all files of this launcher have names that begin like it."""
         self._connect()
 
     def _find_place(self) -> cgroups.Cgroup | None:
@@ -142,7 +142,7 @@ class LocalLauncher(Launcher):
             return None
 
     def _connect(self) -> None:
-        """Start a shepherd with a new journal, whose lock it inherits: the lock is never free in between."""
+        """Start a supervisor with a new journal, whose lock it inherits: the lock is never free in between."""
         ours, theirs = socket.socketpair()
         try:
             journal = self._create_journal()
@@ -177,7 +177,7 @@ class LocalLauncher(Launcher):
         )
 
     def _create_journal(self) -> int:
-        """Make the journal of the next shepherd, and return a descriptor for it."""
+        """Make the journal of the next supervisor, and return a descriptor for it."""
         path = journal_path(self._path, len(self._reapers) + 1)
         path.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -277,7 +277,7 @@ class LocalLauncher(Launcher):
         return [key for key, (pid,) in self.processes(keys).items() if _is_in_own_cgroup(pid, _plain(key))]
 
     def _send(self, *message: Any) -> None:
-        """Send a message whole; a shepherd that is gone is noticed by the next `poll`."""
+        """Send a message whole; a supervisor that is gone is noticed by the next `poll`."""
         with suppress(OSError):
             self._control.sendall(supervisor.encode_message(message))
 
@@ -311,7 +311,7 @@ class LocalLauncher(Launcher):
             self._replace_supervisor()
 
     def _take(self, kind: str, key: Key, details: list[Any]) -> None:
-        """Turn one piece of the shepherd's news into ours."""
+        """Turn one piece of the supervisor's news into ours."""
         match kind:
             case "E":
                 self._finish(key)
@@ -347,7 +347,7 @@ class LocalLauncher(Launcher):
     # --- after a crash ---------------------------------------------------------------------------
 
     def _replace_supervisor(self) -> None:
-        """The shepherd was killed: its reaper sees to what it had begun, a new shepherd gets the rest."""
+        """The supervisor was killed: its reaper sees to what it had begun, a new supervisor gets the rest."""
         self._epoll.unregister(self._control)
         self._control.close()
         journal = self._journal
@@ -357,7 +357,7 @@ class LocalLauncher(Launcher):
         if self._failed_starts == MOST_FAILED_STARTS:
             raise LaunchError(f"the process that runs jobs does not start: {journal.last_words()}")
         time.sleep(RESTART_PAUSE_S * self._failed_starts)
-        _LOG.info("event=shepherd_replaced running=%d", sum(not each.is_over() for each in journal.entries.values()))
+        _LOG.info("event=supervisor_replaced running=%d", sum(not each.is_over() for each in journal.entries.values()))
         orders, self._orders = self._orders, {}
         self._connect()
         for key, (kind, order) in orders.items():
@@ -428,7 +428,7 @@ class LocalLauncher(Launcher):
             self._remove(journal)
 
     def _remove_cells(self, journal: Path, home: Any, killed: set[Key] | None = None) -> None:
-        """Remove control groups that a shepherd left; with ``killed`` those of these attempts, and all in them."""
+        """Remove control groups that a supervisor left; with ``killed`` those of these attempts, and all in them."""
         if not isinstance(home, (list, tuple)):
             return
         prefix, wanted = _cgroup_prefix(journal), None if killed is None else {_cgroup_suffix(key) for key in killed}
@@ -447,7 +447,7 @@ class LocalLauncher(Launcher):
             journal.parent.rmdir()  # stays while others use it
 
     def abandon(self) -> None:
-        """Let the shepherd see its jobs to their ends alone."""
+        """Let the supervisor see its jobs to their ends alone."""
         self._control.close()
         self._orphans.close()
         for journal in self._journals:
@@ -455,7 +455,7 @@ class LocalLauncher(Launcher):
         self._epoll.close()
 
     def close(self) -> None:
-        """Let the shepherd go and remove the journal."""
+        """Let the supervisor go and remove the journal."""
         self.abandon()
         for reaper in self._reapers:
             with suppress(ChildProcessError):

@@ -1,4 +1,4 @@
-"""Follows attempts whose shepherd no longer talks to us: their runner was killed, or it was itself."""
+"""Follows attempts whose supervisor no longer talks to us: their runner was killed, or it was itself."""
 
 import os
 import select
@@ -57,7 +57,7 @@ class Orphans:
         entry = journal.entries[key]
         seen = self._wait_for_record(journal, entry)
         if not seen and journal.is_held():
-            return  # its shepherd is slow; the descriptor stays readable
+            return  # its supervisor is slow; the descriptor stays readable
         _, fd = self._followed.pop(key)
         if fd is not None:
             self.epoll.unregister(fd)

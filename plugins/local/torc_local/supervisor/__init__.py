@@ -1,8 +1,8 @@
 """The parent process of all jobs of one runner: how to start it, and what it shares with its launcher.
 
 There are two processes, started by `PROGRAM`, that import this package alone, without the framework
-and without what Python's ``site`` adds. The shepherd (`main`) begins attempts and is their parent. The
-reaper (`reaper`) is the shepherd's parent and sleeps: if the shepherd is killed, the kernel makes the
+and without what Python's ``site`` adds. The supervisor (`main`) begins attempts and is their parent. The
+reaper (`reaper`) is the supervisor's parent and sleeps: if the supervisor is killed, the kernel makes the
 reaper the parent of the attempts that run, and the reaper sees them to their ends.
 
 Journal (append only, one record a line, times in seconds since the epoch)::
@@ -15,9 +15,9 @@ Journal (append only, one record a line, times in seconds since the epoch)::
                                              ended, with the raw wait status; a peak that may be this process's own
                                              is negative: it was at most that; 0 is not known; facts of control groups
     L <job> <attempt> <at> <reason>          could not be started
-    O                                        nothing will be begun any more: the runner or the shepherd is gone
+    O                                        nothing will be begun any more: the runner or the supervisor is gone
 
-Every end is in the journal before the runner is told. Each shepherd has a journal of its own; the lock of that
+Every end is in the journal before the runner is told. Each supervisor has a journal of its own; the lock of that
 (flock) is held as long as one of the two processes lives. A line that cannot be read counts for nothing.
 
 Messages in both directions are marshalled tuples behind four bytes of length.

@@ -1,7 +1,7 @@
-"""The reaper: parent of the shepherd, and of what the shepherd leaves behind when it is killed.
+"""The reaper: parent of the supervisor, and of what the supervisor leaves behind when it is killed.
 
 It is a subreaper (prctl(2), PR_SET_CHILD_SUBREAPER): the kernel gives it the children of a process
-below it that dies. It has nothing to do with the runner, begins nothing, and ends with the shepherd if that
+below it that dies. It has nothing to do with the runner, begins nothing, and ends with the supervisor if that
 ends well. If not, it reads the journal and writes the ends of the attempts that still ran.
 """
 
@@ -16,7 +16,7 @@ from torc_local.supervisor.unrecorded_exits import UnrecordedExits
 
 PR_SET_CHILD_SUBREAPER = 36
 EXEC_PATIENCE_S = 2.0
-"""How long a process that the shepherd had just begun may take to become the attempt's shell."""
+"""How long a process that the supervisor had just begun may take to become the attempt's shell."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -44,7 +44,7 @@ def main(*home: str) -> None:
         Supervisor(group, pending).serve()
         return
     os.close(readable)
-    os.close(CONTROL_FD)  # only the shepherd keeps it open: its death ends the conversation with the runner
+    os.close(CONTROL_FD)  # only the supervisor keeps it open: its death ends the conversation with the runner
     become_subreaper()
     os.close(writable)
     status, peak_kib = wait_for(supervisor)
@@ -55,7 +55,7 @@ def main(*home: str) -> None:
 def become_subreaper() -> None:
     """Have the kernel make this process the parent of orphans below it; nothing where that cannot be asked for."""
     try:
-        import ctypes  # not before the fork: the shepherd stays as small as it can
+        import ctypes  # not before the fork: the supervisor stays as small as it can
 
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
@@ -71,10 +71,10 @@ def wait_for(child: int) -> tuple[int, int]:
 
 
 def take_over(supervisor: Supervisor, peak_kib: int, pending: UnrecordedExits) -> None:
-    """Do the rest of a dead shepherd's work: its attempts are our children now.
+    """Do the rest of a dead supervisor's work: its attempts are our children now.
 
     Args:
-        shepherd: Has no attempts yet.
+        supervisor: Has no attempts yet.
         peak_kib: Largest resident set of the dead one; the kernel counts it in the peaks of its attempts.
         pending: Ends that the dead one may not have written.
     """
@@ -123,7 +123,7 @@ def unfinished(text: bytes) -> tuple[list[RunningAttempt], dict[Key, cgroups.Cgr
 
 
 def find_unrecorded(key: Key, known: set[int]) -> tuple[int, float] | None:
-    """Find the process of an attempt whose shepherd was killed between begin and record.
+    """Find the process of an attempt whose supervisor was killed between begin and record.
 
     It is a child of ours, leads a session, and has the attempt's numbers in its environment as soon as it is the
     attempt's shell; before that it has our own environment. All others among our unknown children are what

@@ -1,4 +1,4 @@
-"""The shepherd itself.
+"""The supervisor itself.
 
 It outlives its runner: when the runner is gone it starts nothing more, stays until its running
 jobs have ended, writes their ends down and leaves. It is one thread, woken by its control socket

@@ -9,7 +9,7 @@ _ENTRY = struct.Struct("qddq")
 
 
 class UnrecordedExits:
-    """Shared by both processes: what the shepherd has added and not cleared, the reaper reads after its death."""
+    """Shared by both processes: what the supervisor has added and not cleared, the reaper reads after its death."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, CAPACITY * _ENTRY.size)
