@@ -177,7 +177,7 @@ def journal_path(first: Path, number: int) -> Path:
 
 
 def open_journals(first: Path) -> list[Journal]:
-    """Return the journals of all supervisors that one runner has had, oldest first; those that are gone are left out."""
+    """Return the journals of all supervisors of one runner that still exist, oldest first."""
     paths = first.parent.glob(f"{glob.escape(first.stem)}*{first.suffix}")
     journals = []
     for path in sorted(paths, key=lambda path: (len(path.name), path.name)):
