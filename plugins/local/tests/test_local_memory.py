@@ -337,7 +337,7 @@ class Victim:
             os.kill(self.reaper, signal.SIGKILL)
             os.kill(self.supervisor, signal.SIGKILL)
 
-    def cgroup_location(self, place: Cgroup) -> list[Path]:
+    def groups(self, place: Cgroup) -> list[Path]:
         """Return the groups of its attempts that are there."""
         return [*Path(place[1]).glob(f"torc_{Path(self.state['journal']).stem}.*")]
 
