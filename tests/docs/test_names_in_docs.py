@@ -20,6 +20,7 @@ SOURCES = [path for path in TRACKED if path.endswith(".py")]
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("plugins/*/torc_*/__init__.py"))
 _NAME = re.compile(rf"(?<![\w./-])(?:torc_framework|{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+(?![\w/-])")
 _PATH = re.compile(r"(?<![\w./~$}>-])(?:torc_framework|plugins|tests|docs|examples|benchmarks|changes)/[\w./*-]*[\w/*]")
+_IN_FILE = re.compile(r"`([A-Za-z_]\w*)`\s+(?:in|of)\s+`([\w/]+\.py)`")
 NOT_MODULES = {
     "torc_framework.commands": "the name of an entry-point group",
 }
@@ -74,7 +75,7 @@ def is_path(path: str, page: str) -> bool:
 
 
 def unknown(path: str) -> list[str]:
-    """Return what a file mentions and is not there, with the lines."""
+    """Return what a file mentions and is not there, with the lines: names, paths, and names in files."""
     found = []
     for line, text in texts(path):
         for match in _NAME.finditer(text):
@@ -82,6 +83,9 @@ def unknown(path: str) -> list[str]:
                 found.append(f"{path}:{line + text[: match.start()].count(chr(10))}: {match[0]}")
         for match in _PATH.finditer(text):
             if match[0] not in NOT_OURS and not is_path(match[0], path):
+                found.append(f"{path}:{line + text[: match.start()].count(chr(10))}: {match[0]}")
+        for match in _IN_FILE.finditer(text):
+            if (file := ROOT / match[2]).is_file() and not re.search(rf"\b{match[1]}\b", file.read_text("utf-8")):
                 found.append(f"{path}:{line + text[: match.start()].count(chr(10))}: {match[0]}")
     return found
 

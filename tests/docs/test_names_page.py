@@ -7,7 +7,7 @@ import pytest
 from attrs import fields
 from doc_pages import DOCS
 
-from torc_framework.cli.shared.app import CORE_COMMANDS
+from torc_framework.cli.programs.command_tree import CORE_COMMANDS
 from torc_framework.models import records
 from torc_framework.spec.language.model import WorkflowSpec
 
