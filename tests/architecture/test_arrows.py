@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from import_graph import CORE, ROOT, circles, imports, module_graph, module_names, modules
+from import_graph import CORE, ROOT, circles, folder_graph, imports, module_graph, module_names, modules
 
 TABLE: dict[str, Any] = tomllib.loads((Path(__file__).parent / "rooms.toml").read_text(encoding="utf-8"))
 ROOMS: dict[str, dict[str, Any]] = {
@@ -74,6 +74,16 @@ def test_no_arrow_points_upward() -> None:
 
 def test_rooms_form_no_circle() -> None:
     assert circles({room: set(entry["imports"]) for room, entry in ROOMS.items()}) == []
+
+
+def test_folders_form_no_circle() -> None:
+    """Also those within a room: the arrows between its folders, and between these and its own files."""
+    rooms_of_one_module = {f"{CORE.name}.{room}" for room in ROOMS if "." in room}
+    assert circles(folder_graph(rooms_of_one_module)) == []
+
+
+def test_files_form_no_circle() -> None:
+    assert circles(module_graph()) == []
 
 
 @pytest.mark.parametrize("path", modules(ROOT / "plugins"), ids=lambda path: str(path.relative_to(ROOT)))
