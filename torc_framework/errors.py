@@ -96,6 +96,18 @@ class AllocationUnknownError(AllocationError):
     """An executor asked for compute nodes, and does not know whether its batch system accepted the request."""
 
 
+class NodeRequestInterrupted(KeyboardInterrupt):
+    """A person interrupted a request for nodes after a part of it was accepted.
+
+    Attributes:
+        allocations: Records of the allocations that were accepted.
+    """
+
+    def __init__(self, allocations: Sequence[Any]) -> None:
+        super().__init__()
+        self.allocations = allocations
+
+
 class PluginError(TorcError):
     """A plugin violated its contract or could not be imported."""
 

@@ -11,24 +11,16 @@ import pytest
 from attrs import define, field
 from runner_bench import Bench, job
 
-from torc_framework.errors import AllocationError, AllocationUnknownError
+from torc_framework.allocations import unanswered_requests
+from torc_framework.allocations.allocators import context_without_runner
+from torc_framework.allocations.node_requests import NodeRequest, obtain_nodes
+from torc_framework.allocations.occupancy import AllocationOccupancy
+from torc_framework.allocations.records import open_allocations, open_requests
+from torc_framework.allocations.unanswered_requests import refuse_requests, resolve_requests
+from torc_framework.errors import AllocationError, AllocationUnknownError, NodeRequestInterrupted
 from torc_framework.executors import Allocation, AllocationRequest, Allocator, Capabilities
 from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowRecord
-from torc_framework.runner.allocations import node_requests
-from torc_framework.runner.allocations.node_requests import (
-    NodeRequest,
-    NodeRequestInterrupted,
-    obtain_nodes,
-    refuse_requests,
-    resolve_requests,
-)
-from torc_framework.runner.allocations.records import (
-    AllocationOccupancy,
-    context_without_runner,
-    open_allocations,
-    open_requests,
-)
-from torc_framework.runner.process.identity import this_process
+from torc_framework.system.process_identity import this_process
 
 
 @define
@@ -208,7 +200,7 @@ def test_kill_leaves_a_request_that_is_found(
     for _ in range(2):
         found = settle(bench, workflow_id)
         assert (ids(bench, workflow_id), len(found.open)) == (accepted, 1)
-    monkeypatch.setattr(node_requests, "ACCEPTED_WITHIN_S", 0.0)
+    monkeypatch.setattr(unanswered_requests, "ACCEPTED_WITHIN_S", 0.0)
     settle(bench, workflow_id)
     assert (ids(bench, workflow_id), open_requests(bench.client, workflow_id)) == (accepted, [])
 
@@ -216,12 +208,12 @@ def test_kill_leaves_a_request_that_is_found(
 def test_a_runner_records_an_allocation_that_is_unknown(bench: Bench, workflow_id: int, system: System) -> None:
     """One that was accepted when everybody had stopped looking; who looks later makes no second record."""
     killed(bench, workflow_id, system, ["here:9"])
-    described = AllocationOccupancy(bench.client, workflow_id, "shop", "here:9", 1).move_in()
+    described = AllocationOccupancy(bench.client, workflow_id, "shop", "here:9", 1).begin()
     (record,) = open_allocations(bench.client, workflow_id)
     assert (described, record.batch_id, record.status) == ({"scheduler_id": record.id}, "here:9", "active")
     settle(bench, workflow_id)
     assert [each.id for each in open_allocations(bench.client, workflow_id)] == [record.id]
-    assert AllocationOccupancy(bench.client, workflow_id, "shop", "here:8").move_in() == {}
+    assert AllocationOccupancy(bench.client, workflow_id, "shop", "here:8").begin() == {}
 
 
 def test_a_workflow_that_is_canceled_gets_no_nodes(bench: Bench, workflow_id: int, system: System) -> None:

@@ -198,7 +198,7 @@ class Peak(Allocator):
     def release(self, allocations):
         pass
 
-    def survey(self):
+    def cluster_profile(self):
         return HpcProfile("peak", partitions=(Partition("a", 1, 2, 3), Partition("a-stdby", 1, 2, 3)))
 
 

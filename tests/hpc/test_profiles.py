@@ -79,7 +79,7 @@ class Surveyor(Allocator):
     name = "surveyor"
     capabilities = Capabilities(can_allocate=True)
 
-    def survey(self) -> HpcProfile:
+    def cluster_profile(self) -> HpcProfile:
         return HpcProfile("asked")
 
 

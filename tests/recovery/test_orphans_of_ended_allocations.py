@@ -13,7 +13,7 @@ from torc_framework.recovery.orphans import sync_status
 
 ALLOCATOR = """
 from pathlib import Path
-from torc_framework.api import Allocator, Capabilities, Fate, hookimpl
+from torc_framework.api import AllocationEnding, Allocator, Capabilities, hookimpl
 
 class Paper(Allocator):
     name = "paper"
@@ -32,9 +32,9 @@ class Paper(Allocator):
     def release(self, allocations):
         pass
 
-    def fates(self, allocations):
+    def endings(self, allocations):
         state = Path("state").read_text()
-        return {each.id: Fate(state, None, ("n3",)) for each in allocations} if state else {}
+        return {each.id: AllocationEnding(state, None, ("n3",)) for each in allocations} if state else {}
 
 @hookimpl
 def torc_executors():
@@ -68,7 +68,7 @@ def lost_job(bench: Bench, workflow_id: int, number: int = 77) -> None:
     ],
 )
 @pytest.mark.parametrize("rerun", [False, True])
-def test_fates(bench: Bench, state: str, exit_class: str, runs_again: bool, rerun: bool) -> None:
+def test_endings(bench: Bench, state: str, exit_class: str, runs_again: bool, rerun: bool) -> None:
     """An interruption is named; its job runs again where that is wanted, and fails otherwise."""
     project_plugin(bench.folder, "paper", ALLOCATOR)
     (bench.folder / "state").write_text(state)

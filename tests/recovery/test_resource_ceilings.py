@@ -11,7 +11,7 @@ from torc_framework.models.failures import Failure
 from torc_framework.models.hpc_profiles import HpcProfile, Partition
 from torc_framework.models.records import JobRecord, SlurmSchedulerRecord
 from torc_framework.models.recovery import Ceiling, FailedJob, RecoveryAction
-from torc_framework.recovery.allocations import AutoSchedule
+from torc_framework.recovery.auto_schedule import AutoSchedule
 from torc_framework.recovery.resource_ceilings import ResourceCeilings
 
 GIB = 1024**3

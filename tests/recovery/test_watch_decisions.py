@@ -8,10 +8,10 @@ import pytest
 from runner_bench import Bench, job
 from sample_records import register
 
+from torc_framework.allocations.resubmission import NodeResubmitter
 from torc_framework.errors import AllocationError, UserError
 from torc_framework.executors import Allocation, AllocationRequest, Allocator, Capabilities
 from torc_framework.models.records import ComputeNodeRecord, ResultRecord, ScheduledComputeNodeRecord
-from torc_framework.recovery.allocations import NodeResubmitter
 from torc_framework.recovery.watch import Watcher, WatchOptions
 
 

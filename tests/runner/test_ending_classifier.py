@@ -121,7 +121,7 @@ def examine(
     held: HeldJob, observation: ExitObservation, plugins: PluginManager, pend: bool = False
 ) -> ClassifiedEnding:
     """Examine an ending."""
-    return EndingClassifier(plugins, AttemptFactory(CONTEXT), 1, use_pending_failed=pend).examine(held, observation)
+    return EndingClassifier(plugins, AttemptFactory(CONTEXT), 1, use_pending_failed=pend).classify(held, observation)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from torc_framework.models.exchange import EndedReport, RetryRequest
 from torc_framework.runner.connection.report_spool import ReportSpool, read_spool
 from torc_framework.runner.process import machine
-from torc_framework.runner.process.identity import RunnerIdentity, is_gone
+from torc_framework.runner.process.identity import RunnerIdentity
 from torc_framework.runner.process.settings import RunnerSettings
+from torc_framework.system.process_identity import is_gone
 
 
 def settings(**changes: object) -> RunnerSettings:
@@ -69,8 +70,8 @@ def test_gpus_are_listed_by_the_driver(monkeypatch: pytest.MonkeyPatch, tmp_path
 BRIEF = """
 import json, sys
 from pathlib import Path
-from torc_framework.runner.process.identity import Identity
-print(json.dumps(Identity(Path(sys.argv[1])).describe()), flush=True)
+from torc_framework.runner.process.identity import RunnerIdentity
+print(json.dumps(RunnerIdentity(Path(sys.argv[1])).describe()), flush=True)
 sys.stdin.read()
 """
 

@@ -191,7 +191,7 @@ def test_nodes_on_which_nothing_can_work(cluster: Cluster, served_torc: ServedTo
     assert cluster.run(programs / "bin/python", main, "submit", "w.yaml", env=torc.env).returncode == 0
     watched = cluster.run(programs / "bin/python", main, "watch", "1", "--recover", "-p", "2", env=torc.env)
     assert watched.returncode == 1
-    assert "Nodes ended 3 times in a row before any job got further" in watched.stdout
+    assert "Nodes ended 3 times in a row before any job progressed" in watched.stdout
     assert len(torc.allocations()) < 10
     log = next((cluster.folder / "output").glob("slurm_output*.e"))
     assert "no Torc server answers at http://127.0.0.1:9/torc-service/v1" in log.read_text()

@@ -76,7 +76,7 @@ def test_no_sequence_of_endings_overdraws_a_budget(
     """The job runs again exactly as often as its rules allow; what is not its doing draws on other budgets."""
     monkeypatch.setattr(claims, "utc_text", lambda moment=None: LATER if moment is None else utc_text(moment))
     bench.plan(1)
-    coroner = EndingClassifier(PLUGINS, AttemptFactory(CONTEXT), bench.workflow_id, use_pending_failed=False)
+    classifier = EndingClassifier(PLUGINS, AttemptFactory(CONTEXT), bench.workflow_id, use_pending_failed=False)
     spent: Counter[str] = Counter()
     for name in endings:
         fields, exit_class, code = ENDINGS[name]
@@ -84,7 +84,7 @@ def test_no_sequence_of_endings_overdraws_a_budget(
         claimed.failure_rules = json.dumps(rules)
         held = HeldJob(claimed, "local", AttemptKey(claimed.id, claimed.attempt_id))
         held.stop_reason = fields.get("stop_reason")
-        report = coroner.examine(held, ExitObservation("local", **fields)).report
+        report = classifier.classify(held, ExitObservation("local", **fields)).report
         assert (report.exit_class, report.return_code) == (exit_class, code)
         budget = exit_class if exit_class in SEPARATE_BUDGET_CLASSES else "own"
         spent[budget] += 1

@@ -5,6 +5,8 @@ point of the group ``torc_framework.commands``, whose name is the command as it 
 ``workflows create-slurm`` within a group of the core. Its module is imported when it is called.
 """
 
+from torc_framework.allocations.jobs import jobs_of_allocation
+from torc_framework.allocations.node_requests import NodeRequest, obtain_nodes, torc_program
 from torc_framework.cli.commands.running.submit import (
     allocator_of,
     require_lasting_server,
@@ -19,8 +21,6 @@ from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import option as record_option
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.logs import analyze as analyze_logs
-from torc_framework.reports.allocations import jobs_of_allocation
-from torc_framework.runner.allocations.node_requests import NodeRequest, obtain_nodes, torc_program
 
 __all__ = [
     "Column",

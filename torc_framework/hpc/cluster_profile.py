@@ -57,7 +57,7 @@ def query_cluster_profile(
         UserError: it is not known or cannot, or several can and none is named.
         AllocationError: the cluster does not answer.
     """
-    profile = _allocator(_describing_executor(plugins, executor), options).survey()
+    profile = _allocator(_describing_executor(plugins, executor), options).cluster_profile()
     if profile.detect_env_var is None and profile.detect_hostname is None:
         profile = evolve(profile, detect_hostname=hostname_pattern(host_names()[-1]))
     return profile
@@ -89,7 +89,7 @@ def _describing_executor(plugins: "PluginManager", name: str | None) -> type[All
     able = {
         offered.name: offered
         for offered in plugins.executors().values()
-        if issubclass(offered, Allocator) and offered.survey is not Allocator.survey
+        if issubclass(offered, Allocator) and offered.cluster_profile is not Allocator.cluster_profile
     }
     if name is not None:
         plugins.executor(name)

@@ -170,7 +170,7 @@ class ChangeTools:
         Each scheduler that the workflow used before is used again, at most as often as before; each allocation starts
         a runner.
         """
-        from torc_framework.recovery.allocations import NodeResubmitter
+        from torc_framework.allocations.resubmission import NodeResubmitter
 
         self._desk.workflow(workflow_id)
         desk, client, told = self._desk, self._desk.client, list[str]()

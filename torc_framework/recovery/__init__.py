@@ -7,4 +7,4 @@
 from collections.abc import Callable
 
 ReportLine = Callable[[str], None]
-"""Is told what happens, one line at a time."""
+"""Gets a line of text for people about everything that happens."""

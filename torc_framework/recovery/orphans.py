@@ -6,15 +6,18 @@ reported, and attempts of its that still run are left to the next runner here. A
 fails with the return code of orphans; one that was never begun is given back.
 """
 
-import os
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import Factory, define, frozen
 
+from torc_framework.allocations.allocators import ExecutorOptions, context_without_runner
+from torc_framework.allocations.records import open_allocations
+from torc_framework.allocations.state_queries import find_ended
+from torc_framework.allocations.unanswered_requests import resolve_requests
 from torc_framework.client import TorcClient
+from torc_framework.event_log import muted_log
 from torc_framework.executors import AllocationEnding
 from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequest, RetryRequest
 from torc_framework.models.exits import ORPHANED_RETURN_CODE, ExitClass, ExitObservation
@@ -22,18 +25,10 @@ from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES
 from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
 from torc_framework.models.statuses import LIVE, JobStatus
-from torc_framework.runner.allocations.node_requests import resolve_requests
-from torc_framework.runner.allocations.records import (
-    ExecutorOptions,
-    context_without_runner,
-    find_ended,
-    open_allocations,
-)
 from torc_framework.runner.attempts.ending_classifier import LOST_ATTEMPTS, without_defaults
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.connection.takeover import Takeover
 from torc_framework.runner.process.identity import is_dead
-from torc_framework.runner.process.runner_log import RunnerLog
 
 if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
@@ -112,9 +107,9 @@ def sync_status(
         find_ended(allocations, plugins, options, context_without_runner(client, workflow_id)) if allocations else None
     )
     if ended is not None:
-        found.notes += ended.unasked
+        found.notes += ended.notes
         found.reasons = ended.reasons
-    over = {node.id: node for node in (ended.yes if ended else ())}
+    over = {node.id: node for node in (ended.ended if ended else ())}
     nodes = client.find(ComputeNodeRecord, workflow_id=workflow_id)
     endings = ended.endings if ended else {}
     dead = [each for node in nodes if (each := _why_gone(node, over, endings)) is not None]
@@ -240,12 +235,11 @@ def _settle_local(
     def lost(job: ClaimedJob, _executor: str) -> EndedReport:
         return _lost(job.id, job.attempt_id, next(iter(reasons.values())))
 
-    log = RunnerLog(Path(os.devnull), "warning")
     launchers = Launchers(plugins.executor, options, context, lambda _launcher: None)
     try:
-        takeover = Takeover(client, launchers, log, lost)
-        takeover.settle(workflow_id, context.run_id, context.hostname)
-        takeover.dismiss_settled()
+        with muted_log() as log:
+            takeover = Takeover(client, launchers, log, lost)
+            takeover.take_over(workflow_id, context.run_id, context.hostname)
+            takeover.close_finished()
     finally:
         launchers.close()
-        log.close()

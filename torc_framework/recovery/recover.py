@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import Factory, asdict, define, field, frozen
 
+from torc_framework.allocations.allocators import context_without_runner
+from torc_framework.allocations.records import open_allocations
+from torc_framework.allocations.release import release_allocations
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
 from torc_framework.models.hpc_profiles import HpcProfile
-from torc_framework.models.records import ScheduledComputeNodeRecord
 from torc_framework.models.recovery import RecoveryAction, RecoveryOrder, RecoveryReceipt
 from torc_framework.models.statuses import JobStatus
 from torc_framework.next_step import next_step_text
@@ -22,7 +24,6 @@ from torc_framework.recovery.failed_jobs import failed_cases
 from torc_framework.recovery.orphans import OrphanFindings, sync_status
 from torc_framework.recovery.recovery_hook import run_hook, split_hook
 from torc_framework.recovery.resource_ceilings import ResourceCeilings
-from torc_framework.runner.allocations.records import context_without_runner, open_allocations, release_allocations
 
 if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
@@ -127,7 +128,7 @@ class WorkflowRecoverer:
 
     Args:
         executor_options: Values of executors' options, by executor and option.
-        tell: Is told what happens.
+        report: Gets a line about everything that happens.
         profiles: Returns the clusters in which partitions are looked up; None of them stands for those of the plugins.
     """
 
@@ -137,13 +138,13 @@ class WorkflowRecoverer:
         plugins: "PluginManager",
         workflow_id: int,
         options: RecoveryOptions,
-        tell: ReportLine,
+        report: ReportLine,
         *,
         executor_options: Mapping[str, Mapping[str, Any]] | None = None,
         profiles: Callable[[], Mapping[str, HpcProfile] | None] = lambda: None,
     ) -> None:
         self._client, self._plugins, self._workflow_id = client, plugins, workflow_id
-        self._options, self._tell, self._executor_options = options, tell, executor_options or {}
+        self._options, self._report, self._executor_options = options, report, executor_options or {}
         self._profiles = profiles
         if options.hook is not None:
             split_hook(options.hook)  # one that cannot be run is said before anything happens
@@ -168,34 +169,34 @@ class WorkflowRecoverer:
         must_wait = dry_run and bool(found.orphans.compute_node_ids or found.orphans.allocation_ids)
         if not must_wait:
             self._client.recover(self._workflow_id, order)  # refused unless it is over and nobody works on it
-        self._tell("Diagnosing failures...")
+        self._report("Diagnosing failures...")
         found.decided = self._decide()
         if not found.decided:
             raise UserError(f"workflow {self._workflow_id} has no failed job: there is nothing to recover")
-        self._tell("Applying recovery heuristics...")
+        self._report("Applying recovery heuristics...")
         self._explain(found)
         if not found.retried:
             self._explain_nothing(found)
             return found
         order.repairs = [repair_of(each) for each in found.retried]
         if must_wait:
-            self._tell("Would end what is orphaned first, and then look again. Dry run, nothing was changed.")
+            self._report("Would end what is orphaned first, and then look again. Dry run, nothing was changed.")
             return found
         found.receipt = self._client.recover(self._workflow_id, order)
         has_hook = self._options.hook is not None and found.unknown
         if dry_run:
             if has_hook:
-                self._tell(f"Would run the recovery hook: {self._options.hook} {self._workflow_id}")
-            self._tell(f"Would reset {found.receipt.reset_count} job(s) for retry")
-            self._tell("Dry run, nothing was changed.")
+                self._report(f"Would run the recovery hook: {self._options.hook} {self._workflow_id}")
+            self._report(f"Would reset {found.receipt.reset_count} job(s) for retry")
+            self._report("Dry run, nothing was changed.")
             return found
         if has_hook:
             self._run_hook(len(found.unknown))
-        self._tell(f"Resetting {len(found.retried)} job(s) for retry...")
+        self._report(f"Resetting {len(found.retried)} job(s) for retry...")
         order.dry_run = False
         found.receipt = self._client.recover(self._workflow_id, order)
-        self._tell(f"Applied fixes: {_fixes(found)}")
-        self._tell(f"Reset {found.receipt.reset_count} job(s)")
+        self._report(f"Applied fixes: {_fixes(found)}")
+        self._report(f"Reset {found.receipt.reset_count} job(s)")
         return found
 
     def _leave_to_the_next_runner(self) -> None:
@@ -214,19 +215,19 @@ class WorkflowRecoverer:
         would = "would be " if judged.dry_run else ""
         for verdict in judged.verdicts:
             done = "retried" if verdict.action == "retry" else "failed"
-            self._tell(
+            self._report(
                 f"  Job {verdict.job_id} ({verdict.job_name}) {would}{done} by {verdict.judge}: {verdict.reason}"
             )
         for left in judged.left:
-            self._tell(f"  Job {left.job_id} ({left.job_name}) waits for a person: {left.reason}")
+            self._report(f"  Job {left.job_id} ({left.job_name}) waits for a person: {left.reason}")
         return judged
 
     def _end_orphans(self, *, dry_run: bool) -> OrphanFindings:
         found = sync_status(self._client, self._plugins, self._executor_options, self._workflow_id, dry_run=dry_run)
         for note in found.notes:
-            self._tell(f"Warning: {note}")
+            self._report(f"Warning: {note}")
         for job in found.jobs:
-            self._tell(f"  Job {job.job_id} ({job.job_name}) is orphaned: {job.reason}")
+            self._report(f"  Job {job.job_id} ({job.job_name}) is orphaned: {job.reason}")
         return found
 
     def _clear_out(self) -> None:
@@ -235,15 +236,12 @@ class WorkflowRecoverer:
         deadline = time.monotonic() + LEAVING_S
         while (there := open_allocations(client, id_)) and time.monotonic() < deadline:
             if waiting := [each for each in there if each.status == "pending"]:
-                answers = release_allocations(
-                    waiting, self._plugins, self._executor_options, context_without_runner(client, id_)
-                )
-                for note in answers.unasked:
-                    self._tell(f"Warning: {note}")
-                if answers.yes:
-                    self._tell(f"Gave back {len(answers.yes)} allocation(s) that nobody needs any more")
-                for each in answers.yes:
-                    client.update(ScheduledComputeNodeRecord, each.id or 0, {"status": "complete"})
+                context = context_without_runner(client, id_)
+                done = release_allocations(client, waiting, self._plugins, self._executor_options, context)
+                for note in done.notes:
+                    self._report(f"Warning: {note}")
+                if done.released:
+                    self._report(f"Gave back {len(done.released)} allocation(s) that the workflow no longer needs")
             else:
                 time.sleep(LOOK_S)
                 sync_status(client, self._plugins, self._executor_options, id_)
@@ -258,9 +256,9 @@ class WorkflowRecoverer:
     def _explain(self, found: Recovery) -> None:
         for each in found.decided:
             if not each.is_unknown:
-                self._tell(f"  Job {each.case.job.id} ({each.case.job.name}): {each.decision.reason}")
+                self._report(f"  Job {each.case.job.id} ({each.case.job.name}): {each.decision.reason}")
         if found.dry_run:
-            self._tell(f"Would apply fixes: {_fixes(found)}")
+            self._report(f"Would apply fixes: {_fixes(found)}")
         if not found.unknown:
             return
         what = "skipped, use --retry-unknown to include"
@@ -268,21 +266,21 @@ class WorkflowRecoverer:
             what = "run again after the recovery hook"
         elif self._options.retry_unknown:
             what = "run again as they are"
-        self._tell(f"  {len(found.unknown)} job(s) with unknown failure cause ({what})")
+        self._report(f"  {len(found.unknown)} job(s) with unknown failure cause ({what})")
 
     def _explain_nothing(self, found: Recovery) -> None:
         count = len(found.unknown)
-        self._tell(f"No recoverable jobs found. {count} job(s) failed with unknown causes.")
+        self._report(f"No recoverable jobs found. {count} job(s) failed with unknown causes.")
         if count:
-            self._tell("Use --retry-unknown to retry jobs with unknown failure causes.")
+            self._report("Use --retry-unknown to retry jobs with unknown failure causes.")
         if any(each.case.job.status == JobStatus.PENDING_FAILED.label for each in found.unknown):
-            self._tell(f"'torc pending list {self._workflow_id}' shows those that wait for a verdict.")
-        self._tell(f"'torc results list {self._workflow_id}' shows how the jobs ended.")
+            self._report(f"'torc pending list {self._workflow_id}' shows those that wait for a verdict.")
+        self._report(f"'torc results list {self._workflow_id}' shows how the jobs ended.")
 
     def _run_hook(self, count: int) -> None:
         hook = self._options.hook or ""
-        self._tell(f"{count} job(s) with unknown failure cause: running the recovery hook: {hook}")
-        run_hook(hook, self._workflow_id, self._client.environment, self._tell)
+        self._report(f"{count} job(s) with unknown failure cause: running the recovery hook: {hook}")
+        run_hook(hook, self._workflow_id, self._client.environment, self._report)
 
 
 def _fixes(found: Recovery) -> str:

@@ -25,14 +25,14 @@ def split_hook(command: str) -> list[str]:
     return words
 
 
-def run_hook(command: str, workflow_id: int, environment: Mapping[str, str], tell: ReportLine) -> None:
+def run_hook(command: str, workflow_id: int, environment: Mapping[str, str], report: ReportLine) -> None:
     """Run a hook in the present folder; the workflow's id is its last argument and ``TORC_WORKFLOW_ID``.
 
     Where the system has no more processes, it is tried again for `processes.PATIENCE_S` seconds.
 
     Args:
         environment: Variables by which the hook reaches the server.
-        tell: Is told every line that it prints.
+        report: Gets every line that the hook prints.
 
     Raises:
         OperatorError: it could not be started or failed.
@@ -56,7 +56,7 @@ def run_hook(command: str, workflow_id: int, environment: Mapping[str, str], tel
     assert process.stdout is not None
     with process, process.stdout:
         for line in process.stdout:
-            tell(f"  hook: {line.rstrip()}")
+            report(f"  hook: {line.rstrip()}")
     if process.returncode:
         how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
         raise OperatorError(f"recovery hook {command!r} failed with {how}; no job was reset")

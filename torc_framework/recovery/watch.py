@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import Factory, define, frozen
 
+from torc_framework.allocations.records import open_records
+from torc_framework.allocations.resubmission import NodeResubmitter
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
 from torc_framework.models.exits import ExitClass
@@ -15,11 +17,10 @@ from torc_framework.models.responses import JobCounts
 from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.next_step import next_step_text
 from torc_framework.recovery import ReportLine
-from torc_framework.recovery.allocations import AutoSchedule, NodeResubmitter
+from torc_framework.recovery.auto_schedule import AutoSchedule
 from torc_framework.recovery.event_wait import EventWaiter
 from torc_framework.recovery.orphans import sync_status
 from torc_framework.recovery.recover import Recovery, WorkflowRecoverer
-from torc_framework.runner.allocations.records import open_records
 
 if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
@@ -112,7 +113,7 @@ class Watcher:
         rescuer: Recovers it.
         submitter: Asks for nodes.
         run_here: Runs it in this process when nobody else does; None leaves that to others.
-        tell: Is told what happens.
+        report: Gets a line about everything that happens.
         check: Raises KeyboardInterrupt if a person wants watching to end; called before each look.
     """
 
@@ -122,7 +123,7 @@ class Watcher:
         plugins: "PluginManager",
         workflow_id: int,
         options: WatchOptions,
-        tell: ReportLine,
+        report: ReportLine,
         *,
         recoverer: WorkflowRecoverer,
         submitter: NodeResubmitter,
@@ -130,7 +131,7 @@ class Watcher:
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self._client, self._plugins, self._workflow_id = client, plugins, workflow_id
-        self._options, self._tell, self._check = options, tell, check
+        self._options, self._report, self._check = options, report, check
         self._recoverer, self._resubmitter, self._run_here = recoverer, submitter, run_here
         self._outcome = WatchOutcome(workflow_id)
         self._asked_at = float("-inf")
@@ -156,7 +157,7 @@ class Watcher:
         Raises:
             UserError: nobody works on it, and nobody is to be asked to.
         """
-        self._tell(self._heading())
+        self._report(self._heading())
         with EventWaiter(self._client, self._workflow_id) as alarm:
             while True:
                 self._check()
@@ -228,9 +229,9 @@ class Watcher:
         )
         self._sync_due = time.monotonic() + self._sync_interval_s
         for note in found.notes:
-            self._tell(f"Warning: {note}")
+            self._report(f"Warning: {note}")
         for job in found.jobs:
-            self._tell(f"  Job {job.job_id} ({job.job_name}) was orphaned: {job.reason}; it is {job.status} now")
+            self._report(f"  Job {job.job_id} ({job.job_name}) was orphaned: {job.reason}; it is {job.status} now")
         self._gone = set(found.compute_node_ids)
         self._tell_reasons(found.reasons)
         return True
@@ -242,13 +243,13 @@ class Watcher:
             if any(self._reasons.get(id_) != reason for id_ in ids):
                 count = "1 allocation waits" if len(ids) == 1 else f"{len(ids)} allocations wait"
                 never = "Warning: these never start. " if reason.never_passes else ""
-                self._tell(f"  {never}{count} in the queue: {reason}")
+                self._report(f"  {never}{count} in the queue: {reason}")
         self._reasons = dict(reasons)
 
     def _show(self, counts: Mapping[str, int]) -> None:
         text = ", ".join(f"{label}={counts.get(label, 0)}" for label in _SHOWN)
         if self._options.show_job_counts and text != self._shown:
-            self._tell(f"  {text}")
+            self._report(f"  {text}")
             self._shown = text
 
     # --- while it is under way ----------------------------------------------------------------------
@@ -267,13 +268,13 @@ class Watcher:
                 f"nobody works on workflow {self._workflow_id}, and it is not complete: {step}, "
                 "or watch it with --recover"
             )
-        self._tell(f"Nobody works on workflow {self._workflow_id}: running it here")
+        self._report(f"Nobody works on workflow {self._workflow_id}: running it here")
         if self._run_here():
             self._outcome.status = "interrupted"
             return False
         counts = self._client.job_counts(self._workflow_id).counts
         if counts == look.counts:
-            self._tell("Nothing of what is left can run here.")
+            self._report("Nothing of what is left can run here.")
             return False
         return True
 
@@ -291,17 +292,19 @@ class Watcher:
         self._in_vain = self._in_vain + 1 if reached == self._reached_when_asked else 0
         self._reached_when_asked = reached
         if self._in_vain >= MOST_IN_VAIN:
-            self._tell(f"Nodes ended {self._in_vain} times in a row before any job got further: no more are asked for.")
-            self._tell(
+            self._report(
+                f"Nodes ended {self._in_vain} times in a row before any job progressed: no more are requested."
+            )
+            self._report(
                 f"Their logs in {self._resubmitter.output_dir} say why, and 'torc explain {self._workflow_id}' may;"
             )
-            self._tell(f"'torc scheduled-compute-nodes list {self._workflow_id}' lists them.")
+            self._report(f"'torc scheduled-compute-nodes list {self._workflow_id}' lists them.")
             return False
-        self._tell("No nodes are left, and jobs wait: asking for nodes")
+        self._report("No nodes are left, and jobs wait: asking for nodes")
         self._asked_at = time.monotonic()
         if self._resubmitter.submit() > 0 or self._read() != look:  # what was to be done may be done, or others asked
             return True
-        self._tell("There are no nodes for what is left.")
+        self._report("There are no nodes for what is left.")
         return False
 
     def _saved_states(self) -> int:
@@ -328,7 +331,7 @@ class Watcher:
         ):
             return False
         self._asked_at, self._retries_since = now, None
-        self._tell(f"Auto-schedule: {len(ready)} job(s) ready, {retries} of them retries; asking for nodes")
+        self._report(f"Auto-schedule: {len(ready)} job(s) ready, {retries} of them retries; asking for nodes")
         return self._resubmitter.submit() > 0
 
     # --- when it is over ----------------------------------------------------------------------------
@@ -341,31 +344,31 @@ class Watcher:
         if waiting and not look.is_canceled:
             if not options.recover:
                 return self._await_verdicts(waiting, alarm)
-            self._tell(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
+            self._report(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
         else:
-            self._tell(f"Workflow {id_} is {'canceled' if look.is_canceled else 'complete'}")
+            self._report(f"Workflow {id_} is {'canceled' if look.is_canceled else 'complete'}")
         if look.is_canceled:
             outcome.status = "canceled"
             return False
         if all(label in _GOOD for label, count in look.counts.items() if count):
             outcome.status = "completed"
-            self._tell(f"Workflow completed successfully ({total} jobs)")
+            self._report(f"Workflow completed successfully ({total} jobs)")
             return False
         outcome.status = "failed"
-        self._tell("Failures:" if waiting else "Workflow completed with failures:")
+        self._report("Failures:" if waiting else "Workflow completed with failures:")
         for status in _TROUBLE:
             if status is not JobStatus.PENDING_FAILED or look.counts.get(status.label):
-                self._tell(f"  - {status.label.replace('_', ' ').capitalize()}: {look.counts.get(status.label, 0)}")
-        self._tell(f"  - Completed: {look.counts.get(JobStatus.COMPLETED.label, 0)}")
+                self._report(f"  - {status.label.replace('_', ' ').capitalize()}: {look.counts.get(status.label, 0)}")
+        self._report(f"  - Completed: {look.counts.get(JobStatus.COMPLETED.label, 0)}")
         if waiting:
-            self._tell(f"'torc pending list {id_}' shows them; 'torc pending retry {id_}' or 'fail' gives a verdict")
+            self._report(f"'torc pending list {id_}' shows them; 'torc pending retry {id_}' or 'fail' gives a verdict")
         if not options.recover:
-            self._tell(f"'torc recover {id_} --dry-run' shows what can be done about it")
+            self._report(f"'torc recover {id_} --dry-run' shows what can be done about it")
             return False
         done = len(outcome.recoveries)
         if done >= options.max_retries:
-            self._tell(f"Max retries ({options.max_retries}) exceeded. Manual intervention required.")
-            self._tell(f"'torc results list {id_}' shows how the jobs ended.")
+            self._report(f"Max retries ({options.max_retries}) exceeded. Manual intervention required.")
+            self._report(f"'torc results list {id_}' shows how the jobs ended.")
             return False
         alarm.wait(options.cooldown_s)
         return self._recover(f"Attempting automatic recovery (attempt {done + 1}/{options.max_retries})")
@@ -374,19 +377,19 @@ class Watcher:
         """Go on watching a workflow that is not over before these jobs have got their verdicts (Torc, "torc watch")."""
         if waiting != self._waiting:
             id_ = self._workflow_id
-            self._tell(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
-            self._tell(f"'torc pending list {id_}' shows them; 'torc pending retry {id_}' or 'fail' gives a verdict")
-            self._tell("Watching goes on until they have theirs; Ctrl-C ends it.")
+            self._report(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
+            self._report(f"'torc pending list {id_}' shows them; 'torc pending retry {id_}' or 'fail' gives a verdict")
+            self._report("Watching goes on until they have theirs; Ctrl-C ends it.")
         self._waiting = waiting
         alarm.wait(self._options.poll_interval_s)
         return True
 
     def _recover(self, heading: str) -> bool:
-        self._tell(heading)
+        self._report(heading)
         try:
             found = self._recoverer.recover()
         except UserError as error:  # only canceled jobs, which are somebody's will
-            self._tell(f"{error}.")
+            self._report(f"{error}.")
             return False
         self._outcome.recoveries.append(found)
         if not found.goes_on:
@@ -395,5 +398,5 @@ class Watcher:
         if self._resubmitter.has_schedulers():
             self._asked_at = time.monotonic()
             self._resubmitter.submit_anew()
-        self._tell("Recovery initiated. Resuming monitoring...")
+        self._report("Recovery initiated. Resuming monitoring...")
         return True

@@ -37,9 +37,9 @@ def run(
         UserError: an executor or one of its options is not known.
     """
     from torc_framework.client import TorcClient
-    from torc_framework.runner.loop import Runner
+    from torc_framework.runner.assembly import build_runner
 
     if client is not None:
-        return Runner(settings, plugins, client, progress).run()
+        return build_runner(settings, plugins, client, progress).run()
     with TorcClient(settings.url) as own:
-        return Runner(settings, plugins, own, progress).run()
+        return build_runner(settings, plugins, own, progress).run()

@@ -162,7 +162,7 @@ def test_what_is_stopped_leaves_nobody_behind(limited: Bench, place: Cgroup, for
     pid = int(limited.wait_for_file("pid"))
     assert len(left(limited, place)) == 1
     limited.until(lambda: len(limited.started) == 2)
-    assert limited.launcher.holds([attempt.key, free.key, AttemptKey(3, 1)]) == [attempt.key]
+    assert limited.launcher.memory_limited([attempt.key, free.key, AttemptKey(3, 1)]) == [attempt.key]
     limited.launcher.stop([attempt.key, free.key], force=force)
     limited.until(lambda: len(limited.ended) == 2)
     limited.until(lambda: not left(limited, place))

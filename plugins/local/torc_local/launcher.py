@@ -272,7 +272,7 @@ class LocalLauncher(Launcher):
         pids = {key: self._pids.get(_plain(key)) or self._orphans.pid(_plain(key)) for key in keys}
         return {key: [pid] for key, pid in pids.items() if pid}
 
-    def holds(self, keys: Iterable[AttemptKey]) -> Collection[AttemptKey]:
+    def memory_limited(self, keys: Iterable[AttemptKey]) -> Collection[AttemptKey]:
         """Return those of these attempts that are in control groups of their own."""
         return [key for key, (pid,) in self.processes(keys).items() if _is_in_own_cgroup(pid, _plain(key))]
 

@@ -143,11 +143,11 @@ def test_where_a_runner_finds_itself(changes: dict[str, str], record: dict[str, 
 
 
 def test_premises_are_named_as_torc_names_them() -> None:
-    premises = allocation_context_of(BATCH, RECORD).premises(CONTEXT, 99)
-    assert (premises.kind, premises.allocation_id) == ("slurm", "42")
-    assert premises.facts["slurm_job_id"] == 42
-    assert premises.log_name == "job_runner_slurm_wf3_sl42_n0_pid99.log"
-    assert premises.gpu_names == ("0", "1", "2", "3")
+    launch_site = allocation_context_of(BATCH, RECORD).launch_site(CONTEXT, 99)
+    assert (launch_site.kind, launch_site.allocation_id) == ("slurm", "42")
+    assert launch_site.facts["slurm_job_id"] == 42
+    assert launch_site.log_name == "job_runner_slurm_wf3_sl42_n0_pid99.log"
+    assert launch_site.gpu_names == ("0", "1", "2", "3")
 
 
 @pytest.mark.parametrize(("variables", "inside"), [({}, False), ({"SLURM_JOB_ID": ""}, False), (BATCH, True)])

@@ -7,9 +7,10 @@ from typing import Any, Final, Protocol
 
 from attrs import evolve, fields, frozen
 
+from torc_framework.executors import AttemptKey
 from torc_framework.exits.classifier import exit_return_code, status_of
 from torc_framework.exits.failure_rules import RULE_STATUSES, attempts_allowed, choose_rule, retry_delay_s
-from torc_framework.models.exchange import EndedReport, RetryRequest
+from torc_framework.models.exchange import ClaimedJob, EndedReport, RetryRequest
 from torc_framework.models.exits import CleanExit, ExitClass, ExitObservation, ExitVerdict, StopReason
 from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES, Failure, FailureRule, RuleAction
 from torc_framework.models.statuses import JobStatus
@@ -58,7 +59,7 @@ class EndingClassifier:
         self.cut_logs = 0
         """Attempts that ended while the file system of their logs was full."""
 
-    def examine(self, item: HeldJob, seen: ExitObservation) -> ClassifiedEnding:
+    def classify(self, item: HeldJob, seen: ExitObservation) -> ClassifiedEnding:
         """Return what is reported of an ended attempt.
 
         Declared outputs are looked for only after a clean exit: a failed attempt is expected to lack some.
@@ -101,6 +102,11 @@ class EndingClassifier:
             interrupted=status is JobStatus.TERMINATED and _is_interruption(verdict, item.stop_reason),
         )
         return ClassifiedEnding(report, seen, self._decide(item, seen, verdict, report))
+
+    def lost_report(self, job: ClaimedJob, executor: str) -> EndedReport:
+        """Return the report on an attempt whose end no process saw."""
+        item = HeldJob(job, executor, AttemptKey(job.id, job.attempt_id))
+        return self.classify(item, ExitObservation(executor, lost=True)).report
 
     def _decide(self, item: HeldJob, seen: ExitObservation, verdict: ExitVerdict, report: EndedReport) -> str | None:
         """Ask for another attempt, or for a verdict, where the job's rules or the workflow say so."""

@@ -43,7 +43,7 @@ class HeldJob:
         stop_cause: What makes the runner end, if that is why it stops it.
         stop_forced: SIGKILL was sent.
         following: Jobs that become ready one after the other when this one completes.
-        is_disowned: The server gave it to nobody or to another: its end is nobody's business.
+        is_refused: The server gave it to nobody or to another: its end is nobody's business.
     """
 
     job: ClaimedJob
@@ -57,7 +57,7 @@ class HeldJob:
     stop_cause: str | None = None
     stop_forced: bool = False
     following: list[ClaimedJob] = Factory(list)
-    is_disowned: bool = False
+    is_refused: bool = False
 
 
 class AttemptFactory:

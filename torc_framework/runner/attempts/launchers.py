@@ -1,11 +1,10 @@
 """The launchers of one runner, made when they are first needed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from attrs import fields
-
-from torc_framework.errors import ConfigError, UserError, suggestion
+from torc_framework.allocations.allocators import ExecutorOptions, make_allocator
+from torc_framework.errors import UserError
 from torc_framework.executors import Allocator, Executor, Launcher, LauncherEvent, RunnerContext
 from torc_framework.system.shells import NO_BASH_WARNING, lacks_default_shell
 
@@ -23,12 +22,12 @@ class Launchers:
     def __init__(
         self,
         find: Callable[[str], type[Executor]],
-        options: Mapping[str, Mapping[str, Any]],
+        options: ExecutorOptions,
         context: RunnerContext,
         on_new: Callable[[Launcher], None],
     ) -> None:
         self._find, self._options, self._context, self._on_new = find, options, context, on_new
-        self.launchers: dict[str, Launcher] = {}
+        self.by_name: dict[str, Launcher] = {}
 
     def get(self, name: str) -> Launcher:
         """Return the launcher of that name.
@@ -37,14 +36,14 @@ class Launchers:
             UserError: it is not known, cannot launch, or has no such options.
             LaunchError: it cannot work here.
         """
-        if name not in self.launchers:
-            self.launchers[name] = self._make(name)
+        if name not in self.by_name:
+            self.by_name[name] = self._make(name)
             try:
-                self._on_new(self.launchers[name])
+                self._on_new(self.by_name[name])
             except BaseException:
-                self.launchers.pop(name).close()
+                self.by_name.pop(name).close()
                 raise
-        return self.launchers[name]
+        return self.by_name[name]
 
     def shell(self, name: str) -> str:
         """Return the shell of what names none itself: that of the workflow, else what a launcher's option says."""
@@ -52,7 +51,7 @@ class Launchers:
 
     def cautions(self) -> list[str]:
         """Return what a person should know of the shell under which jobs of these launchers run."""
-        takes_default = any(not self.shell(name) for name in self.launchers)
+        takes_default = any(not self.shell(name) for name in self.by_name)
         return [NO_BASH_WARNING] if takes_default and lacks_default_shell() else []
 
     def allocator(self, name: str) -> Allocator:
@@ -61,53 +60,41 @@ class Launchers:
         Raises:
             UserError: it is not known, cannot allocate, or has no such options.
         """
-        executor = self._find(name)
-        if not issubclass(executor, Allocator):
-            raise UserError(f"executor {name!r} runs jobs but obtains no nodes")
-        return executor(self._chosen(name, executor), self._context)
+        return make_allocator(self._find, self._options, self._context, name)
 
     def _make(self, name: str) -> Launcher:
         executor = self._find(name)
         if not issubclass(executor, Launcher):
             raise UserError(f"executor {name!r} obtains nodes but does not run jobs; a runner needs one that does")
-        return executor(self._chosen(name, executor), self._context)
-
-    def _chosen(self, name: str, executor: type[Executor]) -> Any:
-        """Return the values of an executor's options."""
-        values = self._options.get(name, {})
-        known = [attribute.name for attribute in fields(executor.Options)]
-        for option in values:
-            if option not in known:
-                raise ConfigError(f"executor {name!r} has no option {option!r}{suggestion(option, known)}")
-        return executor.Options(**values)
+        return executor.with_options(self._options.get(name, {}), self._context)
 
     def survives(self, name: str) -> bool:
         """Say whether what runs on this executor outlives the runner."""
-        launcher = self.launchers.get(name)
+        launcher = self.by_name.get(name)
         return launcher is not None and launcher.capabilities.survives_runner
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Return what a later runner needs to take over, by executor name."""
-        return {name: launcher.state() for name, launcher in self.launchers.items()}
+        return {name: launcher.state() for name, launcher in self.by_name.items()}
 
     def poll(self) -> list[LauncherEvent]:
         """Return everybody's news."""
-        return [news for launcher in self.launchers.values() for news in launcher.poll()]
+        return [news for launcher in self.by_name.values() for news in launcher.poll()]
 
     def hindrance(self) -> str | None:
         """Say why attempts cannot begin at present; None if nothing keeps them from it."""
-        return next((each.hindrance for each in self.launchers.values() if each.hindrance), None)
+        return next((each.hindrance for each in self.by_name.values() if each.hindrance), None)
 
     def poll_interval_s(self) -> float | None:
         """Return how often `poll` must be called without being woken; None if everybody wakes us."""
-        return min((each.poll_interval_s for each in self.launchers.values() if each.wait_fd() is None), default=None)
+        return min((each.poll_interval_s for each in self.by_name.values() if each.wait_fd() is None), default=None)
 
     def close(self) -> None:
         """Close all launchers: every end was reported."""
-        while self.launchers:
-            self.launchers.popitem()[1].close()
+        while self.by_name:
+            self.by_name.popitem()[1].close()
 
     def abandon(self) -> None:
         """Leave what still runs to a later runner."""
-        while self.launchers:
-            self.launchers.popitem()[1].abandon()
+        while self.by_name:
+            self.by_name.popitem()[1].abandon()

@@ -34,11 +34,11 @@ class ProgressReporter:
         """Say whether the next call should ask for counts."""
         return self._listener is not None and now - self._counted_at >= COUNTS_S
 
-    def counted(self, counts: Mapping[str, int], now: float) -> None:
+    def set_counts(self, counts: Mapping[str, int], now: float) -> None:
         """Take in the server's counts."""
         self._counts, self._counted_at = counts, now
 
-    def tell(self, running: int, now: float, trouble: str | None = None, hindrance: str | None = None) -> None:
+    def update(self, running: int, now: float, trouble: str | None = None, hindrance: str | None = None) -> None:
         """Tell the present state, if it is news and the last telling is not too recent."""
         if (hindrance or self._recorded) and not trouble:
             self._keep(hindrance, now)

@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from torc_framework.allocations.node_requests import node_request_of_action, obtain_nodes
+from torc_framework.allocations.occupancy import AllocationOccupancy
+from torc_framework.allocations.release import release_waiting
 from torc_framework.client import TorcClient
 from torc_framework.errors import AllocationError, ApiError, ServerUnreachableError, UserError
 from torc_framework.executors import Allocator, LaunchSite, RunnerContext
@@ -14,8 +17,6 @@ from torc_framework.models.action_types import ActionContext
 from torc_framework.models.exchange import ExchangeRequest
 from torc_framework.models.records import HINDRANCE, ComputeNodeRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_duration
-from torc_framework.runner.allocations.node_requests import node_request_of_action, obtain_nodes
-from torc_framework.runner.allocations.records import AllocationOccupancy, release_waiting
 from torc_framework.runner.attempts.held_jobs import STDIO_DIR, AttemptFactory
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.connection.retries import retry_until_answered
@@ -50,16 +51,16 @@ class Registration:
         )
         self.identity = RunnerIdentity(output_dir)
         self.node_id = 0
-        self._tenancy = AllocationOccupancy(client, settings.workflow_id, settings.executor, None)
+        self._occupancy = AllocationOccupancy(client, settings.workflow_id, settings.executor, None)
         self._scheduler: dict[str, Any] = {"type": settings.executor, **self.identity.describe()}
 
-    def log_path(self, premises: LaunchSite | None) -> Path:
+    def log_path(self, launch_site: LaunchSite | None) -> Path:
         """Return the path of the runner's log (Torc's naming)."""
         name = f"job_runner_{self.context.hostname}_wf{self.context.workflow_id}_r{self.run_id}.log"
-        return Path(self.context.output_dir, (premises and premises.log_name) or name)
+        return Path(self.context.output_dir, (launch_site and launch_site.log_name) or name)
 
     def register(
-        self, offer: Resources, premises: LaunchSite | None, limit: float | None, states: dict[str, dict[str, Any]]
+        self, offer: Resources, launch_site: LaunchSite | None, limit: float | None, states: dict[str, dict[str, Any]]
     ) -> None:
         """Create the record, and take possession of the allocation in which the runner works.
 
@@ -67,16 +68,16 @@ class Registration:
             limit: Walltime in seconds; None is unlimited.
         """
         kind = self._settings.compute_node_type
-        if premises is not None:
-            kind = premises.kind
-            self._tenancy = AllocationOccupancy(
+        if launch_site is not None:
+            kind = launch_site.kind
+            self._occupancy = AllocationOccupancy(
                 self._client,
                 self._settings.workflow_id,
                 self._settings.executor,
-                premises.allocation_id,
+                launch_site.allocation_id,
                 self._settings.scheduler_config_id,
             )
-            self._scheduler |= {**premises.facts, **self._tenancy.move_in()}
+            self._scheduler |= {**launch_site.facts, **self._occupancy.begin()}
         record = ComputeNodeRecord(
             workflow_id=self.context.workflow_id,
             hostname=self.context.hostname,
@@ -136,8 +137,8 @@ class Registration:
         """Return where the runner's actions are carried out."""
 
         def obtain(allocator: Allocator, config: Mapping[str, Any]) -> None:
-            wishes = node_request_of_action(config, Path(self.context.output_dir))
-            obtain_nodes(self._client, allocator, self.context.workflow_id, wishes)
+            wanted = node_request_of_action(config, Path(self.context.output_dir))
+            obtain_nodes(self._client, allocator, self.context.workflow_id, wanted)
 
         return ActionContext(
             self.context.workflow_id,
@@ -163,7 +164,7 @@ class Registration:
             if self._settings.scheduler_config_id is not None:
                 self._give_back(launchers)
             retry_until_answered(lambda: self._client.update(ComputeNodeRecord, self.node_id, changes))
-            retry_until_answered(self._tenancy.move_out)
+            retry_until_answered(self._occupancy.end)
         except ServerUnreachableError as error:  # the next runner of this machine finds this one ended
             return [f"the server does not know that this runner has ended: {error}"]
         return []

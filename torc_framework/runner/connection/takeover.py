@@ -1,8 +1,8 @@
-"""Settles what dead runners of this machine left behind, before anything new is begun.
+"""Takes over the attempts of dead runners of this machine, before this runner takes any job.
 
-What a dead runner held is asked of the server; what became of it is asked of its launchers and of
-its spool. An attempt that ended is reported with its true end, one that still runs is taken over,
-one that never began is given back, and one whose end nobody saw is run again.
+The server says what a dead runner held, its launchers and its spool file say how each attempt stands. An attempt that
+ended is reported with its true end, one that still runs is adopted, one that never began is released, and one whose end
+no process saw runs again.
 """
 
 import time
@@ -15,26 +15,26 @@ from attrs import Factory, define
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError, ServerUnreachableError, TorcError
+from torc_framework.event_log import EventLog
 from torc_framework.executors import AttemptKey
 from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeReply, ExchangeRequest, StartedReport
 from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.connection.report_spool import read_spool
-from torc_framework.runner.process.identity import is_gone
-from torc_framework.runner.process.runner_log import RunnerLog
+from torc_framework.system.process_identity import is_gone
 
 LostReport = Callable[[ClaimedJob, str], EndedReport]
-"""Makes the report on an attempt of an executor whose end nobody saw."""
+"""Makes the report on a lost attempt: of a job, under the executor of that name."""
 
 
 @define
 class DeadRunner:
-    """What one dead runner left that is not over yet.
+    """A dead runner whose record is still active.
 
     Attributes:
-        node_id: Its record.
-        open: Attempts whose end is not on the server yet; its record stays active so long.
-        described: What its record says.
+        node_id: Id of its record.
+        described: The launchers and files that its record names.
+        open: Attempts whose end is not on the server yet. The record stays active until there are none.
     """
 
     node_id: int
@@ -44,11 +44,12 @@ class DeadRunner:
 
 @define
 class TakenOverJobs:
-    """Everything that was left behind.
+    """The jobs of all dead runners that this runner continues.
 
     Attributes:
-        adopted: Their jobs, with the executors that run them; jobs that they went on with too.
-        following: What follows their jobs.
+        adopted: Jobs whose attempts were adopted, each with its executor; also those that a dead runner had begun ahead
+            of their turn.
+        following: The jobs that follow these, as `ExchangeReply.following`.
     """
 
     adopted: list[tuple[ClaimedJob, str]] = Factory(list)
@@ -56,26 +57,29 @@ class TakenOverJobs:
 
 
 class Takeover:
-    """Settles the dead runners of this machine in one run of a workflow.
+    """Takes over the attempts of the dead runners of this machine in one run of a workflow.
 
     Args:
         client: The server.
-        crew: Launchers of this runner, which take over.
+        launchers: This runner's launchers, which adopt the attempts.
         log: The runner's log.
         lost: Makes reports on lost attempts.
     """
 
-    def __init__(self, client: TorcClient, launchers: Launchers, log: RunnerLog, lost: LostReport) -> None:
+    def __init__(self, client: TorcClient, launchers: Launchers, log: EventLog, lost: LostReport) -> None:
         self._client, self._launchers, self._log, self._lost = client, launchers, log, lost
-        self._legacies: list[DeadRunner] = []
+        self._dead: list[DeadRunner] = []
 
-    def settle(self, workflow_id: int, run_id: int, hostname: str) -> TakenOverJobs:
-        """Settle every dead runner; one that cannot be settled stays as it is.
+    def take_over(self, workflow_id: int, run_id: int, hostname: str) -> TakenOverJobs:
+        """Take over from every dead runner; one whose launchers cannot answer yet stays as it is.
 
-        The jobs that they held are asked for first: any of them may have gone on with what follows the
-        job of another, which it had taken over itself.
+        The server is asked about all of them first: a dead runner may have begun a job that follows the job of another
+        dead runner, from which it had taken over itself.
+
+        Raises:
+            ServerUnreachableError: the server does not answer. What was reported before stays reported.
         """
-        settlement = TakenOverJobs()
+        taken = TakenOverJobs()
         held: list[tuple[ComputeNodeRecord, list[ClaimedJob]]] = []
         for node in self._client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True):
             if not node.is_active or node.hostname != hostname or not is_gone(_described(node)):
@@ -85,51 +89,51 @@ class Takeover:
                 reply = self._ask_server(node, run_id)
             except ApiError as error:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
-                if error.status < 500:  # of an earlier run: nothing of it counts
+                if error.status < 500:  # it served an earlier run, whose results do not count
                     self._ask_launchers(_described(node), [], [])
-                    self._legacies.append(DeadRunner(node.id or 0, _described(node)))
+                    self._dead.append(DeadRunner(node.id or 0, _described(node)))
                 continue
-            settlement.following |= reply.following
+            taken.following |= reply.following
             held.append((node, reply.jobs))
-        early = [job for chain in settlement.following.values() for job in chain]
+        early = [job for chain in taken.following.values() for job in chain]
         for node, jobs in held:
             try:
-                self._settle_one(node, run_id, jobs, early, settlement)
+                self._take_over_one(node, run_id, jobs, early, taken)
             except ServerUnreachableError:
                 raise
             except TorcError as error:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
-        return settlement
+        return taken
 
     def reported(self, keys: Iterable[AttemptKey]) -> None:
-        """The server knows how these attempts ended, or they are nobody's any more."""
-        if self._legacies:
+        """Note that the server has the ends of these attempts, or that they are not to be reported any more."""
+        if self._dead:
             over = set(keys)
-            for legacy in self._legacies:
-                legacy.open -= over
-            self.dismiss_settled()
+            for dead in self._dead:
+                dead.open -= over
+            self.close_finished()
 
-    def dismiss_settled(self) -> None:
-        """Dead runners of whom nothing is open any more are over."""
-        for legacy in [each for each in self._legacies if not each.open]:
+    def close_finished(self) -> None:
+        """Close the records of dead runners without open attempts."""
+        for dead in [each for each in self._dead if not each.open]:
             try:
-                self._dismiss(legacy)
+                self._close_record(dead)
             except ServerUnreachableError:
-                return  # tried again at the end
-            self._legacies.remove(legacy)
+                return  # tried again when this runner ends
+            self._dead.remove(dead)
 
-    def _dismiss(self, legacy: DeadRunner) -> None:
-        """Mark a dead runner as no longer active: the server has all that it observed."""
-        self._client.update(ComputeNodeRecord, legacy.node_id, {"is_active": False})
-        for executor, state in (legacy.described.get("state") or {}).items():
+    def _close_record(self, dead: DeadRunner) -> None:
+        """Mark a dead runner as not active, and remove its files: the server has all ends of its attempts."""
+        self._client.update(ComputeNodeRecord, dead.node_id, {"is_active": False})
+        for executor, state in (dead.described.get("state") or {}).items():
             with suppress(TorcError):  # an executor that is not installed any more keeps its files
                 self._launchers.get(executor).forget(state)
         for name in ("spool", "lock"):
-            if path := legacy.described.get(name):
+            if path := dead.described.get(name):
                 Path(path).unlink(missing_ok=True)
 
     def _ask_server(self, node: ComputeNodeRecord, run_id: int) -> ExchangeReply:
-        """Report what a dead runner kept, and return what it held."""
+        """Report the ends in a dead runner's spool file in its name; return the answer, with the jobs that it holds."""
         path = Path(str(_described(node).get("spool")))
 
         def unreadable(line: bytes) -> None:
@@ -140,35 +144,35 @@ class Takeover:
         request = ExchangeRequest(node.id or 0, run_id, ended=_without_scripts(spooled), holding=[])
         return self._client.exchange(node.workflow_id, request)
 
-    def _settle_one(
+    def _take_over_one(
         self,
         node: ComputeNodeRecord,
         run_id: int,
         held: list[ClaimedJob],
         early: list[ClaimedJob],
-        settlement: TakenOverJobs,
+        taken: TakenOverJobs,
     ) -> None:
         described = _described(node)
         adopted, lost, released = self._ask_launchers(described, held, early)
         now = time.time()
-        started = [StartedReport(job.id, job.attempt_id, now) for job, _ in adopted]  # or known as begun already
+        started = [StartedReport(job.id, job.attempt_id, now) for job, _ in adopted]  # repeated for some
         request = ExchangeRequest(node.id or 0, run_id, started=started, ended=lost, released=released)
         self._client.exchange(node.workflow_id, request)
         self._log.info("settled", compute_node_id=node.id, adopted=len(adopted), lost=len(lost), released=len(released))
         keys = {AttemptKey(job.id, job.attempt_id) for job, _ in adopted}
-        settlement.adopted += adopted
-        self._legacies.append(DeadRunner(node.id or 0, described, keys))
+        taken.adopted += adopted
+        self._dead.append(DeadRunner(node.id or 0, described, keys))
 
     def _ask_launchers(
         self, described: Mapping[str, Any], held: list[ClaimedJob], early: list[ClaimedJob]
     ) -> tuple[list[tuple[ClaimedJob, str]], list[EndedReport], list[int]]:
-        """Return the jobs that a launcher took over, reports on those lost, and ids of those never begun.
+        """Return the jobs that launchers adopted, reports on those lost, and ids of those never begun.
 
-        Launchers that are asked for none of their attempts stop what they find.
+        A launcher of the dead runner is also asked if none of these jobs is its own: it then stops what still runs.
 
         Args:
             held: The dead runner's jobs.
-            early: Jobs that it may have gone on with before the server knew.
+            early: Jobs that it may have begun before the server knew.
         """
         states: Mapping[str, Any] = described.get("state") or {}
         adopted: list[tuple[ClaimedJob, str]] = []
@@ -188,12 +192,12 @@ class Takeover:
 
 
 def _described(node: ComputeNodeRecord) -> Mapping[str, Any]:
-    """Return what a runner's record says of its launchers and files."""
+    """Return the launchers and files that a runner's record names."""
     return node.scheduler if isinstance(node.scheduler, dict) else {}
 
 
 def _without_scripts(reports: list[EndedReport]) -> list[EndedReport]:
-    """Return reports that ask for no recovery script: the runner that would have run it is gone."""
+    """Return reports without requests for a recovery script: the runner that would have run it is dead."""
     for report in reports:
         if report.retry is not None:
             report.retry.hold = False

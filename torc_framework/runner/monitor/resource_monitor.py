@@ -127,7 +127,7 @@ class ResourceMonitor:
         launcher = self._launcher(executor)
         try:
             found = launcher.processes(born_at)
-            held = launcher.holds([key for key in found if key in self._limited])
+            held = launcher.memory_limited([key for key in found if key in self._limited])
         except Exception as error:  # an executor's mistake must not end the runner
             self._log.warning("processes_unknown", executor=executor, reason=f"{type(error).__name__}: {error}")
             for key in born_at:

@@ -1,4 +1,4 @@
-"""Facts about this machine: what it offers, and which boot and process is which."""
+"""What this machine offers to jobs: CPUs, memory and GPUs."""
 
 import os
 import shutil
@@ -12,35 +12,14 @@ from torc_framework.runner.process.settings import RunnerSettings
 _GIB = 1024**3
 
 
-def boot_id() -> str:
-    """Return the name of this boot of the machine."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def machine_id() -> str:
-    """Return the name of this installation, or "" where there is none."""
-    try:
-        return Path("/etc/machine-id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def process_start(pid: int) -> int | None:
-    """Return when a process began, in clock ticks since the boot; None if there is no such process."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
-    except (OSError, IndexError):
-        return None
-
-
-def offered(settings: RunnerSettings, premises: LaunchSite | None, gpu_names: list[str]) -> Resources:
-    """Return what a runner offers: what it was told, else its launcher's premises, else what this process may use."""
-    there = premises.resources if premises is not None else _here(settings)
+def offered(settings: RunnerSettings, launch_site: LaunchSite | None, gpu_names: list[str]) -> Resources:
+    """Return what a runner offers: what it was told, else the site of its launcher, else what this process may use."""
+    there = launch_site.resources if launch_site is not None else _here(settings)
     memory = settings.memory_gb * _GIB if settings.memory_gb is not None else there.memory_bytes
     return Resources(
         num_cpus=settings.num_cpus if settings.num_cpus is not None else there.num_cpus,
         memory_bytes=int(memory),
-        num_gpus=len(gpu_names) // (1 if premises is None else there.num_nodes),
+        num_gpus=len(gpu_names) // (1 if launch_site is None else there.num_nodes),
         num_nodes=there.num_nodes,
     )
 
@@ -59,14 +38,14 @@ def _memory_bytes() -> int:
     return min(physical, limit)
 
 
-def gpu_names(count: int | None, premises: LaunchSite | None) -> list[str]:
+def gpu_names(count: int | None, launch_site: LaunchSite | None) -> list[str]:
     """Return the names by which jobs are given GPUs (``CUDA_VISIBLE_DEVICES``).
 
     Args:
-        count: GPUs to offer; None is all that the premises have, or that are visible to this process.
+        count: GPUs to offer; None is all that the launch_site have, or that are visible to this process.
     """
-    if premises is not None:
-        return list(premises.gpu_names[:count])
+    if launch_site is not None:
+        return list(launch_site.gpu_names[:count])
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     known = [name.strip() for name in visible.split(",") if name.strip()] if visible is not None else None
     if known is None:

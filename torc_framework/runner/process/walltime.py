@@ -43,10 +43,10 @@ class Walltime:
 def shorter_limit(limit_s: float | None, ends_at: float | None, now: float) -> tuple[float | None, str]:
     """Return a runner's time limit in seconds and what to call its end.
 
-    It is what the runner was told, or what its premises still have if that is less.
+    It is what the runner was told, or what its launch_site still have if that is less.
 
     Args:
-        ends_at: When the premises end; compared with ``now``, both in seconds since the epoch.
+        ends_at: When the launch_site end; compared with ``now``, both in seconds since the epoch.
     """
     left_s = None if ends_at is None else max(1.0, ends_at - now)
     if left_s is not None and (limit_s is None or left_s < limit_s):

@@ -66,7 +66,7 @@ class AllocationContext:
         """Return what distinguishes this runner's files (Torc, "Log File Reference")."""
         return f"wf{context.workflow_id}_sl{self.job_id}_n{self.node_index}_pid{pid}"
 
-    def premises(self, context: RunnerContext, pid: int, gpu_names: tuple[str, ...] | None = None) -> LaunchSite:
+    def launch_site(self, context: RunnerContext, pid: int, gpu_names: tuple[str, ...] | None = None) -> LaunchSite:
         """Return what the runner is told."""
         label = self.label(context, pid)
         names = tuple(map(str, range(self.gpus * self.nodes))) if gpu_names is None else gpu_names

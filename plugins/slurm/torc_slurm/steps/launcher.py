@@ -27,17 +27,17 @@ class StepLauncher(Launcher):
         return StepRunner(self.name, self.options, self.context)
 
     @classmethod
-    def is_here(cls) -> bool:
+    def can_launch_here(cls) -> bool:
         """Steps are begun within an allocation only."""
         return inside_allocation()
 
-    def premises(self) -> LaunchSite:
+    def launch_site(self) -> LaunchSite:
         """Return what the allocation offers.
 
         Raises:
             LaunchError: this is no allocation.
         """
-        return self._bench.premises()
+        return self._bench.launch_site()
 
     def start(self, attempts: Sequence[Attempt]) -> None:
         """Begin these attempts."""

@@ -108,7 +108,7 @@ class StepRunner:
 
     # --- where it is -----------------------------------------------------------------------------
 
-    def premises(self) -> LaunchSite:
+    def launch_site(self) -> LaunchSite:
         """Return what the allocation offers.
 
         Raises:
@@ -117,11 +117,11 @@ class StepRunner:
         shell_command(self.context.shell or self.options.shell)
         place = self._settle_in()
         if self.options.steps:
-            return place.premises(self.context, os.getpid())
+            return place.launch_site(self.context, os.getpid())
         here = evolve(place, nodes=1)  # plain processes run on this node alone
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         names = tuple(name.strip() for name in visible.split(",") if name.strip())
-        return here.premises(self.context, os.getpid(), names or tuple(map(str, range(place.gpus))))
+        return here.launch_site(self.context, os.getpid(), names or tuple(map(str, range(place.gpus))))
 
     def _settle_in(self) -> AllocationContext:
         """Find out where this is, once."""

@@ -14,8 +14,9 @@ def queue_reasons(
     session: Session, workflow_id: int, allocations: Sequence[ScheduledComputeNodeRecord]
 ) -> "Mapping[int, PendingReason]":
     """Return the reasons by id of the records, with one query to each batch system that has queued allocations."""
+    from torc_framework.allocations.allocators import context_without_runner
+    from torc_framework.allocations.state_queries import pending_reasons
     from torc_framework.cli.shared.plugin_flags import executor_options
-    from torc_framework.runner.allocations.records import context_without_runner, pending_reasons
 
     waiting = [each for each in allocations if each.status == "pending"]
     if not waiting:

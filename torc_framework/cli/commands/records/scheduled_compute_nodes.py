@@ -59,7 +59,7 @@ SCHEDULED.add(app, "get", "list")
 @app.command("list-jobs")
 def list_jobs(ctx: typer.Context, id_: RecordId) -> None:
     """List the jobs that ran, or run, in an allocation."""
-    from torc_framework.reports.allocations import jobs_of_allocation
+    from torc_framework.allocations.jobs import jobs_of_allocation
 
     client = session_of(ctx).client
     found = jobs_of_allocation(client, client.get(ScheduledComputeNodeRecord, id_))

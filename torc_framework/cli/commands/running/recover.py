@@ -16,9 +16,9 @@ from torc_framework.errors import ExitStatus, UserError
 from torc_framework.text.terminal import print_line
 
 if TYPE_CHECKING:
+    from torc_framework.allocations.resubmission import ClusterLookup
     from torc_framework.models.hpc_profiles import HpcProfile
     from torc_framework.pending import PendingClassification
-    from torc_framework.recovery.allocations import ClusterLookup
 
 MemoryMultiplier = Annotated[
     float, typer.Option("--memory-multiplier", min=1, help="Factor by which memory grows after a job ran out of it.")
@@ -72,8 +72,8 @@ def recover(
 
     The command of --recovery-hook gets the workflow's id as its last argument and as TORC_WORKFLOW_ID.
     """
+    from torc_framework.allocations.resubmission import NodeResubmitter
     from torc_framework.next_step import next_step_text
-    from torc_framework.recovery.allocations import NodeResubmitter
     from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
 
     session = session_of(ctx)

@@ -112,7 +112,7 @@ def _needs_allocation(session: Session, given: dict[str, Any], project_dir: Path
     from torc_framework.executors import Allocator, Launcher
 
     executor = session.plugins(project_dir).executor(_executor(session, given))
-    can_launch = issubclass(executor, Launcher) and executor.is_here()
+    can_launch = issubclass(executor, Launcher) and executor.can_launch_here()
     return issubclass(executor, Allocator) and not can_launch
 
 

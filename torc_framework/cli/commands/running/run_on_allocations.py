@@ -20,8 +20,8 @@ from torc_framework.cli.shared.session import Session
 from torc_framework.errors import ExitStatus, UserError
 
 if TYPE_CHECKING:
+    from torc_framework.allocations.submission import Submission
     from torc_framework.runner import RunOutcome
-    from torc_framework.runner.submission import Submission
     from torc_framework.spec import LoadOptions
     from torc_framework.spec.language.model import WorkflowSpec
 
@@ -106,7 +106,7 @@ def _submit(session: Session, workflow_id: int, executor: str, folder: Path) -> 
     Raises:
         UserError: every request was refused, or there was none to make.
     """
-    from torc_framework.runner.allocations.records import open_allocations
+    from torc_framework.allocations.records import open_allocations
 
     record_interrupted_submissions(session, workflow_id, executor_options(session, session.plugins(), executor))
     state = session.client.is_complete(workflow_id)
@@ -150,11 +150,11 @@ def _follow(session: Session, workflow_id: int, executor: str, submitted: "Submi
 
 def _watch(session: Session, workflow_id: int, executor: str, progress: Any, interrupts: StopSignals) -> "RunOutcome":
     """Return the workflow's state once it is over, or once no runner and no allocation is left."""
+    from torc_framework.allocations.records import open_records
     from torc_framework.models.records import ComputeNodeRecord
     from torc_framework.recovery.event_wait import EventWaiter
     from torc_framework.recovery.orphans import sync_status
     from torc_framework.runner import Progress, RunOutcome
-    from torc_framework.runner.allocations.records import open_records
 
     client, plugins = session.client, session.plugins()
     options = executor_options(session, plugins, executor)

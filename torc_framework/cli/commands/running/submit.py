@@ -16,10 +16,10 @@ from torc_framework.errors import ExitStatus, TorcError, UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from torc_framework.allocations.allocators import ExecutorOptions
+    from torc_framework.allocations.submission import Submission
     from torc_framework.executors import Allocator
     from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowActionRecord
-    from torc_framework.runner.allocations.records import ExecutorOptions
-    from torc_framework.runner.submission import Submission
 
 _LOOPBACK: Final = ("localhost", "::1")
 
@@ -111,9 +111,9 @@ def submit_workflow(
     Raises:
         UserError: the workflow has no such action, its nodes were asked for already, or input is missing.
     """
+    from torc_framework.allocations import submission
     from torc_framework.cli.commands.running.run_start import begin_run
     from torc_framework.cli.shared.plugin_flags import executor_options
-    from torc_framework.runner import submission
 
     require_lasting_server(session)
     client, plugins = session.client, session.plugins()
@@ -146,8 +146,9 @@ def submit_workflow(
 
 def record_interrupted_submissions(session: Session, workflow_id: int, options: "ExecutorOptions") -> None:
     """Record the allocations of earlier submissions that were interrupted, and print their ids."""
-    from torc_framework.runner.allocations.node_requests import resolve_requests
-    from torc_framework.runner.allocations.records import context_without_runner, open_requests
+    from torc_framework.allocations.allocators import context_without_runner
+    from torc_framework.allocations.records import open_requests
+    from torc_framework.allocations.unanswered_requests import resolve_requests
 
     client = session.client
     if not open_requests(client, workflow_id):
@@ -175,23 +176,17 @@ def _report_interruption(workflow_id: int, allocations: "Sequence[ScheduledCompu
 
 def _warn_of_loopback(session: Session, actions: "Sequence[WorkflowActionRecord]", options: "ExecutorOptions") -> None:
     """Warn if the server's address is loopback while the nodes are other machines."""
+    from torc_framework.allocations.allocators import context_without_runner, make_allocator
     from torc_framework.client.http.address import Address
-    from torc_framework.runner.allocations.records import context_without_runner
-    from torc_framework.runner.attempts.launchers import Launchers
 
-    client = session.client
+    client, plugins = session.client, session.plugins()
     host = Address.parse(client.url).host
     if host not in _LOOPBACK and not host.startswith("127."):
         return
-    launchers = Launchers(
-        session.plugins().executor,
-        options,
-        context_without_runner(client, actions[0].workflow_id),
-        lambda _launcher: None,
-    )
+    context = context_without_runner(client, actions[0].workflow_id)
     for name in sorted({str(action.action_config.get("scheduler_type")) for action in actions}):
         try:
-            is_here = launchers.allocator(name).nodes_are_here()
+            is_here = make_allocator(plugins.executor, options, context, name).nodes_are_here()
         except TorcError:
             return  # the request for nodes raises it again, with more context
         if not is_here:
@@ -208,17 +203,13 @@ def allocator_of(session: Session, workflow_id: int, name: str, **options: Any) 
     Raises:
         UserError: there is no such executor, or it has no such option.
     """
+    from torc_framework.allocations.allocators import context_without_runner, make_allocator
     from torc_framework.cli.shared.plugin_flags import executor_options
-    from torc_framework.runner.allocations.records import context_without_runner
-    from torc_framework.runner.attempts.launchers import Launchers
 
     plugins = session.plugins()
     values = executor_options(session, plugins, "")
     values[name] = {**values.get(name, {}), **options}
-    launchers = Launchers(
-        plugins.executor, values, context_without_runner(session.client, workflow_id), lambda _launcher: None
-    )
-    return launchers.allocator(name)
+    return make_allocator(plugins.executor, values, context_without_runner(session.client, workflow_id), name)
 
 
 def _no_start_action_text(what: str) -> str:

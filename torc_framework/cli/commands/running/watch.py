@@ -95,7 +95,7 @@ def watch(
     [client.run] does. All messages are also written to watch_HOST_ID.log in the output directory. Exit
     code 1: not every job succeeded.
     """
-    from torc_framework.recovery.allocations import AutoSchedule
+    from torc_framework.recovery.auto_schedule import AutoSchedule
     from torc_framework.recovery.watch import WatchOptions
 
     session = session_of(ctx)
@@ -138,7 +138,7 @@ def _watch(
     given: tuple[dict[str, Any], dict[str, Any]],
     tell: Callable[[str], None],
 ) -> "WatchOutcome":
-    from torc_framework.recovery.allocations import NodeResubmitter
+    from torc_framework.allocations.resubmission import NodeResubmitter
     from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
     from torc_framework.recovery.watch import Watcher
 

@@ -49,20 +49,15 @@ def give_back(session: "Session", workflow_id: int) -> tuple[list[int | str], li
 
     Allocations of submissions that were interrupted are searched for first.
     """
-    from torc_framework.runner.allocations import node_requests, records
+    from torc_framework.allocations.records import open_records
+    from torc_framework.allocations.release import release_all
 
     client = session.client
-    if not records.open_records(client, workflow_id):
+    if not open_records(client, workflow_id):
         return [], []
     plugins, options = _executors(session, skip_untrusted=True)
-    context = records.context_without_runner(client, workflow_id)
-    settled = node_requests.resolve_requests(client, plugins, options, context)
-    nodes = records.open_allocations(client, workflow_id)
-    answers = records.release_allocations(nodes, plugins, options, context)
-    for node in answers.yes:
-        client.update(type(node), node.id or 0, {"status": "complete"})
-    left = node_requests.refuse_requests(client, settled.open)
-    return [node.scheduler_id or node.batch_id for node in answers.yes], [*settled.notes, *answers.unasked, *left]
+    done = release_all(client, plugins, options, workflow_id)
+    return [node.scheduler_id or node.batch_id for node in done.released], done.notes
 
 
 def _executors(session: "Session", *, skip_untrusted: bool = False) -> tuple[Any, Any]:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from torc_framework.allocations.allocators import context_without_runner, make_allocator
+from torc_framework.allocations.node_requests import NodeRequest, obtain_nodes
+from torc_framework.allocations.submission import ask_for_first_nodes
 from torc_framework.client import TorcClient
 from torc_framework.errors import TorcError, UserError
 from torc_framework.hpc.rescheduling import Rescheduler
@@ -15,10 +18,6 @@ from torc_framework.models.hpc_profiles import HpcProfile
 from torc_framework.models.records import JobRecord, ScheduledComputeNodeRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.next_step import run_again_text
-from torc_framework.recovery import ReportLine
-from torc_framework.runner.allocations.node_requests import NodeRequest, obtain_nodes
-from torc_framework.runner.allocations.records import context_without_runner, make_allocator
-from torc_framework.runner.submission import ask_for_first_nodes
 
 if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
@@ -39,7 +38,8 @@ class NodeResubmitter:
     Args:
         executor_options: Values of executors' options, by executor and option.
         output_dir: Folder of the runners' logs.
-        cluster: Knows what there is to be asked for.
+        report: Gets a line about everything that happens.
+        cluster: Returns the cluster on which nodes can be requested.
     """
 
     client: TorcClient
@@ -47,7 +47,7 @@ class NodeResubmitter:
     workflow_id: int
     executor_options: Mapping[str, Mapping[str, Any]]
     output_dir: Path
-    tell: ReportLine
+    report: Callable[[str], None]
     cluster: ClusterLookup = _no_cluster
 
     def has_schedulers(self) -> bool:
@@ -81,7 +81,7 @@ class NodeResubmitter:
             if count:
                 total += self._allocate(name, scheduler_id, count)
         if total:
-            self.tell(f"Submitted {total} allocation(s) for {len(ready)} ready job(s)")
+            self.report(f"Submitted {total} allocation(s) for {len(ready)} ready job(s)")
         return total
 
     def submit_anew(self) -> int:
@@ -103,26 +103,26 @@ class NodeResubmitter:
         try:
             planned = rescheduler.plan(here, PlanOptions(account=account, executor=executor))
         except UserError as error:
-            self.tell(f"Warning: no new schedulers: {error}")
+            self.report(f"Warning: no new schedulers: {error}")
             return self.submit()
         for warning in planned.planned.warnings:
-            self.tell(f"Warning: {warning}")
+            self.report(f"Warning: {warning}")
         done = rescheduler.carry_out(planned, at_once=True)
-        self.tell(f"Made {len(done.scheduler_ids)} scheduler(s) for what jobs ask for now")
+        self.report(f"Made {len(done.scheduler_ids)} scheduler(s) for what jobs ask for now")
         return self._carry_out()
 
     def _resume(self) -> None:
         """Make interrupted jobs ready, so that nodes are asked for for them, too."""
         if resumed := self.client.resume_interrupted_jobs(self.workflow_id):
-            self.tell(run_again_text(len(resumed)))
+            self.report(run_again_text(len(resumed)))
 
     def _carry_out(self) -> int:
         """Carry out due actions that ask for nodes and that runners left; return how many allocations there will be."""
         done = ask_for_first_nodes(self.client, self.plugins, self.executor_options, self.workflow_id, self.output_dir)
         for trouble in done.troubles:
-            self.tell(f"Warning: {trouble}")
+            self.report(f"Warning: {trouble}")
         if done.allocations:
-            self.tell(f"Submitted {len(done.allocations)} allocation(s)")
+            self.report(f"Submitted {len(done.allocations)} allocation(s)")
         return len(done.allocations)
 
     def _used(self) -> dict[tuple[str, int], int]:
@@ -134,41 +134,8 @@ class NodeResubmitter:
         context = context_without_runner(self.client, self.workflow_id)
         wishes = NodeRequest(scheduler_id, self.output_dir, count)
         try:
-            allocator = make_allocator(self.plugins, self.executor_options, context, executor)
+            allocator = make_allocator(self.plugins.executor, self.executor_options, context, executor)
             return len(obtain_nodes(self.client, allocator, self.workflow_id, wishes))
         except TorcError as error:
-            self.tell(f"Warning: no nodes from {executor!r}: {error}")
+            self.report(f"Warning: no nodes from {executor!r}: {error}")
             return 0
-
-
-@frozen
-class AutoSchedule:
-    """When to ask for more nodes (Torc, ``--auto-schedule``); seconds.
-
-    Attributes:
-        threshold: So many retries that wait are worth more nodes although there are some.
-        cooldown_s: Rest after asking.
-        stranded_s: Fewer retries that waited so long are worth it, too; 0 is never.
-    """
-
-    threshold: int = 5
-    cooldown_s: float = 1800.0
-    stranded_s: float = 7200.0
-
-    def is_due(self, *, ready: int, retries: int, has_nodes: bool, since_asked_s: float, waited_s: float) -> bool:
-        """Say whether to ask now.
-
-        Args:
-            ready: Jobs that wait for a runner.
-            retries: Those of them that are not at their first attempt.
-            has_nodes: Somebody works on the workflow, or is about to.
-            since_asked_s: Time since nodes were asked for; infinite if they never were.
-            waited_s: Time for which there has been a retry that waits.
-        """
-        if not ready:
-            return False
-        if not has_nodes:
-            return True
-        if not retries or since_asked_s < self.cooldown_s:
-            return False
-        return retries >= self.threshold or 0 < self.stranded_s <= waited_s

@@ -1,0 +1,5 @@
+"""Fixtures of the tests of recovery."""
+
+from runner_bench import all_plugins, bench
+
+__all__ = ["all_plugins", "bench"]

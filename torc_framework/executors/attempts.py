@@ -1,0 +1,89 @@
+"""Attempts as a runner gives them to a launcher, and the events that a launcher reports of them."""
+
+from collections.abc import Mapping
+
+from attrs import Factory, frozen
+
+from torc_framework.models.exits import ExitObservation
+from torc_framework.models.resources import Resources
+
+
+@frozen(order=True)
+class AttemptKey:
+    """Identifies one attempt within a runner's workflow."""
+
+    job_id: int
+    attempt_id: int
+
+
+@frozen
+class Attempt:
+    """One attempt for a launcher to run.
+
+    Attributes:
+        key: Which job and attempt.
+        job_name: Name of the job.
+        command: Text for the shell; the invocation script is already put in front.
+        environment: The ``TORC_*`` variables and what the runner adds, on top of the executor's own environment.
+        stdout_path: Absolute path of the file for standard output; its folder exists.
+        stderr_path: Absolute path of the file for standard error.
+        working_dir: Absolute path of the folder to run in.
+        resources: What the job requests.
+        shell: Shell that runs the command, as job, workflow or option name it; empty is the default. `shell_command`
+            returns its words; ``-c`` and the command follow them.
+        supports_termination: A stop sends SIGTERM first.
+        lane: Attempts of one lane occupy the same resources, so that one can start in the place of another.
+        memory_limit_bytes: The attempt must not use more memory than this, if the executor can enforce it; None is no
+            limit.
+    """
+
+    key: AttemptKey
+    job_name: str
+    command: str
+    environment: Mapping[str, str]
+    stdout_path: str
+    stderr_path: str
+    working_dir: str
+    resources: Resources = Factory(Resources)
+    shell: str = ""
+    supports_termination: bool = False
+    lane: int = 0
+    memory_limit_bytes: int | None = None
+
+
+@frozen
+class AttemptStarted:
+    """Event: the attempt has been running since ``at``, seconds since the epoch, UTC.
+
+    Attributes:
+        age_s: Seconds since its start, by a clock that is never set. Run time limits count from it.
+    """
+
+    key: AttemptKey
+    at: float
+    age_s: float = 0.0
+
+
+@frozen
+class AttemptSlotFreed:
+    """Event: no process of the attempt runs any more and its resources are free; its `AttemptEnded` follows later."""
+
+    key: AttemptKey
+
+
+@frozen
+class AttemptEnded:
+    """Event: the attempt is over; ``observation`` holds everything that the launcher saw of its end."""
+
+    key: AttemptKey
+    observation: ExitObservation
+
+
+@frozen
+class AttemptWithdrawn:
+    """Event: the queued attempt was stopped or withdrawn before it began."""
+
+    key: AttemptKey
+
+
+LauncherEvent = AttemptStarted | AttemptSlotFreed | AttemptEnded | AttemptWithdrawn

@@ -1,0 +1,93 @@
+"""What launchers and allocators have in common: capabilities, options, and the runner that they serve."""
+
+import abc
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from attrs import Factory, field, fields, frozen
+
+from torc_framework.errors import ConfigError, suggestion
+from torc_framework.plugin_options import NoOptions
+
+
+@frozen
+class Capabilities:
+    """What an executor can do.
+
+    Attributes:
+        can_launch: It is a `Launcher`.
+        can_allocate: It is an `Allocator`.
+        survives_runner: Its attempts go on when their runner is killed, and `Launcher.adopt` finds them again.
+        queues: It implements `Launcher.queue`.
+        limits_runtime: It stops attempts at the job's run time itself, so that the runner does not have to.
+    """
+
+    can_launch: bool = False
+    can_allocate: bool = False
+    survives_runner: bool = False
+    queues: bool = False
+    limits_runtime: bool = False
+
+
+@frozen
+class RunnerContext:
+    """The runner, as its executors see it.
+
+    Attributes:
+        workflow_id: The workflow that it serves.
+        run_id: The run of that workflow.
+        output_dir: Absolute path of the output directory.
+        working_dir: Absolute path of the folder in which jobs run.
+        api_url: Base URL of the server, as jobs see it (``TORC_API_URL``).
+        hostname: Name of this machine.
+        server_environment: Variables with which jobs reach the server as the runner does; secret.
+        enforces_limits: Attempts must not use more memory than their jobs requested.
+        packs_resources: Attempts that run at once fit beside each other by what their jobs requested; False if the
+            runner only counts them (queue depth).
+        shell: Shell that the workflow names for its commands; empty if it names none. A launcher that runs commands on
+            this machine refuses to begin where it is missing.
+    """
+
+    workflow_id: int
+    run_id: int
+    output_dir: str
+    working_dir: str
+    api_url: str
+    hostname: str = Factory(lambda: os.uname().nodename)
+    server_environment: Mapping[str, str] = field(factory=dict, repr=False)
+    enforces_limits: bool = False
+    packs_resources: bool = True
+    shell: str = ""
+
+
+class Executor(abc.ABC):
+    """Base of all executors.
+
+    Subclasses set ``name`` (the value of ``--executor``), ``description`` (one sentence), ``capabilities`` and, if they
+    have any, ``Options``. An instance may have other capabilities than its class, where its options decide that.
+
+    The constructor keeps options and context and does no I/O: executors are also made only to be asked something.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str] = ""
+    capabilities: Capabilities
+    Options: ClassVar[type[Any]] = NoOptions
+
+    def __init__(self, options: Any, context: RunnerContext) -> None:
+        self.options = options
+        self.context = context
+
+    @classmethod
+    def with_options(cls, values: Mapping[str, Any], context: RunnerContext) -> Self:
+        """Return a new executor of this class whose options have these values, by name.
+
+        Raises:
+            ConfigError: the class has no such option, or refuses the value.
+        """
+        known = [attribute.name for attribute in fields(cls.Options)]
+        for option in values:
+            if option not in known:
+                raise ConfigError(f"executor {cls.name!r} has no option {option!r}{suggestion(option, known)}")
+        return cls(cls.Options(**values), context)

@@ -1,0 +1,206 @@
+"""The contract of executors that run attempts."""
+
+import abc
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from attrs import field, frozen
+
+from torc_framework.executors.attempts import Attempt, AttemptKey, LauncherEvent
+from torc_framework.executors.base import Executor
+from torc_framework.models.resources import Resources
+
+
+@frozen
+class LaunchSite:
+    """Where a launcher runs attempts, if that is not simply this machine: the nodes of an allocation.
+
+    Attributes:
+        resources: What each of its nodes offers, and how many nodes there are.
+        gpu_names: Names of the GPUs of all nodes together.
+        kind: Kind of the runner's record (``compute_node_type``).
+        allocation_id: The batch system's id of the allocation; None if there is none.
+        ends_at: When the batch system ends it, seconds since the epoch, UTC; None is never.
+        facts: Entries for the runner's record; JSON values by names of the executor's own.
+        log_name: File name of the runner's log; None is the usual one.
+    """
+
+    resources: Resources
+    gpu_names: tuple[str, ...] = ()
+    kind: str = "local"
+    allocation_id: str | None = None
+    ends_at: float | None = None
+    facts: Mapping[str, Any] = field(factory=dict)
+    log_name: str | None = None
+
+
+@frozen
+class Adoption:
+    """How a launcher found each attempt of a dead runner.
+
+    Attributes:
+        adopted: The launcher follows them now: `Launcher.poll` returns an `AttemptEnded` for each.
+        never_started: They were never begun. The server may hand them out again unchanged.
+        unknown: They were begun, are gone, and no process saw their end.
+    """
+
+    adopted: tuple[AttemptKey, ...] = ()
+    never_started: tuple[AttemptKey, ...] = ()
+    unknown: tuple[AttemptKey, ...] = ()
+
+
+class Launcher(Executor):
+    """Runs attempts and reports how they ended.
+
+    A runner calls all methods of a launcher in one thread. It calls `start`, `queue`, `stop` and `withdraw`, which
+    return without waiting for any attempt, waits until `wait_fd` is readable, and takes the events with `poll`. For
+    every attempt that was started, or that a queue began, `poll` returns exactly one `AttemptEnded`, however the
+    attempt ends.
+    """
+
+    poll_interval_s: ClassVar[float] = 0.2
+    """How often a runner calls `poll` on a launcher without a `wait_fd`, seconds."""
+    hindrance: str | None = None
+    """Why attempts that the launcher was given cannot begin at present, for people; None if they can."""
+
+    @classmethod
+    def can_launch_here(cls) -> bool:
+        """Say whether attempts can be run from where this process is.
+
+        ``torc run`` asks this of launchers that are allocators too. Where they cannot launch, it requests nodes and
+        follows the workflow until it ends. The default is True.
+        """
+        return True
+
+    @abc.abstractmethod
+    def start(self, attempts: Sequence[Attempt]) -> None:
+        """Begin these attempts and return without waiting for them.
+
+        A normal return guarantees one later `AttemptEnded` from `poll` for each of them. That includes an attempt that
+        could not be started: the observation of its end carries ``launch_error``, and no exception is raised for it.
+
+        An exception ends the runner. It calls `abandon`, and the next runner learns from `adopt` which of the attempts
+        were begun.
+
+        Race: an attempt may be over before this method returns. Its events are then in the next answer of `poll`.
+        """
+
+    @abc.abstractmethod
+    def poll(self) -> list[LauncherEvent]:
+        """Return the events since the last call, oldest first, without blocking.
+
+        Each event is returned once. The end of an attempt whose start was not returned yet may come without the start.
+        Where `Capabilities.survives_runner` is set, an end that was returned stays on disk until `close` or `forget`,
+        so that `adopt` of a later runner reports it again if this runner is killed before it has told the server.
+
+        An exception ends the runner, as one of `start` does.
+
+        Race: `wait_fd` may be readable although there is no event; the answer is then empty.
+        """
+
+    @abc.abstractmethod
+    def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
+        """Signal all processes of these attempts: SIGTERM, or SIGKILL with ``force``.
+
+        A normal return guarantees that the signals are on their way, not that any attempt has ended: the end arrives
+        through `poll`. A queued attempt that has not begun is never begun, and gives an `AttemptWithdrawn` instead.
+        Keys of unknown or ended attempts are ignored.
+
+        Race: an attempt may end by itself before the signal arrives. Its observation then tells its own end.
+        """
+
+    def queue(self, attempts: Sequence[Attempt]) -> None:
+        """Begin each of these when a running attempt of its lane ends, in its place and in this order.
+
+        This saves the way to the runner and back between two short attempts. `start` of a queued attempt begins it at
+        once. A runner calls this only where `Capabilities.queues` is set. The default, for launchers without lanes,
+        begins the attempts at once.
+
+        A normal return guarantees for each attempt either an `AttemptEnded` or an `AttemptWithdrawn`, never both.
+        """
+        self.start(attempts)
+
+    def withdraw(self, keys: Iterable[AttemptKey]) -> None:
+        """Give queued attempts back.
+
+        A normal return guarantees that none of these begins that has not begun by the time the request is carried out:
+        each of those gives an `AttemptWithdrawn`. Attempts that have begun continue and end with an `AttemptEnded`. The
+        default does nothing, since a launcher without lanes has begun all of them.
+
+        Race: an attempt may begin between this call and the time at which it is carried out; the events tell which.
+        """
+        return
+
+    def wait_fd(self) -> int | None:
+        """Return a file descriptor that is readable when `poll` has events; None if the runner has to poll."""
+        return None
+
+    def launch_site(self) -> LaunchSite | None:
+        """Return where attempts run; None means this machine, whose resources the runner finds out itself.
+
+        The runner asks once, before it registers on the server what it offers. Options of the command line override it.
+
+        Raises:
+            LaunchError: attempts cannot be run from here. The runner ends before it takes any job.
+        """
+        return None
+
+    def processes(self, keys: Iterable[AttemptKey]) -> Mapping[AttemptKey, Sequence[int]]:
+        """Return the pids, on this machine, of the first processes of these running attempts.
+
+        The resource monitor follows all descendants of these processes. It asks about an attempt when it has run for
+        about a second, and again until the answer names it. An attempt that is left out is not sampled. The default,
+        for launchers whose attempts run on other machines, leaves all of them out.
+        """
+        return {}
+
+    def memory_limited(self, keys: Iterable[AttemptKey]) -> Collection[AttemptKey]:
+        """Return those of these running attempts that cannot exceed their `Attempt.memory_limit_bytes`.
+
+        An executor answers with the attempts whose limit the kernel or the batch system enforces. The resource monitor
+        watches the memory of the others and has the runner stop those that exceed it. The default returns none.
+        """
+        return ()
+
+    def state(self) -> dict[str, Any]:
+        """Return what a later runner needs in order to `adopt` this one's attempts: JSON values only.
+
+        The runner stores it in its record on the server before it starts the first attempt.
+        """
+        return {}
+
+    def adopt(self, state: Mapping[str, Any], keys: Sequence[AttemptKey]) -> Adoption:
+        """Take over the attempts of a runner that is dead.
+
+        A normal return guarantees that every key is in exactly one field of the answer, and that `poll` returns an
+        `AttemptEnded` for each adopted one, whether it still runs or has ended meanwhile. Attempts of the dead runner
+        that still run and are not among ``keys`` have been stopped, and no event tells of them: their workflow was
+        canceled or has begun another run. The default reports every key as unknown.
+
+        Args:
+            state: What `state` of the dead runner's launcher returned.
+            keys: The attempts that the server believes the dead runner to hold.
+
+        Raises:
+            LaunchError: nothing can be said yet, for example because a process of the dead runner still writes. Nothing
+                was adopted; the next runner tries again.
+        """
+        return Adoption(unknown=tuple(keys))
+
+    def forget(self, state: Mapping[str, Any]) -> None:
+        """Remove what a dead runner kept on disk for `adopt`.
+
+        The runner calls this when the server has stored every end of the dead runner's attempts.
+        """
+
+    def close(self) -> None:
+        """Release all resources, and remove what was kept for `adopt`.
+
+        The runner calls this once, when no attempt is running and the server has stored every end.
+        """
+
+    def abandon(self) -> None:
+        """Release all resources, but keep what a later runner needs in order to `adopt`.
+
+        The runner calls this instead of `close` when it ends before its attempts do, or after an error.
+        """

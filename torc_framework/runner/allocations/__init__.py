@@ -1,1 +1,0 @@
-"""Allocations of the runner."""

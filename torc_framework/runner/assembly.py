@@ -1,0 +1,163 @@
+"""Builds a runner: makes its parts, connects them, and registers it on the server."""
+
+import threading
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.executors import Launcher
+from torc_framework.runner.action_thread import ActionThread
+from torc_framework.runner.attempts.ending_classifier import EndingClassifier
+from torc_framework.runner.attempts.held_jobs import AttemptFactory
+from torc_framework.runner.attempts.job_chains import JobChains
+from torc_framework.runner.attempts.launchers import Launchers
+from torc_framework.runner.attempts.recovery_scripts import RecoveryScripts
+from torc_framework.runner.attempts.resource_pool import ResourcePool
+from torc_framework.runner.attempts.stop_schedule import StopSchedule
+from torc_framework.runner.attempts.workload import EndRate, Workload
+from torc_framework.runner.connection.exchange_client import ExchangeClient
+from torc_framework.runner.connection.plugin_events import PluginEvents
+from torc_framework.runner.connection.progress import ProgressReporter
+from torc_framework.runner.connection.registration import Registration
+from torc_framework.runner.connection.report_spool import ReportSpool
+from torc_framework.runner.connection.takeover import Takeover
+from torc_framework.runner.loop import Runner
+from torc_framework.runner.monitor import ResourceMonitor
+from torc_framework.runner.process import machine
+from torc_framework.runner.process.runner_log import RunnerLog
+from torc_framework.runner.process.settings import ProgressListener, RunnerSettings
+from torc_framework.runner.process.shutdown import ShutdownRequests
+from torc_framework.runner.process.signals import RunnerSignals
+from torc_framework.runner.process.wakeup import Wakeup
+from torc_framework.runner.process.walltime import Walltime, shorter_limit
+from torc_framework.workflow_actions import ActionExecutor
+
+if TYPE_CHECKING:
+    from torc_framework.plugins.manager import PluginManager
+
+
+@frozen
+class _Surroundings:
+    """What a runner needs before it can be registered, and what its registration decides.
+
+    Attributes:
+        resources: Everything of these that must be closed.
+    """
+
+    resources: ExitStack
+    wakeup: Wakeup
+    registration: Registration
+    launchers: Launchers
+    log: RunnerLog
+    exchange: ExchangeClient
+    monitor: ResourceMonitor
+    pool: ResourcePool
+    walltime: Walltime
+
+
+def build_runner(
+    settings: RunnerSettings, plugins: "PluginManager", client: TorcClient, listener: ProgressListener | None
+) -> Runner:
+    """Return a runner that is registered on the server and has not begun to work.
+
+    Raises:
+        ApiError: there is no such workflow.
+        ServerUnreachableError: the server does not answer.
+        UserError: the output directory cannot be used, or an executor or one of its options is not known.
+        LaunchError: the executor cannot work here.
+    """
+    registration, resources = Registration(settings, client), ExitStack()
+    resources.callback(registration.identity.release)
+    try:
+        surroundings = _register(settings, plugins, client, registration, resources)
+        return _connect_parts(settings, plugins, client, listener, surroundings)
+    except BaseException:
+        registration.identity.close()
+        resources.close()
+        raise
+
+
+def _register(
+    settings: RunnerSettings,
+    plugins: "PluginManager",
+    client: TorcClient,
+    registration: Registration,
+    resources: ExitStack,
+) -> _Surroundings:
+    """Find out what the runner can offer, and create its record on the server."""
+    context, workflow = registration.context, registration.workflow
+    wakeup = Wakeup()
+    resources.callback(wakeup.close)
+
+    def add_launcher(launcher: Launcher) -> None:
+        if (fd := launcher.wait_fd()) is not None:
+            wakeup.watch(fd)
+        registration.update(launchers.states())
+
+    launchers = Launchers(plugins.executor, settings.executor_options, context, add_launcher)
+    resources.callback(launchers.abandon)
+    site = launchers.get(settings.executor).launch_site()
+    limit_s, cause = shorter_limit(settings.time_limit_s, site.ends_at if site else None, time.time())
+    log = RunnerLog(registration.log_path(site), settings.log_level)
+    resources.callback(log.close)
+    patience_s = workflow.compute_node_wait_for_healthy_database_minutes * 60.0
+    exchange = ExchangeClient(client, registration.blank_request, context.workflow_id, wakeup.wake, patience_s)
+    resources.callback(exchange.close)
+    on_excess = wakeup.wake if settings.enforce_limits else None
+    monitor = ResourceMonitor(workflow.resource_monitor_config, launchers.get, context, log, on_excess)
+    resources.callback(monitor.close)
+    gpu_names = machine.gpu_names(settings.num_gpus, site)
+    offer = machine.offered(settings, site, gpu_names)
+    registration.register(offer, site, limit_s, launchers.states())
+    pool = ResourcePool(offer, gpu_names, settings.max_parallel_jobs)
+    walltime = Walltime(time.monotonic(), limit_s, workflow, cause)
+    return _Surroundings(resources, wakeup, registration, launchers, log, exchange, monitor, pool, walltime)
+
+
+def _connect_parts(
+    settings: RunnerSettings,
+    plugins: "PluginManager",
+    client: TorcClient,
+    listener: ProgressListener | None,
+    made: _Surroundings,
+) -> Runner:
+    """Return the runner, with all its parts."""
+    registration, launchers, log, walltime = made.registration, made.launchers, made.log, made.walltime
+    context, workflow, wakeup = registration.context, registration.workflow, made.wakeup
+    attempts = AttemptFactory(context, launchers.shell)
+    classifier = EndingClassifier(
+        plugins, attempts, context.workflow_id, use_pending_failed=workflow.use_pending_failed
+    )
+    workload = Workload(made.pool, launchers, attempts)
+    signals, halting = RunnerSignals(wakeup, wanted=settings.handle_signals), threading.Event()
+    actions = ActionExecutor(client, plugins, registration.action_context(attempts, launchers, halting.is_set), log)
+    return Runner(
+        settings=settings,
+        client=client,
+        registration=registration,
+        resources=made.resources,
+        wakeup=wakeup,
+        signals=signals,
+        halting=halting,
+        walltime=walltime,
+        shutdown=ShutdownRequests(signals, walltime),
+        log=log,
+        launchers=launchers,
+        pool=made.pool,
+        workload=workload,
+        chains=JobChains(workload, lambda: walltime.left_s(time.monotonic())),
+        end_rate=EndRate(walltime.began),
+        stops=StopSchedule(workload.stop, settings.term_lead_s),
+        scripts=RecoveryScripts(context.working_dir, attempts, log, wakeup.watch, wakeup.unwatch),
+        monitor=made.monitor,
+        ending_classifier=classifier,
+        spool=ReportSpool(registration.identity.spool_path),
+        exchange=made.exchange,
+        takeover=Takeover(client, launchers, log, classifier.lost_report),
+        actions=ActionThread(client, actions, log, wakeup.wake),
+        events=PluginEvents(plugins, context.workflow_id, registration.run_id),
+        progress=ProgressReporter(listener, registration.record_hindrance),
+    )

@@ -1,0 +1,66 @@
+"""Identifies a process of this machine, so that another process can tell later whether it still lives."""
+
+import fcntl
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def boot_id() -> str:
+    """Return the id of this boot of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def machine_id() -> str:
+    """Return the id of this installation of the system, or "" if it has none."""
+    try:
+        return Path("/etc/machine-id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def process_start(pid: int) -> int | None:
+    """Return when a process began, in clock ticks since the boot; None if there is no such process."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError):
+        return None
+
+
+def this_process() -> dict[str, Any]:
+    """Return what distinguishes this process from every other, as JSON values."""
+    return {
+        "pid": os.getpid(),
+        "pid_start": process_start(os.getpid()),
+        "boot_id": boot_id(),
+        "machine_id": machine_id(),
+    }
+
+
+def is_gone(described: Mapping[str, Any]) -> bool:
+    """Return whether a process of this machine is certainly dead; False in case of doubt.
+
+    Args:
+        described: What `this_process` returned in that process; with ``lock`` the path of a file that the process
+            holds locked as long as it lives.
+    """
+    pid, boot, machine = described.get("pid"), described.get("boot_id"), described.get("machine_id")
+    if not isinstance(pid, int) or not boot or (machine and machine != machine_id()):
+        return False
+    if boot == boot_id() and process_start(pid) == described.get("pid_start"):
+        return False
+    lock = described.get("lock")
+    return lock is None or not _is_locked(Path(str(lock)))
+
+
+def _is_locked(path: Path) -> bool:
+    """Return whether a living process holds the lock: it may be in another container, whose pids are not visible."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
