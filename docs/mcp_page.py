@@ -20,8 +20,8 @@ def page(table: Table) -> str:
     """Every tool with its parameters, and the options of the program."""
     program = _parser()
     program.formatter_class = partial(HelpFormatter, width=100)
-    desk = ToolContext(TorcClient("http://localhost"), PluginManager.load)
-    tools = asyncio.run(make_server(desk).list_tools())
+    context = ToolContext(TorcClient("http://localhost"), PluginManager.load)
+    tools = asyncio.run(make_server(context).list_tools())
     parts = [
         "# MCP tools\n",
         "The tools of `torc-mcp-server`. Answers are JSON objects; errors are texts that say what is wrong. Secrets in",

@@ -29,33 +29,33 @@ def test_lines_have_their_numbers_in_the_file(reader: LogExcerptReader, tmp_path
     """Also in a log of which only the end is read closely."""
     filler = b"all is well here, line after line\n" * 20_000
     log = write(tmp_path / "log", filler + b"No space left\n" + filler + b"RuntimeError: no\n")
-    found = reader.whole(log)
+    found = reader.read_log(log)
     assert found.best is not None
     assert (found.best.number, found.best.text) == (40_002, "RuntimeError: no")
     assert [(line.number, line.pattern) for line in found.lines if line.rank is LineRank.KNOWN] == [(20_001, "Full")]
-    end = reader.end(log)
+    end = reader.read_end(log)
     assert end.first_byte > len(log.read_bytes()) - END_BYTES
-    assert reader.numbered(end) == found.best
+    assert reader.with_line_number(end) == found.best
 
 
 def test_what_is_no_text_is_read_all_the_same(reader: LogExcerptReader, tmp_path: Path) -> None:
     """Bytes that are no UTF-8, null bytes, progress bars, lines without an end."""
     log = write(tmp_path / "log", b"\xff\xfe\0 \x80\n 10%\r 50%\r100%\r\n\x1b[31mFatal: n\xf6\x1b[0m")
-    texts = [line.text for line in reader.whole(log).lines]
+    texts = [line.text for line in reader.read_log(log).lines]
     assert texts[1:] == ["100%", "Fatal: n�"]
     one_line = write(tmp_path / "long", b"x" * (END_BYTES * 2))
-    best = reader.whole(one_line).best
+    best = reader.read_log(one_line).best
     assert best is not None
     assert best.text.startswith("xxx")
-    assert reader.whole(write(tmp_path / "empty", b"")).lines == ()
+    assert reader.read_log(write(tmp_path / "empty", b"")).lines == ()
 
 
 def test_what_is_no_log_is_not_waited_for(reader: LogExcerptReader, tmp_path: Path) -> None:
     """Pipes and folders are named as trouble; so is what is not there."""
     os.mkfifo(tmp_path / "pipe")
-    assert reader.whole(tmp_path / "pipe").trouble == "not a regular file"
-    assert reader.whole(tmp_path).trouble == "not a regular file"
-    assert reader.whole(tmp_path / "gone").trouble == "No such file or directory"
+    assert reader.read_log(tmp_path / "pipe").trouble == "not a regular file"
+    assert reader.read_log(tmp_path).trouble == "not a regular file"
+    assert reader.read_log(tmp_path / "gone").trouble == "No such file or directory"
 
 
 def node(spool: Path) -> ComputeNodeRecord:
@@ -101,5 +101,5 @@ def test_standard_output_counts_where_standard_error_tells_little(
     (tmp_path / "job_stdio").mkdir()
     for path, text in zip(reader.paths(result()), (errors, output), strict=True):
         path.write_text(text)
-    glance = reader.glance(result())
-    assert (glance and glance.best and glance.best.text) == told
+    decisive = reader.read_decisive_end(result())
+    assert (decisive and decisive.best and decisive.best.text) == told

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from torc_framework.forensics.past_attempts import tries
+from torc_framework.forensics.past_attempts import past_attempts
 from torc_framework.models.records import ResourceRequirementsRecord, ResultRecord
 from torc_framework.models.recovery import RecoveryEntry
 
@@ -34,37 +34,37 @@ def entry(run: int, number: int, old: str, new: str) -> RecoveryEntry:
 
 def test_a_change_that_helped_paid() -> None:
     """Attempts are ordered by run and number; costs are run time multiplied by CPUs on all nodes."""
-    found = tries(
+    found = past_attempts(
         [attempt(2, 2, "completed", 30, 4 * GIB), attempt(1, 1, "failed", 60, 2 * GIB)], requirements(num_nodes=2)
     )
     assert [each.cpu_hours for each in found] == [8.0, 4.0]
-    assert [each.paid for each in found] == [None, True]
+    assert [each.helped for each in found] == [None, True]
     assert found[1].before is not None
     assert (found[1].before.as_dict()["memory"], found[1].request.as_dict()["memory"]) == ("2g", "4g")
 
 
 def test_a_change_that_did_not_help_did_not_pay() -> None:
     """Attempts without a change between them have nothing to pay."""
-    found = tries(
+    found = past_attempts(
         [attempt(1, 1, "failed", 6, GIB), attempt(1, 2, "failed", 6, GIB), attempt(2, 3, "failed", 6, 2 * GIB)],
         requirements(),
     )
-    assert [each.paid for each in found] == [None, None, False]
+    assert [each.helped for each in found] == [None, None, False]
 
 
 def test_recoveries_name_who_decided_and_the_cpus_of_that_time() -> None:
     """A recovery is told of the attempt that follows it."""
-    found = tries(
+    found = past_attempts(
         [attempt(1, 1, "failed", 60), attempt(2, 2, "completed", 60)], requirements(), [entry(1, 1, "2g", "4g")]
     )
     assert [each.decided_by for each in found] == [None, "recovery_oom"]
     assert [each.cpu_hours for each in found] == [2.0, 4.0]
     assert found[1].as_dict()["request_before"] == {"num_cpus": 2, "memory": "2g", "runtime": "PT1H"}
-    assert found[1].paid is True
+    assert found[1].helped is True
 
 
 def test_jobs_that_asked_for_nothing_have_no_requests() -> None:
     """What everybody gets by default is no request."""
-    (found,) = tries([attempt(1, 1, "failed", 6)], requirements(name="default"))
+    (found,) = past_attempts([attempt(1, 1, "failed", 6)], requirements(name="default"))
     assert found.request.as_dict() == {"num_cpus": 4, "memory": None, "runtime": None}
-    assert found.paid is None
+    assert found.helped is None

@@ -37,7 +37,7 @@ def test_an_observation_is_read_back(plugins: PluginManager) -> None:
     texts = [item["text"] for item in evidence_of(observation, verdict)]
     assert "peak memory 3g of 2g asked for (150 %)" in texts
     assert "run time PT1M of PT2M asked for (50 %)" in texts
-    assert "local said OUT_OF_MEMORY: cgroup" in texts
+    assert "local reported OUT_OF_MEMORY: cgroup" in texts
 
 
 def test_a_class_that_nobody_here_would_give_is_kept_with_less_confidence(plugins: PluginManager) -> None:

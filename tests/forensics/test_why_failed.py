@@ -158,8 +158,8 @@ def test_what_waits_for_a_verdict_gets_one_next(torc: Any, work: Path) -> None:
     text = torc("why-failed", "--job", 1).stdout
     assert "attempt 1 of run 1: fail by " in text
     assert "(person): the input is wrong" in text
-    (judged,) = document(torc("why-failed", "--job", 1, "-f", "json"))["judged"]
-    assert (judged["action"], judged["judge_kind"]) == ("fail", "person")
+    (verdicts,) = document(torc("why-failed", "--job", 1, "-f", "json"))["judged"]
+    assert (verdicts["action"], verdicts["judge_kind"]) == ("fail", "person")
 
 
 def test_attempts_of_all_runs_are_told(torc: Any, work: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_retry_may_not_ask_for_more_than_there_is(way: Callable[..., Any], sce
     fails = {"job_id": broken, "action": "fail", "reason": "a syntax error", "confidence": 0.99}
 
     async def talk(client: Client) -> None:
-        for wish, told in (
+        for wish, messages in (
             ({"memory": "64t"}, "memory 64t, where the runner on h gives 8g"),
             ({"num_cpus": 500}, "CPU cores 500, where the runner on h gives 4"),
         ):
@@ -60,7 +60,7 @@ def test_a_retry_may_not_ask_for_more_than_there_is(way: Callable[..., Any], sce
                 retry = {"job_id": flaky, "action": "retry", "reason": "too little", "confidence": 0.9, **wish}
                 order = {"workflow_id": scene.workflow_id, "classifications": [fails, retry], "dry_run": dry_run}
                 refused = await use(client, "classify_and_resolve_failures", **order)
-                assert f"job {flaky} would ask for more than is available: {told}" in refused
+                assert f"job {flaky} would ask for more than is available: {messages}" in refused
         assert scene.statuses()["broken"] == "pending_failed"
         wrong = {"job_id": flaky, "action": "retry", "memory": "much"}
         refused = await use(

@@ -138,8 +138,8 @@ def test_only_logs_of_the_output_folder_are_read(scene: Scene, tmp_path: Path) -
             ("get_job_logs", {"job_id": scene.jobs["flaky"]}),
             ("list_pending_failed_jobs", {"workflow_id": scene.workflow_id}),
         ):
-            told = await use(client, tool, **arguments)
-            assert "leads out of the output folder" in told
+            messages = await use(client, tool, **arguments)
+            assert "leads out of the output folder" in messages
         assert "job_id" in await use(client, "get_job_logs", job_id="../../etc/passwd")
 
     over_stdio(scene, talk)
@@ -175,9 +175,9 @@ def test_errors_say_what_is_wrong(scene: Scene, server: str, tmp_path: Path) -> 
             ("create_workflow_from_spec", {"spec_json": "{", "dry_run": False}, "spec"),
         ]
         for tool, arguments, message in cases:
-            told = await use(client, tool, **arguments)
-            assert isinstance(told, str), tool
-            assert message in told, told
+            messages = await use(client, tool, **arguments)
+            assert isinstance(messages, str), tool
+            assert message in messages, messages
 
     over_stdio(scene, talk)
     assert scene.statuses() == before

@@ -18,7 +18,7 @@ from torc_framework.cli.shared.arguments import Limit, Offset, RecordId, Workflo
 from torc_framework.cli.shared.output import Column, memory_text, print_json, print_pairs, print_table, seconds_text
 from torc_framework.cli.shared.plugin_flags import executor_options
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import option as record_option
+from torc_framework.cli.shared.record_options import record_option
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.logs import analyze as analyze_logs
 

@@ -71,7 +71,7 @@ def default_database(environ: Mapping[str, str] = os.environ) -> Path | str:
 
 
 @frozen
-class _PluginOption:
+class _UnconvertedOption:
     """A value for an option that a plugin declares, not yet converted."""
 
     section: str
@@ -96,7 +96,7 @@ class Config:
         *,
         files: Sequence[Path] = (),
         origins: Mapping[tuple[str, ...], str] | None = None,
-        options: Sequence[_PluginOption] = (),
+        options: Sequence[_UnconvertedOption] = (),
     ) -> None:
         self.sections = sections
         self.client = sections.client
@@ -215,7 +215,7 @@ class _LayerReader:
     def __init__(self) -> None:
         self.values: Values = {}
         self.origins: dict[tuple[str, ...], str] = {}
-        self.options: list[_PluginOption] = []
+        self.options: list[_UnconvertedOption] = []
         self.findings: list[ConfigFinding] = []
 
     def add_file(self, path: Path) -> None:
@@ -246,7 +246,9 @@ class _LayerReader:
                 continue
             for name, value in options.items():
                 line, origin = line_of(path, (section, owner, name)), str(path)
-                option = _PluginOption(section, _spelled(owner), _spelled(name), value, origin, line, is_text=False)
+                option = _UnconvertedOption(
+                    section, _spelled(owner), _spelled(name), value, origin, line, is_text=False
+                )
                 self.options.append(option)
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
@@ -260,7 +262,7 @@ class _LayerReader:
             if not text or not variable.startswith(_PREFIX) or len(path) == 1:
                 continue
             if path[0] in DECLARED_BY_PLUGINS and len(path) == 3:
-                self.options.append(_PluginOption(*path, text, _variable(variable), None, is_text=True))
+                self.options.append(_UnconvertedOption(*path, text, _variable(variable), None, is_text=True))
             elif leaf := _leaf(path):
                 self._add_text(leaf, variable, text)
             else:

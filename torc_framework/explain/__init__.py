@@ -2,6 +2,6 @@
 
 from torc_framework.explain.job_reasons import JobReason, JobReasons
 from torc_framework.explain.report import explain_job, explain_workflow
-from torc_framework.explain.snapshot import WorkflowSnapshot, take_snapshot
+from torc_framework.explain.workflow_state import WorkflowState, read_workflow_state
 
-__all__ = ["JobReason", "JobReasons", "WorkflowSnapshot", "explain_job", "explain_workflow", "take_snapshot"]
+__all__ = ["JobReason", "JobReasons", "WorkflowState", "explain_job", "explain_workflow", "read_workflow_state"]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from attrs import Factory, frozen
 
-from torc_framework.explain.snapshot import ActiveRunner, WorkflowSnapshot
+from torc_framework.explain.workflow_state import ActiveRunner, WorkflowState
 from torc_framework.models.pending_reason import join_reasons
 from torc_framework.models.records import JobRecord
 from torc_framework.models.resource_fit import requested_resources, resource_shortfalls
@@ -72,8 +72,8 @@ class JobReason:
 class JobReasons:
     """Finds the reasons of the jobs of one workflow."""
 
-    def __init__(self, facts: WorkflowSnapshot) -> None:
-        self.facts = facts
+    def __init__(self, state: WorkflowState) -> None:
+        self.state = state
         self._ready: dict[tuple[Any, ...], JobReason] = {}
 
     def of(self, job: JobRecord) -> JobReason:
@@ -98,12 +98,12 @@ class JobReasons:
             "disabled": lambda: JobReason(
                 "disabled",
                 "it was disabled",
-                (f"torc jobs update {job.id} --status uninitialized && torc workflows reinitialize {self.facts.id}",),
+                (f"torc jobs update {job.id} --status uninitialized && torc workflows reinitialize {self.state.id}",),
             ),
             "pending_failed": lambda: JobReason(
                 "pending_failed",
                 "it failed, and waits for a verdict: to be retried or to count as failed",
-                (f"torc pending list {self.facts.id}",),
+                (f"torc pending list {self.state.id}",),
             ),
         }
         found = by_status.get(job.status or "")
@@ -114,10 +114,10 @@ class JobReasons:
     @cached_property
     def _of_all(self) -> JobReason | None:
         """The reason that applies to all unfinished jobs of the workflow; None if there is no such reason."""
-        workflow_id = self.facts.id
-        if self.facts.status.is_archived:
+        workflow_id = self.state.id
+        if self.state.status.is_archived:
             return JobReason("archived", "the workflow is archived", (f"torc workflows archive false {workflow_id}",))
-        if self.facts.status.is_canceled:
+        if self.state.status.is_canceled:
             return JobReason(
                 "canceled_workflow",
                 "the workflow was canceled",
@@ -127,33 +127,33 @@ class JobReasons:
 
     @property
     def _again(self) -> tuple[str, ...]:
-        return (f"torc workflows reset-status {self.facts.id} --failed-only --reinitialize",)
+        return (f"torc workflows reset-status {self.state.id} --failed-only --reinitialize",)
 
     def _uninitialized(self) -> JobReason:
-        started = set(self.facts.counts) - {"uninitialized", "disabled"}
+        started = set(self.state.counts) - {"uninitialized", "disabled"}
         command = "reinitialize" if started else "initialize"
         text = "it was added or reset, and the workflow was not initialized since"
         if not started:
             text = "the workflow is not initialized"
-        return JobReason("not_initialized", text, (f"torc workflows {command} {self.facts.id}",))
+        return JobReason("not_initialized", text, (f"torc workflows {command} {self.state.id}",))
 
     def _starting(self, job: JobRecord) -> tuple[str, str]:
         """Return why a job that a runner holds does not run yet: code and text."""
-        if node := self.facts.hindered.get(job.id or 0):
+        if node := self.state.hindered.get(job.id or 0):
             return "launch_hindered", f"a runner has taken it and cannot start it at present, {self._remedy(node)}"
         return "starting", "a runner has taken it and is about to start it"
 
     def _remedy(self, node: ActiveRunner) -> str:
-        limit = f"torc run {self.facts.id} --max-parallel-jobs NUMBER"
+        limit = f"torc run {self.state.id} --max-parallel-jobs NUMBER"
         return f"{node.hindrance}; or let fewer run at a time ({limit})"
 
     def _held(self, job: JobRecord, code: str, text: str) -> JobReason:
-        if self.facts.nodes and job.id not in self.facts.orphans:
+        if self.state.nodes and job.id not in self.state.orphans:
             return JobReason(code, text)
         return JobReason(
             "runner_gone",
             "the runner that held it has ended",
-            (self.facts.next_command, f"torc workflows sync-status {self.facts.id}"),
+            (self.state.next_command, f"torc workflows sync-status {self.state.id}"),
         )
 
     def _interrupted(self, job: JobRecord) -> JobReason:
@@ -168,7 +168,7 @@ class JobReasons:
         return JobReason("failed", f"it {'failed' if job.status == 'failed' else 'was terminated'}{tried}", self._again)
 
     def _of_ready(self, job: JobRecord) -> JobReason:
-        key = job.resource_requirements_id, job.scheduler_id, job.executor, self.facts.is_delayed(job)
+        key = job.resource_requirements_id, job.scheduler_id, job.executor, self.state.is_delayed(job)
         if key not in self._ready:
             self._ready[key] = self._why_ready(job)
         return self._ready[key]
@@ -189,9 +189,9 @@ class JobReasons:
         return next((reason for reason in found if reason is not None), waits)
 
     def _no_executor(self, job: JobRecord) -> JobReason | None:
-        described = [node.record.scheduler for node in self.facts.nodes]
+        described = [node.record.scheduler for node in self.state.nodes]
         types = [each.get("type") for each in described if isinstance(each, dict)]
-        if job.executor is None or self.facts.executors is None or job.executor in (*self.facts.executors, *types):
+        if job.executor is None or self.state.executors is None or job.executor in (*self.state.executors, *types):
             return None
         text = f"it must run on executor {job.executor!r}, which no plugin here offers and no runner has"
         return JobReason("unknown_executor", text, ("torc plugins list",))
@@ -199,24 +199,24 @@ class JobReasons:
     @cached_property
     def _open_nodes(self) -> list[ActiveRunner]:
         """Runners with enough remaining walltime to start a job."""
-        least_s = self.facts.workflow.compute_node_min_time_for_new_jobs_seconds
-        return [node for node in self.facts.nodes if node.left_s is None or node.left_s >= least_s]
+        least_s = self.state.workflow.compute_node_min_time_for_new_jobs_seconds
+        return [node for node in self.state.nodes if node.left_s is None or node.left_s >= least_s]
 
     def _no_runner(self, _job: JobRecord) -> JobReason | None:
         if self._open_nodes:
             return None
-        again = (self.facts.next_command,)
-        if self.facts.nodes:
-            least = format_duration(self.facts.workflow.compute_node_min_time_for_new_jobs_seconds)
+        again = (self.state.next_command,)
+        if self.state.nodes:
+            least = format_duration(self.state.workflow.compute_node_min_time_for_new_jobs_seconds)
             text = f"every runner has less than {least} of its time left and starts nothing new"
             return JobReason("walltime_over", text, again)
-        if count := len(self.facts.waiting):
+        if count := len(self.state.waiting):
             return self._queued(count)
         return JobReason("no_runner", "no runner works on this workflow", again)
 
     def _queued(self, count: int) -> JobReason:
         """Return the reason of ready jobs while this many allocations are queued."""
-        reasons = self.facts.reasons
+        reasons = self.state.reasons
         if len(reasons) == count and all(reason.never_passes for reason in reasons):
             several = (
                 "the queued allocation never starts" if count == 1 else f"all {count} queued allocations never start"
@@ -224,13 +224,13 @@ class JobReasons:
             return JobReason(
                 "allocation_never_starts",
                 f"{several}: {join_reasons(reasons)}",
-                (f"torc scheduled-compute-nodes list {self.facts.id}", f"torc workflows cancel {self.facts.id}"),
+                (f"torc scheduled-compute-nodes list {self.state.id}", f"torc workflows cancel {self.state.id}"),
             )
         text = f"it can run once one of {count} queued allocations starts"
         return JobReason("allocation_waits", f"{text}; they wait for {join_reasons(reasons)}" if reasons else text)
 
     def _too_large(self, job: JobRecord) -> JobReason | None:
-        record = self.facts.requirements.get(job.resource_requirements_id or 0)
+        record = self.state.requirements.get(job.resource_requirements_id or 0)
         if record is None:
             return None
         wanted = requested_resources(record)
@@ -248,10 +248,10 @@ class JobReasons:
             f"it is bound to scheduler {job.scheduler_id}, which no runner belongs to; "
             "others take it only when they have nothing of their own left"
         )
-        return JobReason("scheduler_mismatch", text, (f"torc scheduled-compute-nodes list {self.facts.id}",))
+        return JobReason("scheduler_mismatch", text, (f"torc scheduled-compute-nodes list {self.state.id}",))
 
     def _later(self, job: JobRecord) -> JobReason | None:
-        if not self.facts.is_delayed(job):
+        if not self.state.is_delayed(job):
             return None
         return JobReason("delayed", "its next attempt waits for the delay that its failure handler wants")
 
@@ -263,7 +263,7 @@ class JobReasons:
 
     def _lacks(self, job: JobRecord, node: ActiveRunner, short: list[str]) -> JobReason:
         record, requirements_id = node.record, job.resource_requirements_id
-        name = self.facts.requirements[requirements_id or 0].name
+        name = self.state.requirements[requirements_id or 0].name
         text = (
             f"it asks for more than any runner has (resource requirements {name!r}): {', '.join(short)} "
             f"on {record.hostname}, which comes nearest"
@@ -277,26 +277,26 @@ class JobReasons:
         }
         given = " ".join(flag for word, flag in flags.items() if any(word in amount for amount in short))
         change = f"torc resource-requirements update {requirements_id} {given}"
-        return JobReason("lacks_resources", text, (change, f"{self.facts.next_command}  # on a larger machine"))
+        return JobReason("lacks_resources", text, (change, f"{self.state.next_command}  # on a larger machine"))
 
     # --- roots ------------------------------------------------------------------------------------
 
     def root(self, job: JobRecord) -> JobRecord | None:
         """Return the job that a blocked job waits for in the end, or because of which a canceled job was canceled."""
-        return self.facts.jobs.get(self._roots.get(job.id or 0, 0))
+        return self.state.jobs.get(self._roots.get(job.id or 0, 0))
 
     @cached_property
     def _roots(self) -> dict[int, int]:
         """The root of each blocked or canceled job, found upstream first."""
         roots: dict[int, int] = {}
         visited: set[int] = set()
-        for start in self.facts.jobs:
+        for start in self.state.jobs:
             stack = [start]
             while stack:
                 node = stack[-1]
                 if node not in visited:
                     visited.add(node)
-                    stack += [other for other in self.facts.upstream.get(node, ()) if other not in visited]
+                    stack += [other for other in self.state.upstream.get(node, ()) if other not in visited]
                     continue
                 stack.pop()
                 if node not in roots and (best := self._best(node, roots)) is not None:
@@ -305,29 +305,29 @@ class JobReasons:
 
     def _best(self, node: int, roots: dict[int, int]) -> int | None:
         """Return the most urgent root among the dependencies of a job or a group."""
-        job = self.facts.jobs.get(node)
+        job = self.state.jobs.get(node)
         if job is not None and job.status not in ("blocked", "canceled"):
             return None
         spoiled = job is not None and job.status == "canceled"
-        found = (self._root_of(other, roots) for other in self.facts.upstream.get(node, ()))
+        found = (self._root_of(other, roots) for other in self.state.upstream.get(node, ()))
         known = [root for root in found if root is not None]
         if spoiled:
-            known = [root for root in known if self.facts.jobs[root].status in _ENDED_BADLY] or known
-        return min(known, key=lambda root: (RANK[self.of(self.facts.jobs[root]).code], root), default=None)
+            known = [root for root in known if self.state.jobs[root].status in _ENDED_BADLY] or known
+        return min(known, key=lambda root: (RANK[self.of(self.state.jobs[root]).code], root), default=None)
 
     def _root_of(self, other: int, roots: dict[int, int]) -> int | None:
         """Return the root of a dependency: the job itself, or its own root if it waits; None if it completed."""
-        job = self.facts.jobs.get(other)
+        job = self.state.jobs.get(other)
         if job is None or job.status in ("blocked", "canceled"):
             return roots.get(other)
         return None if job.status == "completed" else other
 
     def direct(self, job: JobRecord) -> list[JobRecord]:
         """Return the direct dependencies of a job, those through groups included."""
-        return [self.facts.jobs[other] for other in dict.fromkeys(self._members(job.id or 0))]
+        return [self.state.jobs[other] for other in dict.fromkeys(self._members(job.id or 0))]
 
     def _members(self, node: int) -> Iterator[int]:
-        for other in self.facts.upstream.get(node, ()):
+        for other in self.state.upstream.get(node, ()):
             yield from [other] if other > 0 else self._members(other)
 
     def unfinished(self, jobs: Iterable[JobRecord]) -> list[JobRecord]:
@@ -343,5 +343,5 @@ class JobReasons:
             root = self.root(job)
             if root is None and reason.code == "blocked":
                 stale = "all its dependencies have ended; they have to be evaluated again"
-                return JobReason("stale", stale, (f"torc workflows reinitialize {self.facts.id}",)), None
+                return JobReason("stale", stale, (f"torc workflows reinitialize {self.state.id}",)), None
         return reason, root

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from torc_framework.explain.job_reasons import RANK, JobReason, JobReasons
-from torc_framework.explain.snapshot import WorkflowSnapshot
+from torc_framework.explain.workflow_state import WorkflowState
 from torc_framework.models.records import JobRecord
 
 MAX_NAMED_JOBS: Final = 5
@@ -11,19 +11,19 @@ MAX_NAMED_JOBS: Final = 5
 _MAX_WAITS_FOR: Final = 100
 
 
-def explain_job(facts: WorkflowSnapshot, job: JobRecord) -> dict[str, Any]:
+def explain_job(state: WorkflowState, job: JobRecord) -> dict[str, Any]:
     """Return why one job does not run, with its unfinished dependencies and its root."""
-    reasons = JobReasons(facts)
+    reasons = JobReasons(state)
     reason, root = reasons.full(job)
     waits_for = reasons.unfinished(reasons.direct(job)) if job.status == "blocked" else []
     root_reason = reasons.of(root) if root is not None else None
     return {
-        "workflow_id": facts.id,
+        "workflow_id": state.id,
         "job_id": job.id,
         "job_name": job.name,
         "status": job.status,
         "reason": reason.code,
-        "text": reason.text + _detail(facts, job),
+        "text": reason.text + _detail(state, job),
         "is_problem": (root_reason or reason).is_problem,
         "waits_for": [_brief(reasons, other) for other in waits_for[:_MAX_WAITS_FOR]],
         "waits_for_count": len(waits_for),
@@ -34,25 +34,25 @@ def explain_job(facts: WorkflowSnapshot, job: JobRecord) -> dict[str, Any]:
 
 def _brief(reasons: JobReasons, job: JobRecord) -> dict[str, Any]:
     reason = reasons.of(job)
-    text = reason.text + _detail(reasons.facts, job)
+    text = reason.text + _detail(reasons.state, job)
     return {"job_id": job.id, "job_name": job.name, "status": job.status, "reason": reason.code, "text": text}
 
 
-def _detail(facts: WorkflowSnapshot, job: JobRecord) -> str:
+def _detail(state: WorkflowState, job: JobRecord) -> str:
     """Return the part of a reason that differs between jobs: the end of the delay, or how the job failed."""
-    if job.status == "ready" and facts.is_delayed(job):
+    if job.status == "ready" and state.is_delayed(job):
         return f" (until {job.not_before})"
     if job.status not in ("failed", "terminated", "pending_failed"):
         return ""
-    result = facts.result(job.id or 0)
+    result = state.result(job.id or 0)
     return f" ({result.reason or f'return code {result.return_code}'})" if result is not None else ""
 
 
-def explain_workflow(facts: WorkflowSnapshot) -> dict[str, Any]:
+def explain_workflow(state: WorkflowState) -> dict[str, Any]:
     """Return why the jobs of a workflow do not run, in groups of jobs; groups that need a person come first."""
-    reasons = JobReasons(facts)
+    reasons = JobReasons(state)
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for job in facts.jobs.values():
+    for job in state.jobs.values():
         if job.status == "completed":
             continue
         reason, root = reasons.full(job)
@@ -72,12 +72,12 @@ def explain_workflow(facts: WorkflowSnapshot) -> dict[str, Any]:
     )
     commands = dict.fromkeys(group["commands"][0] for group in listed if group["is_problem"] and group["commands"])
     return {
-        "workflow_id": facts.id,
-        "workflow_name": facts.workflow.name,
-        "total_jobs": len(facts.jobs),
-        "job_counts": facts.counts,
-        "active_runners": len(facts.nodes),
-        "queued_allocations": len(facts.waiting),
+        "workflow_id": state.id,
+        "workflow_name": state.workflow.name,
+        "total_jobs": len(state.jobs),
+        "job_counts": state.counts,
+        "active_runners": len(state.nodes),
+        "queued_allocations": len(state.waiting),
         "groups": listed,
         "commands": list(commands),
     }

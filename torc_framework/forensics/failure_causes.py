@@ -64,7 +64,7 @@ def failed_upstream_jobs(job_id: int, upstream: Neighbors, jobs: Mapping[int, Jo
 
 
 def jobs_canceled_because_of(
-    roots: Sequence[Sequence[int]], downstream: Neighbors, jobs: Mapping[int, JobRecord]
+    groups: Sequence[Sequence[int]], downstream: Neighbors, jobs: Mapping[int, JobRecord]
 ) -> list[list[int]]:
     """Return, for each group of failed jobs, the jobs that were canceled because of it; each job once.
 
@@ -72,7 +72,7 @@ def jobs_canceled_because_of(
     """
     taken: set[int] = set()
     found = []
-    for group in roots:
+    for group in groups:
         mine: list[int] = []
         waiting = deque(group)
         while waiting:

@@ -12,7 +12,7 @@ from torc_framework.forensics.advice import advice
 from torc_framework.forensics.failure_causes import failed_upstream_jobs, upstream_of
 from torc_framework.forensics.line_ranking import RankedLine, lines_to_show
 from torc_framework.forensics.log_excerpts import Excerpt, LogExcerptReader
-from torc_framework.forensics.past_attempts import COMPLETED, PastAttempt, is_lost_work, tries
+from torc_framework.forensics.past_attempts import COMPLETED, PastAttempt, is_lost_work, past_attempts
 from torc_framework.forensics.verdicts import evidence_of, verdict_of
 from torc_framework.models.exits import ExitClass, ExitVerdict
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResourceRequirementsRecord, ResultRecord
@@ -57,24 +57,24 @@ class JobReport:
     Attributes:
         verdict: The verdict on its last failed attempt; None if no attempt failed.
         failed: The result of that attempt.
-        root: The line of the highest rank; None if no log could be read or has a line.
+        decisive_line: The line of the highest rank; None if no log could be read or has a line.
         log_lines: The lines that are shown.
         unreadable: Logs that could not be read, and why.
-        roots: Failed jobs because of which it was canceled.
-        judged: Verdicts that people, plugins and assistants gave on its attempts, oldest first.
+        causes: Failed jobs because of which it was canceled.
+        verdicts: Verdicts that people, plugins and assistants gave on its attempts, oldest first.
     """
 
     job: JobRecord
-    tries: tuple[PastAttempt, ...] = ()
+    attempts: tuple[PastAttempt, ...] = ()
     verdict: ExitVerdict | None = None
     failed: ResultRecord | None = None
     evidence: tuple[dict[str, Any], ...] = ()
-    root: LocatedLine | None = None
+    decisive_line: LocatedLine | None = None
     log_lines: tuple[LocatedLine, ...] = ()
     unreadable: tuple[tuple[Path, str], ...] = ()
-    roots: tuple[JobRecord, ...] = ()
+    causes: tuple[JobRecord, ...] = ()
     next: NextStep | None = None
-    judged: tuple[VerdictRecord, ...] = ()
+    verdicts: tuple[VerdictRecord, ...] = ()
 
     @property
     def is_failed(self) -> bool:
@@ -84,7 +84,7 @@ class JobReport:
     @property
     def lost_cpu_hours(self) -> float:
         """CPU-hours of attempts whose work was lost."""
-        return sum(each.cpu_hours for each in self.tries if is_lost_work(each.result))
+        return sum(each.cpu_hours for each in self.attempts if is_lost_work(each.result))
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -105,15 +105,15 @@ class JobReport:
             "return_code": failed and failed.return_code,
             "exit_code": failed and failed.exit_code,
             "signal": failed and failed.signal,
-            "telling_line": self.root and self.root.as_dict(),
+            "telling_line": self.decisive_line and self.decisive_line.as_dict(),
             "evidence": [
                 *self.evidence,
                 *({"kind": "log", **line.as_dict()} for line in self.log_lines),
             ],
             "unreadable_logs": [{"path": str(path), "reason": reason} for path, reason in self.unreadable],
-            "caused_by": [{"job_id": job.id, "job_name": job.name, "status": job.status} for job in self.roots],
-            "tried": [each.as_dict() for each in self.tries],
-            "judged": [asdict(each) for each in self.judged],
+            "caused_by": [{"job_id": job.id, "job_name": job.name, "status": job.status} for job in self.causes],
+            "tried": [each.as_dict() for each in self.attempts],
+            "judged": [asdict(each) for each in self.verdicts],
             "lost_cpu_hours": self.lost_cpu_hours,
             "next": self.next and self.next.as_dict(),
         }
@@ -137,12 +137,12 @@ def explain_job(
     if job.resource_requirements_id is not None:
         wanted = client.get(ResourceRequirementsRecord, job.resource_requirements_id)
     recoveries = [entry for entry in _if_supported(lambda: client.recoveries(workflow_id)) if entry.job_id == job_id]
-    tried = tuple(tries(results, wanted, recoveries))
+    tried = tuple(past_attempts(results, wanted, recoveries))
     failed = next((each.result for each in reversed(tried) if each.result.status != COMPLETED), None)
-    if job.status == JobStatus.CANCELED.label and (roots := _roots(client, job)):
-        names = ", ".join(f"{root.name} ({root.status})" for root in roots[:3]) + (", ..." if len(roots) > 3 else "")
+    if job.status == JobStatus.CANCELED.label and (causes := _causes(client, job)):
+        names = ", ".join(f"{root.name} ({root.status})" for root in causes[:3]) + (", ..." if len(causes) > 3 else "")
         verdict = ExitVerdict(ExitClass.UPSTREAM_FAILED, f"not run, because of {names}", 1.0)
-        return JobReport(job, tried, verdict, roots=tuple(roots), next=_advice(client, plugins, job, verdict))
+        return JobReport(job, tried, verdict, causes=tuple(causes), next=_advice(client, plugins, job, verdict))
     if failed is None:
         if job.status == JobStatus.CANCELED.label:
             verdict = ExitVerdict(ExitClass.CANCELED, "a person canceled it before it ran", 1.0)
@@ -152,18 +152,18 @@ def explain_job(
     verdict = verdict_of(failed, plugins, seen)
     nodes = {node.id or 0: node for node in client.find(ComputeNodeRecord, workflow_id=workflow_id)}
     reader = LogExcerptReader(plugins.log_patterns(), nodes, output_dir)
-    excerpts = [reader.whole(path) for path in reader.paths(failed)]
+    excerpts = [reader.read_log(path) for path in reader.paths(failed)]
     return JobReport(
         job,
         tried,
         verdict,
         failed,
         tuple(evidence_of(seen, verdict)),
-        _root(excerpts),
+        _decisive_line(excerpts),
         tuple(_lines(excerpts)),
         tuple((each.path, each.trouble) for each in excerpts if each.trouble is not None),
         next=_advice(client, plugins, job, verdict),
-        judged=tuple(_if_supported(lambda: client.verdicts(workflow_id, job_id=job_id))),
+        verdicts=tuple(_if_supported(lambda: client.verdicts(workflow_id, job_id=job_id))),
     )
 
 
@@ -182,13 +182,13 @@ def _lines(excerpts: Iterable[Excerpt]) -> Iterable[LocatedLine]:
         yield from (LocatedLine(excerpt.path, line) for line in lines_to_show(excerpt.lines))
 
 
-def _root(excerpts: Sequence[Excerpt]) -> LocatedLine | None:
+def _decisive_line(excerpts: Sequence[Excerpt]) -> LocatedLine | None:
     """Return the line of the highest rank; of equal lines that of standard error, which comes first."""
     found = [LocatedLine(excerpt.path, excerpt.best) for excerpt in excerpts if excerpt.best is not None]
     return max(found, key=lambda each: each.line.rank, default=None)
 
 
-def _roots(client: TorcClient, job: JobRecord) -> list[JobRecord]:
+def _causes(client: TorcClient, job: JobRecord) -> list[JobRecord]:
     """Return the failed jobs because of which a job was canceled."""
     upstream = upstream_of(client.dependency_graph(job.workflow_id))
     jobs = {each.id or 0: each for each in client.iterate(JobRecord, workflow_id=job.workflow_id)}

@@ -70,13 +70,13 @@ class LogExcerptReader:
         stem = f"job_wf{result.workflow_id}_j{result.job_id}_r{result.run_id}_a{result.attempt_id}"
         return folder / f"{stem}.e", folder / f"{stem}.o"
 
-    def whole(self, path: Path) -> Excerpt:
+    def read_log(self, path: Path) -> Excerpt:
         """Return the lines of a log that match patterns, and those of its end."""
-        end = self.end(path)
+        end = self.read_end(path)
         if end.trouble is not None:
             return end
         before = _lines_before(path, end.first_byte)
-        last = {before + line.number: _renumbered(line, before) for line in end.lines}
+        last = {before + line.number: _with_number(line, before) for line in end.lines}
         known: deque[RankedLine] = deque(maxlen=MAX_MATCHES)
         try:
             with path.open("rb") as log:
@@ -87,7 +87,7 @@ class LogExcerptReader:
         last.update({line.number: line for line in known})
         return Excerpt(path, tuple(last[number] for number in sorted(last)))
 
-    def end(self, path: Path) -> Excerpt:
+    def read_end(self, path: Path) -> Excerpt:
         """Return the lines of the end of a log, undecodable bytes replaced. Only a regular file is read."""
         try:
             file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -108,9 +108,9 @@ class LogExcerptReader:
         raw = content.split(b"\n")
         skipped = raw[: max(0, len(raw) - END_LINES - (raw[-1] == b""))]
         first += sum(len(line) + 1 for line in skipped)
-        return Excerpt(path, tuple(self._judge(raw[len(skipped) :])), first)
+        return Excerpt(path, tuple(self._rank_lines(raw[len(skipped) :])), first)
 
-    def _judge(self, raw: list[bytes]) -> Iterator[RankedLine]:
+    def _rank_lines(self, raw: list[bytes]) -> Iterator[RankedLine]:
         """Yield ranked lines; patterns are matched with the exceptions only, if there are any."""
         lines = [found for number, line in enumerate(raw, 1) if (found := rank_line(number, _text(line)))]
         asked = [line for line in lines if line.rank is LineRank.EXCEPTION][-1:] or lines
@@ -119,15 +119,15 @@ class LogExcerptReader:
         for line in lines:
             yield rank_line(line.number, line.text, patterns.get(line.number)) or line
 
-    def glance(self, result: ResultRecord) -> Excerpt:
+    def read_decisive_end(self, result: ResultRecord) -> Excerpt:
         """Return the more informative end of an attempt's two logs; it has trouble only if neither can be read.
 
         Standard output is chosen only if standard error has no line of rank KNOWN or above.
         """
         errors, output = self.paths(result)
-        chosen = self.end(errors)
+        chosen = self.read_end(errors)
         if chosen.best is None or chosen.best.rank < LineRank.KNOWN:
-            other = self.end(output)
+            other = self.read_end(output)
             if other.best is not None and (
                 chosen.best is None or other.best.rank > max(chosen.best.rank, LineRank.WORDY)
             ):
@@ -136,17 +136,17 @@ class LogExcerptReader:
                 return other
         return chosen
 
-    def numbered(self, excerpt: Excerpt) -> RankedLine | None:
+    def with_line_number(self, excerpt: Excerpt) -> RankedLine | None:
         """Return the line of the highest rank with its number in the file."""
         best = excerpt.best
-        return best and _renumbered(best, _lines_before(excerpt.path, excerpt.first_byte))
+        return best and _with_number(best, _lines_before(excerpt.path, excerpt.first_byte))
 
 
 def _file(lines: list[RankedLine]) -> io.BytesIO:
     return io.BytesIO("\n".join(line.text for line in lines).encode("utf-8", "replace"))
 
 
-def _renumbered(line: RankedLine, before: int) -> RankedLine:
+def _with_number(line: RankedLine, before: int) -> RankedLine:
     return RankedLine(line.number + before, line.text, line.rank, line.pattern, line.hint)
 
 

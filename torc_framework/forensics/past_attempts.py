@@ -50,7 +50,7 @@ class PastAttempt:
     cpu_hours: float
     before: ResourceRequest | None = None
     decided_by: str | None = None
-    paid: bool | None = None
+    helped: bool | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -69,7 +69,7 @@ class PastAttempt:
             "request_before": self.before and self.before.as_dict(),
             "decided_by": self.decided_by,
             "cost_cpu_hours": self.cpu_hours,
-            "paid": self.paid,
+            "paid": self.helped,
         }
 
 
@@ -85,7 +85,7 @@ def cpu_hours(result: ResultRecord, wanted: ResourceRequirementsRecord | None, n
     return result.exec_time_minutes / 60 * cpus * (wanted.num_nodes if wanted else 1)
 
 
-def tries(
+def past_attempts(
     results: Sequence[ResultRecord], wanted: ResourceRequirementsRecord | None, recoveries: Sequence[RecoveryEntry] = ()
 ) -> list[PastAttempt]:
     """Return the past attempts, oldest first.

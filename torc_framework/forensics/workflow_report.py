@@ -60,7 +60,7 @@ class FailureGroup:
         confidence: The least confidence in any of the verdicts.
     """
 
-    root: FailureSignature
+    signature: FailureSignature
     reason: str
     next: NextStep
     job_ids: list[int] = Factory(list)
@@ -80,14 +80,14 @@ class FailureGroup:
         names = ("num_cpus", "memory", "runtime", "num_gpus", "num_nodes")
         job = self.example_job
         return {
-            "verdict": self.root.exit_class.value,
-            "return_code": self.root.return_code,
+            "verdict": self.signature.exit_class.value,
+            "return_code": self.signature.return_code,
             "reason": self.reason,
             "confidence": self.confidence,
-            "sign": self.root.sign,
+            "sign": self.signature.sign,
             "failed_jobs": len(self.job_ids),
             "canceled_jobs": len(self.canceled_ids),
-            "request": self.root.request and dict(zip(names, self.root.request, strict=True)),
+            "request": self.signature.request and dict(zip(names, self.signature.request, strict=True)),
             "example": job and {"job_id": job.id, "job_name": job.name, "log": self.example and self.example.as_dict()},
             "job_ids": self.job_ids,
             "canceled_job_ids": self.canceled_ids,
@@ -243,18 +243,18 @@ class _FailureGrouping:
     def add(self, job: JobRecord, result: ResultRecord | None, hours: float) -> None:
         """Add a failed job to its group; a job whose result was deleted is grouped by its status."""
         if result is None:
-            root = FailureSignature(ExitClass.UNKNOWN, None, "it has no result", self._request(job))
-            self._group(root, "it has no result", job, 0.0, hours)
+            signature = FailureSignature(ExitClass.UNKNOWN, None, "it has no result", self._request(job))
+            self._group(signature, "it has no result", job, 0.0, hours)
             return
         verdict = verdict_of(result, self._plugins, observation_of(result))
-        excerpt = self._reader.glance(result)
+        excerpt = self._reader.read_decisive_end(result)
         best = excerpt.best
         sign = normalized_line(best.text if best else verdict.reason, job.name)
-        root = FailureSignature(verdict.exit_class, result.return_code, sign, self._request(job))
-        self._group(root, verdict.reason, job, verdict.confidence, hours)
+        signature = FailureSignature(verdict.exit_class, result.return_code, sign, self._request(job))
+        self._group(signature, verdict.reason, job, verdict.confidence, hours)
         self.logs_read += excerpt.trouble is None
         if best is not None:
-            self._examples.setdefault(root, excerpt)
+            self._examples.setdefault(signature, excerpt)
 
     def _request(self, job: JobRecord) -> tuple[int, str, str, int, int] | None:
         needs = self._wanted.get(job.resource_requirements_id or 0)
@@ -262,17 +262,17 @@ class _FailureGrouping:
             return None
         return (needs.num_cpus, needs.memory, needs.runtime, needs.num_gpus, needs.num_nodes)
 
-    def _group(self, root: FailureSignature, reason: str, job: JobRecord, confidence: float, hours: float) -> None:
-        group = self.groups.get(root)
+    def _group(self, signature: FailureSignature, reason: str, job: JobRecord, confidence: float, hours: float) -> None:
+        group = self.groups.get(signature)
         if group is None:
-            next_ = advice(root.exit_class, job.workflow_id, self._go_on, job.status)
-            group = self.groups[root] = FailureGroup(root, reason, next_, example_job=job)
+            next_ = advice(signature.exit_class, job.workflow_id, self._go_on, job.status)
+            group = self.groups[signature] = FailureGroup(signature, reason, next_, example_job=job)
         group.job_ids.append(job.id or 0)
         group.confidence = min(group.confidence, confidence)
         group.lost_cpu_hours += hours
 
     def number_example(self, group: FailureGroup) -> None:
         """Set the example of a group to its line with the number in the log."""
-        excerpt = self._examples.get(group.root)
-        if excerpt is not None and (line := self._reader.numbered(excerpt)) is not None:
+        excerpt = self._examples.get(group.signature)
+        if excerpt is not None and (line := self._reader.with_line_number(excerpt)) is not None:
             group.example = LocatedLine(excerpt.path, line)

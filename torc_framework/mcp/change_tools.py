@@ -56,8 +56,8 @@ class ChangeTools:
         judge: Author of the verdicts that are stored.
     """
 
-    def __init__(self, desk: ToolContext, judge: str = "assistant") -> None:
-        self._desk, self.judge = desk, judge
+    def __init__(self, context: ToolContext, judge: str = "assistant") -> None:
+        self._context, self.judge = context, judge
 
     def classify_and_resolve_failures(
         self,
@@ -70,19 +70,19 @@ class ChangeTools:
         New requirements of a retry apply to that job only, and may not exceed what a node has. Each verdict is stored
         with its reason.
         """
-        workflow = self._desk.workflow(workflow_id)
+        workflow = self._context.workflow(workflow_id)
         refuse_if(
             not workflow.use_pending_failed,
             f"workflow {workflow_id} does not have use_pending_failed on: its failures are not for assistants to judge",
         )
-        least = self._desk.min_confidence
+        least = self._context.min_confidence
         sure = [each for each in classifications if (each.confidence if each.confidence is not None else 0.0) >= least]
         left = [each.job_id for each in classifications if each not in sure]
         self._refuse_what_is_not_there(workflow_id, sure)
         verdicts = [Verdict(**each.model_dump()) for each in sure]
         order = VerdictOrder(verdicts, self.judge, JudgeKind.AGENT, dry_run=dry_run)
         receipt = (
-            to_plain_values(self._desk.client.judge(workflow_id, order))
+            to_plain_values(self._context.client.judge(workflow_id, order))
             if verdicts
             else {"dry_run": dry_run, "verdicts": []}
         )
@@ -106,9 +106,9 @@ class ChangeTools:
 
         if not wanted:
             return []
-        ceilings = ResourceCeilings.of_workflow(self._desk.client, workflow_id, self._desk.plugins.hpc_profiles())
+        ceilings = ResourceCeilings.of_workflow(self._context.client, workflow_id, self._context.plugins.hpc_profiles())
         return [
-            ceilings.of(self._desk.job(each.job_id)).objection(
+            ceilings.of(self._context.job(each.job_id)).objection(
                 memory_bytes=None if each.memory is None else parse_memory(each.memory),
                 runtime_s=None if each.runtime is None else parse_duration(each.runtime),
                 num_cpus=each.num_cpus,
@@ -125,7 +125,7 @@ class ChangeTools:
         num_gpus: Annotated[int | None, Field(ge=0, description="New number of GPUs.")] = None,
     ) -> dict[str, Any]:
         """Change the resource requirements of one job; jobs that share them keep the old ones."""
-        job, client = self._desk.job(job_id), self._desk.client
+        job, client = self._context.job(job_id), self._context.client
         given = {"num_cpus": num_cpus, "memory": memory, "runtime": runtime, "num_gpus": num_gpus}
         changes = {name: value for name, value in given.items() if value is not None}
         refuse_if(not changes, f"nothing to change; give one of {', '.join(REQUESTS)}")
@@ -151,8 +151,8 @@ class ChangeTools:
 
         A runner that works on the workflow takes them; else a person starts one: 'torc explain ID' shows the command.
         """
-        self._desk.workflow(workflow_id)
-        client = self._desk.client
+        self._context.workflow(workflow_id)
+        client = self._context.client
         again = (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED)
         counts = client.job_counts(workflow_id).counts
         found = {status.label: counts.get(status.label, 0) for status in again}
@@ -172,13 +172,13 @@ class ChangeTools:
         """
         from torc_framework.allocations.resubmission import NodeResubmitter
 
-        self._desk.workflow(workflow_id)
-        desk, client, told = self._desk, self._desk.client, list[str]()
+        self._context.workflow(workflow_id)
+        context, client, messages = self._context, self._context.client, list[str]()
         submitter = NodeResubmitter(
-            client, desk.plugins, workflow_id, desk.executor_options, desk.output_dir, told.append
+            client, context.plugins, workflow_id, context.executor_options, context.output_dir, messages.append
         )
         if not submitter.has_schedulers():
-            step = next_step_text(client, workflow_id, desk.plugins.executors)
+            step = next_step_text(client, workflow_id, context.plugins.executors)
             raise UserError(f"workflow {workflow_id} never asked a batch system for nodes: {step}")
         ready = client.job_counts(workflow_id).counts.get(JobStatus.READY.label, 0)
         refuse_if(
@@ -190,7 +190,7 @@ class ChangeTools:
             "dry_run": dry_run,
             "ready_jobs": ready,
             "submitted": count,
-            "messages": told,
+            "messages": messages,
         }
 
     def cancel_jobs(
@@ -200,9 +200,9 @@ class ChangeTools:
         dry_run: DryRun,
     ) -> dict[str, Any]:
         """Cancel jobs that no runner holds; dependents with cancel_on_blocking_job_failure are canceled too."""
-        self._desk.workflow(workflow_id)
-        client = self._desk.client
-        jobs = [self._desk.job(job_id) for job_id in dict.fromkeys(job_ids)]
+        self._context.workflow(workflow_id)
+        client = self._context.client
+        jobs = [self._context.job(job_id) for job_id in dict.fromkeys(job_ids)]
         over = {status.label for status in (*UNBLOCKING, *LIVE, JobStatus.UNINITIALIZED, JobStatus.DISABLED)}
         wrong = [f"job {job.id} is {job.status}" for job in jobs if job.status in over]
         strange = [f"job {job.id} is of workflow {job.workflow_id}" for job in jobs if job.workflow_id != workflow_id]
@@ -223,10 +223,10 @@ class ChangeTools:
         dry_run: DryRun,
     ) -> dict[str, Any]:
         """Create a workflow from a JSON spec; with dry_run, check it and return all its errors."""
-        refuse_if(self._desk.only is not None, f"this server is for workflow {self._desk.only} only")
-        plugins = self._desk.plugins
+        refuse_if(self._context.only is not None, f"this server is for workflow {self._context.only} only")
+        plugins = self._context.plugins
         options = spec.LoadOptions(
-            user=self._desk.user or None,
+            user=self._context.user or None,
             rule_keys=plugins.rule_keys(),
             action_types={name: kind.schema for name, kind in plugins.action_types().items()},
         )
@@ -239,14 +239,14 @@ class ChangeTools:
                 loaded = spec.load_plan(path, options=options)
             except spec.SpecError as error:
                 raise UserError(str(error).replace(str(path), "spec")) from error
-        stored = self._desk.client.create_from_plan(loaded.plan)
+        stored = self._context.client.create_from_plan(loaded.plan)
         return {
             "dry_run": False,
             "workflow_id": stored.id,
             "name": loaded.plan.workflow.name,
             "job_count": len(loaded.plan.jobs),
             "warnings": loaded.warnings,
-            "next": next_step_text(self._desk.client, stored.id, self._desk.plugins.executors),
+            "next": next_step_text(self._context.client, stored.id, self._context.plugins.executors),
         }
 
     def recover_workflow(
@@ -264,20 +264,25 @@ class ChangeTools:
         """Raise the requirements of jobs that ran out of memory or time, and make them ready to run again."""
         from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
 
-        self._desk.workflow(workflow_id)
-        desk, told = self._desk, list[str]()
+        self._context.workflow(workflow_id)
+        context, messages = self._context, list[str]()
         options = RecoveryOptions(
-            memory_multiplier, runtime_multiplier, retry_unknown, None, desk.output_dir, desk.policy_options
+            memory_multiplier, runtime_multiplier, retry_unknown, None, context.output_dir, context.policy_options
         )
         recoverer = WorkflowRecoverer(
-            desk.client, desk.plugins, workflow_id, options, told.append, executor_options=desk.executor_options
+            context.client,
+            context.plugins,
+            workflow_id,
+            options,
+            messages.append,
+            executor_options=context.executor_options,
         )
         found = recoverer.recover(dry_run=dry_run)
         return {
             **found.as_dict(),
             "memory_multiplier": memory_multiplier,
             "runtime_multiplier": runtime_multiplier,
-            "messages": told,
+            "messages": messages,
         }
 
 

@@ -34,8 +34,8 @@ GUIDANCE: Final = (
 class ReadTools:
     """Tools that change nothing; every public method is one."""
 
-    def __init__(self, desk: ToolContext) -> None:
-        self._desk = desk
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
 
     def list_workflows(
         self,
@@ -45,18 +45,18 @@ class ReadTools:
         limit: Annotated[int, Field(ge=1, le=MAX_ITEMS, description="Most workflows to list, newest first.")] = 50,
     ) -> dict[str, Any]:
         """List workflows, newest first, without those that are archived."""
-        desk = self._desk
-        if desk.only is not None:
-            found = [desk.workflow(desk.only)]
+        context = self._context
+        if context.only is not None:
+            found = [context.workflow(context.only)]
         else:
             query: dict[str, Any] = {"user": user, "is_archived": False, "sort_by": "id", "reverse_sort": True}
-            found = desk.client.find(WorkflowRecord, limit=limit, **query)
+            found = context.client.find(WorkflowRecord, limit=limit, **query)
         fields = ("id", "name", "user", "description", "timestamp")
         return {"workflows": [{name: getattr(each, name) for name in fields} for each in found]}
 
     def get_workflow_status(self, workflow_id: WorkflowId) -> dict[str, Any]:
         """Get a workflow: its run, whether it is complete or canceled, and how many jobs are in each status."""
-        workflow, client = self._desk.workflow(workflow_id), self._desk.client
+        workflow, client = self._context.workflow(workflow_id), self._context.client
         counts, status = client.job_counts(workflow_id), client.workflow_status(workflow_id)
         return {
             "workflow_id": workflow_id,
@@ -74,9 +74,9 @@ class ReadTools:
 
     def get_job_details(self, job_id: JobId) -> dict[str, Any]:
         """Get a job with its resource requirements, how it last ended, and the verdicts that were given on it."""
-        job, client = self._desk.job(job_id), self._desk.client
+        job, client = self._context.job(job_id), self._context.client
         wanted = job.resource_requirements_id
-        result = self._desk.present_result(job)
+        result = self._context.present_result(job)
         return {
             **present(job),
             "resource_requirements": present(client.get(ResourceRequirementsRecord, wanted)) if wanted else None,
@@ -93,23 +93,23 @@ class ReadTools:
         attempt_id: Annotated[int | None, Field(description="Attempt; null for the latest that ended.")] = None,
     ) -> dict[str, Any]:
         """Read the end of a job's standard output and error. Secrets in them are replaced."""
-        job = self._desk.job(job_id)
-        result = self._desk.present_result(job)
-        run = run_id or (result.run_id if result else self._desk.client.workflow_status(job.workflow_id).run_id)
+        job = self._context.job(job_id)
+        result = self._context.present_result(job)
+        run = run_id or (result.run_id if result else self._context.client.workflow_status(job.workflow_id).run_id)
         attempt = attempt_id or (result.attempt_id if result else job.attempt_id)
-        stem = self._desk.output_dir / "job_stdio" / f"job_wf{job.workflow_id}_j{job.id}_r{run}_a{attempt}"
+        stem = self._context.output_dir / "job_stdio" / f"job_wf{job.workflow_id}_j{job.id}_r{run}_a{attempt}"
         answer: dict[str, Any] = {"job_id": job_id, "job_name": job.name, "run_id": run, "attempt_id": attempt}
         for kind, suffix in (("stdout", ".o"), ("stderr", ".e")):
             if log_type in (kind, "both"):
-                path = self._desk.log(Path(f"{stem}{suffix}"))
+                path = self._context.log(Path(f"{stem}{suffix}"))
                 answer |= {f"{kind}_path": str(path), f"{kind}_exists": path.is_file()}
                 answer[kind] = read_tail(path, tail_lines, _LOG_BYTES)
         return answer
 
     def list_failed_jobs(self, workflow_id: WorkflowId) -> dict[str, Any]:
         """List the jobs that failed or were terminated, with how they ended."""
-        self._desk.workflow(workflow_id)
-        client = self._desk.client
+        self._context.workflow(workflow_id)
+        client = self._context.client
         results = {result.job_id: result for result in client.iterate(ResultRecord, workflow_id=workflow_id)}
         jobs = [
             job
@@ -130,9 +130,9 @@ class ReadTools:
         ],
     ) -> dict[str, Any]:
         """List the jobs of a workflow that are in one status."""
-        self._desk.workflow(workflow_id)
+        self._context.workflow(workflow_id)
         label = JobStatus.from_label(status).label
-        jobs = self._desk.client.find(JobRecord, workflow_id=workflow_id, status=label)
+        jobs = self._context.client.find(JobRecord, workflow_id=workflow_id, status=label)
         listed = [{"job_id": job.id, "name": job.name, "attempt_id": job.attempt_id} for job in jobs[:MAX_ITEMS]]
         return {"workflow_id": workflow_id, "status": label, "count": len(jobs), "jobs": listed}
 
@@ -143,15 +143,15 @@ class ReadTools:
         include_failed: Annotated[bool, Field(description="Include failed and terminated attempts.")] = False,
     ) -> dict[str, Any]:
         """Compare used resources with the requirements of jobs; with include_failed, find lack of memory or time."""
-        self._desk.workflow(workflow_id)
-        found = reports.analyze(self._desk.client, workflow_id, run_id=run_id, include_failed=include_failed)
+        self._context.workflow(workflow_id)
+        found = reports.analyze(self._context.client, workflow_id, run_id=run_id, include_failed=include_failed)
         failed = [each.as_dict() for each in found.failed[:MAX_ITEMS]]
         return found.as_dict() | ({"failed_jobs": failed} if include_failed else {})
 
     def analyze_workflow_logs(self, workflow_id: WorkflowId) -> dict[str, Any]:
         """Search all logs of a workflow for lines of known errors."""
-        self._desk.workflow(workflow_id)
-        found = analyze(self._desk.output_dir, self._desk.plugins.log_patterns(), workflow_id=workflow_id)
+        self._context.workflow(workflow_id)
+        found = analyze(self._context.output_dir, self._context.plugins.log_patterns(), workflow_id=workflow_id)
         answer = found.as_dict()
         return {
             "workflow_id": workflow_id,
@@ -163,8 +163,8 @@ class ReadTools:
 
     def list_pending_failed_jobs(self, workflow_id: WorkflowId) -> dict[str, Any]:
         """List the jobs that wait for a verdict because no rule covers their failure, with the ends of their logs."""
-        self._desk.workflow(workflow_id)
-        waiting = waiting_jobs(self._desk.client, workflow_id, self._desk.output_dir)
+        self._context.workflow(workflow_id)
+        waiting = waiting_jobs(self._context.client, workflow_id, self._context.output_dir)
         return {
             "workflow_id": workflow_id,
             "pending_failed_count": len(waiting),
@@ -177,8 +177,8 @@ class ReadTools:
                     "return_code": each.failure.return_code,
                     "exit_class": each.failure.verdict.exit_class.value,
                     "reason": each.failure.verdict.reason,
-                    "stderr_tail": read_tail(self._desk.log(Path(each.failure.stderr_path or ""))),
-                    "stdout_tail": read_tail(self._desk.log(Path(each.failure.stdout_path or "")), 10),
+                    "stderr_tail": read_tail(self._context.log(Path(each.failure.stderr_path or ""))),
+                    "stdout_tail": read_tail(self._context.log(Path(each.failure.stdout_path or "")), 10),
                 }
                 for each in waiting[:MAX_ITEMS]
             ],
@@ -191,8 +191,8 @@ class ReadTools:
         job_id: Annotated[int | None, Field(description="Only verdicts on this job.")] = None,
     ) -> dict[str, Any]:
         """List the verdicts that people, plugins and assistants gave on failures of a workflow."""
-        self._desk.workflow(workflow_id)
-        given = [attrs.asdict(verdict) for verdict in self._desk.client.verdicts(workflow_id, job_id=job_id)]
+        self._context.workflow(workflow_id)
+        given = [attrs.asdict(verdict) for verdict in self._context.client.verdicts(workflow_id, job_id=job_id)]
         return {"workflow_id": workflow_id, "verdicts": given[-MAX_ITEMS:]}
 
 

@@ -28,10 +28,10 @@ INSTRUCTIONS: Final = (
 )
 
 
-def tools(desk: ToolContext, *, read_only: bool = False) -> Iterator[tuple[str, Callable[..., Any], bool]]:
+def tools(context: ToolContext, *, read_only: bool = False) -> Iterator[tuple[str, Callable[..., Any], bool]]:
     """Yield every tool: its name, its function, and whether it changes a workflow."""
     owners: tuple[ReadTools | ChangeTools, ...] = (
-        (ReadTools(desk),) if read_only else (ReadTools(desk), ChangeTools(desk))
+        (ReadTools(context),) if read_only else (ReadTools(context), ChangeTools(context))
     )
     for owner in owners:
         for name in vars(type(owner)):
@@ -39,7 +39,7 @@ def tools(desk: ToolContext, *, read_only: bool = False) -> Iterator[tuple[str, 
                 yield name, getattr(owner, name), isinstance(owner, ChangeTools)
 
 
-def make_server(desk: ToolContext, *, read_only: bool = False, only: Collection[str] = ()) -> MCPServer[Any]:
+def make_server(context: ToolContext, *, read_only: bool = False, only: Collection[str] = ()) -> MCPServer[Any]:
     """Return a server with the tools.
 
     Args:
@@ -49,7 +49,7 @@ def make_server(desk: ToolContext, *, read_only: bool = False, only: Collection[
     Raises:
         UserError: there is no tool of one of these names.
     """
-    offered = {name: (function, changes) for name, function, changes in tools(desk, read_only=read_only)}
+    offered = {name: (function, changes) for name, function, changes in tools(context, read_only=read_only)}
     for name in only:
         if name not in offered:
             raise UserError(f"there is no tool {name!r}{suggestion(name, list(offered))}")
@@ -57,28 +57,28 @@ def make_server(desk: ToolContext, *, read_only: bool = False, only: Collection[
     for name, (function, changes) in offered.items():
         if not only or name in only:
             hints = ToolAnnotations(read_only_hint=not changes, destructive_hint=changes, open_world_hint=False)
-            server.add_tool(_wrapped_tool(desk, function), name, annotations=hints)
+            server.add_tool(_wrapped_tool(context, function), name, annotations=hints)
     return server
 
 
-def _wrapped_tool(desk: ToolContext, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def _wrapped_tool(context: ToolContext, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """Return a tool with secrets removed from answers and errors; verdicts get the name of the calling program."""
 
     def call(ctx: Context[Any, Any], **arguments: Any) -> dict[str, Any]:
         owner = getattr(function, "__self__", None)
         work = function
         if isinstance(owner, ChangeTools):
-            work = getattr(ChangeTools(desk, _client_name(ctx)), function.__name__)
+            work = getattr(ChangeTools(context, _client_name(ctx)), function.__name__)
         try:
-            answer: dict[str, Any] = desk.cleaned(work(**arguments))
+            answer: dict[str, Any] = context.cleaned(work(**arguments))
         except (TorcError, ValueError) as error:
-            raise ToolError(desk.cleaned(str(error))) from error
+            raise ToolError(context.cleaned(str(error))) from error
         return answer
 
     signature = inspect.signature(function)
-    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=Context[Any, Any])
+    parameter = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=Context[Any, Any])
     tool: Any = wraps(function)(call)
-    tool.__signature__ = signature.replace(parameters=[*signature.parameters.values(), context])
+    tool.__signature__ = signature.replace(parameters=[*signature.parameters.values(), parameter])
     tool.__annotations__ = {**function.__annotations__, "ctx": Context[Any, Any]}
     del tool.__wrapped__
     return tool  # type: ignore[no-any-return]

@@ -58,7 +58,7 @@ RemoveIPC=yes
 
 
 @frozen
-class Manager:
+class SystemdManager:
     """A systemd manager, the system's or a user's, and the folders of a server that it starts.
 
     Attributes:
@@ -89,20 +89,20 @@ class Manager:
         return " --user" if self.is_user else ""
 
 
-def manager_of(*, is_user: bool) -> Manager:
+def manager_of(*, is_user: bool) -> SystemdManager:
     """Return the current user's manager or the system's."""
     if not is_user:
-        return Manager(False, SYSTEM_FOLDER, Path("/var/lib/torc"), Path("/var/log/torc"))
+        return SystemdManager(False, SYSTEM_FOLDER, Path("/var/lib/torc"), Path("/var/log/torc"))
     from torc_framework.system.user import user_folder
 
     units = user_folder("config").parent / "systemd" / "user"
-    return Manager(True, units, user_folder("data"), user_folder("log"))
+    return SystemdManager(True, units, user_folder("data"), user_folder("log"))
 
 
 # --- the unit -------------------------------------------------------------------------------------
 
 
-def unit_text(manager: Manager, settings: Values, run_as: str | None) -> str:
+def unit_text(manager: SystemdManager, settings: Values, run_as: str | None) -> str:
     """Return the text of the unit of a server with these settings."""
     command = [*program(), "run", *flags(settings)]
     owner = ""
@@ -159,7 +159,7 @@ def _placed(leaf: SettingEntry, value: Any) -> Any:
     return value
 
 
-def _folders_outside(manager: Manager, settings: Values) -> list[Path]:
+def _folders_outside(manager: SystemdManager, settings: Values) -> list[Path]:
     """Return the folders outside of the manager's that the server writes to according to its flags."""
     folders = []
     if ("logging", "log_dir") in settings:
@@ -179,7 +179,7 @@ def _quoted(word: str) -> str:
     return f'"{safe}"' if safe != word or not safe or set(safe) & set(" \t'") else safe
 
 
-def _settings_for_unit(manager: Manager, given: Values) -> Values:
+def _settings_for_unit(manager: SystemdManager, given: Values) -> Values:
     """Return the settings that the unit has to name: those that the service would not read itself.
 
     The service reads the system's configuration file, and with --user the user's. It has neither the environment nor
@@ -203,7 +203,7 @@ def _settings_for_unit(manager: Manager, given: Values) -> Values:
     return settings
 
 
-_DEFAULT_LOCATIONS: Final[Mapping[tuple[str, ...], Callable[[Manager], Any]]] = {
+_DEFAULT_LOCATIONS: Final[Mapping[tuple[str, ...], Callable[[SystemdManager], Any]]] = {
     ("database",): lambda manager: str(manager.data / "torc.db"),
     ("logging", "log_dir"): lambda manager: manager.logs,
 }
@@ -258,7 +258,7 @@ def install(arguments: argparse.Namespace) -> int:
     return ExitStatus.OK
 
 
-def _installed(arguments: argparse.Namespace) -> Manager:
+def _installed(arguments: argparse.Namespace) -> SystemdManager:
     """Return the manager of the installed service.
 
     Raises:
@@ -338,16 +338,16 @@ def _need_systemd() -> None:
         )
 
 
-def _need_installed(manager: Manager) -> None:
+def _need_installed(manager: SystemdManager) -> None:
     if not manager.unit.exists():
         raise UserError(f"there is no {manager.unit}; 'torc-server service install{manager.flag}' writes it")
 
 
-def _not_allowed(manager: Manager, message: str) -> OperatorError:
+def _not_allowed(manager: SystemdManager, message: str) -> OperatorError:
     return OperatorError(message if manager.is_user else f"{message}; use sudo, or --user for a service of your own")
 
 
-def _systemctl(manager: Manager, *words: str) -> str:
+def _systemctl(manager: SystemdManager, *words: str) -> str:
     """Call systemctl; return its output.
 
     Raises:

@@ -93,14 +93,14 @@ def _plugins() -> "PluginManager":
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    desk = _tool_context(arguments)
+    context = _tool_context(arguments)
     try:
         from torc_framework.mcp import server
     except ImportError as error:
         if error.name is None or not error.name.startswith("mcp"):
             raise
         raise UserError("the library for MCP is missing: pip install 'torc-framework[mcp]'") from error
-    made = server.make_server(desk, read_only=arguments.read_only, only=arguments.tool or ())
+    made = server.make_server(context, read_only=arguments.read_only, only=arguments.tool or ())
     if not arguments.http:
         made.run("stdio")
         return

@@ -53,7 +53,7 @@ class RecordOption:
         return self.flags[0] if self.flags else f"--{self.name.replace('_', '-')}"
 
 
-def option(name: str, *flags: str, **facts: Any) -> RecordOption:
+def record_option(name: str, *flags: str, **facts: Any) -> RecordOption:
     """Return the declaration of an option."""
     return RecordOption(name, flags, **facts)
 

@@ -13,7 +13,7 @@ from torc_framework.text.terminal import print_line
 
 if TYPE_CHECKING:
     from torc_framework.cli.shared.session import Session
-    from torc_framework.explain import WorkflowSnapshot
+    from torc_framework.explain import WorkflowState
 
 
 def explain(
@@ -42,30 +42,30 @@ def explain(
     chosen = None if job is None else _job(client, what, job)
     if chosen is None and what is not None:
         try:
-            facts = _facts(session, what)
+            state = _workflow_state(session, what)
         except ApiError as error:
             if error.status != 404:
                 raise
             chosen = client.get(JobRecord, what)
     if chosen is not None:
-        facts = _facts(session, chosen.workflow_id)
-        found = explain_job(facts, facts.jobs.get(chosen.id or 0, chosen))
+        state = _workflow_state(session, chosen.workflow_id)
+        found = explain_job(state, state.jobs.get(chosen.id or 0, chosen))
         print_json(found) if session.wants_json else _print_job(found)
     else:
-        found = explain_workflow(facts)
+        found = explain_workflow(state)
         print_json(found) if session.wants_json else _print_workflow(found)
 
 
 app = single_command(explain)
 
 
-def _facts(session: "Session", workflow_id: int) -> "WorkflowSnapshot":
+def _workflow_state(session: "Session", workflow_id: int) -> "WorkflowState":
     """Return the server's records of a workflow, with what this machine knows of its runners and executors."""
     from torc_framework.cli.commands.records.queue_reasons import queue_reasons
-    from torc_framework.explain import take_snapshot
+    from torc_framework.explain import read_workflow_state
     from torc_framework.runner.process.identity import is_dead
 
-    return take_snapshot(
+    return read_workflow_state(
         session.client,
         workflow_id,
         is_dead=is_dead,

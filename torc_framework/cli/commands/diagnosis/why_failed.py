@@ -141,8 +141,8 @@ def _print_job(report: "JobReport") -> None:
         print(f"Its attempt {failed.attempt_id} in run {failed.run_id} {ended}.")
     print()
     print_line(f"Verdict: {verdict.exit_class.value}: {verdict.reason} (confidence {verdict.confidence:.0%})")
-    if report.root is not None:
-        print_line(f"  {report.root.line.text}")
+    if report.decisive_line is not None:
+        print_line(f"  {report.decisive_line.line.text}")
     if report.evidence or report.log_lines:
         print("\nEvidence:")
     for item in report.evidence:
@@ -150,19 +150,18 @@ def _print_job(report: "JobReport") -> None:
     _print_lines(report)
     for path, reason in report.unreadable:
         print_line(f"  {path}: {reason}")
-    for root in report.roots[:MAX_RANGES]:
+    for root in report.causes[:MAX_RANGES]:
         print_line(f"  job {root.id} ({root.name}) {root.status}: torc why-failed --job {root.id}")
-    if report.tries:
+    if report.attempts:
         print(f"\nTried ({_hours(report.lost_cpu_hours)} CPU-hours came to nothing):")
-        print_table(ATTEMPT_COLUMNS, [each.as_dict() for each in report.tries])
-    if report.judged:
-        print("\nJudged:")
-    for judged in report.judged:
-        sure = "" if judged.confidence is None else f", {judged.confidence:.0%} sure"
-        who = f"{judged.judge} ({judged.judge_kind}{sure})"
-        print_line(
-            f"  attempt {judged.attempt_id} of run {judged.run_id}: {judged.action} by {who}: {judged.reason.strip()}"
-        )
+        print_table(ATTEMPT_COLUMNS, [each.as_dict() for each in report.attempts])
+    if report.verdicts:
+        print("\nVerdicts given:")
+    for given in report.verdicts:
+        confidence = "" if given.confidence is None else f", confidence {given.confidence:.0%}"
+        author = f"{given.judge} ({given.judge_kind}{confidence})"
+        attempt = f"attempt {given.attempt_id} of run {given.run_id}"
+        print_line(f"  {attempt}: {given.action} by {author}: {given.reason.strip()}")
     if report.next is not None:
         print(f"\nNext: {report.next.command}\n  {report.next.why}")
 
@@ -216,8 +215,8 @@ def _print_workflow(report: "WorkflowReport") -> None:
 def _sentence(report: "WorkflowReport", total: int) -> str:
     if not report.failed_jobs:
         return f"none of {_jobs(total)} failed"
-    roots = len(report.groups)
-    text = f"{report.failed_jobs} of {_jobs(total)} failed for {roots} reason{'s' if roots > 1 else ''}"
+    causes = len(report.groups)
+    text = f"{report.failed_jobs} of {_jobs(total)} failed for {causes} reason{'s' if causes > 1 else ''}"
     if report.canceled_jobs:
         text += f", {report.canceled_jobs} more were canceled because of them"
     return text
@@ -225,7 +224,7 @@ def _sentence(report: "WorkflowReport", total: int) -> str:
 
 def _print_group(number: int, group: "FailureGroup") -> None:
     print()
-    print_line(f"{number}. {_jobs(len(group.job_ids))}: {group.root.exit_class.value}: {group.reason}")
+    print_line(f"{number}. {_jobs(len(group.job_ids))}: {group.signature.exit_class.value}: {group.reason}")
     job, example = group.example_job, group.example
     if example is not None:
         print_line(f"   {example.line.text}")
@@ -243,9 +242,9 @@ def _print_group(number: int, group: "FailureGroup") -> None:
 
 
 def _asked(group: "FailureGroup") -> str:
-    if group.root.request is None:
+    if group.signature.request is None:
         return ""
-    cpus, memory, runtime, _, _ = group.root.request
+    cpus, memory, runtime, _, _ = group.signature.request
     return f", each asking for {cpus} CPU{'s' if cpus > 1 else ''}, {memory}, {runtime}"
 
 

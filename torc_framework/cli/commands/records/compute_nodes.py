@@ -3,7 +3,7 @@
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.output import seconds_text
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import option
+from torc_framework.cli.shared.record_options import record_option
 from torc_framework.models.records import ComputeNodeRecord
 
 NODES = RecordCommands(
@@ -23,9 +23,9 @@ NODES = RecordCommands(
         ("Duration", lambda node: seconds_text(node.duration_seconds)),
     ],
     filters=(
-        option("hostname", help="Only those on this machine."),
-        option("is_active", help="true: only active ones; false: only those that ended."),
-        option(
+        record_option("hostname", help="Only those on this machine."),
+        record_option("is_active", help="true: only active ones; false: only those that ended."),
+        record_option(
             "scheduled_compute_node_id", "--scheduled-compute-node", kind=int, help="Only those of this allocation."
         ),
     ),

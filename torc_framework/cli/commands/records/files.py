@@ -7,7 +7,7 @@ import typer
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import option
+from torc_framework.cli.shared.record_options import record_option
 from torc_framework.cli.shared.session import session_of
 from torc_framework.models.records import FileRecord
 
@@ -20,7 +20,7 @@ def _keep_time(client: "TorcClient", file_id: int, changes: dict[str, Any]) -> d
     return {"st_mtime": client.get(FileRecord, file_id).st_mtime, **changes}
 
 
-_FIELDS = (option("name", "--name", "-n"), option("path", "--path", "-p"))
+_FIELDS = (record_option("name", "--name", "-n"), record_option("path", "--path", "-p"))
 FILES = RecordCommands(
     record=FileRecord,
     one="a file",
@@ -29,10 +29,10 @@ FILES = RecordCommands(
     create=_FIELDS,
     update=_FIELDS,
     filters=(
-        option("name", help="Only the file of this name."),
-        option("path", help="Only files of this path."),
-        option("produced_by_job_id", kind=int, help="Only files that this job writes."),
-        option("is_output", kind=bool, help="true: only files that a job writes; false: only the others."),
+        record_option("name", help="Only the file of this name."),
+        record_option("path", help="Only files of this path."),
+        record_option("produced_by_job_id", kind=int, help="Only files that this job writes."),
+        record_option("is_output", kind=bool, help="true: only files that a job writes; false: only the others."),
     ),
     notes={"delete": "The file itself stays."},
     complete=_keep_time,

@@ -10,7 +10,7 @@ from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import Force, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column, print_json
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import option, parse_status
+from torc_framework.cli.shared.record_options import parse_status, record_option
 from torc_framework.cli.shared.record_output import show_many
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
@@ -18,16 +18,16 @@ from torc_framework.models.records import JobRecord, ResourceRequirementsRecord
 from torc_framework.text.terminal import print_line
 
 _EXECUTION = (
-    option("resource_requirements_id", "--resource-requirements-id", "-r"),
-    option("depends_on_job_ids", "--blocking-job-ids", "-b"),
-    option("invocation_script"),
-    option("cancel_on_blocking_job_failure"),
-    option("supports_termination"),
-    option("clean_exit_after_stop"),
-    option("scheduler_id"),
-    option("failure_handler_id"),
-    option("executor"),
-    option("shell"),
+    record_option("resource_requirements_id", "--resource-requirements-id", "-r"),
+    record_option("depends_on_job_ids", "--blocking-job-ids", "-b"),
+    record_option("invocation_script"),
+    record_option("cancel_on_blocking_job_failure"),
+    record_option("supports_termination"),
+    record_option("clean_exit_after_stop"),
+    record_option("scheduler_id"),
+    record_option("failure_handler_id"),
+    record_option("executor"),
+    record_option("shell"),
 )
 JOBS = RecordCommands(
     record=JobRecord,
@@ -41,31 +41,33 @@ JOBS = RecordCommands(
         ("Command", "command"),
     ],
     create=(
-        option("name", "--name", "-n"),
-        option("command", "--command", "-c"),
+        record_option("name", "--name", "-n"),
+        record_option("command", "--command", "-c"),
         *_EXECUTION,
-        option("input_file_ids", "--input-file-ids", "-i"),
-        option("output_file_ids", "--output-file-ids", "-o"),
-        option("input_user_data_ids"),
-        option("output_user_data_ids"),
+        record_option("input_file_ids", "--input-file-ids", "-i"),
+        record_option("output_file_ids", "--output-file-ids", "-o"),
+        record_option("input_user_data_ids"),
+        record_option("output_user_data_ids"),
     ),
     update=(
-        option("name", "--name", "-n"),
-        option("command", "--command", "-c"),
+        record_option("name", "--name", "-n"),
+        record_option("command", "--command", "-c"),
         *_EXECUTION,
-        option(
+        record_option(
             "status",
             help="'disabled' takes an uninitialized job out of the workflow, 'uninitialized' puts it back.",
             read=parse_status,
         ),
     ),
     filters=(
-        option("status", "--status", "-s", help="Only jobs of this status.", read=parse_status),
-        option("name", help="Only jobs of this name."),
-        option("upstream_job_id", kind=int, help="Only jobs that wait for this one."),
-        option("needs_file_id", kind=int, help="Only jobs that read this file."),
-        option("active_compute_node_id", kind=int, help="Only jobs that this compute node holds."),
-        option("include_relationships", kind=bool, is_flag=True, help="Also ids of dependencies, files, user data."),
+        record_option("status", "--status", "-s", help="Only jobs of this status.", read=parse_status),
+        record_option("name", help="Only jobs of this name."),
+        record_option("upstream_job_id", kind=int, help="Only jobs that wait for this one."),
+        record_option("needs_file_id", kind=int, help="Only jobs that read this file."),
+        record_option("active_compute_node_id", kind=int, help="Only jobs that this compute node holds."),
+        record_option(
+            "include_relationships", kind=bool, is_flag=True, help="Also ids of dependencies, files, user data."
+        ),
     ),
     may_be_held=True,
     notes={

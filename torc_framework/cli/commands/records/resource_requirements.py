@@ -2,16 +2,16 @@
 
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import option
+from torc_framework.cli.shared.record_options import record_option
 from torc_framework.models.records import ResourceRequirementsRecord
 
 _AMOUNTS = (
-    option("name", "--name", "-n"),
-    option("num_cpus", low=1),
-    option("num_gpus", low=0),
-    option("num_nodes", low=1),
-    option("memory", "--memory", "-m"),
-    option("runtime", "--runtime", "-r"),
+    record_option("name", "--name", "-n"),
+    record_option("num_cpus", low=1),
+    record_option("num_gpus", low=0),
+    record_option("num_nodes", low=1),
+    record_option("memory", "--memory", "-m"),
+    record_option("runtime", "--runtime", "-r"),
 )
 REQUIREMENTS = RecordCommands(
     record=ResourceRequirementsRecord,
@@ -29,8 +29,8 @@ REQUIREMENTS = RecordCommands(
     create=_AMOUNTS,
     update=_AMOUNTS,
     filters=(
-        option("name", help="Only those of this name."),
-        option("job_id", kind=int, help="Only those of this job."),
+        record_option("name", help="Only those of this name."),
+        record_option("job_id", kind=int, help="Only those of this job."),
     ),
     notes={"delete": "Jobs that had them get the workflow's default ones."},
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.output import peak_memory_text
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import option, parse_status
+from torc_framework.cli.shared.record_options import parse_status, record_option
 from torc_framework.models.records import ResultRecord
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ RESULTS = RecordCommands(
         ("Status", "status"),
     ],
     filters=(
-        option("job_id", "--job-id", "-j", help="Only this job's."),
-        option("run_id", "--run-id", "-r", help="Only this run's."),
-        option("return_code", help="Only this return code."),
-        option("failed", kind=bool, is_flag=True, help="Only return codes other than 0."),
-        option("status", "--status", "-s", help="Only this status.", read=parse_status),
-        option("compute_node_id", "--compute-node", help="Only of this compute node."),
-        option("all_runs", kind=bool, is_flag=True, help="Also results of earlier runs and attempts."),
+        record_option("job_id", "--job-id", "-j", help="Only this job's."),
+        record_option("run_id", "--run-id", "-r", help="Only this run's."),
+        record_option("return_code", help="Only this return code."),
+        record_option("failed", kind=bool, is_flag=True, help="Only return codes other than 0."),
+        record_option("status", "--status", "-s", help="Only this status.", read=parse_status),
+        record_option("compute_node_id", "--compute-node", help="Only of this compute node."),
+        record_option("all_runs", kind=bool, is_flag=True, help="Also results of earlier runs and attempts."),
     ),
     notes={"list": "The latest of each job.", "get": "With all that was observed."},
     titled="results for workflow ID {}",

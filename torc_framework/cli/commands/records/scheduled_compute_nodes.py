@@ -12,7 +12,7 @@ from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import RecordId
 from torc_framework.cli.shared.output import Column
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import option
+from torc_framework.cli.shared.record_options import record_option
 from torc_framework.cli.shared.record_output import show_many
 from torc_framework.cli.shared.session import session_of
 from torc_framework.models.records import ScheduledComputeNodeRecord
@@ -45,9 +45,9 @@ SCHEDULED = _AllocationCommands(
         ("Status", "status"),
     ],
     filters=(
-        option("scheduler_id", kind=str, help="Only the one with this id in the batch system."),
-        option("scheduler_config_id", kind=str, help="Only those made from this scheduler."),
-        option("status", help="Only this status: pending, active or complete."),
+        record_option("scheduler_id", kind=str, help="Only the one with this id in the batch system."),
+        record_option("scheduler_config_id", kind=str, help="Only those made from this scheduler."),
+        record_option("status", help="Only this status: pending, active or complete."),
     ),
     short={"offset": "-o", "sort_by": "-s", "reverse_sort": "-r"},
 )

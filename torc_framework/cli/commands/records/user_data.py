@@ -9,7 +9,7 @@ from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import option
+from torc_framework.cli.shared.record_options import record_option
 from torc_framework.cli.shared.session import session_of
 from torc_framework.models.records import UserDataRecord
 
@@ -21,7 +21,11 @@ def _store(client: "TorcClient", record: UserDataRecord, **links: int) -> UserDa
     return client.create_user_data(record, **links)
 
 
-_FIELDS = (option("name", "--name", "-n"), option("data", "--data", "-d"), option("is_ephemeral", "--ephemeral"))
+_FIELDS = (
+    record_option("name", "--name", "-n"),
+    record_option("data", "--data", "-d"),
+    record_option("is_ephemeral", "--ephemeral"),
+)
 USER_DATA = RecordCommands(
     record=UserDataRecord,
     one="user data",
@@ -34,15 +38,15 @@ USER_DATA = RecordCommands(
     ],
     create=(
         *_FIELDS,
-        option("consumer_job_id", kind=int, help="Job that reads it."),
-        option("producer_job_id", kind=int, help="Job that writes it."),
+        record_option("consumer_job_id", kind=int, help="Job that reads it."),
+        record_option("producer_job_id", kind=int, help="Job that writes it."),
     ),
     update=_FIELDS,
     filters=(
-        option("name", help="Only names that contain this."),
-        option("is_ephemeral", help="Only ephemeral user data, or only the others."),
-        option("consumer_job_id", kind=int, help="Only what this job reads."),
-        option("producer_job_id", kind=int, help="Only what this job writes."),
+        record_option("name", help="Only names that contain this."),
+        record_option("is_ephemeral", help="Only ephemeral user data, or only the others."),
+        record_option("consumer_job_id", kind=int, help="Only what this job reads."),
+        record_option("producer_job_id", kind=int, help="Only what this job writes."),
     ),
     short={"offset": "-o"},
     is_data=True,

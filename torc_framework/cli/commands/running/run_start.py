@@ -43,7 +43,7 @@ class RunInputs:
             typer.echo(f"Warning: {error}", err=True)
 
 
-def look_around(client: TorcClient, workflow_id: int) -> RunInputs:
+def inspect_run_inputs(client: TorcClient, workflow_id: int) -> RunInputs:
     """Check a workflow's files and user data; relative paths count from the current folder."""
     files = client.find(FileRecord, workflow_id=workflow_id)
     mtimes = {file.id: modification_time(file.path) for file in files if file.id is not None}
@@ -68,22 +68,22 @@ def _missing_user_data(client: TorcClient, workflow_id: int) -> list[str]:
 
 
 def begin_run(
-    client: TorcClient, workflow_id: int, around: RunInputs | None = None, *, force: bool = False
+    client: TorcClient, workflow_id: int, inputs: RunInputs | None = None, *, force: bool = False
 ) -> WorkflowStatusRecord:
     """Reset a workflow, begin its next run and make its jobs ready.
 
     Args:
-        around: Its inputs, if the caller has checked them.
+        inputs: Its inputs, if the caller has checked them.
         force: Begin also if inputs are missing, and if runners hold jobs.
 
     Raises:
         UserError: input files or user data are missing.
     """
-    if around is None:
-        around = look_around(client, workflow_id)
-        around.refuse(force=force)
-    there = {file_id: mtime for file_id, mtime in around.mtimes.items() if mtime is not None}
-    return client.begin_run(workflow_id, file_mtimes=there, force=force)
+    if inputs is None:
+        inputs = inspect_run_inputs(client, workflow_id)
+        inputs.refuse(force=force)
+    existing = {file_id: mtime for file_id, mtime in inputs.mtimes.items() if mtime is not None}
+    return client.begin_run(workflow_id, file_mtimes=existing, force=force)
 
 
 def rerun(
@@ -102,25 +102,25 @@ def rerun(
     Raises:
         UserError: input files or user data are missing.
     """
-    around = look_around(client, workflow_id)
-    around.refuse(force=force)
-    return client.reinitialize(workflow_id, around.mtimes, dry_run=dry_run, force=force, reset=reset)
+    inputs = inspect_run_inputs(client, workflow_id)
+    inputs.refuse(force=force)
+    return client.reinitialize(workflow_id, inputs.mtimes, dry_run=dry_run, force=force, reset=reset)
 
 
-def stale_outputs(client: TorcClient, workflow_id: int, around: RunInputs) -> list[str]:
+def stale_outputs(client: TorcClient, workflow_id: int, inputs: RunInputs) -> list[str]:
     """Return paths of existing files that jobs will write, without those that their own job also reads."""
-    there = {file_id for file_id, mtime in around.mtimes.items() if mtime is not None}
-    if not there:
+    existing = {file_id for file_id, mtime in inputs.mtimes.items() if mtime is not None}
+    if not existing:
         return []
-    written = {file.id for file in client.iterate(FileRecord, workflow_id=workflow_id, is_output=True)} & there
+    written = {file.id for file in client.iterate(FileRecord, workflow_id=workflow_id, is_output=True)} & existing
     if written:
         relations = client.job_file_relationships(workflow_id)
         written -= {each.file_id for each in relations if each.producer_job_id in (None, each.consumer_job_id)}
-    paths = [file.path for file in around.files if file.id in written]
+    paths = [file.path for file in inputs.files if file.id in written]
     return [path for path in paths if not Path(path).is_dir()]
 
 
-def remove(paths: Sequence[str], around: RunInputs) -> RunInputs:
+def delete_outputs(paths: Sequence[str], inputs: RunInputs) -> RunInputs:
     """Delete files; return the inputs without their modification times.
 
     Raises:
@@ -131,5 +131,5 @@ def remove(paths: Sequence[str], around: RunInputs) -> RunInputs:
             Path(path).unlink(missing_ok=True)
         except OSError as error:
             raise UserError(f"cannot delete output file {path}: {error.strerror}; no run was begun") from None
-    gone = {file.id for file in around.files if file.path in set(paths)}
-    return evolve(around, mtimes={file_id: None if file_id in gone else at for file_id, at in around.mtimes.items()})
+    gone = {file.id for file in inputs.files if file.path in set(paths)}
+    return evolve(inputs, mtimes={file_id: None if file_id in gone else at for file_id, at in inputs.mtimes.items()})

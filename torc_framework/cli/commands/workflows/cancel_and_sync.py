@@ -32,7 +32,7 @@ def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     session.client.cancel(chosen)
-    released, notes = give_back(session, chosen)
+    released, notes = release_allocations(session, chosen)
     if session.wants_json:
         values = {"workflow_id": chosen, "is_canceled": True, "released_allocations": released, "notes": notes}
         print_json(values)
@@ -44,7 +44,7 @@ def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
         typer.echo(f"Warning: {note}", err=True)
 
 
-def give_back(session: "Session", workflow_id: int) -> tuple[list[int | str], list[str]]:
+def release_allocations(session: "Session", workflow_id: int) -> tuple[list[int | str], list[str]]:
     """Release a workflow's allocations; return their ids in the batch system, and notes on those that remain.
 
     Allocations of submissions that were interrupted are searched for first.

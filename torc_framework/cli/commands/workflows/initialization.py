@@ -61,10 +61,10 @@ def initialize(
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
-    around = begin.look_around(session.client, chosen)
-    around.refuse(force=force)
+    inputs = begin.inspect_run_inputs(session.client, chosen)
+    inputs.refuse(force=force)
     now = session.client.begin_run(chosen, force=force, dry_run=True)
-    outputs = begin.stale_outputs(session.client, chosen, around)
+    outputs = begin.stale_outputs(session.client, chosen, inputs)
     if dry_run:
         text = f"Dry run: workflow {chosen} can be initialized, as run {now.run_id + 1}" + _deleted(outputs, "would be")
         say(session, text, workflow_id=chosen, dry_run=True, run_id=now.run_id, existing_output_files=outputs)
@@ -78,8 +78,8 @@ def initialize(
     if outputs or not session.client.is_uninitialized(chosen):
         question = f"Reset all jobs of workflow {chosen}{_deleted(outputs, 'will be')}?"
         confirm(question, assume_yes=no_prompts or session.wants_json)
-    around = begin.remove(outputs, around)
-    record = begin.begin_run(session.client, chosen, around, force=force)
+    inputs = begin.delete_outputs(outputs, inputs)
+    record = begin.begin_run(session.client, chosen, inputs, force=force)
     text = f"Initialized workflow {chosen}, run {record.run_id}" + _deleted(outputs, "were")
     say(session, text, workflow_id=chosen, run_id=record.run_id, deleted_output_files=outputs)
 
@@ -157,12 +157,12 @@ def reset_status(
 
     They run again after 'reinitialize'; with --reinitialize both happen in one transaction. Results are kept.
     """
-    from torc_framework.cli.commands.running.run_start import look_around, rerun
+    from torc_framework.cli.commands.running.run_start import inspect_run_inputs, rerun
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     if then_reinitialize and not force:
-        look_around(session.client, chosen).refuse()
+        inspect_run_inputs(session.client, chosen).refuse()
     which = "failed jobs, and what follows them," if failed_only else "all jobs"
     confirm(f"Reset the status of {which} of workflow {chosen}?", assume_yes=no_prompts or session.wants_json)
     record = None

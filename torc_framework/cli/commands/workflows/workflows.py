@@ -21,7 +21,13 @@ from torc_framework.cli.shared.arguments import (
 )
 from torc_framework.cli.shared.output import Column, print_json, print_pairs
 from torc_framework.cli.shared.plugin_flags import ExecutorCommand
-from torc_framework.cli.shared.record_options import command_options, make_command, option, parameter, parse_truth
+from torc_framework.cli.shared.record_options import (
+    command_options,
+    make_command,
+    parameter,
+    parse_truth,
+    record_option,
+)
 from torc_framework.cli.shared.record_output import show_many, show_one
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import UserError
@@ -154,21 +160,21 @@ def _word(*, is_canceled: bool, is_complete: bool, counts: dict[str, int]) -> st
 
 
 _UPDATES: Final = (
-    option("name", "--name", "-n"),
-    option("description", "--description", "-d"),
-    option("user", "--owner-user"),
-    option("project"),
-    option("metadata", metavar="JSON"),
-    option("jobs_sort_method"),
-    option("shell"),
-    option("use_pending_failed", kind=str, read=parse_truth, metavar="true|false"),
-    option("resource_monitor_config", metavar="JSON"),
-    option("slurm_defaults", metavar="JSON"),
-    option("compute_node_expiration_buffer_seconds", low=0),
-    option("compute_node_wait_for_new_jobs_seconds", low=0),
-    option("compute_node_ignore_workflow_completion", kind=str, read=parse_truth, metavar="true|false"),
-    option("compute_node_wait_for_healthy_database_minutes", low=0),
-    option("compute_node_min_time_for_new_jobs_seconds", low=0),
+    record_option("name", "--name", "-n"),
+    record_option("description", "--description", "-d"),
+    record_option("user", "--owner-user"),
+    record_option("project"),
+    record_option("metadata", metavar="JSON"),
+    record_option("jobs_sort_method"),
+    record_option("shell"),
+    record_option("use_pending_failed", kind=str, read=parse_truth, metavar="true|false"),
+    record_option("resource_monitor_config", metavar="JSON"),
+    record_option("slurm_defaults", metavar="JSON"),
+    record_option("compute_node_expiration_buffer_seconds", low=0),
+    record_option("compute_node_wait_for_new_jobs_seconds", low=0),
+    record_option("compute_node_ignore_workflow_completion", kind=str, read=parse_truth, metavar="true|false"),
+    record_option("compute_node_wait_for_healthy_database_minutes", low=0),
+    record_option("compute_node_min_time_for_new_jobs_seconds", low=0),
 )
 _UPDATE_ENTRIES: Final = command_options(WorkflowRecord, _UPDATES, is_new=False)
 
@@ -248,7 +254,7 @@ def delete(
     confirm(f"Delete workflow {names} with all jobs and results?", assume_yes=no_prompts or session.wants_json)
     for workflow in wanted:
         if force or not _has_jobs_under_way(session, workflow.id or 0):  # else the server refuses the deletion
-            _give_back(session, workflow.id or 0, force=force)
+            _release_before_deletion(session, workflow.id or 0, force=force)
     gone = [session.client.delete(WorkflowRecord, workflow.id or 0, force=force) for workflow in wanted]
     if session.wants_json:
         print_json(gone[0] if len(gone) == 1 else gone)
@@ -262,13 +268,13 @@ def _has_jobs_under_way(session: Session, workflow_id: int) -> bool:
     return any(counts.get(status.label) for status in LIVE)
 
 
-def _give_back(session: Session, workflow_id: int, *, force: bool) -> None:
+def _release_before_deletion(session: Session, workflow_id: int, *, force: bool) -> None:
     """Release the allocations of a workflow that is to be deleted, since their records are deleted with it.
 
     Raises:
         UserError: an allocation cannot be released, without ``force``.
     """
-    _, notes = cancel_and_sync.give_back(session, workflow_id)
+    _, notes = cancel_and_sync.release_allocations(session, workflow_id)
     if notes and not force:
         raise UserError(f"{'; '.join(notes)}; --force deletes workflow {workflow_id} all the same")
     for note in notes:

@@ -46,7 +46,7 @@ class ActiveRunner:
 
 
 @define
-class WorkflowSnapshot:
+class WorkflowState:
     """The state of one workflow.
 
     Attributes:
@@ -87,14 +87,14 @@ class WorkflowSnapshot:
         return job.not_before is not None and datetime.fromisoformat(job.not_before) > datetime.now(UTC)
 
 
-def take_snapshot(
+def read_workflow_state(
     client: TorcClient,
     workflow_id: int,
     *,
     is_dead: Callable[[ComputeNodeRecord], bool] = lambda _: False,
     executors: InstalledExecutors | None = None,
     reasons: Callable[[list[ScheduledComputeNodeRecord]], Collection[PendingReason]] = lambda _: (),
-) -> WorkflowSnapshot:
+) -> WorkflowState:
     """Query the server for the state of a workflow.
 
     Args:
@@ -119,7 +119,7 @@ def take_snapshot(
         return found[0] if found else None
 
     waiting = client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending")
-    return WorkflowSnapshot(
+    return WorkflowState(
         workflow=workflow,
         status=client.workflow_status(workflow_id),
         jobs=jobs,
