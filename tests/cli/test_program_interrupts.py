@@ -9,7 +9,7 @@ from torc_framework.errors import ExitStatus
 
 SWALLOWED = """
 import signal, sys, time
-from torc_framework.cli import main as program
+from torc_framework.cli.programs import torc as program
 
 class Finalized:
     def __del__(self):
@@ -27,7 +27,7 @@ sys.exit(program.main())
 """
 EARLY = """
 import signal, sys
-from torc_framework.cli import main as program
+from torc_framework.cli.programs import torc as program
 
 def command(arguments):
     signal.raise_signal(signal.SIGINT)

@@ -153,7 +153,7 @@ def _print_job(report: "JobReport") -> None:
     for root in report.causes[:MAX_RANGES]:
         print_line(f"  job {root.id} ({root.name}) {root.status}: torc why-failed --job {root.id}")
     if report.attempts:
-        print(f"\nTried ({_hours(report.lost_cpu_hours)} CPU-hours came to nothing):")
+        print(f"\nAttempts ({_hours(report.lost_cpu_hours)} CPU-hours lost):")
         print_table(ATTEMPT_COLUMNS, [each.as_dict() for each in report.attempts])
     if report.verdicts:
         print("\nVerdicts given:")
@@ -194,7 +194,7 @@ def _print_workflow(report: "WorkflowReport") -> None:
     total = sum(report.counts.values())
     print_line(f"Workflow {workflow.id} ({workflow.name}): {_sentence(report, total)}")
     if report.lost_cpu_hours:
-        line = f"{_hours(report.lost_cpu_hours)} CPU-hours came to nothing"
+        line = f"{_hours(report.lost_cpu_hours)} CPU-hours were lost"
         if report.retried_cpu_hours:
             line += f", {_hours(report.retried_cpu_hours)} of them in jobs that are not failed now"
         print(line)
