@@ -1,4 +1,4 @@
-"""Which request each method of the client makes: found by calling them all on a transport that only writes down."""
+"""The request of each method of the client, found by calling it with a transport that only records."""
 
 import inspect
 import re
@@ -13,30 +13,30 @@ from torc_framework.client.calls.base import RECORD_PATHS
 from torc_framework.models.records import Record, WorkflowActionRecord, WorkflowRecord
 
 NUMBER, WORD = 424242, "a_word"
-"""Arguments that are recognised in a path."""
+"""Arguments that the functions below find in a path."""
 Request = tuple[str, str]
 """Method and path; every variable part of the path is ``{}``."""
 NO_REQUEST = {"close", "find", "iterate"}
-"""Methods that make none of their own."""
+"""Methods without a request of their own."""
 STREAMS = {"event_stream": ("GET", "/workflows/{}/events/stream")}
 """Methods that keep a connection of their own."""
 FOR_ANY_RECORD = ("create", "get", "update", "replace", "delete", "delete_all", "page")
 """Methods whose request follows from the kind of the record."""
 
 
-class _Written(BaseException):
-    """A request was about to be sent; no method catches this."""
+class _Recorded(BaseException):
+    """Raised instead of sending a request; no method catches it."""
 
 
-class _Notebook:
-    """Stands where the transport stands."""
+class _RecordingTransport:
+    """A transport that records the request and does not send it."""
 
     def __init__(self) -> None:
         self.request_made: Request | None = None
 
     def request(self, method: str, path: str, **_: Any) -> bytes:
         self.request_made = method, re.sub(rf"\b({NUMBER}|{WORD})\b", "{}", path)
-        raise _Written
+        raise _Recorded
 
 
 def methods() -> Iterator[tuple[type[Any], str, Callable[..., Any]]]:
@@ -65,16 +65,16 @@ def requests() -> dict[str, Request]:
 
 
 def _request(name: str, arguments: list[Any], **named: Any) -> Request:
-    notebook = _Notebook()
+    transport = _RecordingTransport()
     client = TorcClient("http://localhost")
-    client._transport = notebook  # type: ignore[assignment]
+    client._transport = transport  # type: ignore[assignment]
     try:
         answer = getattr(client, name)(*arguments, **named)
         next(answer)
-    except _Written:
+    except _Recorded:
         pass
-    assert notebook.request_made is not None, f"{name} makes no request"
-    return notebook.request_made
+    assert transport.request_made is not None, f"{name} makes no request"
+    return transport.request_made
 
 
 def _for_record(name: str, kind: type[Record]) -> list[Any]:

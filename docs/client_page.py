@@ -34,9 +34,9 @@ def client() -> str:
     made = requests()
     parts = [
         "# Python client\n",
-        "All of this is imported from `torc_framework.api`.",
-        "[Use the Python client](../how-to/use-the-python-client.md) shows how the pieces go together; the fields of",
-        "records, of which `R` is any, are listed under [Records](records.md).\n",
+        "Import all of these names from `torc_framework.api`.",
+        "[Use the Python client](../how-to/use-the-python-client.md) shows their use. `R` stands for any class of",
+        "records; [Records](records.md) lists their fields.\n",
         "## Functions\n",
         *_entry("make_api", make_api),
         *_entry("map_function_to_jobs", map_function_to_jobs),

@@ -14,22 +14,22 @@ from torc_framework.models.settings import SettingEntry, field_type, kind_name, 
 INTRO = """\
 # Configuration
 
-Settings come from these places; later ones win:
+Settings come from these places; a later place overrides an earlier one:
 
-1. `/etc/torc/config.toml`, for everybody on a machine;
-2. `torc/config.toml` in your configuration folder (`~/.config` on Linux), for all that you do;
+1. `/etc/torc/config.toml`, for all users of a machine;
+2. `torc/config.toml` in your configuration folder (`~/.config` on Linux), for all your projects;
 3. `torc.toml` in the present folder, for one project;
 4. environment variables;
 5. flags.
 
 The variable of a key is its name in capitals, `__` between sections: `num_cpus` under `[client.run]` is
-`TORC_CLIENT__RUN__NUM_CPUS`. Lists are separated by commas there. The short variables named below do the same and lose
-against the long ones. Keys that are not listed, values of another type and values out of range are errors; nothing
-else is done then. Options of executors are under `[executor.NAME]`, those of recovery policies under `[recovery.NAME]`;
-see [Executors](executors.md) and [Recovery policies](recovery-policies.md).
+`TORC_CLIENT__RUN__NUM_CPUS`. Lists are separated by commas there. The short variables named below set the same keys;
+the long ones override them. Keys that are not listed, values of another type and values out of range are errors, and
+the command then does nothing else. Options of executors are under `[executor.NAME]`, those of recovery policies under
+`[recovery.NAME]`; see [Executors](executors.md) and [Recovery policies](recovery-policies.md).
 """
 COMMANDS = {"client.slurm": "slurm", "client.hpc": "hpc", "client.watch": "watch", "dash": "dash"}
-"""Commands that the settings of a section are for."""
+"""Commands that use the settings of a section."""
 
 
 def page(table: Any) -> str:
@@ -49,7 +49,7 @@ def page(table: Any) -> str:
 
 
 def _about(name: str) -> list[str]:
-    """Return the sentence of a section's class, and whether anything uses the section."""
+    """Return the first sentence of a section's class, and a note if no command uses the section."""
     owner: Any = Sections
     for part in name.split("."):
         if part != "NAME":

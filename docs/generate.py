@@ -82,10 +82,10 @@ def statuses() -> str:
         for name, t in TRANSITIONS.items()
     ]
     return (
-        "# Job statuses\n\nThe database keeps the number, JSON and the command line the name.\n\n"
-        + table(["n", "name", "meaning", "dependents go on", "may end an attempt", "counts as done"], rows)
-        + "\n## Transitions\n\nA job's status changes in no other way. "
-        "From any status not listed a transition does nothing.\n\n"
+        "# Job statuses\n\nThe database stores the number; JSON and the command line use the name.\n\n"
+        + table(["n", "name", "meaning", "dependents may start", "may end an attempt", "counts as done"], rows)
+        + "\n## Transitions\n\nA job's status changes only by these transitions. "
+        "A transition does not change a job in a status that its row does not list.\n\n"
         + table(["transition", "from", "to", "what happened"], changes)
     )
 
@@ -97,8 +97,8 @@ def events() -> str:
         for name, facts in EVENT_FACTS.items()
     ]
     return (
-        "# Events\n\nThe server stores these by itself, in the transaction of what they tell about. An event of your "
-        "own may have any `event_type`, and a `severity` of debug, info, warning or error.\n\n"
+        "# Events\n\nThe server stores these events itself, in the transaction of the change that they describe. An "
+        "event of your own may have any `event_type`, and a `severity` of debug, info, warning or error.\n\n"
         + table(["type", "severity", "what happened", "values"], rows)
         + "\nIn the list of events, `data` holds the type and the values. "
         "[Watch a workflow live](../how-to/watch-a-workflow-live.md) shows the stream.\n"
@@ -106,7 +106,7 @@ def events() -> str:
 
 
 def exits() -> str:
-    """Names of endings, and what an observation holds."""
+    """Classes of endings, and the fields of an observation."""
 
     def attributes(owner: type) -> str:
         section = inspect.cleandoc(owner.__doc__ or "").partition("Attributes:\n")[2]
@@ -126,7 +126,7 @@ def exits() -> str:
 
 
 def words() -> str:
-    """What the words and codes of other systems are called here."""
+    """The classes of the states and codes of other systems."""
 
     def named(head: str, rows: Mapping[Any, object]) -> str:
         return table(
@@ -179,7 +179,7 @@ def record_pages() -> str:
 
 
 def operations() -> str:
-    """Every operation of the HTTP API, by what it is about."""
+    """Every operation of the HTTP API, by its subject."""
     from torc_framework.server.dispatch.openapi import document
     from torc_framework.server.routes.table import all_endpoints
 
@@ -201,9 +201,9 @@ def operations() -> str:
             )
     parts = [
         "# Operations of the HTTP API\n",
-        "Paths begin with `/torc-service/v1`. Query parameters with a question mark may be left out. Fields of bodies",
-        "and answers are listed under [Records](records.md), the others in the server's OpenAPI document,",
-        "`/torc-service/v1/openapi.json`. [HTTP API](http.md) says what all have in common.\n",
+        "Paths begin with `/torc-service/v1`. Query parameters with a question mark are optional.",
+        "[Records](records.md) lists the fields of most bodies and answers; the server's OpenAPI document, `/torc-service/v1/openapi.json`,",
+        "lists all. [HTTP API](http.md) describes what all operations have in common.\n",
     ]
     for tag in sorted(tables):
         head = ["request", "does", "query", "body", "answer"]
@@ -218,7 +218,7 @@ def path_first(row: list[str]) -> tuple[str, str]:
 
 
 def schema_name(part: Any) -> str:
-    """The name of what a body or an answer is made of."""
+    """The name of the schema of a body or an answer."""
     schema: Any = next(iter(part["content"].values()), {}).get("schema", {}) if part else {}
     several = "items" in schema
     name = (schema["items"] if several else schema).get("$ref", "").rpartition("/")[2].removesuffix("Record")
@@ -266,7 +266,7 @@ def policies() -> str:
     parts = [
         "# Recovery policies\n",
         "Each option is a flag of `torc recover` and `torc watch`, a configuration key and an environment variable.",
-        "`memory_multiplier` and `runtime_multiplier` are flags of both commands alone.\n",
+        "`memory_multiplier` and `runtime_multiplier` are only flags of the two commands.\n",
     ]
     for name, options in PluginManager.load().recovery_options().items():
         parts += [
@@ -284,10 +284,9 @@ def spec() -> str:
     owners = [model.WorkflowSpec, *(o for o in vars(model).values() if isinstance(o, type) and has(o))]
     parts = [
         "# Workflow spec\n",
-        "A spec is a YAML (1.2), JSON, JSON5 or KDL (1 and 2) file; the suffix says which.",
+        "A spec is a YAML (1.2), JSON, JSON5 or KDL (1 and 2) file; the suffix of its name determines the format.",
         "Fields that are not listed are errors.",
-        "Checked and stored, but not carried out by `torc run`: everything for Slurm.",
-        "[Parameters and references](parameters.md) says what may stand in braces.\n",
+        "[Parameters and references](parameters.md) describes expressions in braces.\n",
     ]
     for owner in dict.fromkeys(owners):
         if owner is model.ParameterizedSpec:

@@ -1,4 +1,4 @@
-"""The page of HPC profiles: how a partition is chosen, and the profiles that are built in."""
+"""The page of HPC profiles: how a partition is chosen, and the built-in profiles."""
 
 import inspect
 from collections.abc import Callable
@@ -12,8 +12,8 @@ Table = Callable[[list[str], list[list[str]]], str]
 INTRO = """\
 # HPC profiles
 
-A profile describes a cluster: how it is recognised, which account is charged, and its partitions with what a node has
-and what may be asked for. [Use HPC profiles](../how-to/use-hpc-profiles.md) shows the commands, [Command
+A profile describes a cluster: how torc recognizes it, which account is charged, and its partitions with the resources
+of a node and the limits of requests. [Use HPC profiles](../how-to/use-hpc-profiles.md) shows the commands, [Command
 line](cli.md) lists their options, and [Configuration](configuration.md) the keys of a profile.
 
 ## Where profiles come from
@@ -21,16 +21,16 @@ line](cli.md) lists their options, and [Configuration](configuration.md) the key
 1. `[client.hpc.custom_profiles.NAME]` in the configuration;
 2. the hook `torc_hpc_profiles` of installed plugins and of `torc_plugins/`, see [Ship an HPC
    profile](../how-to/ship-a-site-profile.md);
-3. those that are built in, below.
+3. the built-in profiles, below.
 
-Of several with one name the first in this order counts, as a whole. The account that is charged is `default_account`
-of `[client.hpc.profile_overrides.NAME]`, else of the profile, else of `[client.hpc]`.
+If several have the same name, torc uses the whole profile of the first place. The account that is charged is
+`default_account` of `[client.hpc.profile_overrides.NAME]`, else of the profile, else of `[client.hpc]`.
 
 ## How a cluster is recognised
 
-`detect_env_var` is `NAME=value`: the variable has exactly that value. `detect_hostname` is a regular expression that
-is looked for anywhere in the name of the machine, and in its full name with the domain. One of them suffices. If
-several profiles are recognised, the first in the order above counts.
+`detect_env_var` is `NAME=value`: the variable must have exactly that value. `detect_hostname` is a regular expression;
+torc searches for it anywhere in the name of the machine, and in its full name with the domain. One match is enough. If
+several profiles match, torc uses the first in the order above.
 
 ## How a partition is chosen
 """
@@ -38,11 +38,11 @@ several profiles are recognised, the first in the order above counts.
 REST = """
 Amounts are those of one node. `--memory` of `torc hpc match` takes `64g`, `512m` or a bare number of MiB;
 `--walltime` takes `2h`, `90m`, `3600s`, `1h30m`, `04:00:00`, `2-12:00:00` and ISO 8601 (`PT4H`). Two fields such as
-`2:30` are refused, since people mean hours and Slurm minutes by them.
+`2:30` are refused, because people read them as hours and minutes, Slurm as minutes and seconds.
 
-## What `torc hpc generate` asks Slurm
+## What `torc hpc generate` reads from Slurm
 
-`scontrol show config`, `show partition` and `show node`, once each.
+It calls `scontrol show config`, `show partition` and `show node`, once each.
 
 | key | from |
 |---|---|
@@ -53,12 +53,12 @@ Amounts are those of one node. `--memory` of `torc hpc match` takes `64g`, `512m
 | `gpus_per_node`, `gpu_type` | the smallest number of GPUs in `Gres`; all their types |
 | `max_walltime_secs` | `MaxTime`; a year if it is `UNLIMITED` |
 | `min_nodes`, `max_nodes` | `MinNodes`; `MaxNodes`, at most the number of nodes |
-| `shared` | CPUs are given out and not nodes (`SelectType`), unless `OverSubscribe` says otherwise |
-| `requires_explicit_request` | not `UP`, a reservation is needed, its jobs may be preempted or go before others |
+| `shared` | Slurm allocates CPUs and not whole nodes (`SelectType`), unless `OverSubscribe` changes this |
+| `requires_explicit_request` | not `UP`, needs a reservation, or its jobs may be preempted or go before others |
 
-The last two are for clusters that preempt by partition: one below or above the ordinary partitions of the same nodes.
-Partitions for root alone and those without nodes are left out. Not known to Slurm, for you to add: the GPUs' memory,
-and what partitions are for.
+The last two cases are those of clusters that preempt by partition: the partition is below or above the ordinary ones of
+the same nodes. The command leaves out partitions for root alone and those without nodes. Slurm does not know the GPUs'
+memory and the purpose of partitions; add these yourself.
 
 ## Built-in profiles
 """
@@ -72,8 +72,8 @@ def page(table: Table) -> str:
         rows = [[str(source(partition)) for _, source in PARTITION_COLUMNS] for partition in profile.partitions]
         parts += [
             f"### {profile.display_name}\n",
-            f"`{profile.name}`, recognised by `{profile.detect_env_var or profile.detect_hostname}`. "
-            f"A node hour is charged {profile.charge_factor_cpu:g}, with GPUs {profile.charge_factor_gpu:g}.\n",
+            f"`{profile.name}`, recognized by `{profile.detect_env_var or profile.detect_hostname}`. The charge of a "
+            f"node hour is {profile.charge_factor_cpu:g}, with GPUs {profile.charge_factor_gpu:g}.\n",
             table([heading for heading, _ in PARTITION_COLUMNS], rows),
         ]
     return "\n".join(parts)

@@ -24,8 +24,8 @@ def page(table: Table) -> str:
     tools = asyncio.run(make_server(context).list_tools())
     parts = [
         "# MCP tools\n",
-        "The tools of `torc-mcp-server`. Answers are JSON objects; errors are texts that say what is wrong. Secrets in",
-        "both are replaced by `<redacted>`. [Use an assistant](../how-to/use-an-assistant.md) says how to set it up.\n",
+        "The tools of `torc-mcp-server`. Answers are JSON objects, errors are texts. `<redacted>` replaces secrets in",
+        "both. [Use an assistant](../how-to/use-an-assistant.md) describes the set-up.\n",
         f"```text\n{program.format_help().rstrip()}\n```\n",
     ]
     for title, changes in (("Tools that only read", False), ("Tools that change a workflow", True)):
