@@ -203,7 +203,8 @@ def operations() -> str:
         "# Operations of the HTTP API\n",
         "Paths begin with `/torc-service/v1`. Query parameters with a question mark are optional.",
         "[Records](records.md) lists the fields of most bodies and answers; the server's OpenAPI",
-        "document, `/torc-service/v1/openapi.json`, lists all. [HTTP API](http.md) describes what all operations have in common.\n",
+        "document, `/torc-service/v1/openapi.json`, lists all.",
+        "[HTTP API](http.md) describes what all operations have in common.\n",
     ]
     for tag in sorted(tables):
         head = ["request", "does", "query", "body", "answer"]
