@@ -1,22 +1,23 @@
-"""Which ready jobs a runner gets.
+"""Chooses the ready jobs that a runner claims.
 
-Ready jobs are looked at by the requirements that they share: the largest first, by the sort method.
-A job that cannot run on the runner at all is passed over; the others are packed greedily, so that a
-job that has to wait for room does not hide smaller ones behind it.
+Ready jobs are grouped by their resource requirements, and the groups are sorted by the sort method, largest first.
+Groups that exceed the whole runner are left out. From the others, jobs are taken greedily: a group whose next job does
+not fit the free resources is skipped, and the smaller jobs of later groups are still taken.
 """
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 import sqlalchemy as sa
 from attrs import frozen
 
 from torc_framework.models.exchange import ClaimedJob, Offer, OutputFile
+from torc_framework.models.exits import CleanExit
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store.database.sql import Row, Statement, Tx, first, ids_param, number, param
+from torc_framework.store.database.sql import Statement, Tx, first, ids_param, number, param
 from torc_framework.store.records.events import utc_text
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, SORT_KEYS
 from torc_framework.store.tables.core import FAILURE_HANDLER, FILE, JOB, JOB_OUTPUT_FILE, RESOURCE_REQUIREMENTS
@@ -61,14 +62,32 @@ _COUNT = Statement(sa.select(sa.func.count()).where(_OF_REQUIREMENTS), "workflow
 _REQUIREMENTS = Statement(
     sa.select(
         RESOURCE_REQUIREMENTS.c.id,
+        RESOURCE_REQUIREMENTS.c.name,
         RESOURCE_REQUIREMENTS.c.num_cpus,
         RESOURCE_REQUIREMENTS.c.memory_bytes,
         RESOURCE_REQUIREMENTS.c.num_gpus,
         RESOURCE_REQUIREMENTS.c.num_nodes,
         RESOURCE_REQUIREMENTS.c.runtime_s,
-        RESOURCE_REQUIREMENTS.c.name,
     ).where(RESOURCE_REQUIREMENTS.c.id.in_(ids_param()))
 )
+
+
+class _JobDetails(NamedTuple):
+    """A row of `_DETAILS`."""
+
+    id: int
+    name: str
+    command: str
+    attempt_id: int
+    invocation_script: str | None
+    executor: str | None
+    supports_termination: int
+    requirements_id: int
+    handler_id: int | None
+    shell: str | None
+    clean_exit_after_stop: CleanExit
+
+
 _DETAILS = Statement(
     sa.select(
         JOB.c.id,
@@ -93,20 +112,24 @@ _OUTPUTS = Statement(
     .where(JOB_OUTPUT_FILE.c.job_id.in_(ids_param()))
 )
 UNLIMITED: Final = Resources(num_cpus=2**62, memory_bytes=2**62, num_gpus=2**62, num_nodes=2**62)
-"""Room for everything."""
+"""Free resources that fit every job."""
 
 
 @frozen
 class ParsedRequirements:
-    """What jobs of one requirements record ask for; ``named`` unless it is the workflow's default."""
+    """A record of resource requirements with its amounts as numbers.
+
+    Attributes:
+        named: It is not the default of the workflow.
+    """
 
     id: int
     resources: Resources
     named: bool
 
     @property
-    def promised(self) -> Resources:
-        """What a runner must hold the job to: no time limit that nobody asked for."""
+    def enforced(self) -> Resources:
+        """The requests that the runner enforces: without a time limit if these are the defaults."""
         if self.named:
             return self.resources
         asked = self.resources
@@ -114,14 +137,17 @@ class ParsedRequirements:
 
 
 class _FreeResources:
-    """What is left while jobs are packed. Amounts are per node; a job of n nodes needs them n times."""
+    """The free resources that are left while jobs are taken.
+
+    Amounts of a job are per node; a job of n nodes needs them n times.
+    """
 
     def __init__(self, free: Resources) -> None:
         nodes = max(1, free.num_nodes)
         self.left = [free.num_cpus * nodes, free.memory_bytes * nodes, free.num_gpus * nodes, nodes]
 
     def take(self, asked: Resources) -> bool:
-        """Make room for one job, if there is any; jobs of one node share the nodes."""
+        """Take a job's requests if they fit, and return whether they do; jobs of one node share the nodes."""
         nodes = asked.num_nodes
         need = (asked.num_cpus * nodes, asked.memory_bytes * nodes, asked.num_gpus * nodes, nodes if nodes > 1 else 0)
         if any(amount > left for amount, left in zip(need, self.left, strict=True)):
@@ -131,27 +157,27 @@ class _FreeResources:
 
 
 class _ReadyQueue:
-    """The ready jobs of one requirements record, by id; read when first asked for."""
+    """The ready jobs with the same requirements, by id; read from the database when first used."""
 
-    def __init__(self, requirements: ParsedRequirements, read: Callable[[int], list[Row]]) -> None:
+    def __init__(self, requirements: ParsedRequirements, read: Callable[[int], list[int]]) -> None:
         self.requirements = requirements
         self._read = read
         self._ids: list[int] | None = None
         self._next = 0
 
     def head(self) -> int | None:
-        """Return the first job that is left."""
+        """Return the next job, None at the end."""
         if self._ids is None:
-            self._ids = [row[0] for row in self._read(self.requirements.id)]
+            self._ids = self._read(self.requirements.id)
         return self._ids[self._next] if self._next < len(self._ids) else None
 
     def pop(self) -> None:
-        """Take the head off."""
+        """Remove the next job."""
         self._next += 1
 
 
 def ready_requirements(tx: Tx, workflow_id: int) -> list[ParsedRequirements]:
-    """Return the requirements that ready jobs have, by skipping from one to the next in the index."""
+    """Return the requirements that ready jobs have; each query jumps to the next requirements in the index."""
     ids: list[int] = []
     found = tx.value(_FIRST_REQUIREMENTS, workflow_id)
     while found is not None:
@@ -163,28 +189,28 @@ def ready_requirements(tx: Tx, workflow_id: int) -> list[ParsedRequirements]:
 def requirements_by_id(tx: Tx, ids: Sequence[int]) -> dict[int, ParsedRequirements]:
     """Return requirements by their ids."""
     return {
-        row[0]: ParsedRequirements(row[0], Resources(*row[1:6]), row[6] != DEFAULT_REQUIREMENTS)
-        for row in tx.rows_for(_REQUIREMENTS, ids)
+        id_: ParsedRequirements(id_, Resources(*amounts), name != DEFAULT_REQUIREMENTS)
+        for id_, name, *amounts in tx.rows_for(_REQUIREMENTS, ids)
     }
 
 
 def fits_runner(requirements: ParsedRequirements, offer: Offer) -> bool:
-    """Say whether such jobs can run on the whole runner; without ``free`` nothing is compared."""
+    """Return whether jobs with these requirements fit the whole runner; without ``free``, all do."""
     return offer.free is None or requirements.resources.fits(offer.total or offer.free)
 
 
 def delayed_jobs(tx: Tx, workflow_id: int) -> dict[int, str]:
-    """Return the jobs that have to wait before their next attempt, and until when."""
-    return {row[0]: row[1] for row in tx.rows(_DELAYED, workflow_id, utc_text())}
+    """Return the jobs whose next attempt is delayed, each with the time until which it is."""
+    return dict(tx.rows(_DELAYED, workflow_id, utc_text()))
 
 
 def delay_jobs(tx: Tx, until: Mapping[int, float]) -> None:
-    """Let jobs wait until these times, seconds since the epoch; whoever claims one ends its wait."""
+    """Delay the next attempts of jobs until these times, seconds since the epoch; a claim ends the delay."""
     tx.run_each(_DELAY, [(utc_text(moment), job_id) for job_id, moment in until.items()])
 
 
 def choose_jobs(tx: Tx, workflow_id: int, offer: Offer, sort_method: str | None = None) -> list[int]:
-    """Return the ids of ready jobs for this runner, best first; claims nothing."""
+    """Return the ids of ready jobs for a runner in the order of the sort method; does not claim them."""
     if offer.slots + offer.ahead <= 0:
         return []
     fitting = [requirements for requirements in ready_requirements(tx, workflow_id) if fits_runner(requirements, offer)]
@@ -193,12 +219,13 @@ def choose_jobs(tx: Tx, workflow_id: int, offer: Offer, sort_method: str | None 
     early = delayed_jobs(tx, workflow_id)
     wanted = offer.slots + offer.ahead + len(early)
 
-    def matching(requirements: int) -> list[Row]:
+    def matching(requirements: int) -> list[int]:
         rows = tx.rows(_MATCHING_SCHEDULER, workflow_id, requirements, offer.scheduler_config_id, wanted)
-        return [row for row in rows if row[0] not in early]
+        return [job_id for (job_id,) in rows if job_id not in early]
 
-    def every(requirements: int) -> list[Row]:
-        return [row for row in tx.rows(_ANY_SCHEDULER, workflow_id, requirements, wanted) if row[0] not in early]
+    def every(requirements: int) -> list[int]:
+        rows = tx.rows(_ANY_SCHEDULER, workflow_id, requirements, wanted)
+        return [job_id for (job_id,) in rows if job_id not in early]
 
     queues = [_ReadyQueue(requirements, matching) for requirements in fitting]
     if not offer.strict_scheduler_match and all(queue.head() is None for queue in queues):
@@ -207,7 +234,7 @@ def choose_jobs(tx: Tx, workflow_id: int, offer: Offer, sort_method: str | None 
 
 
 def _choose_by_rank(queues: Sequence[_ReadyQueue], offer: Offer, sort_method: str) -> list[int]:
-    """Take what fits the free resources, then what the runner wants to have at hand."""
+    """Take jobs that fit the free resources, then ``ahead`` more that the runner starts when others end."""
     key = SORT_KEYS[sort_method]
 
     def rank(queue: _ReadyQueue) -> tuple[float, ...]:
@@ -220,7 +247,9 @@ def _choose_by_rank(queues: Sequence[_ReadyQueue], offer: Offer, sort_method: st
 
 
 def _take(ranks: Sequence[Sequence[_ReadyQueue]], count: int, accept: Callable[[_ReadyQueue], bool]) -> list[int]:
-    """Take up to ``count`` jobs, by rank, then by id; a queue whose job is not accepted is left for good."""
+    """Take up to ``count`` jobs, by rank, then by id; nothing more is taken from a queue after a job that is not
+    accepted.
+    """
     taken: list[int] = []
     for equals in ranks:
         heads = [(head, n) for n, queue in enumerate(equals) if (head := queue.head()) is not None]
@@ -236,7 +265,7 @@ def _take(ranks: Sequence[Sequence[_ReadyQueue]], count: int, accept: Callable[[
 
 
 def count_unfit(tx: Tx, workflow_id: int, offer: Offer) -> int:
-    """Return the number of ready jobs that can never run on this runner."""
+    """Return the number of ready jobs that do not fit the whole runner."""
     unfit = [
         requirements for requirements in ready_requirements(tx, workflow_id) if not fits_runner(requirements, offer)
     ]
@@ -244,30 +273,30 @@ def count_unfit(tx: Tx, workflow_id: int, offer: Offer) -> int:
 
 
 def describe_jobs(tx: Tx, job_ids: Sequence[int]) -> list[ClaimedJob]:
-    """Return all that a runner needs to run these jobs, in their order."""
+    """Return what a runner needs to run these jobs, in their order."""
     if not job_ids:
         return []
-    details = {row[0]: row for row in tx.rows_for(_DETAILS, job_ids)}
-    requirements = requirements_by_id(tx, sorted({row[7] for row in details.values()}))
-    handlers = sorted({row[8] for row in details.values() if row[8] is not None})
-    rules: dict[int, str] = {row[0]: row[1] for row in tx.rows_for(_RULES, handlers)}
+    details = {row.id: row for row in map(_JobDetails._make, tx.rows_for(_DETAILS, job_ids))}
+    requirements = requirements_by_id(tx, sorted({row.requirements_id for row in details.values()}))
+    handlers = sorted({row.handler_id for row in details.values() if row.handler_id is not None})
+    rules: dict[int | None, str] = dict(tx.rows_for(_RULES, handlers))
     outputs: dict[int, list[OutputFile]] = {}
     for job_id, file_id, path in tx.rows_for(_OUTPUTS, job_ids):
         outputs.setdefault(job_id, []).append(OutputFile(file_id, path))
     return [
         ClaimedJob(
-            id=row[0],
-            name=row[1],
-            command=row[2],
-            attempt_id=row[3],
-            resources=requirements[row[7]].promised,
-            invocation_script=row[4],
-            executor=row[5],
-            shell=row[9],
-            supports_termination=bool(row[6]),
-            clean_exit_after_stop=row[10],
-            failure_rules=rules.get(row[8]),
-            output_files=outputs.get(row[0]),
+            id=row.id,
+            name=row.name,
+            command=row.command,
+            attempt_id=row.attempt_id,
+            resources=requirements[row.requirements_id].enforced,
+            invocation_script=row.invocation_script,
+            executor=row.executor,
+            shell=row.shell,
+            supports_termination=bool(row.supports_termination),
+            clean_exit_after_stop=row.clean_exit_after_stop,
+            failure_rules=rules.get(row.handler_id),
+            output_files=outputs.get(row.id),
         )
         for row in map(details.__getitem__, job_ids)
     ]

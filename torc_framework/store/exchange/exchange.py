@@ -1,8 +1,9 @@
-"""The conversation with a runner: reports in, jobs out, one transaction."""
+"""The exchange: stores a runner's reports and claims jobs for it, in one transaction."""
 
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -29,7 +30,20 @@ from torc_framework.store.runs.lifecycle import job_counts
 from torc_framework.store.tables.core import COMPUTE_NODE, JOB, WORKFLOW, WORKFLOW_ACTION, WORKFLOW_STATUS
 from torc_framework.store.tables.internal import JOB_TO_STOP
 
-_STATE = Statement(
+
+class _WorkflowAndRunner(NamedTuple):
+    """What the exchange has to know of a workflow and a runner, a row of `_WORKFLOW_AND_RUNNER`."""
+
+    run_id: int
+    is_canceled: int
+    sort_method: str | None
+    has_actions: int
+    has_runner: int
+    has_jobs_to_stop: int
+    has_interrupted: int
+
+
+_WORKFLOW_AND_RUNNER = Statement(
     sa.select(
         WORKFLOW_STATUS.c.run_id,
         WORKFLOW_STATUS.c.is_canceled,
@@ -67,100 +81,129 @@ _READY = Statement(
 
 
 def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeReply:
-    """Take a runner's reports and hand out jobs.
+    """Store a runner's reports and claim jobs for it.
 
     Raises:
         NotFoundError: there is no such workflow or compute node.
-        RuleError: the runner serves another run than the present one, or a report makes no sense.
+        RuleError: the runner belongs to another run than the present one, or a report has an impossible value.
     """
-    state = tx.row(_STATE, request.compute_node_id, request.compute_node_id, workflow_id)
-    if state is None:
+    found = _workflow_and_runner(tx, workflow_id, request.compute_node_id)
+    if found is None:
         raise NotFoundError("Workflow", workflow_id)
-    run_id, is_canceled, sort_method, has_actions, has_node, has_jobs_to_stop, has_interrupted = state
-    if request.run_id != run_id:
-        raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {run_id}")
-    if not has_node:
+    if request.run_id != found.run_id:
+        raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {found.run_id}")
+    if not found.has_runner:
         raise NotFoundError("Compute node", request.compute_node_id)
     events = EventLog(workflow_id)
     named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
     jobs = reported_jobs(tx, workflow_id, sorted(named))
-    now = ExchangeState(tx, workflow_id, request.compute_node_id, run_id, bool(is_canceled), events, jobs)
-    now.has_interrupted = bool(has_interrupted)
+    state = ExchangeState(tx, workflow_id, request.compute_node_id, found.run_id, bool(found.is_canceled), events, jobs)
+    state.has_interrupted = bool(found.has_interrupted)
     if request.started:
-        record_started(now, request.started)
+        record_started(state, request.started)
     refused: list[int] = []
     for wave in job_chains.report_waves(request.ended):
-        record_ended(now, [report for report in wave if report.job_id not in refused])
-        _propagate(now, has_actions=has_actions)
-        refused += job_chains.claim_continued(now, wave)
-    if now.continued and request.started:
-        record_started(now, [report for report in request.started if report.job_id in now.continued])
+        record_ended(state, [report for report in wave if report.job_id not in refused])
+        _propagate(state, has_actions=found.has_actions)
+        refused += job_chains.claim_continued(state, wave)
+    if state.continued and request.started:
+        record_started(state, [report for report in request.started if report.job_id in state.continued])
     if request.released:
-        record_released(now, request.released)
-        _propagate(now, has_actions=has_actions)
-    reply = _reply(now, request, sort_method)
-    if has_jobs_to_stop or request.holding:
+        record_released(state, request.released)
+        _propagate(state, has_actions=found.has_actions)
+    reply = _reply(state, request, found.sort_method)
+    if found.has_jobs_to_stop or request.holding:
         refused += take_stop_requests(tx, request.compute_node_id, request.holding)
     reply.refused = refused
-    reply.actions_due = count_due_actions(tx, workflow_id) if has_actions else 0
+    reply.actions_due = count_due_actions(tx, workflow_id) if found.has_actions else 0
     events.write(tx)
     return reply
 
 
-def _propagate(now: ExchangeState, *, has_actions: bool) -> None:
-    """Do what follows from the reports taken so far."""
-    if now.endings or now.ready:
-        propagate(now.tx, now.events, now.endings, now.ready, has_actions=has_actions)
-        now.endings, now.ready = {}, []
+def _workflow_and_runner(tx: Tx, workflow_id: int, node_id: int) -> _WorkflowAndRunner | None:
+    row = tx.row(_WORKFLOW_AND_RUNNER, node_id, node_id, workflow_id)
+    return None if row is None else _WorkflowAndRunner(*row)
+
+
+def _propagate(state: ExchangeState, *, has_actions: int) -> None:
+    """Do what follows from the reports that have been stored so far."""
+    if state.endings or state.ready:
+        propagate(state.tx, state.events, state.endings, state.ready, has_actions=bool(has_actions))
+        state.endings, state.ready = {}, []
 
 
 def has_something_for_runner(tx: Tx, workflow_id: int, node_id: int, run_id: int) -> bool:
-    """Say whether a waiting runner has anything to hear: a job to run or to stop, the end, another run."""
-    state = tx.row(_STATE, node_id, node_id, workflow_id)
-    if state is None or state[0] != run_id or state[1] or not state[4] or state[5]:
+    """Return whether an exchange now would have something for a waiting runner.
+
+    That is a job to claim or to stop, the end or the cancellation of the workflow, or a refusal.
+    """
+    found = _workflow_and_runner(tx, workflow_id, node_id)
+    if found is None or found.run_id != run_id or found.is_canceled or not found.has_runner or found.has_jobs_to_stop:
         return True
-    has_interrupted = state[6]
-    return bool(has_interrupted or tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
+    return bool(found.has_interrupted or tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
 
 
-def _reply(now: ExchangeState, request: ExchangeRequest, sort_method: str | None) -> ExchangeReply:
-    reply = ExchangeReply(is_canceled=now.is_canceled)
+def _reply(state: ExchangeState, request: ExchangeRequest, sort_method: str | None) -> ExchangeReply:
+    reply = ExchangeReply(is_canceled=state.is_canceled)
     check_sort_method(request.sort_method or sort_method or "none")
-    if not now.is_canceled:
-        transitions.claimed(now.tx, now.node_id, now.held)
-        claims.delay_jobs(now.tx, {job_id: now.delayed[job_id] for job_id in now.held if job_id in now.delayed})
-        reply.held = now.held
-        if now.has_interrupted and request.slots + request.ahead > 0:
-            reply.resumed = len(resume_interrupted(now.tx, now.events))
-        chosen = claims.choose_jobs(now.tx, now.workflow_id, request, sort_method)
-        transitions.claimed(now.tx, now.node_id, chosen)
-        again = _jobs_missing_on_runner(now, request.holding, {*now.held, *chosen})
-        handed = [*now.held, *again, *chosen]
-        reply.jobs = claims.describe_jobs(now.tx, handed)
+    if not state.is_canceled:
+        transitions.claimed(state.tx, state.node_id, state.held)
+        claims.delay_jobs(state.tx, {job_id: state.delayed[job_id] for job_id in state.held if job_id in state.delayed})
+        reply.held = state.held
+        if state.has_interrupted and request.slots + request.ahead > 0:
+            reply.resumed = len(resume_interrupted(state.tx, state.events))
+        chosen = claims.choose_jobs(state.tx, state.workflow_id, request, sort_method)
+        transitions.claimed(state.tx, state.node_id, chosen)
+        again = _jobs_missing_on_runner(state, request.holding, {*state.held, *chosen})
+        claimed = [*state.held, *again, *chosen]
+        reply.jobs = claims.describe_jobs(state.tx, claimed)
         for job in reply.jobs:
-            job.is_early = job.id in now.delayed
-        if again or len(chosen) < request.slots + request.ahead:  # nothing else is left to do meanwhile
-            in_hand = [job_id for job_id in now.continued if now.jobs[job_id].status in LIVE]
-            reply.following = job_chains.chains_behind(now.tx, [*handed, *in_hand])
+            job.is_early = job.id in state.delayed
+        if again or len(chosen) < request.slots + request.ahead:  # else the runner is busy until its next exchange
+            running = [job_id for job_id in state.continued if state.jobs[job_id].status in LIVE]
+            reply.following = job_chains.chains_behind(state.tx, [*claimed, *running])
     if not reply.jobs:
-        reply.is_complete = is_finished(now.tx, now.workflow_id)
-        reply.due_in_s = _due_in_s(now)
-        if request.free is not None and not reply.is_complete and not now.tx.value(_LIVE, now.workflow_id):
-            reply.unfit = claims.count_unfit(now.tx, now.workflow_id, request)
+        reply.is_complete = is_finished(state.tx, state.workflow_id)
+        reply.due_in_s = _due_in_s(state)
+        if request.free is not None and not reply.is_complete and not state.tx.value(_LIVE, state.workflow_id):
+            reply.unfit = claims.count_unfit(state.tx, state.workflow_id, request)
     if request.want_counts:
-        reply.counts = job_counts(now.tx, now.workflow_id)
+        reply.counts = job_counts(state.tx, state.workflow_id)
     return reply
 
 
-def _due_in_s(now: ExchangeState) -> float | None:
-    """Return the seconds until the first wait before an attempt is over, None if there is no such wait."""
-    first = min(claims.delayed_jobs(now.tx, now.workflow_id).values(), default=None)
+def _due_in_s(state: ExchangeState) -> float | None:
+    """Return the seconds until the first delayed attempt may begin, None if no attempt is delayed."""
+    first = min(claims.delayed_jobs(state.tx, state.workflow_id).values(), default=None)
     return None if first is None else max(0.0, datetime.fromisoformat(first).timestamp() - time.time())
 
 
+@@@CONFLICT<<<<<<< HEAD
 def _jobs_missing_on_runner(now: ExchangeState, holding: Sequence[int] | None, fresh: set[int]) -> list[int]:
     """Return jobs that this runner has but does not name: their answer got lost, or it is gone and another asks."""
+=======
+def _offer(request: ExchangeRequest, sort_method: str | None) -> claims.Offer:
+    method = request.sort_method or sort_method or "none"
+    check_sort_method(method)
+    return claims.Offer(
+        request.slots,
+        request.free,
+        request.total,
+        request.ahead,
+        method,
+        request.scheduler_config_id,
+        request.strict_scheduler_match,
+    )
+
+
+def _jobs_missing_on_runner(state: ExchangeState, holding: Sequence[int] | None, fresh: set[int]) -> list[int]:
+    """Return jobs that the server has claimed for this runner and that the runner does not hold.
+
+    Either the reply with them was lost, or another process asks in the name of a runner that ended.
+    """
+>>>>>>> e0cdaf3 (The exchange reads rows by name and says in plain words what it stores and claims)
     if holding is None:
         return []
     known = fresh | set(holding)
-    return [row[0] for row in now.tx.rows(_HELD_BY_RUNNER, now.node_id, now.workflow_id) if row[0] not in known]
+    held = state.tx.rows(_HELD_BY_RUNNER, state.node_id, state.workflow_id)
+    return [job_id for (job_id,) in held if job_id not in known]

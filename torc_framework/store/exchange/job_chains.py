@@ -1,9 +1,9 @@
-"""Jobs that a runner may go on with before it has told the server that their predecessor completed.
+"""Chains of jobs, of which a runner may start each one before it has reported the end of the one before.
 
-A job that waits for one other job and nothing else will be ready the moment that one completes, and
-the runner of that one is the first to know. So it is told in advance what follows (`chains_behind`),
-begins it at once, and names it in the report of the end: `claim_continued` claims it in the same
-transaction. Until then the job is blocked like any other, whoever looks.
+A job that waits for one other job and for nothing else becomes ready when that one completes, and the runner of that
+one is the first to know. So the server sends the chain behind a job with the job (`chains_behind`). When the job has
+completed, the runner starts the next one at once and names it in the report of the end; the server claims it in the
+transaction that stores the report (`claim_continued`). Until then the job is blocked in the database.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ from torc_framework.store.job_state import transitions
 from torc_framework.store.tables.core import JOB, JOB_DEPENDENCY
 
 LONGEST_CHAIN: Final = 8
-"""Jobs that follow one another, at most: enough that a chain of the shortest jobs need not wait for the server."""
+"""Largest number of jobs behind a job: with it, a chain of very short jobs does not wait for the server."""
 _RECORDED: Final = UNBLOCKING - {JobStatus.CANCELED}
-"""Statuses in which the end of a job was recorded; it was claimed before then."""
+"""Statuses of jobs whose end is stored; they were claimed before."""
 _BEFORE: Final = JOB.alias("before")
 _FOLLOWERS = Statement(
     sa.select(JOB_DEPENDENCY.c.depends_on_job_id, JOB.c.id)
@@ -40,11 +40,11 @@ _FOLLOWERS = Statement(
         sa.or_(JOB.c.scheduler_id.is_(None), JOB.c.scheduler_id == _BEFORE.c.scheduler_id),
     )
 )
-"""Jobs that wait for one of these jobs alone and ask for the same as it."""
+"""Jobs that wait for one of these jobs only, with the same requirements and no other scheduler."""
 
 
 def chains_behind(tx: Tx, job_ids: Sequence[int]) -> dict[int, list[ClaimedJob]]:
-    """Return the jobs that follow each of these unfinished jobs, one after the other, `LONGEST_CHAIN` at most."""
+    """Return the chain of jobs behind each of these unfinished jobs, at most `LONGEST_CHAIN` long."""
     chains: dict[int, list[int]] = {}
     ends = {job_id: job_id for job_id in job_ids}
     for _ in range(LONGEST_CHAIN):
@@ -61,7 +61,10 @@ def chains_behind(tx: Tx, job_ids: Sequence[int]) -> dict[int, list[ClaimedJob]]
 
 
 def report_waves(reports: Sequence[EndedReport]) -> Iterator[Sequence[EndedReport]]:
-    """Cut reports so that the end of a job that was gone on with comes after the wave that lets it."""
+    """Divide reports into waves, to be stored one after the other.
+
+    The end of a job that the runner started early is in a later wave than the end of the job before it.
+    """
     wave: list[EndedReport] = []
     awaited: set[int] = set()
     for report in reports:
@@ -75,24 +78,24 @@ def report_waves(reports: Sequence[EndedReport]) -> Iterator[Sequence[EndedRepor
         yield wave
 
 
-def claim_continued(now: ExchangeState, reports: Sequence[EndedReport]) -> list[int]:
-    """Claim the jobs that the runner has gone on with after these ends; return those that it may not have.
+def claim_continued(state: ExchangeState, reports: Sequence[EndedReport]) -> list[int]:
+    """Claim the jobs that the runner has started after these ends; return those that it has to stop.
 
-    A job that it has already, or whose end is recorded, is not refused: the report was sent twice.
+    A job that the runner holds already, or whose end is stored, is not refused: the report was sent twice.
     """
     wanted = sorted({report.next_job_id for report in reports if report.next_job_id is not None})
     if not wanted:
         return []
-    now.jobs |= reported_jobs(now.tx, now.workflow_id, wanted)
+    state.jobs |= reported_jobs(state.tx, state.workflow_id, wanted)
     refused = []
     for job_id in wanted:
-        job = now.jobs.get(job_id)
-        if job is not None and job.status is JobStatus.READY and not now.is_canceled:
-            transitions.claimed(now.tx, now.node_id, [job_id])
-            job.status, job.holder, job.holder_active = JobStatus.PENDING, now.node_id, True
-            now.continued.append(job_id)
-        elif job is not None and job.status in LIVE and job.holder == now.node_id:
-            now.continued.append(job_id)
+        job = state.jobs.get(job_id)
+        if job is not None and job.status is JobStatus.READY and not state.is_canceled:
+            transitions.claimed(state.tx, state.node_id, [job_id])
+            job.status, job.holder, job.holder_active = JobStatus.PENDING, state.node_id, True
+            state.continued.append(job_id)
+        elif job is not None and job.status in LIVE and job.holder == state.node_id:
+            state.continued.append(job_id)
         elif job is None or job.status not in _RECORDED:
             refused.append(job_id)
     return refused

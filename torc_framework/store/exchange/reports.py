@@ -1,9 +1,9 @@
-"""What a runner reports: attempts that started and ended, jobs given back.
+"""Stores what a runner reports: attempts that started, attempts that ended, and jobs that it releases.
 
-Reports name attempts. An attempt that is over, or that the server never handed out, changes
-nothing; so every report may be sent again. A report is believed whoever sends it, except that a job
-is started or given back only in the name of the runner that holds it, or when that runner is gone:
-a late copy must not take a job from the runner that has it now.
+Every report names an attempt. A report on an attempt that is over, or that no runner has claimed, changes nothing, so
+a runner may send a report again. Any runner may report the end of an attempt. Only the runner that holds a job may
+report its start or release it, or any runner if the holder has ended: a repeated report that arrives late must not
+take a job from the runner that holds it now.
 """
 
 import time
@@ -27,19 +27,19 @@ from torc_framework.store.records.events import EventLog, utc_text
 from torc_framework.store.tables.core import COMPUTE_NODE, FILE, JOB, RESULT
 
 MAX_DELAY_S: Final = 366 * 86_400.0
-"""Longest wait between attempts, whatever a report asks for."""
+"""Longest delay between two attempts; a longer one in a report is shortened to this."""
 MAX_LOST_ATTEMPTS: Final = 3
-"""Lost attempts after which a job fails, if the report names no other number."""
+"""Number of lost attempts after which a job fails, if the report has no number."""
 
 _JOBS = Statement(
     sa.select(
+        JOB.c.workflow_id,
         JOB.c.id,
         JOB.c.status,
         JOB.c.attempt_id,
         JOB.c.name,
         JOB.c.active_compute_node_id,
         COMPUTE_NODE.c.is_active,
-        JOB.c.workflow_id,
     )
     .select_from(JOB.outerjoin(COMPUTE_NODE, COMPUTE_NODE.c.id == JOB.c.active_compute_node_id))
     .where(JOB.c.id.in_(ids_param()))
@@ -94,7 +94,12 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @define
 class ReportedJob:
-    """A job that a report names, as the transaction sees it."""
+    """A job that a report names, in its state within the transaction.
+
+    Attributes:
+        holder: The runner that holds it.
+        holder_active: That runner has not ended.
+    """
 
     id: int
     status: JobStatus
@@ -104,13 +109,23 @@ class ReportedJob:
     holder_active: bool
 
     def held_by(self, node_id: int) -> bool:
-        """Say whether that runner may speak for the job."""
+        """Return whether a runner may report the start of the job or release it."""
         return self.holder == node_id or not self.holder_active
 
 
 @define
 class ExchangeState:
-    """One exchange under way: who asks, and what has come of it so far."""
+    """One exchange: its runner, and what the reports that have been stored so far change.
+
+    Attributes:
+        jobs: The jobs that the reports name, by id.
+        endings: Jobs that have reached an unblocking status, and whether they ended badly.
+        ready: Jobs that have become ready.
+        held: Jobs whose next attempt the server claims for the same runner.
+        delayed: When the next attempt of a job may begin, seconds since the epoch.
+        continued: Jobs that the runner has started before it reported the end of the job before.
+        has_interrupted: The workflow has interrupted jobs.
+    """
 
     tx: Tx
     workflow_id: int
@@ -128,74 +143,74 @@ class ExchangeState:
 
 
 def reported_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> dict[int, ReportedJob]:
-    """Return those of the jobs that the workflow has."""
+    """Return those of the jobs that the workflow has, by id."""
     return {
-        row[0]: ReportedJob(row[0], JobStatus(row[1]), row[2], row[3], row[4], bool(row[5]))
-        for row in tx.rows_for(_JOBS, job_ids)
-        if row[6] == workflow_id
+        id_: ReportedJob(id_, JobStatus(status), attempt_id, name, holder, bool(holder_active))
+        for owner, id_, status, attempt_id, name, holder, holder_active in tx.rows_for(_JOBS, job_ids)
+        if owner == workflow_id
     }
 
 
-def record_started(now: ExchangeState, reports: Sequence[StartedReport]) -> None:
-    """Record attempts that began."""
+def record_started(state: ExchangeState, reports: Sequence[StartedReport]) -> None:
+    """Store that attempts began."""
     started: list[int] = []
     for report in reports:
-        job = now.jobs.get(report.job_id)
+        job = state.jobs.get(report.job_id)
         if (
             job is not None
             and job.status is JobStatus.PENDING
             and job.attempt_id == report.attempt_id
-            and job.held_by(now.node_id)
+            and job.held_by(state.node_id)
         ):
             job.status = JobStatus.RUNNING
             started.append(job.id)
-            now.events.add(
+            state.events.add(
                 "job_started",
                 job_id=job.id,
                 job_name=job.name,
-                compute_node_id=now.node_id,
-                run_id=now.run_id,
+                compute_node_id=state.node_id,
+                run_id=state.run_id,
                 attempt_id=job.attempt_id,
             )
-    transitions.attempt_started(now.tx, now.node_id, started)
+    transitions.attempt_started(state.tx, state.node_id, started)
 
 
-def record_ended(now: ExchangeState, reports: Sequence[EndedReport]) -> None:
-    """Record attempts that ended, and what becomes of their jobs."""
-    recorded = set(now.tx.rows_for(_RECORDED, [report.job_id for report in reports], now.run_id))
-    next_result = now.tx.new_ids(RESULT, len(reports))
+def record_ended(state: ExchangeState, reports: Sequence[EndedReport]) -> None:
+    """Store that attempts ended, and end or retry their jobs."""
+    recorded = set(state.tx.rows_for(_RECORDED, [report.job_id for report in reports], state.run_id))
+    next_result = state.tx.new_ids(RESULT, len(reports))
     results: list[Row] = []
     stale: list[Row] = []
     mtimes: list[Row] = []
     outcomes = _EndingsByOutcome()
     for report in map(_as_recorded, reports):
-        job, key = now.jobs.get(report.job_id), (report.job_id, report.attempt_id)
+        job, key = state.jobs.get(report.job_id), (report.job_id, report.attempt_id)
         if job is None or not _is_unrecorded_ending(job, report, key in recorded):
             continue
         if key in recorded:
-            stale.append((job.id, now.run_id, report.attempt_id))
+            stale.append((job.id, state.run_id, report.attempt_id))
         recorded.add(key)
-        mtimes += [(mtime, file_id, now.workflow_id) for file_id, mtime in (report.file_mtimes or {}).items()]
+        mtimes += [(mtime, file_id, state.workflow_id) for file_id, mtime in (report.file_mtimes or {}).items()]
         result_id = next_result + len(results)
-        results.append(_result_row(result_id, report, now))
+        results.append(_result_row(result_id, report, state))
         if job.status is not JobStatus.CANCELED:
-            _apply_ending(now, job, report, result_id, outcomes)
-    now.tx.run_each(_FORGET, stale)
-    now.tx.run_each(_INSERT_RESULTS, results)
-    transitions.attempt_ended(now.tx, outcomes.ended)
-    transitions.attempt_interrupted(now.tx, outcomes.interrupted)
-    transitions.attempt_retried(now.tx, outcomes.retried)
-    transitions.attempt_lost(now.tx, outcomes.lost)
-    delay_jobs(now.tx, now.delayed)
-    now.tx.run_each(_MTIME, mtimes)
+            _apply_ending(state, job, report, result_id, outcomes)
+    state.tx.run_each(_FORGET, stale)
+    state.tx.run_each(_INSERT_RESULTS, results)
+    transitions.attempt_ended(state.tx, outcomes.ended)
+    transitions.attempt_interrupted(state.tx, outcomes.interrupted)
+    transitions.attempt_retried(state.tx, outcomes.retried)
+    transitions.attempt_lost(state.tx, outcomes.lost)
+    delay_jobs(state.tx, state.delayed)
+    state.tx.run_each(_MTIME, mtimes)
 
 
 _CLASSES_OF_LOST_ATTEMPTS: Final = SEPARATE_BUDGET_CLASSES | {ExitClass.CANCELED}
-"""Classes that say what became of the allocation of an attempt whose end nobody saw."""
+"""Classes that a lost attempt may have: they are known from its allocation, not from the attempt."""
 
 
 def _as_recorded(report: EndedReport) -> EndedReport:
-    """Return the report; of an attempt whose end nobody saw, what is recorded instead."""
+    """Return a report as it is stored; for a lost attempt, one with status, return code and class of a lost attempt."""
     if not report.lost:
         return report
     known = report.exit_class if report.exit_class in _CLASSES_OF_LOST_ATTEMPTS else str(ExitClass.ORPHANED)
@@ -203,11 +218,11 @@ def _as_recorded(report: EndedReport) -> EndedReport:
 
 
 def _is_unrecorded_ending(job: ReportedJob, report: EndedReport, recorded: bool) -> bool:
-    """Say whether a report tells of an attempt whose end is not known yet.
+    """Return whether a report is of an attempt whose end is not stored yet.
 
-    A recorded result of an attempt that is under way again comes from before a reset within the same
-    run; it is replaced. A canceled job may still get the result of its last attempt. So may one that was
-    given back and yet ran to its end; if it wants another attempt, it has that already.
+    If a result of an attempt that is under way is stored, it is from before a reset within the same run, and is
+    replaced. A canceled job may still get the result of its last attempt. So may a job that was released and ran to
+    its end all the same; if its report asks for a retry, it changes nothing, because the job is ready already.
     """
     if job.attempt_id != report.attempt_id:
         return False
@@ -220,7 +235,7 @@ def _is_unrecorded_ending(job: ReportedJob, report: EndedReport, recorded: bool)
 
 @define
 class _EndingsByOutcome:
-    """Attempts by what becomes of their jobs."""
+    """Endings by what happens to the jobs, as values of the transitions of the same names."""
 
     ended: list[tuple[int, int, int | None, int]] = Factory(list)
     interrupted: list[tuple[int, int]] = Factory(list)
@@ -229,63 +244,63 @@ class _EndingsByOutcome:
 
 
 def _apply_ending(
-    now: ExchangeState, job: ReportedJob, report: EndedReport, result_id: int, outcomes: _EndingsByOutcome
+    state: ExchangeState, job: ReportedJob, report: EndedReport, result_id: int, outcomes: _EndingsByOutcome
 ) -> None:
-    """Find out what becomes of a job: another attempt, or an end."""
-    if not now.is_canceled and _may_retry(now, job, report):
-        _note_retry(now, job, report)
+    """Decide whether a job gets another attempt or ends, and note the result."""
+    if not state.is_canceled and _may_retry(state, job, report):
+        _note_retry(state, job, report)
         (outcomes.lost if report.lost else outcomes.retried).append(job.id)
         return
     status = _end_status(report.status)
     job.status = status
     if report.interrupted and status is JobStatus.TERMINATED:
         outcomes.interrupted.append((result_id, job.id))
-        now.has_interrupted = True
-        now.tx.workflows_to_wake.add(now.workflow_id)  # another runner may go on with it
+        state.has_interrupted = True
+        state.tx.workflows_to_wake.add(state.workflow_id)  # another runner may go on with it
     else:
         badly = ends_badly(status, report.return_code)
         outcomes.ended.append((int(status), int(badly), result_id, job.id))
         if status in UNBLOCKING:
-            now.endings[job.id] = badly
-    now.events.job_ended(
+            state.endings[job.id] = badly
+    state.events.job_ended(
         job.id,
         job.name,
         status,
         report.return_code,
         attempt_id=job.attempt_id,
-        run_id=now.run_id,
+        run_id=state.run_id,
         exit_class=report.exit_class,
         reason=report.reason,
     )
 
 
-def _note_retry(now: ExchangeState, job: ReportedJob, report: EndedReport) -> None:
-    """Note that a job gets another attempt, and whether its runner keeps it."""
-    now.events.add(
+def _note_retry(state: ExchangeState, job: ReportedJob, report: EndedReport) -> None:
+    """Note that a job gets another attempt, its delay, and whether the same runner claims it."""
+    state.events.add(
         "job_lost" if report.lost else "job_retried",
         job_id=job.id,
         job_name=job.name,
         previous_attempt=job.attempt_id,
         new_attempt=job.attempt_id + 1,
-        run_id=now.run_id,
+        run_id=state.run_id,
         return_code=report.return_code,
         reason=(report.retry.reason if report.retry else "") or report.reason,
     )
-    now.ready.append(job.id)
+    state.ready.append(job.id)
     if report.retry is not None and report.retry.hold and not report.lost:
-        now.held.append(job.id)
+        state.held.append(job.id)
     if report.retry is not None and report.retry.delay_s > 0:
-        now.delayed[job.id] = time.time() + min(report.retry.delay_s, MAX_DELAY_S)
+        state.delayed[job.id] = time.time() + min(report.retry.delay_s, MAX_DELAY_S)
     job.attempt_id += 1
     job.status = JobStatus.READY
 
 
-def _may_retry(now: ExchangeState, job: ReportedJob, report: EndedReport) -> bool:
-    """Say whether the budget of this ending allows another attempt."""
+def _may_retry(state: ExchangeState, job: ReportedJob, report: EndedReport) -> bool:
+    """Return whether a report asks for another attempt that the budget of its ending allows."""
     if report.retry is None and not report.lost:
         return False
     limit = report.retry.max_attempts if report.retry else MAX_LOST_ATTEMPTS
-    return attempts_spent(now.tx, job.id, now.run_id, job.attempt_id, report.exit_class) < limit
+    return attempts_spent(state.tx, job.id, state.run_id, job.attempt_id, report.exit_class) < limit
 
 
 def _end_status(label: str) -> JobStatus:
@@ -301,19 +316,19 @@ def _end_status(label: str) -> JobStatus:
 
 
 def ends_badly(status: JobStatus, return_code: int) -> bool:
-    """Say whether a job that ended so cancels the dependents that ask for it."""
+    """Return whether such an ending cancels dependents that have ``cancel_on_blocking_job_failure``."""
     return status in (JobStatus.FAILED, JobStatus.CANCELED) or (status is JobStatus.TERMINATED and return_code != 0)
 
 
-def _result_row(result_id: int, report: EndedReport, now: ExchangeState) -> Row:
+def _result_row(result_id: int, report: EndedReport, state: ExchangeState) -> Row:
     observation = None if report.observation is None else _encode(report.observation).decode()
     return (
         result_id,
         report.job_id,
-        now.workflow_id,
-        now.run_id,
+        state.workflow_id,
+        state.run_id,
         report.attempt_id,
-        now.node_id,
+        state.node_id,
         report.return_code,
         report.exec_time_s / 60,
         utc_text(report.ended_at),
@@ -325,18 +340,18 @@ def _result_row(result_id: int, report: EndedReport, now: ExchangeState) -> Row:
         report.exit_code,
         report.signal,
         report.exit_class,
-        report.reason and report.reason.replace("\0", "\ufffd"),  # PostgreSQL has no NUL; the rest must not be lost
+        report.reason and report.reason.replace("\0", "\ufffd"),  # PostgreSQL cannot store a NUL
         report.cpu_time_s,
         observation,
     )
 
 
-def record_released(now: ExchangeState, job_ids: Sequence[int]) -> None:
-    """Take back jobs that were not started."""
-    given_back = [
+def record_released(state: ExchangeState, job_ids: Sequence[int]) -> None:
+    """Store that the runner releases jobs that it has not started."""
+    released = [
         job.id
         for job_id in job_ids
-        if (job := now.jobs.get(job_id)) and job.status is JobStatus.PENDING and job.held_by(now.node_id)
+        if (job := state.jobs.get(job_id)) and job.status is JobStatus.PENDING and job.held_by(state.node_id)
     ]
-    transitions.released(now.tx, given_back)
-    now.ready += given_back
+    transitions.released(state.tx, released)
+    state.ready += released

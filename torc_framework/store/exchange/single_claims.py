@@ -1,4 +1,4 @@
-"""Jobs handed out by single claims: by resources, or simply the next ones."""
+"""Claims of jobs by single calls, which Torc's own runners use: by resources, or the next ready jobs."""
 
 import heapq
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from torc_framework.store.runs.lifecycle import resume, status
 from torc_framework.store.tables import core as t
 
 CANCELED: Final = "Workflow is canceled"
-"""Reason for an empty answer."""
+"""Reason in an empty answer."""
 _COLUMNS: Final = (*COLUMNS, "attempt_id")
 _CLAIMED = Statement(sa.select(*(t.JOB.c[name] for name in _COLUMNS)).where(t.JOB.c.id.in_(ids_param())))
 _OUTPUTS: Final = {
@@ -45,7 +45,7 @@ _FIRST_OF = Statement(
 
 
 def claim_by_resources(tx: Tx, workflow_id: int, offer: Offer) -> ClaimedJobs:
-    """Hand out ready jobs that fit what is offered, largest first as the offer's sort method says.
+    """Claim ready jobs that fit the offered resources, in the order of the offer's sort method.
 
     Raises:
         NotFoundError: there is no such workflow.
@@ -60,7 +60,7 @@ def claim_by_resources(tx: Tx, workflow_id: int, offer: Offer) -> ClaimedJobs:
 
 
 def claim_next(tx: Tx, workflow_id: int, limit: int) -> ClaimedJobs:
-    """Hand out the first ready jobs, whatever they ask for.
+    """Claim the first ready jobs by id, without a comparison of resources.
 
     Raises:
         NotFoundError: there is no such workflow.
@@ -72,19 +72,20 @@ def claim_next(tx: Tx, workflow_id: int, limit: int) -> ClaimedJobs:
     early = delayed_jobs(tx, workflow_id)
     most = limit + len(early)
     by_requirements = (tx.rows(_FIRST_OF, workflow_id, r.id, most) for r in ready_requirements(tx, workflow_id))
-    ready = (row[0] for row in chain.from_iterable(by_requirements) if row[0] not in early)
+    ready = (job_id for (job_id,) in chain.from_iterable(by_requirements) if job_id not in early)
     return _claim_and_describe(tx, heapq.nsmallest(limit, ready))
 
 
 def _claim_and_describe(tx: Tx, job_ids: Sequence[int]) -> ClaimedJobs:
-    """Make jobs pending; return them in their order."""
+    """Claim jobs without a compute node; return their records in their order."""
     transitions.claimed(tx, None, job_ids)
     outputs: dict[str, dict[int, list[int]]] = {name: {} for name in _OUTPUTS}
     for name, statement in _OUTPUTS.items():
         for job_id, other in tx.rows_for(statement, job_ids):
             outputs[name].setdefault(job_id, []).append(other)
-    rows = {row[0]: dict(zip(_COLUMNS, row, strict=True)) for row in tx.rows_for(_CLAIMED, job_ids)}
-    return ClaimedJobs([_record(rows[job_id], outputs) for job_id in job_ids])
+    records = [dict(zip(_COLUMNS, row, strict=True)) for row in tx.rows_for(_CLAIMED, job_ids)]
+    by_id = {record["id"]: record for record in records}
+    return ClaimedJobs([_record(by_id[job_id], outputs) for job_id in job_ids])
 
 
 def _record(row: dict[str, Any], outputs: Mapping[str, Mapping[int, list[int]]]) -> JobRecord:
@@ -94,7 +95,10 @@ def _record(row: dict[str, Any], outputs: Mapping[str, Mapping[int, list[int]]])
 
 
 def ready_requirements_total(tx: Tx, workflow_id: int, scheduler_id: int | None = None) -> ReadyRequirements:
-    """Return what all ready jobs ask for together, perhaps only those that may run under one scheduler.
+    """Return the sum of the requirements of all ready jobs.
+
+    Args:
+        scheduler_id: Record of a scheduler; leave out jobs that are bound to another one.
 
     Raises:
         NotFoundError: there is no such workflow.
