@@ -1,1 +1,1 @@
-"""Job state of the store."""
+"""Every change of a job's status, and what follows from it: dependents, action triggers, completion of the workflow."""

@@ -1,4 +1,4 @@
-"""What a job's attempts have cost: each ending draws on one budget, whoever asks for another attempt."""
+"""Budgets of attempts: the number of attempts of a job that count towards the limit of a retry."""
 
 from typing import Final
 
@@ -19,14 +19,14 @@ _CLASSES_BEFORE = Statement(
     "attempt",
 )
 _CANCELED_WITH_ALLOCATION: Final = (str(ExitClass.CANCELED), int(JobStatus.TERMINATED))
-"""Class and status of an attempt that was interrupted because its allocation was canceled."""
+"""Class and status of an attempt that ended because its allocation was canceled."""
 
 
 def attempts_spent(tx: Tx, job_id: int, run_id: int, attempt_id: int, exit_class: str | None) -> int:
-    """Return how many attempts of a run, this one included, drew on the budget that its ending draws on.
+    """Return how many attempts of a run, this one included, count towards the same budget as this one.
 
-    Endings that are not the job's doing have a budget for each class, interruptions draw on none; all others share the
-    job's own.
+    Each class in `SEPARATE_BUDGET_CLASSES` has a budget of its own. Interruptions count towards no budget. All other
+    classes share one budget.
     """
     before = tx.rows(_CLASSES_BEFORE, job_id, run_id, attempt_id)
     if exit_class in SEPARATE_BUDGET_CLASSES:

@@ -1,10 +1,8 @@
-"""Which jobs have other inputs than at the last initialize.
+"""Finds the jobs whose inputs have changed since the last initialize.
 
-The inputs of a job are its command and its own shell, what it waits for, its files, and the values of the user data
-that it reads; hashes stand for them, one for each, so that what changed can be told. Nothing is
-computed while nothing changes: a job without hashes has the inputs of the last initialize. Whoever is
-about to change the inputs of jobs calls `remember_inputs` first, and the hashes of what they were are kept
-with the jobs.
+The inputs of a job are its command and its own shell, its dependencies, its files, and the values of the user data
+that it reads. A hash of each is stored with the job, but only once an input is about to change: a function that
+changes inputs calls `remember_inputs` before. A job without hashes has the same inputs as at the last initialize.
 """
 
 import hashlib
@@ -63,11 +61,11 @@ _USER_DATA_NAMES = Statement(sa.select(t.USER_DATA.c.id, t.USER_DATA.c.name).whe
 
 @frozen
 class ChangedInput:
-    """One job's inputs are not those of the last initialize.
+    """A job whose inputs have changed since the last initialize.
 
     Attributes:
         cause: What changed, in one word: ``command``, ``user_data``, ...
-        reason: The same as a sentence without a subject.
+        reason: The same as a clause, such as ``command changed``.
     """
 
     job_id: int
@@ -90,30 +88,30 @@ _CAUSES: Final = {
     "output_user_data": ("output_user_data", "the list of its output user data changed"),
     "input_user_data": ("input_user_data", "the list of its input user data changed"),
 }
-"""What is said of a changed input; of several, the first."""
+"""Cause and reason for each changed input; if several have changed, those of the first are given."""
 _UNKNOWN: Final = ("inputs", "its inputs changed")
 
 
 def remember_inputs(tx: Tx, job_ids: Sequence[int]) -> None:
-    """Keep what the inputs of these jobs were at the last initialize; to be called before they change."""
+    """Store the hashes of the inputs of these jobs; to be called before the inputs change."""
     new = [job_id for (job_id,) in tx.rows_for(_NOT_REMEMBERED, job_ids)]
     tx.run_each(_REMEMBER, [(_text(hashes), job_id) for job_id, hashes in _hashes(tx, new).items()])
 
 
 def forget_inputs(tx: Tx, workflow_id: int) -> None:
-    """Take the present inputs of all jobs as those of the last initialize."""
+    """Delete all stored hashes: the present inputs are those of the last initialize now."""
     tx.run(_FORGET, workflow_id)
 
 
 def changed_inputs(tx: Tx, workflow_id: int) -> list[ChangedInput]:
-    """Return the jobs whose inputs have changed, and of each the first thing that did; not those that a runner holds.
+    """Return the jobs whose inputs have changed, each with the first changed input; without jobs that a runner holds.
 
     Raises:
         NotFoundError: there is no such workflow.
     """
     require_workflow(tx, workflow_id)
     remembered = tx.rows(_REMEMBERED, workflow_id)
-    present = _hashes(tx, [row[0] for row in remembered])
+    present = _hashes(tx, [job_id for job_id, _, _ in remembered])
     found = [
         (job_id, name, _first_difference(_parsed(text), present[job_id]))
         for job_id, name, text in remembered
@@ -124,9 +122,9 @@ def changed_inputs(tx: Tx, workflow_id: int) -> list[ChangedInput]:
 
 
 def reset_changed_jobs(tx: Tx, workflow_id: int, *, dry_run: bool = False, user: str | None = None) -> list[str]:
-    """Make the jobs uninitialized whose inputs have changed; return their names.
+    """Make the jobs whose inputs have changed uninitialized; return their names.
 
-    Jobs that a runner holds are left alone; what waits for a changed job follows at the next initialize.
+    Jobs that a runner holds stay as they are. The next initialize resets the dependents of changed jobs.
 
     Raises:
         NotFoundError: there is no such workflow.
@@ -144,26 +142,26 @@ def _text(hashes: _Hashes) -> str:
 
 
 def _parsed(text: str) -> _Hashes:
-    """Return hashes as they were remembered; none from a database that kept a single one for all inputs."""
+    """Return the stored hashes; none if an older version stored a single hash for all inputs."""
     return dict(json.loads(text)) if text.startswith("{") else {}
 
 
 def _first_difference(before: _Hashes, now: _Hashes) -> str:
-    """Return the name of the input that is to be told as the one that changed."""
+    """Return the name of the first input that has changed, "" if it is not known."""
     different = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
     ordered = [name for name in _CAUSES if name in different] + sorted(different)
     return ordered[0] if before else ""
 
 
 def _names(tx: Tx, parts: set[str]) -> dict[str, tuple[str, str]]:
-    """Return what is said of changed values of user data."""
+    """Return cause and reason for each changed value of user data."""
     ids = {int(part.removeprefix(_READS_VALUE)): part for part in parts if part.startswith(_READS_VALUE)}
     rows = tx.rows_for(_USER_DATA_NAMES, sorted(ids))
     return {ids[record_id]: ("user_data", f"input user data {name!r} changed") for record_id, name in rows}
 
 
 def _hashes(tx: Tx, job_ids: Sequence[int]) -> dict[int, _Hashes]:
-    """Return the hashes of what goes into each of these jobs."""
+    """Return the hashes of the inputs of each of these jobs."""
     if not job_ids:
         return {}
     parts: dict[int, dict[str, Any]] = {
@@ -190,7 +188,7 @@ def _hashes(tx: Tx, job_ids: Sequence[int]) -> dict[int, _Hashes]:
 
 
 def _digests_of_groups(tx: Tx, groups: Sequence[int]) -> dict[int, str]:
-    """Return a hash of the members of each group: a group is hashed once, not once for each of its waiters."""
+    """Return a hash of the members of each group; each group is hashed once, not for each waiter again."""
     members: dict[int, list[int]] = defaultdict(list)
     for group, job_id in tx.rows_for(_MEMBERS, groups):
         members[group].append(job_id)
@@ -198,14 +196,14 @@ def _digests_of_groups(tx: Tx, groups: Sequence[int]) -> dict[int, str]:
 
 
 def _values(tx: Tx, user_data_ids: Sequence[int]) -> dict[int, str]:
-    """Return hashes of the values of user data."""
+    """Return a hash of the value of each user data record."""
     query = sa.select(t.USER_DATA.c.id, t.USER_DATA.c.data)
     rows = (
         row
         for chunk in padded(user_data_ids)
         for row in tx.connection.execute(query.where(t.USER_DATA.c.id.in_(chunk)))
     )
-    return {row[0]: _digest(row[1]) for row in rows}
+    return {id_: _digest(data) for id_, data in rows}
 
 
 def _digest(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""Who waits for whom, and how many blockers everybody has left.
+"""Dependencies between jobs, and the counters of the blockers that each job and each dependency group has left.
 
-The counters are columns of ``job`` and ``dependency_group``; ``tables`` says what they promise.
+The counters are columns of ``job`` and ``dependency_group``; `tables.core` defines their values.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ _COUNT_JOB = Statement(
 
 
 def count_endings(tx: Tx, endings: Mapping[int, bool]) -> list[int]:
-    """Take ended jobs off the counters of those that wait for them; return the waiting jobs."""
+    """Subtract ended jobs from the counters of their dependents; return the dependents whose counters changed."""
     ids = list(endings)
     ended: Counter[int] = Counter()
     badly: Counter[int] = Counter()
@@ -67,7 +67,7 @@ def count_endings(tx: Tx, endings: Mapping[int, bool]) -> list[int]:
 
 
 def _finished_groups(tx: Tx, endings: Mapping[int, bool]) -> dict[int, bool]:
-    """Take ended jobs off their groups; return the groups that are over now, and whether badly."""
+    """Subtract ended jobs from the counters of their groups; return the groups that are over now, and whether badly."""
     ended: Counter[int] = Counter()
     badly: Counter[int] = Counter()
     for group, job_id in tx.rows_for(_GROUPS_OF, list(endings)):
@@ -79,7 +79,7 @@ def _finished_groups(tx: Tx, endings: Mapping[int, bool]) -> dict[int, bool]:
     return {group: failed > 0 for group, failed in tx.rows_for(_FINISHED_GROUPS, list(ended))}
 
 
-# --- the same counters, from nothing ---------------------------------------------------------------
+# --- the counters computed from statuses ---------------------------------------------------------------
 
 _UPSTREAM: Final = JOB.alias("upstream")
 _OVER: Final = is_over(_UPSTREAM)
@@ -137,19 +137,21 @@ _RECOUNT_JOBS = Statement(sa.update(JOB).where(JOB.c.id.in_(ids_param())).values
 
 
 def recount(tx: Tx, workflow_id: int) -> None:
-    """Count all blockers of a workflow anew: after jobs *left* an unblocking status, or dependencies changed."""
+    """Compute all counters of a workflow again, after jobs have left an unblocking status or dependencies have
+    changed.
+    """
     tx.run(_RECOUNT_ALL_GROUPS, workflow_id)
     tx.run(_RECOUNT_ALL_JOBS, workflow_id)
 
 
 def recount_jobs(tx: Tx, job_ids: Sequence[int]) -> None:
-    """Count the blockers of these jobs anew; their groups' counters are right."""
+    """Compute the counters of these jobs again; the counters of their groups must be right."""
     tx.run_for(_RECOUNT_JOBS, job_ids)
 
 
 @define
 class Dependents:
-    """Who waits for certain jobs: taken down before the jobs are deleted, used after."""
+    """The groups and jobs that wait for certain jobs; read before those are deleted, for use after."""
 
     groups: list[int]
     job_ids: list[int]
@@ -158,12 +160,12 @@ class Dependents:
 def dependents_of(tx: Tx, job_ids: Sequence[int]) -> Dependents:
     """Return the groups of these jobs, and the jobs that wait for them."""
     groups = sorted({group for group, _ in tx.rows_for(_GROUPS_OF, job_ids)})
-    waiting = {row[0] for row in (*tx.rows_for(_DEPENDENTS, job_ids), *tx.rows_for(_WAITERS_OF, groups))}
+    waiting = {waiter for waiter, _ in (*tx.rows_for(_DEPENDENTS, job_ids), *tx.rows_for(_WAITERS_OF, groups))}
     return Dependents(groups, sorted(waiting - set(job_ids)))
 
 
 def recount_dependents(tx: Tx, waiting: Dependents) -> None:
-    """Count the blockers of those who waited for deleted jobs anew."""
+    """Compute the counters of these groups and jobs again."""
     tx.run_for(_RECOUNT_GROUPS, waiting.groups)
     recount_jobs(tx, waiting.job_ids)
 
@@ -177,7 +179,7 @@ def downstream(tx: Tx, job_ids: Iterable[int], through: Collection[JobStatus] = 
     """Return every job that waits, directly or not, for one of ``job_ids``, nearest first.
 
     Args:
-        through: Only jobs in these statuses are returned, and looked behind.
+        through: Return only jobs in these statuses, and follow only their dependents.
     """
     frontier: Sequence[int] = list(job_ids)
     seen, seen_groups = set(frontier), set[int]()

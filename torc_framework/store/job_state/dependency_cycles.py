@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 def nodes_in_or_behind_cycles(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the nodes that cannot be put in order: those of cycles, and whatever waits for them.
+    """Return the nodes of cycles, and those that wait for them.
 
     Args:
         count: Nodes are 0 to ``count - 1``.

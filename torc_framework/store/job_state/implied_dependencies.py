@@ -1,8 +1,7 @@
-"""Dependencies implied by files and user data: a consumer waits for each producer.
+"""Adds the dependencies that files and user data imply: a job that reads one waits for each job that writes it.
 
-A plan brings them along, resolved. Jobs made one by one are resolved at the next initialize; only
-pairs with such a job are looked at, so that what a dependency group says is never said again pair by
-pair.
+A plan has these dependencies already. For jobs that were created one by one, the next initialize adds them. It
+considers only pairs with such a job, so that it adds no pairs for dependencies that a group has already.
 """
 
 from collections.abc import Iterable
@@ -57,13 +56,13 @@ _IMPLIED: Final = (
 
 
 def add_implied_dependencies(tx: Tx, workflow_id: int) -> bool:
-    """Add what files and user data imply for jobs that have not been looked at.
+    """Add the implied dependencies of jobs that do not have them yet.
 
     Returns:
-        Whether any were added; the counters of blockers are wrong then.
+        Whether any were added; then the caller has to compute the counters of blockers again.
 
     Raises:
-        RuleError: the dependencies now have a cycle.
+        RuleError: the dependencies have a cycle.
     """
     if not tx.value(_HAS_UNRESOLVED, workflow_id):
         return False
@@ -90,8 +89,8 @@ _EDGES: Final = tuple(
 
 
 def dependency_edges(tx: Tx, workflow_id: int) -> Iterable[tuple[int, int]]:
-    """Return the workflow's dependencies as pairs (node, node it waits for); a group is minus its id."""
-    return [(row[0], row[1]) for statement in _EDGES for row in tx.rows(statement, workflow_id)]
+    """Return the workflow's dependencies as pairs (node, node that it waits for); a group is a node, minus its id."""
+    return [(node, on) for statement in _EDGES for node, on in tx.rows(statement, workflow_id)]
 
 
 def _refuse_cycles(tx: Tx, workflow_id: int) -> None:

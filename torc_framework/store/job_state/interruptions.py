@@ -1,9 +1,8 @@
-"""Interrupted jobs: terminated only because their runner had to end.
+"""Interrupted jobs: they are terminated only because their runner had to end, and run again.
 
-The next runner goes on with them, so until then they count as unfinished: their dependents wait, the workflow is not
-complete, and no action that waits for their end is due. They become ready in the transaction in which a runner asks
-for jobs, whether it has just joined or was there before, or in one that a person asked for. Nothing is resumed
-in a canceled workflow.
+Until they run again they count as unfinished: their dependents wait, the workflow is not complete, and no action that
+waits for their end is due. They become ready in the transaction in which any runner next asks for jobs, or when a user
+asks for it. Interrupted jobs of a canceled workflow do not become ready.
 """
 
 from typing import Any, Final
@@ -18,12 +17,12 @@ from torc_framework.store.tables.core import JOB
 
 
 def is_over(job: Any = JOB) -> sa.ColumnElement[bool]:
-    """Return the condition that a job no longer keeps its dependents waiting."""
+    """Return the condition that a job is over: its dependents do not wait for it any more."""
     return sa.and_(job.c.status.in_(numbers(UNBLOCKING)), job.c.is_interrupted == number(0))
 
 
 IS_INTERRUPTED: Final = sa.and_(JOB.c.workflow_id == param("workflow"), JOB.c.is_interrupted != number(0))
-"""The condition that a job of the workflow is interrupted; the index of interrupted jobs serves it."""
+"""The condition that a job of the workflow is interrupted; it uses the index of interrupted jobs."""
 IS_UNFINISHED: Final = sa.or_(
     sa.exists().where(JOB.c.workflow_id == param("workflow"), JOB.c.status.in_(numbers(UNFINISHED))),
     sa.exists().where(IS_INTERRUPTED),
@@ -42,7 +41,7 @@ def resume_interrupted(tx: Tx, events: EventLog) -> list[int]:
     """Make the interrupted jobs of a workflow ready for their next attempt; return their ids.
 
     Args:
-        events: The workflow's; what happened is noted there.
+        events: Events of the workflow, to which those of the jobs are added.
     """
     job_ids = [job_id for (job_id,) in tx.rows(_INTERRUPTED, events.workflow_id)]
     if job_ids:

@@ -1,6 +1,6 @@
-"""Deleting jobs that a runner has in hand: refused, or the runner is told to stop them.
+"""The deletion of pending and running jobs: refused, or stored as a request to the runner to stop them.
 
-A deleted job's row is gone at once. What its runner still reports of it names no job, and changes nothing.
+The row of a job is deleted at once. Later reports of its runner name no job, and change nothing.
 """
 
 from collections.abc import Sequence
@@ -35,10 +35,10 @@ _EXISTING: Final = Statement(sa.select(JOB.c.id).where(JOB.c.id.in_(ids_param())
 
 
 def prepare_job_deletion(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool) -> None:
-    """Let runners stop jobs that are about to be deleted.
+    """Store requests to runners to stop those of the jobs that they hold, before the jobs are deleted.
 
     Raises:
-        ConflictError: without ``force``, some of them are pending or running; names the first.
+        ConflictError: without ``force``, some of them are pending or running; the message has the first.
     """
     live = tx.rows_for(_LIVE_AMONG, job_ids)
     _refuse(live, force=force)
@@ -48,10 +48,10 @@ def prepare_job_deletion(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, fo
 
 
 def check_workflow_deletable(tx: Tx, workflow_id: int, *, force: bool) -> None:
-    """Look whether a workflow may be deleted; its runners notice by themselves that it is gone.
+    """Check that a workflow may be deleted; its runners end when they find that it does not exist.
 
     Raises:
-        ConflictError: without ``force``, some of its jobs are pending or running; names the first.
+        ConflictError: without ``force``, some of its jobs are pending or running; the message has the first.
     """
     if not force:
         _refuse(tx.rows(_LIVE_OF, workflow_id), force=force)
@@ -69,14 +69,14 @@ def _refuse(live: Sequence[Row], *, force: bool) -> None:
 
 
 def take_stop_requests(tx: Tx, node_id: int, holding: Sequence[int] | None) -> list[int]:
-    """Return deleted jobs that a runner is to stop; it is told of each once, or again if it lost the answer.
+    """Return deleted jobs that a runner has to stop, and delete the requests.
 
     Args:
-        holding: After a lost answer: all jobs that it has in hand.
+        holding: All jobs that the runner holds, if it lost a reply: deleted ones among them are returned, too.
     """
-    told = {job_id for (job_id,) in tx.rows(_STOP_REQUESTS, node_id)}
-    if told:
+    to_stop = {job_id for (job_id,) in tx.rows(_STOP_REQUESTS, node_id)}
+    if to_stop:
         tx.run(_DELETE_STOP_REQUESTS, node_id)
     if holding:
-        told |= set(holding) - {job_id for (job_id,) in tx.rows_for(_EXISTING, sorted(set(holding)))}
-    return sorted(told)
+        to_stop |= set(holding) - {job_id for (job_id,) in tx.rows_for(_EXISTING, sorted(set(holding)))}
+    return sorted(to_stop)

@@ -1,7 +1,8 @@
-"""What follows from jobs that ended: dependents, triggers, completion. Same transaction, no sweep.
+"""Does what follows from jobs that ended, in the same transaction: dependents, action triggers, completion of the
+workflow.
 
-`propagate_endings` works level by level: all jobs that ended are one set, their dependents the next. Its cost
-is the number of dependency rows it touches, whatever the depth or shape of the graph.
+`propagate_endings` works level by level: the jobs that ended are one set, their dependents the next. Its cost is
+proportional to the number of dependency rows that it reads, in a graph of any depth.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ from torc_framework.store.job_state.triggers import count_triggers, trigger_comp
 from torc_framework.store.records.events import EventLog
 from torc_framework.store.tables.core import JOB
 
-_FREE = Statement(
+_UNBLOCKED = Statement(
     sa.select(JOB.c.id, JOB.c.name, JOB.c.failed_blockers, JOB.c.cancel_on_blocking_job_failure).where(
         JOB.c.id.in_(ids_param()), JOB.c.blockers == number(0), JOB.c.status == number(JobStatus.BLOCKED)
     )
@@ -30,29 +31,29 @@ _UNFINISHED = Statement(sa.select(IS_UNFINISHED), "workflow")
 
 @define
 class PropagatedChanges:
-    """What `propagate_endings` did: jobs made ready, and jobs canceled."""
+    """The jobs that a propagation made ready, and those that it canceled."""
 
     ready: list[int] = Factory(list)
     canceled: list[int] = Factory(list)
 
 
 def propagate_endings(tx: Tx, events: EventLog, endings: Mapping[int, bool]) -> PropagatedChanges:
-    """Let the dependents of jobs that reached an unblocking status go on, or cancel them.
+    """Make dependents ready, or cancel them, after jobs have reached an unblocking status.
 
     Args:
-        endings: Jobs that have just reached an unblocking status, and whether they ended badly.
+        endings: Jobs that have reached an unblocking status in this transaction, and whether they ended badly.
     """
-    done = PropagatedChanges()
+    changes = PropagatedChanges()
     while endings:
-        canceled = _release_or_cancel(tx, events, count_endings(tx, endings), done)
+        canceled = _make_ready_or_cancel(tx, events, count_endings(tx, endings), changes)
         endings = dict.fromkeys(canceled, True)
-    return done
+    return changes
 
 
-def _release_or_cancel(tx: Tx, events: EventLog, job_ids: Sequence[int], done: PropagatedChanges) -> list[int]:
-    """Make those of the jobs ready, or cancel them, that wait for nothing any more; return the canceled ones."""
+def _make_ready_or_cancel(tx: Tx, events: EventLog, job_ids: Sequence[int], changes: PropagatedChanges) -> list[int]:
+    """Make those of the jobs that have no blockers left ready, or cancel them; return the canceled ones."""
     ready, canceled = [], []
-    for job_id, name, failed, cancel in sorted(tx.rows_for(_FREE, job_ids)):
+    for job_id, name, failed, cancel in sorted(tx.rows_for(_UNBLOCKED, job_ids)):
         if failed and cancel:
             canceled.append(job_id)
             events.job_ended(job_id, name, JobStatus.CANCELED, None, reason="a dependency failed")
@@ -60,51 +61,52 @@ def _release_or_cancel(tx: Tx, events: EventLog, job_ids: Sequence[int], done: P
             ready.append(job_id)
     transitions.unblocked(tx, ready)
     transitions.blocker_failed(tx, canceled)
-    done.ready += ready
-    done.canceled += canceled
+    changes.ready += ready
+    changes.canceled += canceled
     return canceled
 
 
 def propagate_deletion(tx: Tx, events: EventLog, waiting: Dependents) -> PropagatedChanges:
-    """Let those go on that waited for jobs that were deleted."""
+    """Make dependents of deleted jobs ready, or cancel them."""
     recount_dependents(tx, waiting)
-    done = PropagatedChanges()
-    canceled = _release_or_cancel(tx, events, waiting.job_ids, done)
+    changes = PropagatedChanges()
+    canceled = _make_ready_or_cancel(tx, events, waiting.job_ids, changes)
     further = propagate_endings(tx, events, dict.fromkeys(canceled, True))
-    ready = [*done.ready, *further.ready]
+    ready = [*changes.ready, *further.ready]
     events.jobs_ready(ready)
-    return PropagatedChanges(ready, [*done.canceled, *further.canceled])
+    return PropagatedChanges(ready, [*changes.canceled, *further.canceled])
 
 
 def is_finished(tx: Tx, workflow_id: int) -> bool:
-    """Say whether no job of the workflow is unfinished."""
+    """Return whether no job of the workflow is unfinished."""
     return not tx.value(_UNFINISHED, workflow_id)
 
 
 def propagate(
     tx: Tx, events: EventLog, endings: Mapping[int, bool], ready: Iterable[int] = (), *, has_actions: bool = True
 ) -> bool:
-    """Do everything that follows from jobs that were just given a status.
+    """Do everything that follows from changes of status: dependents, events, action triggers, completion.
 
     Args:
-        endings: Jobs that reached an unblocking status, and whether they ended badly.
-        ready: Jobs that became ready otherwise, such as by a retry.
+        endings: Jobs that have reached an unblocking status in this transaction, and whether they ended badly.
+        ready: Jobs that have become ready in this transaction otherwise, such as by a retry.
+        has_actions: The workflow has actions.
 
     Returns:
-        Whether the workflow is finished by this.
+        Whether this has finished the workflow.
     """
-    done = propagate_endings(tx, events, endings)
-    events.jobs_ready(done.ready)
-    now_ready = [*ready, *done.ready]
+    changes = propagate_endings(tx, events, endings)
+    events.jobs_ready(changes.ready)
+    now_ready = [*ready, *changes.ready]
     if now_ready:
         tx.workflows_to_wake.add(events.workflow_id)
     if has_actions:
-        count_triggers(tx, now_ready, [*endings, *done.canceled])
+        count_triggers(tx, now_ready, [*endings, *changes.canceled])
     return bool(endings) and not now_ready and announce_completion(tx, events)
 
 
 def announce_completion(tx: Tx, events: EventLog) -> bool:
-    """Tell everybody if no job of the workflow is unfinished; return whether that is so."""
+    """If the workflow is finished, trigger its actions, add the event and wake its runners; return whether it is."""
     if not is_finished(tx, events.workflow_id):
         return False
     tx.workflows_to_wake.add(events.workflow_id)

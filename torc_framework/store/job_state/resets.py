@@ -1,4 +1,4 @@
-"""Jobs that are to run again while what waits for them is not."""
+"""Resets jobs without the jobs that wait for them."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _READY = Statement(sa.select(JOB.c.id).where(JOB.c.id.in_(ids_param()), JOB.c.st
 
 
 def reset_without_dependents(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> None:
-    """Reset these jobs; jobs that are ready after them wait again, the others keep their status."""
+    """Reset these jobs; dependents that are ready become blocked, all other dependents keep their status."""
     transitions.reset(tx, job_ids)
     ready = [job_id for (job_id,) in tx.rows_for(_READY, dependents_of(tx, job_ids).job_ids)]
     transitions.found_blocked(tx, ready)

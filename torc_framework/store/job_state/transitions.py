@@ -1,8 +1,8 @@
-"""Every change of a job's status: one function per row of `TRANSITIONS`, named by it.
+"""The transitions of jobs: one function for each row of `TRANSITIONS`, with the name of the row.
 
-Nothing else writes ``job.status``. Each change is one set-based statement guarded by the legal
-old statuses of the table; jobs in any other status are left alone. What follows from a change
-(dependents, triggers, events) is the business of ``consequences``, in the same transaction.
+No other module writes ``job.status``. Each function runs one statement that changes only jobs in the old statuses of
+its row; jobs in other statuses stay as they are. `propagation` does what follows from a change (dependents, action
+triggers, events), in the same transaction.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _NEXT_ATTEMPT: Final = {**_UNTRIED, "attempt_id": JOB.c.attempt_id + number(1)}
 
 
 def _change(name: str, *where: sa.ColumnElement[bool], status: Any = None, **values: Any) -> sa.Update:
-    """Return the guarded update of one transition."""
+    """Return the statement of one transition, which changes only jobs in its old statuses."""
     transition = TRANSITIONS[name]
     target = number(transition.target) if status is None else status
     guard = JOB.c.status.in_(numbers(transition.sources))
@@ -117,14 +117,14 @@ _ENABLED = Statement(_change("enabled", _THIS), "job")
 
 
 def _count(tx: Tx, name: str, jobs: int) -> int:
-    """Note how many jobs a transition changed; return that."""
+    """Count the jobs that a transition changed in `Tx.transition_counts`; return their number."""
     if jobs:
         tx.transition_counts[name] = tx.transition_counts.get(name, 0) + jobs
     return jobs
 
 
 def found_blocked(tx: Tx, job_ids: Sequence[int]) -> int:
-    """These jobs wait for jobs that are to run again: what they have done no longer counts."""
+    """These jobs wait for jobs that will run again; their own results do not count any more."""
     return _count(tx, "found_blocked", tx.run_for(_FOUND_BLOCKED, job_ids))
 
 
@@ -134,7 +134,7 @@ def all_found_blocked(tx: Tx, workflow_id: int) -> int:
 
 
 def found_ready(tx: Tx, workflow_id: int) -> int:
-    """Every job of the workflow without blockers may run."""
+    """All jobs of the workflow without blockers become ready."""
     return _count(tx, "found_ready", tx.run(_FOUND_READY, workflow_id))
 
 
@@ -149,27 +149,27 @@ def found_ready_among(tx: Tx, job_ids: Sequence[int]) -> int:
 
 
 def found_ready_again(tx: Tx, workflow_id: int) -> int:
-    """`found_ready` for jobs that were stopped or wait for a verdict: they had no blockers when they ran."""
+    """`found_ready` for terminated jobs and those in ``pending_failed``: they had no blockers when they ran."""
     return _count(tx, "found_ready", tx.run(_FOUND_READY_AGAIN, workflow_id))
 
 
 def unblocked(tx: Tx, job_ids: Sequence[int]) -> int:
-    """The last dependency of these jobs finished."""
+    """The last blocker of these jobs is over."""
     return _count(tx, "unblocked", tx.run_for(_UNBLOCKED, job_ids))
 
 
 def blocker_failed(tx: Tx, job_ids: Sequence[int]) -> int:
-    """A dependency of these jobs failed, and they ask to be canceled then."""
+    """A blocker of these jobs ended badly, and they have ``cancel_on_blocking_job_failure``."""
     return _count(tx, "blocker_failed", tx.run_for(_BLOCKER_FAILED, job_ids))
 
 
 def claimed(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
-    """A runner took these jobs."""
+    """A runner claimed these jobs."""
     return _count(tx, "claimed", tx.run_each(_CLAIMED, [(node_id, job_id) for job_id in job_ids]))
 
 
 def released(tx: Tx, job_ids: Iterable[int]) -> int:
-    """A runner gave these jobs back without starting them."""
+    """A runner released these jobs without starting them."""
     return _count(tx, "released", tx.run_each(_RELEASED, [(job_id,) for job_id in job_ids]))
 
 
@@ -179,42 +179,42 @@ def attempt_started(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
 
 
 def attempt_ended(tx: Tx, endings: Sequence[tuple[int, int, int | None, int]]) -> int:
-    """Attempts ended; each is (status, whether it ended badly, id of its result, job)."""
+    """Attempts ended; each ending is (status, whether it ended badly, id of its result, job)."""
     return _count(tx, "attempt_ended", tx.run_each(_ENDED, endings))
 
 
 def attempt_interrupted(tx: Tx, endings: Sequence[tuple[int, int]]) -> int:
-    """Attempts ended only because their runner had to end; each is (id of its result, job)."""
+    """Attempts ended only because their runner had to end; each ending is (id of its result, job)."""
     return _count(tx, "attempt_interrupted", tx.run_each(_INTERRUPTED, endings))
 
 
 def resumed(tx: Tx, job_ids: Sequence[int]) -> int:
-    """Those of these jobs that are interrupted run again, as their next attempt."""
+    """Those of these jobs that are interrupted become ready for their next attempt."""
     return _count(tx, "resumed", tx.run_for(_RESUMED, job_ids))
 
 
 def recorded(tx: Tx, job_id: int, target: JobStatus, *, badly: bool, result_id: int | None) -> int:
-    """Somebody told how the job ended, whether or not the server had handed it out."""
+    """A single call reported how the job ended, in whatever status it was before."""
     return _count(tx, "recorded", tx.run(_RECORDED, int(target), int(badly), result_id, job_id))
 
 
 def attempt_retried(tx: Tx, job_ids: Iterable[int]) -> int:
-    """The failed attempts of these jobs are followed by another."""
+    """These jobs become ready for another attempt after a failed one."""
     return _count(tx, "attempt_retried", tx.run_each(_RETRIED, [(job_id,) for job_id in job_ids]))
 
 
 def attempt_lost(tx: Tx, job_ids: Iterable[int]) -> int:
-    """Nobody knows how the attempts of these jobs ended; they run again."""
+    """The ends of these jobs' attempts were not observed; the jobs become ready for another."""
     return _count(tx, "attempt_lost", tx.run_each(_LOST, [(job_id,) for job_id in job_ids]))
 
 
 def canceled(tx: Tx, workflow_id: int) -> int:
-    """The workflow was canceled: whatever a runner holds ends here."""
+    """The workflow was canceled: all jobs that runners hold are canceled."""
     return _count(tx, "canceled", tx.run(_CANCELED, workflow_id))
 
 
 def reset(tx: Tx, job_ids: Sequence[int]) -> int:
-    """These jobs are to run again, from their first attempt."""
+    """These jobs become uninitialized, with attempt 1."""
     return _count(tx, "reset", tx.run_for(_RESET, job_ids))
 
 
@@ -224,15 +224,15 @@ def all_reset(tx: Tx, workflow_id: int) -> int:
 
 
 def judged(tx: Tx, job_id: int, target: JobStatus) -> int:
-    """A verdict was given on a job that waited for one; made ready, it gets another attempt."""
+    """A verdict was given on a job in ``pending_failed``; if it becomes ready, it has its next attempt."""
     return _count(tx, "judged", tx.run(_JUDGED[target], job_id))
 
 
 def disabled(tx: Tx, job_id: int) -> int:
-    """A person took the job out."""
+    """A user disabled the job."""
     return _count(tx, "disabled", tx.run(_DISABLED, job_id))
 
 
 def enabled(tx: Tx, job_id: int) -> int:
-    """A person put the job back."""
+    """A user enabled the job again."""
     return _count(tx, "enabled", tx.run(_ENABLED, job_id))

@@ -1,4 +1,4 @@
-"""What makes an action due: triggers are counted where they happen, each job once."""
+"""Counts the triggers of actions: an action is due when its count has reached the number that it requires."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -41,11 +41,11 @@ _COMPLETE_TRIGGER = Statement(
 
 
 def count_triggers(tx: Tx, ready: Collection[int], over: Collection[int]) -> None:
-    """Count jobs for the actions that watch them, each once.
+    """Count jobs for the actions whose triggers watch them; each job counts once for an action.
 
     Args:
-        ready: Jobs that became ready.
-        over: Jobs that reached an unblocking status; they count as ready, too.
+        ready: Jobs that have become ready.
+        over: Jobs that have reached an unblocking status; they count as ready, too.
     """
     counts = {"on_jobs_ready": {*ready, *over}, "on_jobs_complete": set(over)}
     watchers = tx.rows_for(_WATCHERS, sorted(counts["on_jobs_ready"]))
@@ -55,7 +55,7 @@ def count_triggers(tx: Tx, ready: Collection[int], over: Collection[int]) -> Non
 
 
 def trigger_completion(tx: Tx, workflow_id: int) -> None:
-    """Raise the actions that wait for the end of the workflow."""
+    """Trigger the actions with ``on_workflow_complete``."""
     tx.run(_COMPLETE_TRIGGER, workflow_id)
 
 
@@ -72,12 +72,12 @@ _DUE = Statement(
 
 
 def count_due_actions(tx: Tx, workflow_id: int) -> int:
-    """Return how many actions are due, besides those at the start and end of each worker."""
+    """Return how many actions are due, without those for the start and end of each worker."""
     return int(tx.value(_DUE, workflow_id))
 
 
 def reopen_actions(tx: Tx, compute_node_id: int) -> None:
-    """Make the actions due again that a runner had begun and not ended when it ended itself."""
+    """Make those actions due again that a runner had begun and not finished when it ended."""
     tx.connection.execute(
         sa.update(WORKFLOW_ACTION)
         .where(WORKFLOW_ACTION.c.executed_by == compute_node_id, WORKFLOW_ACTION.c.is_open)
@@ -93,7 +93,7 @@ _WATCHED: Final = {
 
 
 def rearm_actions(tx: Tx, workflow_id: int) -> None:
-    """Forget that actions were executed, drop those of recoveries, count their triggers anew."""
+    """Reset all actions to not executed, delete those of recoveries, and count the triggers again."""
     action, execute = WORKFLOW_ACTION, tx.connection.execute
     mine = action.c.workflow_id == workflow_id
     if execute(sa.select(action.c.id).where(mine).limit(1)).first() is None:
@@ -116,10 +116,10 @@ def rearm_actions(tx: Tx, workflow_id: int) -> None:
 
 
 def recount_triggers(tx: Tx, workflow_id: int, only: Sequence[int] | None = None) -> None:
-    """Set the trigger counts of actions that watch jobs by the jobs' present states.
+    """Set the trigger counts of actions that watch jobs from the present statuses of the jobs.
 
     Args:
-        only: The actions; None is all of the workflow.
+        only: These actions; None means all of the workflow.
     """
     action, watched = WORKFLOW_ACTION, ACTION_JOB
     mine = action.c.workflow_id == workflow_id
@@ -145,5 +145,5 @@ def recount_triggers(tx: Tx, workflow_id: int, only: Sequence[int] | None = None
 
 
 def required_triggers(trigger_type: str, jobs: Sequence[int] | None) -> int:
-    """Return how many triggers an action waits for: one a job, or the one that it names."""
+    """Return how many triggers make an action due: one for each job that it watches, otherwise one."""
     return len(jobs or ()) or 1 if trigger_type in ("on_jobs_ready", "on_jobs_complete") else 1
