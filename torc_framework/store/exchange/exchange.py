@@ -178,30 +178,11 @@ def _due_in_s(state: ExchangeState) -> float | None:
     return None if first is None else max(0.0, datetime.fromisoformat(first).timestamp() - time.time())
 
 
-@@@CONFLICT<<<<<<< HEAD
-def _jobs_missing_on_runner(now: ExchangeState, holding: Sequence[int] | None, fresh: set[int]) -> list[int]:
-    """Return jobs that this runner has but does not name: their answer got lost, or it is gone and another asks."""
-=======
-def _offer(request: ExchangeRequest, sort_method: str | None) -> claims.Offer:
-    method = request.sort_method or sort_method or "none"
-    check_sort_method(method)
-    return claims.Offer(
-        request.slots,
-        request.free,
-        request.total,
-        request.ahead,
-        method,
-        request.scheduler_config_id,
-        request.strict_scheduler_match,
-    )
-
-
 def _jobs_missing_on_runner(state: ExchangeState, holding: Sequence[int] | None, fresh: set[int]) -> list[int]:
     """Return jobs that the server has claimed for this runner and that the runner does not hold.
 
     Either the reply with them was lost, or another process asks in the name of a runner that ended.
     """
->>>>>>> e0cdaf3 (The exchange reads rows by name and says in plain words what it stores and claims)
     if holding is None:
         return []
     known = fresh | set(holding)

@@ -1,19 +1,19 @@
-"""The life of one job in single steps, for runners that tell of each by itself.
+"""Start, end, retry and status change of one job by single calls, which Torc's own runners and users make.
 
-The steps go through the same transitions and consequences as the exchange, so that runners of both
-kinds can work on one workflow. Every step names the run it belongs to; another run's is refused.
+The calls use the same transitions and the same propagation as the exchange, so that runners of both kinds can work on
+one workflow. Every call names its run; a call of another run than the present one is refused.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
-from attrs import frozen
 
+from torc_framework.exits.failure_rules import attempts_allowed, choose_rule, covers_ending
 from torc_framework.models.exits import ExitClass
-from torc_framework.models.failures import DEFAULT_MAX_RETRIES, SEPARATE_BUDGET_CLASSES
+from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES
 from torc_framework.models.statuses import END, UNBLOCKING, JobStatus
-from torc_framework.store.database.sql import Row, Statement, Tx, ids_param, numbers, param
+from torc_framework.store.database.sql import Statement, Tx, ids_param, numbers, param
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.exchange.reports import ends_badly
 from torc_framework.store.job_state import transitions
@@ -65,14 +65,13 @@ _RAN = Statement(
     )
 )
 RETRYABLE: Final = frozenset({JobStatus.RUNNING, JobStatus.FAILED, JobStatus.TERMINATED})
-"""Statuses from which a runner may ask for another attempt."""
+"""Statuses in which a runner may ask for another attempt."""
 UNREPORTED_RETURN_CODE: Final = 1
-"""Return code of an attempt that was given up for another before anybody told how it ended."""
+"""Return code of an attempt whose runner asked for another one without a report of its end."""
 
 
-@frozen
-class _StepJob:
-    """A job as a step finds it."""
+class _StepJob(NamedTuple):
+    """A job before a step, a row of `_JOB`."""
 
     id: int
     workflow_id: int
@@ -85,25 +84,32 @@ class _StepJob:
     result_id: int | None
 
 
+class _Ending(NamedTuple):
+    """The end of an attempt, a row of `_ENDING`."""
+
+    return_code: int
+    exit_class: str | None
+
+
 def _job(tx: Tx, job_id: int, run_id: int) -> _StepJob:
-    """Return a job of the present run."""
+    """Return a job, if the run is the present one."""
     row = tx.row(_JOB, job_id)
     if row is None:
         raise NotFoundError(JOBS.title, job_id)
-    job = _StepJob(row[0], row[1], row[2], JobStatus(row[3]), *row[4:])
+    job = _StepJob(*row)
     check_run(tx, job.workflow_id, run_id)
-    return job
+    return job._replace(status=JobStatus(job.status))
 
 
 # --- start and end ---------------------------------------------------------------------------------
 
 
 def start_job(tx: Tx, job_id: int, run_id: int, node_id: int) -> Values:
-    """Note that a claimed job runs on a compute node; return it.
+    """Store that a claimed job runs on a compute node; return it.
 
     Raises:
         NotFoundError: there is no such job or compute node.
-        RuleError: the job is not pending, the node is another workflow's, or the run is over.
+        RuleError: the job is not pending, the node is another workflow's, or the run is not the present one.
     """
     job = _job(tx, job_id, run_id)
     if get(tx, COMPUTE_NODES, node_id)["workflow_id"] != job.workflow_id:
@@ -125,14 +131,14 @@ def start_job(tx: Tx, job_id: int, run_id: int, node_id: int) -> Values:
 
 
 def complete_job(tx: Tx, job_id: int, label: str, run_id: int, sent: Mapping[str, Any]) -> Values:
-    """Record how a job ended, and do all that follows; return it.
+    """Store how a job ended, and do all that follows; return it.
 
-    The job takes the status that is named, its result the one that was sent. A job that was canceled
-    under its runner keeps its status and gets the result.
+    The job takes the status ``label``; ``sent`` becomes its result. A job that was canceled while it ran keeps its
+    status and gets the result.
 
     Raises:
         NotFoundError: there is no such job.
-        RuleError: the status is no end, the job is over, or the result is of another job, run or attempt.
+        RuleError: no attempt ends in this status, the job is over, or the result is of another job, run or attempt.
     """
     job = _job(tx, job_id, run_id)
     status = status_number(label)
@@ -154,7 +160,7 @@ def complete_job(tx: Tx, job_id: int, label: str, run_id: int, sent: Mapping[str
 
 
 def _attempt(job: _StepJob, run_id: int, sent: Mapping[str, Any]) -> int:
-    """Return the attempt that a result is of; runners that know nothing of attempts always send 1."""
+    """Return the attempt to which a result belongs; Torc's own runners always send 1."""
     expected = {"job_id": job.id, "workflow_id": job.workflow_id, "run_id": run_id}
     if wrong := [f"{name} {sent[name]}, expected {value}" for name, value in expected.items() if sent[name] != value]:
         raise RuleError(f"The result is another job's or run's: {'; '.join(wrong)}")
@@ -189,21 +195,22 @@ def _end(tx: Tx, job: _StepJob, status: JobStatus, result: Values) -> None:
 def retry_job(tx: Tx, job_id: int, run_id: int, max_attempts: int | None = None) -> Values:
     """Give a failed job another attempt; return it.
 
-    Dependents that were canceled for its failure, or that wait to be claimed after it, wait for it again.
+    Dependents that its end had canceled or made ready become blocked again.
 
     Args:
-        max_attempts: Attempts in all that draw on one budget; by default what the job's failure handler allows,
-            without limit if none does.
+        max_attempts: Largest number of attempts that count towards one budget (`attempts_spent`); by default the number
+            that the job's failure handler allows, and no limit if no rule of it applies.
 
     Raises:
         NotFoundError: there is no such job.
-        RuleError: it is in no status to be retried from, or its attempts are used up.
+        RuleError: it cannot be retried in its status, or its attempts are used up.
     """
     job = _job(tx, job_id, run_id)
     if job.status not in RETRYABLE:
         raise RuleError(f"Job cannot be retried: status is {job.status.label}")
-    ending = None if job.result_id is None else tx.row(_ENDING, job.result_id)
-    exit_class = None if ending is None else ending[1]
+    row = None if job.result_id is None else tx.row(_ENDING, job.result_id)
+    ending = None if row is None else _Ending(*row)
+    exit_class = None if ending is None else ending.exit_class
     limit = _handlers_limit(tx, job, ending) if max_attempts is None else max_attempts
     if (
         limit is not None
@@ -230,36 +237,24 @@ def retry_job(tx: Tx, job_id: int, run_id: int, max_attempts: int | None = None)
     return get(tx, JOBS, job_id)
 
 
-def _handlers_limit(tx: Tx, job: _StepJob, ending: Row | None) -> int | None:
-    """Return the attempts that the job's failure handler allows, None if it has nothing to say.
+def _handlers_limit(tx: Tx, job: _StepJob, ending: _Ending | None) -> int | None:
+    """Return the number of attempts that the job's failure handler allows, None if it sets no limit.
 
-    Return code and class of the ending pick the rule. While the attempt runs nobody has told them; whoever asks has
-    found a rule.
+    Return code and class of the ending choose the rule. While the attempt runs, these are not known: then the largest
+    number of all rules is returned, because the runner that asks has chosen one of them.
     """
     if job.failure_handler_id is None:
         return None
     rules = read_rules(get(tx, FAILURE_HANDLERS, job.failure_handler_id)["rules"])
     if ending is None:
-        return max(map(_limit, rules), default=None)
+        return max(map(attempts_allowed, rules), default=None)
     code, exit_class = ending
-    named = [rule for rule in rules if "exit_classes" not in rule or exit_class in (rule["exit_classes"] or ())]
-    listing = (rule for rule in named if code in (rule.get("exit_codes") or ()) or _only_names_classes(rule))
-    matching_all = (rule for rule in named if rule.get("match_all_exit_codes"))
-    rule = next(listing, None) or next(matching_all, None)
-    return None if rule is None else _limit(rule)
-
-
-def _only_names_classes(rule: Mapping[str, Any]) -> bool:
-    return "exit_classes" in rule and not rule.keys() & {"exit_codes", "match_all_exit_codes"}
-
-
-def _limit(rule: Mapping[str, Any]) -> int:
-    limit: int | None = rule.get("max_retries")
-    return limit if limit is not None else DEFAULT_MAX_RETRIES
+    chosen = choose_rule(rules, code, lambda rule: covers_ending(rule, code, exit_class))
+    return None if chosen is None else attempts_allowed(chosen[0])
 
 
 def _store_unreported_result(tx: Tx, job: _StepJob, run_id: int) -> None:
-    """Keep a result of the attempt that is given up, so that every attempt has one."""
+    """Store a result for an attempt whose end was not reported, so that every attempt has one."""
     if tx.value(_RECORDED, job.id, run_id, job.attempt_id) is not None:
         return
     result = {
@@ -279,22 +274,22 @@ def _store_unreported_result(tx: Tx, job: _StepJob, run_id: int) -> None:
 
 
 def _block_dependents_again(tx: Tx, job_id: int) -> None:
-    """Let those wait for a job again that its end had canceled or made ready."""
+    """Block those dependents of a job again that its end had canceled or made ready."""
     again = downstream(tx, [job_id], through={JobStatus.CANCELED, JobStatus.READY})
     transitions.found_blocked(tx, again)
     recount_dependents(tx, dependents_of(tx, [job_id, *again]))
     recount_jobs(tx, again)
 
 
-# --- by hand ---------------------------------------------------------------------------------------
+# --- changes of the status by users -----------------------------------------------------------------
 
 
 def change_status(tx: Tx, job_id: int, label: str, run_id: int, user: str | None = None) -> Values:
-    """Set a job's status as a person asks, if there is a way there; return the job.
+    """Set a job's status for a user, if `_STATUS_CHANGES` allows it; return the job.
 
     Raises:
         NotFoundError: there is no such job.
-        RuleError: the status is one that only an end gives, or cannot be reached from the present one.
+        RuleError: a job gets the status only when it ends, or cannot get it in its present status.
     """
     job = _job(tx, job_id, run_id)
     target = status_number(label)
@@ -303,11 +298,11 @@ def change_status(tx: Tx, job_id: int, label: str, run_id: int, user: str | None
             f"Cannot set completion status '{label}' via manage_status_change. Use complete_job API instead."
         )
     if target is not job.status:
-        way = _STATUS_CHANGES.get((job.status, target))
-        if way is None:
+        change = _STATUS_CHANGES.get((job.status, target))
+        if change is None:
             sources = ", ".join(source.label for source, reached in _STATUS_CHANGES if reached is target)
             raise RuleError(f"Job {job_id} is {job.status.label}: only a job that is {sources} can be set to {label}")
-        way(tx, job)
+        change(tx, job)
         record_user_action(
             tx,
             job.workflow_id,
@@ -325,14 +320,14 @@ def _reset(tx: Tx, job: _StepJob) -> None:
     transitions.reset(tx, [job.id])
 
 
-def _undo(tx: Tx, job: _StepJob) -> None:
-    """Reset a job that is over and the direct dependents that ran on its account."""
+def _reset_ended(tx: Tx, job: _StepJob) -> None:
+    """Reset a job that is over, and its direct dependents that have run."""
     dependents = dependents_of(tx, [job.id]).job_ids
-    ran = [row[0] for row in tx.rows_for(_RAN, dependents)]
+    ran = [dependent for (dependent,) in tx.rows_for(_RAN, dependents)]
     reset_without_dependents(tx, job.workflow_id, [job.id, *ran])
 
 
-def _free(tx: Tx, job: _StepJob) -> None:
+def _make_ready(tx: Tx, job: _StepJob) -> None:
     if job.blockers:
         raise RuleError(f"Job {job.id} waits for others (jobs or groups of jobs: {job.blockers}): it cannot be ready")
     transitions.found_ready_alone(tx, job.id)
@@ -345,11 +340,11 @@ def _propagate_ready(tx: Tx, job: _StepJob) -> None:
     events.write(tx)
 
 
-def _take(tx: Tx, job: _StepJob) -> None:
+def _claim(tx: Tx, job: _StepJob) -> None:
     transitions.claimed(tx, job.node_id, [job.id])
 
 
-def _run(tx: Tx, job: _StepJob) -> None:
+def _start(tx: Tx, job: _StepJob) -> None:
     transitions.attempt_started(tx, job.node_id, [job.id])
 
 
@@ -358,27 +353,27 @@ def _release(tx: Tx, job: _StepJob) -> None:
     _propagate_ready(tx, job)
 
 
-def _lose(tx: Tx, job: _StepJob) -> None:
+def _make_lost(tx: Tx, job: _StepJob) -> None:
     transitions.attempt_lost(tx, [job.id])
     _propagate_ready(tx, job)
 
 
-def _judge(target: JobStatus) -> Callable[[Tx, _StepJob], None]:
-    def judge(tx: Tx, job: _StepJob) -> None:
+def _give_verdict(target: JobStatus) -> Callable[[Tx, _StepJob], None]:
+    def give_verdict(tx: Tx, job: _StepJob) -> None:
         transitions.judged(tx, job.id, target)
         if target is JobStatus.READY:
             _propagate_ready(tx, job)
 
-    return judge
+    return give_verdict
 
 
-def _block(tx: Tx, job: _StepJob) -> None:
+def _make_blocked(tx: Tx, job: _StepJob) -> None:
     if not job.blockers:
         raise RuleError(f"Job {job.id} waits for nothing: it cannot be blocked")
     transitions.found_blocked(tx, [job.id])
 
 
-def _defer(tx: Tx, job: _StepJob) -> None:
+def _make_pending_failed(tx: Tx, job: _StepJob) -> None:
     transitions.recorded(tx, job.id, JobStatus.PENDING_FAILED, badly=False, result_id=None)
 
 
@@ -393,34 +388,42 @@ def _enable(tx: Tx, job: _StepJob) -> None:
     transitions.enabled(tx, job.id)
 
 
-def _steps(*several: Callable[[Tx, _StepJob], None]) -> Callable[[Tx, _StepJob], None]:
-    def take(tx: Tx, job: _StepJob) -> None:
-        for step in several:
-            step(tx, job)
+def _all(*changes: Callable[[Tx, _StepJob], None]) -> Callable[[Tx, _StepJob], None]:
+    """Return a function that carries out several changes, one after the other."""
 
-    return take
+    def carry_out(tx: Tx, job: _StepJob) -> None:
+        for change in changes:
+            change(tx, job)
+
+    return carry_out
 
 
-_S: Final = JobStatus
+_Status: Final = JobStatus
 _STATUS_CHANGES: Final[Mapping[tuple[JobStatus, JobStatus], Callable[[Tx, _StepJob], None]]] = {
-    **{(status, _S.UNINITIALIZED): _reset for status in (_S.BLOCKED, _S.READY, _S.PENDING, _S.RUNNING)},
-    **{(status, _S.UNINITIALIZED): _undo for status in sorted(UNBLOCKING)},
-    (_S.PENDING_FAILED, _S.UNINITIALIZED): _judge(_S.UNINITIALIZED),
-    (_S.DISABLED, _S.UNINITIALIZED): _enable,
-    (_S.UNINITIALIZED, _S.BLOCKED): _block,
-    (_S.READY, _S.BLOCKED): _block,
-    (_S.UNINITIALIZED, _S.READY): _free,
-    (_S.BLOCKED, _S.READY): _free,
-    (_S.PENDING, _S.READY): _release,
-    (_S.RUNNING, _S.READY): _lose,
-    (_S.PENDING_FAILED, _S.READY): _judge(_S.READY),
-    (_S.UNINITIALIZED, _S.PENDING): _steps(_free, _take),
-    (_S.READY, _S.PENDING): _take,
-    (_S.UNINITIALIZED, _S.RUNNING): _steps(_free, _take, _run),
-    (_S.READY, _S.RUNNING): _steps(_take, _run),
-    (_S.PENDING, _S.RUNNING): _run,
-    **{(status, _S.PENDING_FAILED): _defer for status in (_S.READY, _S.PENDING, _S.RUNNING)},
-    (_S.UNINITIALIZED, _S.DISABLED): _disable,
-    **{(status, _S.DISABLED): _steps(_reset, _disable) for status in (_S.BLOCKED, _S.READY)},
+    **{
+        (status, _Status.UNINITIALIZED): _reset
+        for status in (_Status.BLOCKED, _Status.READY, _Status.PENDING, _Status.RUNNING)
+    },
+    **{(status, _Status.UNINITIALIZED): _reset_ended for status in sorted(UNBLOCKING)},
+    (_Status.PENDING_FAILED, _Status.UNINITIALIZED): _give_verdict(_Status.UNINITIALIZED),
+    (_Status.DISABLED, _Status.UNINITIALIZED): _enable,
+    (_Status.UNINITIALIZED, _Status.BLOCKED): _make_blocked,
+    (_Status.READY, _Status.BLOCKED): _make_blocked,
+    (_Status.UNINITIALIZED, _Status.READY): _make_ready,
+    (_Status.BLOCKED, _Status.READY): _make_ready,
+    (_Status.PENDING, _Status.READY): _release,
+    (_Status.RUNNING, _Status.READY): _make_lost,
+    (_Status.PENDING_FAILED, _Status.READY): _give_verdict(_Status.READY),
+    (_Status.UNINITIALIZED, _Status.PENDING): _all(_make_ready, _claim),
+    (_Status.READY, _Status.PENDING): _claim,
+    (_Status.UNINITIALIZED, _Status.RUNNING): _all(_make_ready, _claim, _start),
+    (_Status.READY, _Status.RUNNING): _all(_claim, _start),
+    (_Status.PENDING, _Status.RUNNING): _start,
+    **{
+        (status, _Status.PENDING_FAILED): _make_pending_failed
+        for status in (_Status.READY, _Status.PENDING, _Status.RUNNING)
+    },
+    (_Status.UNINITIALIZED, _Status.DISABLED): _disable,
+    **{(status, _Status.DISABLED): _all(_reset, _disable) for status in (_Status.BLOCKED, _Status.READY)},
 }
-"""How a person's wish is carried out, by present and wanted status."""
+"""The function that carries out a change of status by a user, by present and wanted status."""
