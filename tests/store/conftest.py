@@ -33,6 +33,7 @@ from torc_framework.store.record_kinds.results import EVENTS, RESULTS
 from torc_framework.store.records import crud
 from torc_framework.store.records.kind import PageRequest, RecordKind
 from torc_framework.store.runs import lifecycle
+from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import METADATA
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plans import create_plan
@@ -159,7 +160,7 @@ class Bench:
     def run_id(self) -> int:
         """Return the present run."""
         with self.database.read() as tx:
-            return lifecycle.status(tx, self.workflow_id).run_id
+            return workflow_status(tx, self.workflow_id).run_id
 
     def results(self) -> list[dict[str, Any]]:
         """Return all results."""

@@ -94,7 +94,7 @@ def test_every_way_of_storing_events_tells_it(bench: Any) -> None:
     expect("job_completed", "jobs_ready")
     bench.claim()
     with bench.database.write() as tx:
-        lifecycle.cancel(tx, workflow_id)
+        lifecycle.cancel_workflow(tx, workflow_id)
     expect("workflow_canceled", "job_canceled")
     with bench.database.write() as tx:
         lifecycle.reset_status(tx, workflow_id, force=True)

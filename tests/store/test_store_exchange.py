@@ -174,7 +174,7 @@ def test_a_canceled_job_keeps_its_result(bench: Any) -> None:
     bench.plan(2, [(1, 0)])
     bench.start(0)
     with bench.database.write() as tx:
-        lifecycle.cancel(tx, bench.workflow_id)
+        lifecycle.cancel_workflow(tx, bench.workflow_id)
     assert bench.statuses() == ["canceled", "blocked"]
     reply = bench.exchange(
         ended=[bench.ended(0, "canceled", 143, signal=15, retry=RetryRequest(5))] * 2, slots=5, want_counts=True
@@ -190,7 +190,7 @@ def test_a_canceled_workflow_hands_out_nothing(bench: Any) -> None:
     """Ready jobs stay ready."""
     bench.plan(2)
     with bench.database.write() as tx:
-        lifecycle.cancel(tx, bench.workflow_id)
+        lifecycle.cancel_workflow(tx, bench.workflow_id)
     reply = bench.exchange(slots=2)
     assert (reply.jobs, reply.is_canceled, bench.statuses()) == ([], True, ["ready", "ready"])
 

@@ -26,6 +26,7 @@ from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.record_kinds.requirements import RESOURCE_REQUIREMENTS
 from torc_framework.store.records import crud
 from torc_framework.store.runs import lifecycle
+from torc_framework.store.runs.workflow_status import job_counts, workflow_status
 from torc_framework.store.tables import METADATA
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.export_document import export_workflow
@@ -179,7 +180,7 @@ def test_history_moves_too(bench: Any) -> None:
     assert set(named) <= jobs
     assert not any(node["is_active"] for node in again["compute_nodes"])
     with bench.database.write() as tx:
-        assert lifecycle.status(tx, new).run_id == 2
+        assert workflow_status(tx, new).run_id == 2
         assert lifecycle.begin_run(tx, new).run_id == 3
 
 
@@ -198,7 +199,7 @@ def test_shared_dependencies_stay_shared(database: Database) -> None:
         assert tx.connection.execute(mine.where(t.DEPENDENCY_GROUP.c.workflow_id == new)).scalar_one() == 4
     with database.write() as tx:
         lifecycle.begin_run(tx, new)
-        assert lifecycle.job_counts(tx, new) == {"ready": 3, "blocked": 4}
+        assert job_counts(tx, new) == {"ready": 3, "blocked": 4}
 
 
 def test_dependencies_that_files_imply_are_added_at_the_next_initialize(database: Database) -> None:
@@ -210,7 +211,7 @@ def test_dependencies_that_files_imply_are_added_at_the_next_initialize(database
     new = imported(database, document)
     with database.write() as tx:
         lifecycle.begin_run(tx, new)
-        assert lifecycle.job_counts(tx, new) == {"ready": 3, "blocked": 2}
+        assert job_counts(tx, new) == {"ready": 3, "blocked": 2}
 
 
 def test_schedulers_of_both_kinds_may_have_one_id(database: Database) -> None:

@@ -15,6 +15,7 @@ from torc_framework.store.job_state import interruptions
 from torc_framework.store.recovery.recoveries import check_recoverable
 from torc_framework.store.runs import counts, lifecycle
 from torc_framework.store.runs.reinitialize import reinitialize
+from torc_framework.store.runs.workflow_status import workflow_completion
 from torc_framework.store.tables import core as t
 
 
@@ -44,7 +45,7 @@ def test_dependents_wait_and_the_workflow_is_not_complete(half: Any) -> None:
     assert interrupted(half) == [True, False, False, True]
     half.check_counters()
     with half.database.read() as tx:
-        assert not lifecycle.outcome(tx, half.workflow_id).is_complete
+        assert not workflow_completion(tx, half.workflow_id).is_complete
         assert interruptions.count_interrupted(tx, half.workflow_id) == 2
         assert has_something_for_runner(tx, half.workflow_id, half.nodes[0], half.run_id())
         assert counts.count_database(tx).workflows == {"waiting": 1}
@@ -178,9 +179,9 @@ def test_an_interruption_is_said_of_a_terminated_attempt_only(bench: Any) -> Non
 def test_nothing_is_resumed_in_a_canceled_workflow(half: Any) -> None:
     """The cancel counts; after a reset of what was spoiled everything can run."""
     with half.database.write() as tx:
-        lifecycle.cancel(tx, half.workflow_id)
-        assert lifecycle.resume(tx, half.workflow_id) == []
-        assert lifecycle.outcome(tx, half.workflow_id).is_complete
+        lifecycle.cancel_workflow(tx, half.workflow_id)
+        assert lifecycle.resume_workflow(tx, half.workflow_id) == []
+        assert workflow_completion(tx, half.workflow_id).is_complete
     assert half.claim(9, node=half.node()) == []
     with half.database.write() as tx:
         lifecycle.reset_status(tx, half.workflow_id)
@@ -194,8 +195,8 @@ def test_nothing_is_resumed_in_a_canceled_workflow(half: Any) -> None:
 def test_a_person_may_resume(half: Any) -> None:
     """Before nodes are asked for, for instance; a second call has nothing to do."""
     with half.database.write() as tx:
-        assert lifecycle.resume(tx, half.workflow_id) == [half.job_id(0), half.job_id(3)]
-        assert lifecycle.resume(tx, half.workflow_id) == []
+        assert lifecycle.resume_workflow(tx, half.workflow_id) == [half.job_id(0), half.job_id(3)]
+        assert lifecycle.resume_workflow(tx, half.workflow_id) == []
     assert half.statuses() == ["ready", "blocked", "blocked", "ready"]
 
 

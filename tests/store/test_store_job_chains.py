@@ -87,7 +87,7 @@ def test_refused(bench: Any, why: str) -> None:
     follower = bench.job_id(1)
     if why == "canceled workflow":
         with bench.database.write() as tx:
-            lifecycle.cancel(tx, bench.workflow_id)
+            lifecycle.cancel_workflow(tx, bench.workflow_id)
     elif why == "other runner":
         bench.set_status(0, JobStatus.COMPLETED)
         bench.set_status(1, JobStatus.RUNNING, active_compute_node_id=bench.node())

@@ -14,6 +14,7 @@ from torc_framework.store.record_kinds.requirements import RESOURCE_REQUIREMENTS
 from torc_framework.store.records import crud
 from torc_framework.store.recovery.recoveries import find_recoveries, recover
 from torc_framework.store.runs import lifecycle
+from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
 
 GIB = 1024**3
@@ -42,7 +43,7 @@ def run_recovery(bench: Any, *repairs: Repair, run_id: int | None = None, leave:
 
 def bench_run(bench: Any, tx: Any) -> int:
     """Return the present run."""
-    return lifecycle.status(tx, bench.workflow_id).run_id
+    return workflow_status(tx, bench.workflow_id).run_id
 
 
 def asked(bench: Any, job: int) -> dict[str, Any]:
@@ -156,7 +157,7 @@ def test_a_canceled_workflow_can_be_recovered(bench: Any) -> None:
     bench.finish(0, status="failed")
     bench.start(1)
     with bench.database.write() as tx:
-        lifecycle.cancel(tx, bench.workflow_id)
+        lifecycle.cancel_workflow(tx, bench.workflow_id)
     run_recovery(bench, repair(bench, 0))
     assert bench.statuses() == ["ready", "canceled", "blocked"]
 

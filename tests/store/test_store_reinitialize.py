@@ -19,6 +19,7 @@ from torc_framework.store.records import crud
 from torc_framework.store.records.kind import RecordKind
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.runs.reinitialize import reinitialize
+from torc_framework.store.runs.workflow_status import put_status, workflow_status
 from torc_framework.store.tables import core as t
 
 
@@ -193,7 +194,7 @@ def test_after_a_cancellation(bench: Any) -> None:
     bench.finish(0)
     bench.start(1)
     with bench.database.write() as tx:
-        lifecycle.cancel(tx, bench.workflow_id)
+        lifecycle.cancel_workflow(tx, bench.workflow_id)
     assert bench.statuses()[:2] == ["completed", "canceled"]
     assert again(bench).jobs[0].reason == "it was canceled"
     assert bench.statuses() == ["completed", "ready", "blocked"]
@@ -240,9 +241,9 @@ def test_jobs_in_the_hands_of_runners(bench: Any) -> None:
 def test_archived_and_unknown_workflows(bench: Any) -> None:
     chain(bench)
     with bench.database.write() as tx:
-        status = lifecycle.status(tx, bench.workflow_id)
+        status = workflow_status(tx, bench.workflow_id)
         status.is_archived = True
-        lifecycle.put_status(tx, status)
+        put_status(tx, status)
     with pytest.raises(RuleError, match="Unarchive it first"):
         again(bench)
     with bench.database.write() as tx, pytest.raises(NotFoundError):

@@ -17,6 +17,12 @@ from torc_framework.store.record_kinds.nodes import COMPUTE_NODES, SCHEDULED_COM
 from torc_framework.store.records import crud
 from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.runs import lifecycle
+from torc_framework.store.runs.workflow_status import (
+    WorkflowCompletion,
+    is_uninitialized,
+    put_status,
+    workflow_completion,
+)
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plans import create_workflow
 
@@ -36,10 +42,10 @@ def test_a_run_makes_jobs_ready_or_blocked(bench: Any) -> None:
     """The first run is number one; jobs that wait for nothing are ready."""
     bench.plan(4, DIAMOND, begin=False)
     assert (bench.run_id(), set(bench.statuses())) == (0, {"uninitialized"})
-    assert do(bench, lifecycle.is_uninitialized)
+    assert do(bench, is_uninitialized)
     assert bench.begin() == 1
     assert bench.statuses() == ["ready", "blocked", "blocked", "blocked"]
-    assert not do(bench, lifecycle.is_uninitialized)
+    assert not do(bench, is_uninitialized)
 
 
 def test_a_run_starts_over(bench: Any) -> None:
@@ -63,7 +69,7 @@ def test_a_run_starts_over(bench: Any) -> None:
 def test_a_run_clears_the_cancel(bench: Any) -> None:
     """A canceled workflow can be run again."""
     bench.plan(1)
-    do(bench, lifecycle.cancel)
+    do(bench, lifecycle.cancel_workflow)
     bench.begin()
     assert len(bench.claim()) == 1
 
@@ -73,9 +79,7 @@ def test_an_archived_workflow_does_not_run(bench: Any) -> None:
     bench.plan(1, begin=False)
     do(
         bench,
-        lambda tx, wf: lifecycle.put_status(
-            tx, WorkflowStatusRecord(id=wf, run_id=3, is_canceled=False, is_archived=True)
-        ),
+        lambda tx, wf: put_status(tx, WorkflowStatusRecord(id=wf, run_id=3, is_canceled=False, is_archived=True)),
     )
     with pytest.raises(RuleError, match="archived"):
         bench.begin()
@@ -122,7 +126,7 @@ def test_unknown_workflows_do_not_run(bench: Any) -> None:
     bench.workflow_id = 12
     for function in (
         lifecycle.begin_run,
-        lifecycle.cancel,
+        lifecycle.cancel_workflow,
         lifecycle.initialize_jobs,
         lifecycle.reset_status,
         lifecycle.reset_job_status,
@@ -303,14 +307,14 @@ def test_reset_of_the_status_needs_rest(bench: Any) -> None:
     bench.claim()
     with pytest.raises(RuleError, match=r"1 job\(s\) are pending or running"):
         do(bench, lifecycle.reset_status)
-    do(bench, lifecycle.cancel)
+    do(bench, lifecycle.cancel_workflow)
     with bench.database.write() as tx:
         node = {"scheduler_id": 1, "scheduler_config_id": 1, "scheduler_type": "slurm", "status": "pending"}
         crud.create(tx, SCHEDULED_COMPUTE_NODES, {"workflow_id": bench.workflow_id, **node})
     with pytest.raises(RuleError, match=r"1 scheduled compute node\(s\)"):
         do(bench, lifecycle.reset_status)
     do(bench, lifecycle.reset_status, force=True)
-    assert not do(bench, lifecycle.outcome).is_canceled
+    assert not do(bench, workflow_completion).is_canceled
 
 
 def test_cancel_ends_what_runners_hold(bench: Any) -> None:
@@ -318,9 +322,9 @@ def test_cancel_ends_what_runners_hold(bench: Any) -> None:
     bench.plan(4, [(3, 0)])
     bench.claim(2)
     bench.exchange(started=[bench.started(0)])
-    do(bench, lifecycle.cancel)
+    do(bench, lifecycle.cancel_workflow)
     assert bench.statuses() == ["canceled", "canceled", "ready", "blocked"]
-    assert do(bench, lifecycle.outcome) == lifecycle.WorkflowCompletion(True, True, False)
+    assert do(bench, workflow_completion) == WorkflowCompletion(True, True, False)
     assert bench.events("workflow_canceled")
     bench.check_counters()
     bench.begin()
@@ -334,15 +338,15 @@ def test_an_unfinished_job_keeps_the_workflow_open(bench: Any, unfinished: JobSt
     bench.plan(2, begin=False)
     bench.set_status(0, JobStatus.COMPLETED)
     bench.set_status(1, unfinished)
-    assert not do(bench, lifecycle.outcome).is_complete
+    assert not do(bench, workflow_completion).is_complete
     bench.set_status(1, JobStatus.TERMINATED)
-    assert do(bench, lifecycle.outcome).is_complete
+    assert do(bench, workflow_completion).is_complete
 
 
 def test_an_empty_workflow_is_complete(bench: Any) -> None:
     """There is nothing left to do."""
     bench.plan(0)
-    assert do(bench, lifecycle.outcome).is_complete
+    assert do(bench, workflow_completion).is_complete
     assert bench.exchange(slots=1).is_complete
 
 
@@ -463,7 +467,7 @@ def test_deleting_a_job_frees_what_waits_for_it(bench: Any) -> None:
     assert bench.statuses() == ["ready"] * 3
     with bench.database.write() as tx:
         assert delete_jobs(tx, bench.workflow_id, workflow_queries.job_ids(tx, bench.workflow_id)) == 3
-    assert do(bench, lifecycle.outcome).is_complete
+    assert do(bench, workflow_completion).is_complete
 
 
 def test_an_initialized_job_takes_few_changes(bench: Any) -> None:

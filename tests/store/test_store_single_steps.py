@@ -14,7 +14,7 @@ from torc_framework.models.statuses import UNBLOCKING, JobStatus
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.exchange import single_steps
 from torc_framework.store.exchange.single_claims import claim_by_resources, claim_next
-from torc_framework.store.runs.lifecycle import cancel
+from torc_framework.store.runs.lifecycle import cancel_workflow
 
 S = JobStatus
 
@@ -93,7 +93,7 @@ def test_a_result_of_a_canceled_job_is_kept(bench: Any) -> None:
     bench.plan(1)
     start(bench, 0)
     with bench.database.write() as tx:
-        cancel(tx, bench.workflow_id)
+        cancel_workflow(tx, bench.workflow_id)
     assert complete(bench, 0, "terminated", 143)["status"] == "canceled"
     assert [row["return_code"] for row in bench.results()] == [143]
     with pytest.raises(RuleError, match="already complete with status canceled"):

@@ -33,6 +33,7 @@ from torc_framework.store.job_state.dependency_counters import recount
 from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
 from torc_framework.store.records import crud
 from torc_framework.store.runs import lifecycle
+from torc_framework.store.runs.workflow_status import workflow_completion
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plans import create_plan
 
@@ -307,7 +308,7 @@ class StoreMachine(RuleBasedStateMachine):
     def cancel(self) -> None:
         """Cancel the workflow."""
         with self.database.write() as tx:
-            lifecycle.cancel(tx, self.workflow_id)
+            lifecycle.cancel_workflow(tx, self.workflow_id)
         self.model.canceled = True
         for job, status in enumerate(self.model.status):
             if status in LIVE:
@@ -344,7 +345,7 @@ class StoreMachine(RuleBasedStateMachine):
             rows = list(tx.connection.execute(query).mappings())
             recount(tx, self.workflow_id)
             again = list(tx.connection.execute(query).mappings())
-            finished = lifecycle.outcome(tx, self.workflow_id)
+            finished = workflow_completion(tx, self.workflow_id)
         assert [row["status"] for row in rows] == [status.label for status in self.model.status]
         assert [row["attempt_id"] for row in rows] == self.model.attempt
         assert rows == again

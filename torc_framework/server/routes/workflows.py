@@ -19,6 +19,14 @@ from torc_framework.store.record_kinds.jobs import delete_listed_jobs
 from torc_framework.store.records.crud import create
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.runs.reinitialize import reinitialize
+from torc_framework.store.runs.workflow_status import (
+    WorkflowCompletion,
+    is_uninitialized,
+    job_counts,
+    put_status,
+    workflow_completion,
+    workflow_status,
+)
 
 
 @define
@@ -112,11 +120,11 @@ def _put_status(tx: Tx, call: EndpointCall) -> WorkflowStatusRecord:
         is_archived=bool(wanted.is_archived),
         has_detected_need_to_run_completion_script=bool(wanted.has_detected_need_to_run_completion_script),
     )
-    return lifecycle.put_status(tx, status)
+    return put_status(tx, status)
 
 
 def _cancel(tx: Tx, call: EndpointCall) -> a.Message:
-    lifecycle.cancel(tx, call.id)
+    lifecycle.cancel_workflow(tx, call.id)
     return a.Message(f"Workflow {call.id} canceled")
 
 
@@ -142,12 +150,12 @@ def _reset_job_status(tx: Tx, call: EndpointCall) -> a.ResetJobs:
 
 
 def _job_counts(tx: Tx, call: EndpointCall) -> a.JobCounts:
-    counts = lifecycle.job_counts(tx, call.id)
+    counts = job_counts(tx, call.id)
     return a.JobCounts(counts, sum(counts.values()), interruptions.count_interrupted(tx, call.id))
 
 
 def _resume(tx: Tx, call: EndpointCall) -> a.ResumedJobs:
-    return a.ResumedJobs(lifecycle.resume(tx, call.id))
+    return a.ResumedJobs(lifecycle.resume_workflow(tx, call.id))
 
 
 def _job_ids(tx: Tx, call: EndpointCall) -> a.JobIds:
@@ -160,7 +168,7 @@ def _delete_jobs(tx: Tx, call: EndpointCall) -> a.DeletedJobs:
 
 
 def _is_uninitialized(tx: Tx, call: EndpointCall) -> a.IsUninitialized:
-    return a.IsUninitialized(lifecycle.is_uninitialized(tx, call.id))
+    return a.IsUninitialized(is_uninitialized(tx, call.id))
 
 
 def _required_existing_files(tx: Tx, call: EndpointCall) -> a.RequiredFiles:
@@ -211,7 +219,7 @@ def _known(work: EndpointFunction) -> EndpointFunction:
     """Return an endpoint function that answers 404 for an unknown workflow and otherwise calls ``work``."""
 
     def checked(tx: Tx, call: EndpointCall) -> Any:
-        lifecycle.status(tx, call.id)
+        workflow_status(tx, call.id)
         return work(tx, call)
 
     return checked
@@ -236,7 +244,7 @@ _INITIALIZE: Final = {
 }
 
 WORKFLOW_ENDPOINTS: Final = (
-    _about("GET", "status", lambda tx, call: lifecycle.status(tx, call.id), "Get a workflow's status.", _STATUS),
+    _about("GET", "status", lambda tx, call: workflow_status(tx, call.id), "Get a workflow's status.", _STATUS),
     _about("PUT", "status", _put_status, "Overwrite a workflow's status.", _STATUS, body=StatusChange),
     _about(
         "POST",
@@ -303,9 +311,9 @@ WORKFLOW_ENDPOINTS: Final = (
     _about(
         "GET",
         "is_complete",
-        lambda tx, call: lifecycle.outcome(tx, call.id),
+        lambda tx, call: workflow_completion(tx, call.id),
         "Answer whether no job of the workflow is unfinished.",
-        lifecycle.WorkflowCompletion,
+        WorkflowCompletion,
     ),
     _about(
         "GET",

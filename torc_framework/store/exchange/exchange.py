@@ -26,7 +26,7 @@ from torc_framework.store.job_state.propagation import is_finished, propagate
 from torc_framework.store.job_state.triggers import count_due_actions
 from torc_framework.store.records.events import EventLog
 from torc_framework.store.records.requirements import check_sort_method
-from torc_framework.store.runs.lifecycle import job_counts
+from torc_framework.store.runs.workflow_status import job_counts
 from torc_framework.store.tables.core import COMPUTE_NODE, JOB, WORKFLOW, WORKFLOW_ACTION, WORKFLOW_STATUS
 from torc_framework.store.tables.internal import JOB_TO_STOP
 

@@ -17,7 +17,8 @@ from torc_framework.store.exchange.claims import choose_jobs, delayed_jobs, read
 from torc_framework.store.job_state import transitions
 from torc_framework.store.record_kinds.jobs import COLUMNS
 from torc_framework.store.records.requirements import check_sort_method
-from torc_framework.store.runs.lifecycle import resume, status
+from torc_framework.store.runs.lifecycle import resume_workflow
+from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
 
 CANCELED: Final = "Workflow is canceled"
@@ -52,10 +53,10 @@ def claim_by_resources(tx: Tx, workflow_id: int, offer: Offer) -> ClaimedJobs:
         RuleError: the sort method is not known.
     """
     check_sort_method(offer.sort_method)
-    if status(tx, workflow_id).is_canceled:
+    if workflow_status(tx, workflow_id).is_canceled:
         return ClaimedJobs([], CANCELED)
     if offer.slots + offer.ahead > 0:
-        resume(tx, workflow_id)
+        resume_workflow(tx, workflow_id)
     return _claim_and_describe(tx, choose_jobs(tx, workflow_id, offer))
 
 
@@ -65,10 +66,10 @@ def claim_next(tx: Tx, workflow_id: int, limit: int) -> ClaimedJobs:
     Raises:
         NotFoundError: there is no such workflow.
     """
-    if status(tx, workflow_id).is_canceled:
+    if workflow_status(tx, workflow_id).is_canceled:
         return ClaimedJobs([], CANCELED)
     if limit > 0:
-        resume(tx, workflow_id)
+        resume_workflow(tx, workflow_id)
     early = delayed_jobs(tx, workflow_id)
     most = limit + len(early)
     by_requirements = (tx.rows(_FIRST_OF, workflow_id, r.id, most) for r in ready_requirements(tx, workflow_id))
@@ -103,7 +104,7 @@ def ready_requirements_total(tx: Tx, workflow_id: int, scheduler_id: int | None 
     Raises:
         NotFoundError: there is no such workflow.
     """
-    status(tx, workflow_id)
+    workflow_status(tx, workflow_id)
     asked, total = t.RESOURCE_REQUIREMENTS.c, sa.func.sum
     query = (
         sa.select(

@@ -34,7 +34,7 @@ from torc_framework.store.records.crud import create, get
 from torc_framework.store.records.events import EventLog, record_user_action, utc_text
 from torc_framework.store.records.failure_rules import read_rules
 from torc_framework.store.records.kind import Values
-from torc_framework.store.runs.lifecycle import check_run
+from torc_framework.store.runs.workflow_status import check_run
 from torc_framework.store.tables import core as t
 
 _JOB = Statement(

@@ -13,7 +13,7 @@ from torc_framework.store.records.crud import find, get
 from torc_framework.store.records.events import EventLog, utc_text
 from torc_framework.store.records.kind import PageRequest, RecordKind, RelationTable, Values
 from torc_framework.store.records.references import check_references
-from torc_framework.store.runs.lifecycle import status
+from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
 
 TRIGGERS: Final = (
@@ -86,13 +86,13 @@ ACTIONS: Final = RecordKind(
 
 def all_actions(tx: Tx, workflow_id: int) -> list[Values]:
     """Return a workflow's actions."""
-    status(tx, workflow_id)
+    workflow_status(tx, workflow_id)
     return find(tx, ACTIONS, [t.WORKFLOW_ACTION.c.workflow_id == workflow_id], PageRequest(limit=-1), relations=True)[0]
 
 
 def due_actions(tx: Tx, workflow_id: int, triggers: Sequence[str] = ()) -> list[Values]:
     """Return the actions that have been triggered and not been done, perhaps only of some triggers."""
-    status(tx, workflow_id)
+    workflow_status(tx, workflow_id)
     action = t.WORKFLOW_ACTION.c
     due = [
         action.workflow_id == workflow_id,

@@ -24,6 +24,7 @@ from torc_framework.store.job_state.implied_dependencies import add_implied_depe
 from torc_framework.store.records.events import EventLog, utc_text
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS
 from torc_framework.store.runs import lifecycle
+from torc_framework.store.runs.workflow_status import check_run, job_counts, workflow_status
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
 from torc_framework.store.tables.recovery import RECOVERY
@@ -133,7 +134,7 @@ def recover(tx: Tx, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
         RuleError: somebody works on the workflow, it is not over, or a job has gone on since it was looked at.
     """
     check_recoverable(tx, workflow_id)
-    lifecycle.check_run(tx, workflow_id, order.run_id)
+    check_run(tx, workflow_id, order.run_id)
     asked = _look_up(tx, workflow_id, order)
     if not asked:
         return RecoveryReceipt(order.run_id, 0, [])
@@ -148,7 +149,7 @@ def recover(tx: Tx, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
 
 def _carry_out(tx: Tx, workflow_id: int, order: RecoveryOrder, asked: Sequence[_RecoveredJob]) -> RecoveryReceipt:
     lifecycle.begin_planned_run(tx, workflow_id)
-    run_id = lifecycle.status(tx, workflow_id).run_id
+    run_id = workflow_status(tx, workflow_id).run_id
     between = _RunPair(workflow_id, order.run_id, run_id)
     granted = _grant(tx, between, asked)
     count = _reset(tx, workflow_id, [each.repair.job_id for each in asked])
@@ -166,7 +167,7 @@ def check_recoverable(tx: Tx, workflow_id: int) -> None:
         NotFoundError: there is no such workflow.
         RuleError: see above.
     """
-    status = lifecycle.status(tx, workflow_id)
+    status = workflow_status(tx, workflow_id)
     if status.is_archived:
         raise RuleError("Cannot recover an archived workflow. Unarchive it first.")
     node, scheduled = t.COMPUTE_NODE, SCHEDULED_COMPUTE_NODE
@@ -180,7 +181,7 @@ def check_recoverable(tx: Tx, workflow_id: int) -> None:
     for what, count in working.items():
         if count:
             raise RuleError(f"Cannot recover workflow {workflow_id}: there are {count} {what}. Wait until they ended.")
-    counts = lifecycle.job_counts(tx, workflow_id)
+    counts = job_counts(tx, workflow_id)
     left = sum(counts.get(state.label, 0) for state in _OPEN) + interruptions.count_interrupted(tx, workflow_id)
     if left and not status.is_canceled:
         raise RuleError(
@@ -195,7 +196,7 @@ def find_recoveries(tx: Tx, workflow_id: int, offset: int = 0, limit: int = -1) 
     Raises:
         NotFoundError: there is no such workflow.
     """
-    lifecycle.status(tx, workflow_id)
+    workflow_status(tx, workflow_id)
     mine = RECOVERY.c.workflow_id == workflow_id
     query = sa.select(RECOVERY).where(mine).order_by(RECOVERY.c.id).offset(offset)
     rows = tx.connection.execute(query.limit(limit) if limit >= 0 else query).mappings()

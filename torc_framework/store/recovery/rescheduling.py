@@ -12,7 +12,7 @@ from torc_framework.store.job_state.triggers import recount_triggers
 from torc_framework.store.record_kinds.actions import check_action
 from torc_framework.store.records.events import utc_text
 from torc_framework.store.records.references import check_references
-from torc_framework.store.runs.lifecycle import status
+from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plans import insert_actions, insert_records
 
@@ -38,7 +38,7 @@ def reschedule(tx: Tx, workflow_id: int, order: SchedulerOrder) -> Rescheduled:
         ConflictError: another run has begun; a scheduler of one of the names is there already.
         RuleError: the order contradicts itself, or names jobs that the workflow does not have.
     """
-    present = status(tx, workflow_id).run_id
+    present = workflow_status(tx, workflow_id).run_id
     if order.run_id != present:
         raise ConflictError(f"Run {order.run_id} of workflow {workflow_id} is over: it is in run {present}")
     _check(tx, workflow_id, order)

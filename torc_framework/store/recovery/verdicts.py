@@ -19,7 +19,7 @@ from torc_framework.store.records.crud import create, get, require_workflow
 from torc_framework.store.records.events import EventLog, utc_text
 from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS
-from torc_framework.store.runs.lifecycle import check_run, status
+from torc_framework.store.runs.workflow_status import check_run, workflow_status
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.verdicts import VERDICT
 
@@ -162,7 +162,7 @@ def _listed(ids: Iterable[int]) -> str:
 def _carry_out(
     tx: Tx, workflow_id: int, order: VerdictOrder, jobs: Mapping[int, _JudgedJob], user: str | None
 ) -> VerdictReceipt:
-    run_id, events = status(tx, workflow_id).run_id, EventLog(workflow_id)
+    run_id, events = workflow_status(tx, workflow_id).run_id, EventLog(workflow_id)
     _give_requests(tx, order.verdicts, jobs)
     tx.run_for(_FAILED, [job.result_id for job in jobs.values() if job.result_id is not None])
     facts = {"run_id": run_id, "user": user, "judge": order.judge, "judge_kind": str(order.judge_kind)}

@@ -4,30 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import sqlalchemy as sa
-from attrs import frozen
 
 from torc_framework.models.records import WorkflowStatusRecord
 from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
 from torc_framework.store.database.sql import Statement, Tx, number, numbers, param
-from torc_framework.store.errors import NotFoundError, RuleError
+from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state import changed_inputs, interruptions, transitions
 from torc_framework.store.job_state.dependency_counters import count_endings, downstream, recount
 from torc_framework.store.job_state.implied_dependencies import add_implied_dependencies
-from torc_framework.store.job_state.propagation import is_finished
 from torc_framework.store.job_state.triggers import rearm_actions
 from torc_framework.store.records.events import EventLog, record_user_action
+from torc_framework.store.runs.workflow_status import is_uninitialized, workflow_status
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
 
-_STATUS = Statement(
-    sa.select(
-        t.WORKFLOW_STATUS.c.run_id,
-        t.WORKFLOW_STATUS.c.is_canceled,
-        t.WORKFLOW_STATUS.c.is_archived,
-        t.WORKFLOW_STATUS.c.has_detected_need_to_run_completion_script,
-    ).where(t.WORKFLOW_STATUS.c.id == param("workflow")),
-    "workflow",
-)
 _THIS = t.WORKFLOW_STATUS.c.id == param("workflow")
 _NEXT_RUN = Statement(
     sa.update(t.WORKFLOW_STATUS).where(_THIS).values(run_id=t.WORKFLOW_STATUS.c.run_id + number(1)), "workflow"
@@ -43,21 +33,6 @@ _CLEAR = Statement(
     "workflow",
 )
 _CANCEL = Statement(sa.update(t.WORKFLOW_STATUS).where(_THIS).values(is_canceled=number(1)), "workflow")
-_PUT = Statement(
-    sa.update(t.WORKFLOW_STATUS)
-    .where(_THIS)
-    .values(
-        run_id=param("run"),
-        is_canceled=param("canceled"),
-        is_archived=param("archived"),
-        has_detected_need_to_run_completion_script=param("script"),
-    ),
-    "run",
-    "canceled",
-    "archived",
-    "script",
-    "workflow",
-)
 _HELD = Statement(
     sa.select(sa.func.count())
     .select_from(t.JOB.join(t.COMPUTE_NODE, t.COMPUTE_NODE.c.id == t.JOB.c.active_compute_node_id))
@@ -66,10 +41,6 @@ _HELD = Statement(
         t.JOB.c.status.in_(numbers(LIVE)),
         t.COMPUTE_NODE.c.is_active == number(1),
     ),
-    "workflow",
-)
-_COUNTS = Statement(
-    sa.select(t.JOB.c.status, sa.func.count()).where(t.JOB.c.workflow_id == param("workflow")).group_by(t.JOB.c.status),
     "workflow",
 )
 _LIVE_JOBS: Final = Statement(
@@ -131,98 +102,18 @@ _CLEAR_REWRITTEN = Statement(
 """Ephemeral user data of jobs that are done stays: nobody would write it again."""
 
 
-@frozen
-class WorkflowCompletion:
-    """Is the workflow over?"""
-
-    is_complete: bool
-    is_canceled: bool
-    needs_to_run_completion_script: bool
-
-
-def status(tx: Tx, workflow_id: int) -> WorkflowStatusRecord:
-    """Return the workflow's status.
-
-    Raises:
-        NotFoundError: there is no such workflow.
-    """
-    row = tx.row(_STATUS, workflow_id)
-    if row is None:
-        raise NotFoundError("Workflow", workflow_id)
-    run_id, *flags = row
-    return WorkflowStatusRecord(
-        id=workflow_id,
-        run_id=run_id,
-        is_canceled=bool(flags[0]),
-        is_archived=bool(flags[1]),
-        has_detected_need_to_run_completion_script=bool(flags[2]),
-    )
-
-
-def check_run(tx: Tx, workflow_id: int, run_id: int) -> None:
-    """Refuse what is meant for another run than the present one.
-
-    Raises:
-        RuleError: it is.
-    """
-    now = status(tx, workflow_id).run_id
-    if run_id != now:
-        raise RuleError(f"Run ID mismatch: provided {run_id} but workflow status has {now}")
-
-
-def put_status(tx: Tx, wanted: WorkflowStatusRecord) -> WorkflowStatusRecord:
-    """Overwrite a workflow's status; return it.
-
-    Raises:
-        NotFoundError: there is no such workflow.
-    """
-    assert wanted.id is not None
-    status(tx, wanted.id)
-    tx.run(
-        _PUT,
-        wanted.run_id,
-        wanted.is_canceled,
-        wanted.is_archived,
-        wanted.has_detected_need_to_run_completion_script,
-        wanted.id,
-    )
-    tx.workflows_to_wake.add(wanted.id)
-    return wanted
-
-
-def job_counts(tx: Tx, workflow_id: int) -> dict[str, int]:
-    """Return the number of jobs by status label; statuses without jobs are left out."""
-    return {JobStatus(number_).label: count for number_, count in tx.rows(_COUNTS, workflow_id)}
-
-
-def outcome(tx: Tx, workflow_id: int) -> WorkflowCompletion:
-    """Say whether the workflow is over: canceled, or without an unfinished job."""
-    now = status(tx, workflow_id)
-    return WorkflowCompletion(
-        now.is_canceled or is_finished(tx, workflow_id),
-        now.is_canceled,
-        now.has_detected_need_to_run_completion_script,
-    )
-
-
-def resume(tx: Tx, workflow_id: int) -> list[int]:
+def resume_workflow(tx: Tx, workflow_id: int) -> list[int]:
     """Make the interrupted jobs of a workflow ready, unless it was canceled; return their ids.
 
     Raises:
         NotFoundError: there is no such workflow.
     """
-    if status(tx, workflow_id).is_canceled:
+    if workflow_status(tx, workflow_id).is_canceled:
         return []
     events = EventLog(workflow_id)
     job_ids = interruptions.resume_interrupted(tx, events)
     events.write(tx)
     return job_ids
-
-
-def is_uninitialized(tx: Tx, workflow_id: int) -> bool:
-    """Say whether every job is uninitialized or disabled."""
-    status(tx, workflow_id)
-    return set(job_counts(tx, workflow_id)) <= {JobStatus.UNINITIALIZED.label, JobStatus.DISABLED.label}
 
 
 def begin_run(
@@ -247,12 +138,12 @@ def begin_run(
     """
     check_may_begin(tx, workflow_id, force=force)
     if dry_run:
-        return status(tx, workflow_id)
+        return workflow_status(tx, workflow_id)
     changed = not only_uninitialized and transitions.all_reset(tx, workflow_id) > 0
     begin_planned_run(tx, workflow_id)
     _note_mtimes(tx, workflow_id, file_mtimes or {})
     _initialize(tx, workflow_id, only_uninitialized=only_uninitialized, changed=changed)
-    return status(tx, workflow_id)
+    return workflow_status(tx, workflow_id)
 
 
 def check_may_begin(tx: Tx, workflow_id: int, *, force: bool = False) -> None:
@@ -262,7 +153,7 @@ def check_may_begin(tx: Tx, workflow_id: int, *, force: bool = False) -> None:
         NotFoundError: there is no such workflow.
         RuleError: it may not begin.
     """
-    if status(tx, workflow_id).is_archived:
+    if workflow_status(tx, workflow_id).is_archived:
         raise RuleError("Cannot begin a run of an archived workflow. Unarchive it first.")
     held = tx.value(_HELD, workflow_id)
     if held and not force:
@@ -278,7 +169,7 @@ def begin_rerun(
     _note_mtimes(tx, workflow_id, file_mtimes)
     _initialize(tx, workflow_id, only_uninitialized=True, clear_ephemeral_user_data=False, changed=changed)
     tx.run(_CLEAR_REWRITTEN, workflow_id)
-    return status(tx, workflow_id)
+    return workflow_status(tx, workflow_id)
 
 
 def _note_mtimes(tx: Tx, workflow_id: int, file_mtimes: Mapping[int, float | None]) -> None:
@@ -303,7 +194,7 @@ def initialize_jobs(
     Raises:
         RuleError: the dependencies, with those implied by files and user data, have a cycle.
     """
-    status(tx, workflow_id)
+    workflow_status(tx, workflow_id)
     _initialize(
         tx,
         workflow_id,
@@ -338,7 +229,7 @@ def _initialize(
     if clear_ephemeral_user_data:
         tx.run(_CLEAR_EPHEMERAL, workflow_id)
     changed_inputs.forget_inputs(tx, workflow_id)
-    announce_run(tx, workflow_id, status(tx, workflow_id).run_id, again=only_uninitialized)
+    announce_run(tx, workflow_id, workflow_status(tx, workflow_id).run_id, again=only_uninitialized)
 
 
 def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) -> None:
@@ -350,9 +241,9 @@ def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) 
     tx.workflows_to_wake.add(workflow_id)
 
 
-def cancel(tx: Tx, workflow_id: int) -> None:
+def cancel_workflow(tx: Tx, workflow_id: int) -> None:
     """Cancel the workflow: what runners hold ends, and nothing more is handed out."""
-    status(tx, workflow_id)
+    workflow_status(tx, workflow_id)
     held = sorted(tx.rows(_LIVE_JOBS, workflow_id))
     tx.run(_CANCEL, workflow_id)
     transitions.canceled(tx, workflow_id)
@@ -371,7 +262,7 @@ def reset_status(tx: Tx, workflow_id: int, *, force: bool = False, user: str | N
     Raises:
         RuleError: it is archived; or, without ``force``, jobs or allocations of it are under way.
     """
-    if status(tx, workflow_id).is_archived:
+    if workflow_status(tx, workflow_id).is_archived:
         raise RuleError("Cannot reset archived workflow status. Unarchive the workflow first.")
     if not force:
         _check_nothing_under_way(tx, workflow_id)
@@ -395,7 +286,7 @@ def _check_nothing_under_way(tx: Tx, workflow_id: int) -> None:
 
 def reset_job_status(tx: Tx, workflow_id: int, *, failed_only: bool = False, user: str | None = None) -> int:
     """Make jobs uninitialized: all, or failed ones and everything downstream of them; return how many."""
-    status(tx, workflow_id)
+    workflow_status(tx, workflow_id)
     if failed_only:
         spoiled = [job_id for (job_id,) in tx.rows(_IN["spoiled"], workflow_id)]
         count = transitions.reset(tx, [*spoiled, *downstream(tx, spoiled)])

@@ -20,6 +20,7 @@ from torc_framework.store.job_state.changed_inputs import changed_inputs
 from torc_framework.store.job_state.implied_dependencies import add_implied_dependencies, dependency_edges
 from torc_framework.store.records.events import record_user_action
 from torc_framework.store.runs import lifecycle
+from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
 
 MTIME_SLACK_S: Final = 0.010
@@ -131,7 +132,7 @@ def reinitialize(
         if job_id in why and job.status in _HAS_RUN
     ]
     if dry_run:
-        return Reinitialized(workflow_id, lifecycle.status(tx, workflow_id).run_id, True, len(found), found)
+        return Reinitialized(workflow_id, workflow_status(tx, workflow_id).run_id, True, len(found), found)
     names = [each.name for each in found[:_EVENT_JOBS]]
     record_user_action(tx, workflow_id, "reinitialize", user, job_count=len(found), job_names=names)
     status = lifecycle.begin_rerun(tx, workflow_id, [each.id for each in found], file_mtimes)
