@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torc_framework.builtin.log_patterns import PATTERNS
 from torc_framework.errors import UserError
 from torc_framework.logs import analyze, bundle
 from torc_framework.logs.log_names import LogName, read_name
 from torc_framework.logs.pattern_scanner import PatternScanner
+from torc_framework.models.log_errors import LOG_ERRORS, Vocabulary, log_error_patterns
 from torc_framework.models.log_patterns import LogPattern
 
 JOB = "job_wf3_j7_r1_a2"
+PATTERNS = log_error_patterns()
 
 
 @pytest.fixture
@@ -332,3 +333,11 @@ def test_a_run_is_bundled_and_analyzed(torc: Any, server: str, work: Path) -> No
     missing = torc("logs", "bundle", wid, "--output-dir", "elsewhere", env=env)
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
     assert "there is no folder elsewhere" in missing.stderr
+
+
+@pytest.mark.parametrize("vocabulary", [Vocabulary.TORC_LOGS_ANALYZE, Vocabulary.TORC_PARSE_LOGS])
+def test_ranks_of_a_vocabulary_are_its_order(vocabulary: Vocabulary) -> None:
+    """Each pattern of a vocabulary has a place of its own, without gaps."""
+    wordings = [wording for error in LOG_ERRORS for wording in error.wordings if wording.vocabulary is vocabulary]
+    assert sorted(wording.rank for wording in wordings) == list(range(1, len(wordings) + 1))
+    assert len(log_error_patterns(vocabulary)) == len(wordings)

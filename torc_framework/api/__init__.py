@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from torc_framework.exits.osmo_codes import osmo_class_of_code
     from torc_framework.exits.osmo_exit_actions import exit_action_problems, match_exit_actions
     from torc_framework.exits.sysexits import SYSEXITS
+    from torc_framework.models.log_errors import log_error_patterns
     from torc_framework.models.records import (
         ComputeNodeRecord,
         EventRecord,
@@ -114,6 +115,7 @@ _HOMES: Final = {
     "covers_ending": "exits.failure_rules",
     **dict.fromkeys(("MemoryEvidence", "diagnose_memory"), "exits.memory_shortage"),
     "osmo_class_of_code": "exits.osmo_codes",
+    "log_error_patterns": "models.log_errors",
     "parse_time_limit": "models.time_limits",
     **dict.fromkeys(("parse_end_reason", "parse_exit", "render_end_reason", "render_exit"), "exits.code_signal"),
 }
@@ -211,6 +213,7 @@ __all__ = [
     "hookimpl",
     "is_secret_name",
     "joined_reasons",
+    "log_error_patterns",
     "make_api",
     "map_function_to_jobs",
     "match_exit_actions",

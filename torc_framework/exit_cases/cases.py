@@ -96,7 +96,8 @@ def _duration(seen: CaseValues, _policy: CaseValues) -> Answer:
 
 def _log_line(seen: CaseValues, _policy: CaseValues) -> Answer:
     found = log_patterns.match_line(seen.text("line") or "", seen.text("tool") or "logs analyze")
-    return {"pattern": found and found.name, "severity": found and found.severity}
+    name, severity = found or (None, None)
+    return {"pattern": name, "severity": severity}
 
 
 _TORC_KINDS: Final[Mapping[str, Question]] = {
