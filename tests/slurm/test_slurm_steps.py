@@ -353,7 +353,8 @@ def test_a_lost_node_is_not_the_jobs_failure(quiet_site: Site) -> None:
     )
     nodes = ("-N2", "--ntasks-per-node=1", "-c4", "--mem=500", "--no-kill")
     job = site.submit(workflow, "-p", "short", *nodes, "-t", "10")
-    site.until(lambda: len(site.steps(job)) == 2, "two steps")
+    began = [site.cluster.folder / f"began{n}" for n in range(2)]
+    site.until(lambda: all(folder.exists() for folder in began), "both jobs to run")
     batch = site.cluster.slurm("scontrol", "-o", "show", "job", job)
     head = batch.partition("BatchHost=")[2].split()[0]
     names = site.cluster.slurm("scontrol", "show", "hostnames", batch.partition(" NodeList=")[2].split()[0]).split()
