@@ -106,14 +106,14 @@ def test_one_runner_writes_no_wants(site: Path) -> None:
 CHILD = """
 import select, sys
 from pathlib import Path
-from torc_slurm.accounting.step_accounting import Accountant
-from torc_slurm.calls.slurm_commands import Door
-from torc_slurm.calls.call_log import Ledger
+from torc_slurm.accounting.step_accounting import StepAccounting
+from torc_slurm.calls.slurm_commands import SlurmCommands
+from torc_slurm.calls.call_log import CallLog
 from torc_slurm.processes.reactor import Reactor
 from torc_slurm.accounting.shared_accounting import SharedAccounting
 site, reactor = Path(sys.argv[1]), Reactor()
 shared = SharedAccounting(site / "shared", "dying", 30.0)
-accountant = Accountant(Door("test", Ledger(site / "ledger")), reactor, 0.1, 30.0, shared)
+accountant = StepAccounting(SlurmCommands("test", CallLog(site / "ledger")), reactor, 0.1, 30.0, shared)
 accountant.want("9.0", print)
 while True:
     select.select([reactor], [], [])

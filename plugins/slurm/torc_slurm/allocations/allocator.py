@@ -169,7 +169,7 @@ class SbatchAllocator(Allocator):
             found.setdefault(partition, []).append(node)
         return found
 
-    def query_cluster_profile(self) -> HpcProfile:
+    def survey(self) -> HpcProfile:
         """Describe the cluster."""
         from torc_slurm.cluster.cluster_profile import query_cluster_profile
 
