@@ -21,15 +21,15 @@ PATIENCE_S = 30.0
 
 @define
 class Asking:
-    """The question about one allocation, whose ``sacct`` is a script; collects what it tells."""
+    """The command about one allocation, whose ``sacct`` is a script; collects what it tells."""
 
     folder: Path
     reactor: Reactor
-    fate: AllocationStateQuery
+    query: AllocationStateQuery
     told: list[str | None] = field(factory=list)
 
-    def want(self, *, is_likely: bool = True) -> None:
-        self.fate.want(7, self.told.append, is_likely=is_likely)
+    def request(self, *, is_likely: bool = True) -> None:
+        self.query.request(7, self.told.append, is_likely=is_likely)
 
     def wait(self, number: int) -> None:
         deadline = time.monotonic() + PATIENCE_S
@@ -73,14 +73,14 @@ def asking(folder: Path, body: str, patience_s: float = 10.0) -> Asking:
 def test_what_is_said_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str, state: str | None) -> None:
     """Only an end counts; one that is known is not asked about again, and one that goes on not at once."""
     there = asking(folder, f"echo '{said}'")
-    there.want()
-    there.want()
+    there.request()
+    there.request()
     there.wait(2)
-    there.want()
+    there.request()
     assert there.told == [state] * 3
     assert there.calls == 1
     monkeypatch.setattr(allocation_state, "REPEAT_S", 0.0)
-    there.want()
+    there.request()
     there.wait(4)
     assert there.calls == (1 if state else 2)
 
@@ -90,10 +90,10 @@ def test_signals_alone_make_few_questions(folder: Path, monkeypatch: pytest.Monk
     there = asking(folder, "echo RUNNING")
     monkeypatch.setattr(allocation_state, "REPEAT_S", 0.0)
     for number in range(5):
-        there.want(is_likely=False)
+        there.request(is_likely=False)
         there.wait(number + 1)
     assert there.calls == 1
-    there.want(is_likely=True)
+    there.request(is_likely=True)
     there.wait(6)
     assert there.calls == 2
 
@@ -102,14 +102,14 @@ def test_nobody_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it goes on, as far as anybody knows."""
     there = asking(tmp_path, "true")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    there.want()
+    there.request()
     assert there.told == [None]
 
 
 def test_the_runner_is_not_held_up(folder: Path) -> None:
-    """The question runs beside the runner; an answer that does not come is done without, and its program ended."""
+    """The command runs beside the runner; an answer that does not come is done without, and its program ended."""
     there = asking(folder, f"echo $$ > {folder}/pid; exec sleep 1000", patience_s=1.0)
-    there.want()
+    there.request()
     assert there.told == []
     there.wait(1)
     assert there.told == [None]
@@ -119,8 +119,8 @@ def test_the_runner_is_not_held_up(folder: Path) -> None:
 def test_closing_leaves_nothing_behind(folder: Path) -> None:
     with nothing_left():
         there = asking(folder, "exec sleep 1000")
-        there.want()
-        there.fate.close()
+        there.request()
+        there.query.close()
         there.reactor.close()
         assert there.told == [None]
 
@@ -130,7 +130,7 @@ def test_a_question_that_cannot_be_watched_leaves_nothing_behind(folder: Path, m
     there = asking(folder, "exec sleep 1000")
     with monkeypatch.context() as patch, nothing_left():
         patch.setattr(Reactor, "watch", refuse)
-        there.want()
+        there.request()
         assert there.told == [None]
 
 
@@ -138,16 +138,16 @@ def test_nor_does_one_for_which_there_is_no_descriptor(folder: Path) -> None:
     """The program has been started by then."""
     there = asking(folder, "exec sleep 1000")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    there.want()  # so that all is loaded that is opened once only
-    there.fate.close()
-    there.fate = AllocationStateQuery(there.fate.door, there.reactor, 10.0)
+    there.request()  # so that all is loaded that is opened once only
+    there.query.close()
+    there.query = AllocationStateQuery(there.query.slurm, there.reactor, 10.0)
     for spare in range(2, 8):
         with nothing_left():
             used = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
             resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, hard))
             try:
-                there.want()
-                there.fate.close()
+                there.request()
+                there.query.close()
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert there.told == [None] * 7

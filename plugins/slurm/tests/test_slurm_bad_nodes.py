@@ -10,17 +10,17 @@ from torc_slurm.cluster.bad_nodes import BadNodes
 def test_remembered_and_forgotten(tmp_path: Path) -> None:
     """By name; a node that fails again is new."""
     memory = BadNodes(tmp_path / "a" / "nodes.json")
-    assert memory.since(1e9) == {}
+    assert memory.failed_within(1e9) == {}
     memory.remember(["n3", "n1"], "NODE_FAIL of job 7")
     memory.remember(["n3"], "NODE_FAIL of job 8")
-    assert {node: facts["reason"] for node, facts in memory.since(60).items()} == {
+    assert {node: facts["reason"] for node, facts in memory.failed_within(60).items()} == {
         "n1": "NODE_FAIL of job 7",
         "n3": "NODE_FAIL of job 8",
     }
-    assert memory.since(-1) == {}
+    assert memory.failed_within(-1) == {}
     assert memory.forget(["n3", "n9"]) == ["n3"]
     assert memory.forget() == ["n1"]
-    assert memory.since(1e9) == {}
+    assert memory.failed_within(1e9) == {}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"n1": 3}', '{"n1": {"at": "x", "reason": "y"}}'])
@@ -28,9 +28,9 @@ def test_a_broken_file_is_an_empty_one(tmp_path: Path, text: str) -> None:
     """Nobody is kept from working by it."""
     (tmp_path / "nodes.json").write_text(text)
     memory = BadNodes(tmp_path / "nodes.json")
-    assert memory.since(1e9) == {}
+    assert memory.failed_within(1e9) == {}
     memory.remember(["n2"], "r")
-    assert list(memory.since(60)) == ["n2"]
+    assert list(memory.failed_within(60)) == ["n2"]
 
 
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
@@ -38,6 +38,6 @@ def test_only_the_newest_are_kept(tmp_path: Path) -> None:
     memory = BadNodes(tmp_path / "nodes.json")
     memory.remember([f"n{number}" for number in range(bad_nodes.MAX_NODES)], "r")
     memory.remember(["late"], "r")
-    known = memory.since(60)
+    known = memory.failed_within(60)
     assert len(known) == bad_nodes.MAX_NODES
     assert "late" in known

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torc_slurm.allocations.batch_jobs import BatchJob, parse_sacct, parse_squeue
 from torc_slurm.cluster.hostlist import expand_hostlist
-from torc_slurm.commands.sacct import cpu_seconds, parse_summary_rows
+from torc_slurm.commands.sacct import parse_summary_rows
+from torc_slurm.shared.slurm_times import parse_sacct_time
 
 QUEUE = """159|159|4|CANCELLED|None||nm_x
 162|159|3|PENDING|Resources||nm_x
@@ -37,8 +38,8 @@ def test_accounting_is_read() -> None:
     assert set(jobs) == {"160", "161", "162"}
     assert (jobs["160"].state, jobs["160"].codes["DerivedExitCode"]) == ("OUT_OF_MEMORY", "0:125")
     assert (jobs["161"].is_over, jobs["161"].nodes) == (True, ())
-    fate = jobs["162"].fate()
-    assert (fate.state, fate.reason, fate.nodes) == ("NODE_FAIL", "NodeDown", ("n1", "n2", "n3"))
+    ending = jobs["162"].ending()
+    assert (ending.state, ending.reason, ending.nodes) == ("NODE_FAIL", "NodeDown", ("n1", "n2", "n3"))
 
 
 @pytest.mark.parametrize("state", ["REQUEUE_HOLD", "SIGNALING", "A_STATE_OF_TOMORROW", "", "RESIZING"])
@@ -83,4 +84,4 @@ def test_steps_are_rows() -> None:
 @pytest.mark.parametrize(("text", "seconds"), [("00:00.012", 0.012), ("01:02:03", 3723), ("", None), ("x", None)])
 def test_cpu_times(text: str, seconds: float | None) -> None:
     """In the forms of sacct's manual page."""
-    assert cpu_seconds(text) == seconds
+    assert parse_sacct_time(text) == seconds

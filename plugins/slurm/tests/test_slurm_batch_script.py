@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torc_slurm.allocations.batch_script import ScriptSettings, directives, script_text
 from torc_slurm.allocations.job_names import job_name, parse_job_name
-from torc_slurm.allocations.request_submission import parse_sbatch_time
 from torc_slurm.allocations.variables_file import write_variables
+from torc_slurm.shared.slurm_times import parse_sbatch_time
 
 from torc_framework.api import AllocationError, AllocationRequest
 
-PLACE = ScriptSettings("worker_wf7_ab", 7, "/data/my runs/100%", "/data/me")
+SETTINGS = ScriptSettings("worker_wf7_ab", 7, "/data/my runs/100%", "/data/me")
 SCHEDULER = {"account": "a", "nodes": 1, "walltime": "01:00:00", "qos": "normal"}
 PRINTABLE = st.text(st.characters(exclude_categories=("C", "Z")) | st.just(" "), min_size=1)
 
@@ -45,10 +45,10 @@ def words(line: str) -> list[str]:
     return [*found, word]
 
 
-def given_options(made: AllocationRequest, place: ScriptSettings = PLACE) -> dict[str, str | None]:
+def given_options(made: AllocationRequest, settings: ScriptSettings = SETTINGS) -> dict[str, str | None]:
     """Return the long options of a script, the last of each name."""
     found: dict[str, str | None] = {}
-    for line in directives(made, place):
+    for line in directives(made, settings):
         name, equals, value = words(line)[0].partition("=")
         found[name] = value if equals else None
     return found
@@ -77,7 +77,7 @@ def test_output_goes_where_logs_are() -> None:
 def test_slurm_starts_nothing_anew_unless_told_so() -> None:
     """By option, by the workflow or by the scheduler; the last word wins."""
     assert "--no-requeue" in given_options(request())
-    assert "--requeue" in given_options(request(), evolve(PLACE, requeue=True))
+    assert "--requeue" in given_options(request(), evolve(SETTINGS, requeue=True))
     assert [*given_options(request(scheduler={**SCHEDULER, "extra": "--requeue"}))][-1] == "--requeue"
 
 
@@ -100,7 +100,7 @@ def test_defaults_of_a_workflow_are_options_of_all_its_allocations() -> None:
 def test_extra_options_come_last_and_keep_their_words() -> None:
     """Also short ones with a value, and values with blanks."""
     extra = "--constraint=skylake -C 'a&b' --comment='two words' --exclusive"
-    lines = list(directives(request(scheduler={**SCHEDULER, "extra": extra}), PLACE))[-4:]
+    lines = list(directives(request(scheduler={**SCHEDULER, "extra": extra}), SETTINGS))[-4:]
     assert [words(line) for line in lines] == [
         ["--constraint=skylake"],
         ["-C", "a&b"],
@@ -113,7 +113,9 @@ def test_extra_options_come_last_and_keep_their_words() -> None:
 def test_what_is_no_option_is_refused(extra: str) -> None:
     """Before anything is submitted."""
     with pytest.raises(AllocationError):
-        script_text(request(scheduler={**SCHEDULER, "extra": shlex.join([extra]) if "\n" in extra else extra}), PLACE)
+        script_text(
+            request(scheduler={**SCHEDULER, "extra": shlex.join([extra]) if "\n" in extra else extra}), SETTINGS
+        )
 
 
 @given(PRINTABLE)
@@ -132,7 +134,7 @@ def test_the_command_arrives_unchanged(arguments: list[str], secret: str) -> Non
     command = ["sh", "-c", 'printf "%s\\0" "$SECRET" "$@"', "sh", *arguments]
     with TemporaryDirectory(prefix="my runs ") as folder:
         file = write_variables(folder, 7, {"SECRET": f"tell {secret}"})
-        script = script_text(request(command, environment={"SECRET": secret}), evolve(PLACE, variables_file=file))
+        script = script_text(request(command, environment={"SECRET": secret}), evolve(SETTINGS, variables_file=file))
         done = subprocess.run(["sh", "-s"], input=script.encode(), capture_output=True, check=True)
         assert Path(file).stat().st_mode & 0o777 == 0o600
         assert len([*Path(file).parent.iterdir()]) == 1
@@ -150,7 +152,7 @@ def test_variables_of_another_user_are_not_taken(tmp_path: Path, owner: int | No
         os.chown(file, owner, owner)
     else:
         pytest.skip("only root makes files of other users")
-    script = script_text(request(["echo", "begun"]), evolve(PLACE, variables_file=file))
+    script = script_text(request(["echo", "begun"]), evolve(SETTINGS, variables_file=file))
     done = subprocess.run(["sh", "-s"], input=script, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"{file} is not here, or belongs to another user" in done.stderr
@@ -164,7 +166,7 @@ def test_variables_that_cannot_be_written_are_told(tmp_path: Path) -> None:
 
 def test_the_spare_task_of_an_array_does_nothing() -> None:
     """All others begin a runner."""
-    script = script_text(request(["echo", "here"]), evolve(PLACE, tasks=3))
+    script = script_text(request(["echo", "here"]), evolve(SETTINGS, tasks=3))
     assert "#SBATCH --array=1-4" in script
     for task, said in (("3", "here\n"), ("4", "")):
         environment = {"SLURM_ARRAY_TASK_ID": task, "PATH": "/usr/bin:/bin"}
@@ -176,7 +178,7 @@ def test_the_spare_task_of_an_array_does_nothing() -> None:
 def test_a_runner_on_each_node(nodes: int, begun_by: str) -> None:
     """One node needs no srun for it."""
     scheduler = {**SCHEDULER, "nodes": nodes}
-    script = script_text(request(scheduler=scheduler, start_one_worker_per_node=True), PLACE)
+    script = script_text(request(scheduler=scheduler, start_one_worker_per_node=True), SETTINGS)
     assert begun_by in script
     subprocess.run(["sh", "-n"], input=script, text=True, check=True)
 

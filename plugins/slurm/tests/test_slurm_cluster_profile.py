@@ -6,15 +6,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torc_slurm.cluster.cluster_profile import (
-    UNLIMITED_S,
-    cluster_profile_of,
-    is_shared,
-    parse_gpus,
-    parse_number,
-    parse_records,
-    walltime_s,
-)
+from torc_slurm.cluster.cluster_profile import UNLIMITED_S, cluster_profile_of, is_shared, parse_gpus, walltime_s
+from torc_slurm.cluster.scontrol import parse_number, parse_records
 
 from torc_framework.api import HpcProfile, Partition
 

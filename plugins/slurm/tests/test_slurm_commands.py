@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
-from torc_slurm.accounting.step_accounting import SACCT_FIELDS, StepAccounting, StepRow
+from torc_slurm.accounting.step_accounting import StepAccounting
+from torc_slurm.accounting.step_rows import SACCT_FIELDS, StepRow
 from torc_slurm.calls.call_log import CallLog
-from torc_slurm.calls.slurm_commands import (
-    SlurmCommands,
-    SlurmNotInstalledError,
-    SlurmRefusedError,
-    SlurmUnavailableError,
-)
+from torc_slurm.calls.slurm_commands import SlurmCommands
+from torc_slurm.calls.slurm_errors import SlurmNotInstalledError, SlurmRefusedError, SlurmUnavailableError
 from torc_slurm.processes.exit_descriptor import pipe_exit_descriptor
 from torc_slurm.processes.reactor import Reactor
 
@@ -23,45 +20,45 @@ PATIENCE_S = 30.0
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> SlurmCommands:
+def slurm(tmp_path: Path) -> SlurmCommands:
     return SlurmCommands("test", CallLog(tmp_path / "calls"))
 
 
-def test_an_answer_is_taken_when_it_is_there(door: SlurmCommands) -> None:
+def test_an_answer_is_taken_when_it_is_there(slurm: SlurmCommands) -> None:
     """Nobody waits for a program that runs; however much it says, it is not held up."""
-    question = door.begin("sh", "-c", "read word; echo $word; head -c 300000 /dev/zero", stdin="hello\n")
-    assert select.select([question], [], [], PATIENCE_S)[0]
-    answer = question.answer()
+    command = slurm.start("sh", "-c", "read word; echo $word; head -c 300000 /dev/zero", stdin="hello\n")
+    assert select.select([command], [], [], PATIENCE_S)[0]
+    answer = command.result()
     assert answer.startswith("hello\n")
     assert len(answer) == 300006
 
 
-def test_troubles_are_told_apart(door: SlurmCommands) -> None:
+def test_troubles_are_told_apart(slurm: SlurmCommands) -> None:
     with pytest.raises(SlurmRefusedError, match="invalid partition") as refused:
-        door.ask("sh", "-c", "echo 'sh: error: invalid partition' >&2; exit 3")
+        slurm.run("sh", "-c", "echo 'sh: error: invalid partition' >&2; exit 3")
     assert refused.value.code == 3
     with pytest.raises(SlurmNotInstalledError, match="no-such-program"):
-        door.ask("no-such-program")
+        slurm.run("no-such-program")
     with pytest.raises(SlurmUnavailableError, match="Unable to contact"):
-        door.ask("sh", "-c", "echo 'sh: error: Unable to contact slurm controller (connect failure)' >&2; exit 1")
+        slurm.run("sh", "-c", "echo 'sh: error: Unable to contact slurm controller (connect failure)' >&2; exit 1")
     with pytest.raises(SlurmUnavailableError, match="asked again"):  # not before it has had a rest
-        door.begin("true")
+        slurm.start("true")
 
 
-def test_a_program_that_does_not_end_is_given_up(door: SlurmCommands, tmp_path: Path) -> None:
+def test_a_program_that_does_not_end_is_given_up(slurm: SlurmCommands, tmp_path: Path) -> None:
     with pytest.raises(SlurmUnavailableError, match="did not answer within"):
-        door.ask("sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 100", timeout_s=0.5)
+        slurm.run("sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 100", timeout_s=0.5)
     pid = int((tmp_path / "pid").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
 
-def test_calls_are_counted(door: SlurmCommands, tmp_path: Path) -> None:
-    door.ask("true")
+def test_calls_are_counted(slurm: SlurmCommands, tmp_path: Path) -> None:
+    slurm.run("true")
     with pytest.raises(SlurmRefusedError):
-        door.ask("false")
+        slurm.run("false")
     with pytest.raises(SlurmUnavailableError):
-        door.ask("sh", "-c", "echo 'Unable to contact slurm controller' >&2; exit 1")
+        slurm.run("sh", "-c", "echo 'Unable to contact slurm controller' >&2; exit 1")
     counted = [(call.program, call.code) for call in CallLog(tmp_path / "calls").calls(60)]
     assert counted == [("true", 0), ("false", 1), ("sh", None)]
 
@@ -80,16 +77,16 @@ def test_an_older_kernel_tells_of_ends_as_well() -> None:
 
 @define
 class Desk:
-    """An accountant whose ``sacct`` is a script; collects what it tells."""
+    """An accounting whose ``sacct`` is a script; collects what it tells."""
 
     folder: Path
     reactor: Reactor
-    accountant: StepAccounting
+    accounting: StepAccounting
     told: dict[str, tuple[StepRow | None, str]] = field(factory=dict)
 
     def want(self, *steps: str) -> None:
         for step in steps:
-            self.accountant.want(step, lambda row, why, step=step: self.told.update({step: (row, why)}))
+            self.accounting.request_row(step, lambda row, why, step=step: self.told.update({step: (row, why)}))
 
     def wait(self, number: int) -> None:
         deadline = time.monotonic() + PATIENCE_S
@@ -107,21 +104,21 @@ def row_of(step: str, state: str) -> str:
     return "|".join([step, "name", state, *[""] * (len(SACCT_FIELDS) - 3)])
 
 
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, patience_s: float = 20.0) -> Desk:
+def view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, patience_s: float = 20.0) -> Desk:
     program = tmp_path / "bin" / "sacct"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\ncd {tmp_path}\necho "$4" >> calls\nnumber=$(wc -l < calls)\n{body}\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     reactor = Reactor()
-    accountant = StepAccounting(SlurmCommands("test", CallLog(tmp_path / "ledger")), reactor, 0.05, patience_s)
-    return Desk(tmp_path, reactor, accountant)
+    accounting = StepAccounting(SlurmCommands("test", CallLog(tmp_path / "call_log")), reactor, 0.05, patience_s)
+    return Desk(tmp_path, reactor, accounting)
 
 
 def test_many_steps_are_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And a row that comes late is asked for again, alone."""
     late = f"echo '{row_of('1.0', 'COMPLETED')}'; test $number -gt 1 && echo '{row_of('1.1', 'FAILED')}'; true"
-    there = desk(tmp_path, monkeypatch, late)
+    there = view(tmp_path, monkeypatch, late)
     there.want("1.0", "1.1")
     there.wait(2)
     assert [row and row.text("State") for row, _ in there.told.values()] == ["COMPLETED", "FAILED"]
@@ -130,7 +127,7 @@ def test_many_steps_are_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_row_that_may_change_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = f"if [ $number = 1 ]; then echo '{row_of('1.0', 'RUNNING')}'; else echo '{row_of('1.0', 'TIMEOUT')}'; fi"
-    there = desk(tmp_path, monkeypatch, body)
+    there = view(tmp_path, monkeypatch, body)
     there.want("1.0")
     there.wait(1)
     row, _ = there.told["1.0"]
@@ -139,7 +136,7 @@ def test_a_row_that_may_change_is_not_taken(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_row_that_never_comes_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = desk(tmp_path, monkeypatch, "true", patience_s=0.5)
+    there = view(tmp_path, monkeypatch, "true", patience_s=0.5)
     there.want("1.0")
     there.wait(1)
     assert there.told["1.0"][0] is None
@@ -149,7 +146,7 @@ def test_a_row_that_never_comes_is_done_without(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("words", ["Slurm accounting storage is disabled", "Unable to contact slurm controller"])
 def test_without_accounting_there_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     """One that is not there is soon not asked any more, one that is ill is asked less often."""
-    there = desk(tmp_path, monkeypatch, f"echo 'sacct: error: {words}' >&2; exit 1", patience_s=3.0)
+    there = view(tmp_path, monkeypatch, f"echo 'sacct: error: {words}' >&2; exit 1", patience_s=3.0)
     there.want("1.0")
     there.wait(1)
     row, why = there.told["1.0"]

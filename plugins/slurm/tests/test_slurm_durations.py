@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from torc_slurm.accounting.step_accounting import SACCT_FIELDS, StepRow
+from torc_slurm.accounting.step_rows import SACCT_FIELDS, StepRow
 from torc_slurm.processes import instants
 from torc_slurm.processes.instants import Instant
 from torc_slurm.shared.options import SlurmOptions
@@ -32,7 +32,7 @@ PROGRAMS = {"srun": SRUN, "sacct": f"#!/bin/sh\necho '{ROW}'\n", "scontrol": "#!
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs in place of Slurm's, in an allocation that they know: 7."""
+    """Programs in allocation of Slurm's, in an allocation that they know: 7."""
     for name, text in PROGRAMS.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
@@ -72,14 +72,14 @@ def test_a_step_of_the_clock_changes_no_duration(
     began = time.monotonic()
     bench.start([Attempt(AttemptKey(1, 1), "job", command, {}, out, err, str(tmp_path))])
     news = news_until_the_end(bench)
-    took_s = time.monotonic() - began
+    elapsed_s = time.monotonic() - began
     (start,) = [each for each in news if isinstance(each, AttemptStarted)]
     (seen,) = [each.observation for each in news if isinstance(each, AttemptEnded)]
     assert (seen.exit_code, seen.started_at) == (0, start.at)
     assert seen.ended_at is not None
-    assert abs(seen.ended_at - start.at - by_s) < took_s + 1
+    assert abs(seen.ended_at - start.at - by_s) < elapsed_s + 1
     assert seen.duration_s is not None
-    assert 0.5 < seen.duration_s < took_s
+    assert 0.5 < seen.duration_s < elapsed_s
     assert seen.runtime_s == seen.duration_s
 
 

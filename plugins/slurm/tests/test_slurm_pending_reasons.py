@@ -92,8 +92,8 @@ def test_nodes_that_are_down_are_told_from_nodes_that_are_not_there(
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    door = SlurmCommands("test", CallLog(tmp_path / "calls"))
+    slurm = SlurmCommands("test", CallLog(tmp_path / "calls"))
     job = BatchJob("7", "PENDING", reason="PartitionNodeLimit")
-    assert pending_reasons_by_id(door, [job])["7"].never_passes is never
-    assert pending_reasons_by_id(door, [evolve(job, reason="Resources")]) == {"7": pending_reason("Resources")}
-    assert pending_reasons_by_id(door, [evolve(job, state="RUNNING"), evolve(job, reason=None)]) == {}
+    assert pending_reasons_by_id(slurm, [job])["7"].never_passes is never
+    assert pending_reasons_by_id(slurm, [evolve(job, reason="Resources")]) == {"7": pending_reason("Resources")}
+    assert pending_reasons_by_id(slurm, [evolve(job, state="RUNNING"), evolve(job, reason=None)]) == {}

@@ -13,7 +13,8 @@ import pytest
 from attrs import define, field
 from torc_slurm.accounting import shared_accounting
 from torc_slurm.accounting.shared_accounting import SharedAccounting, SharedAnswer
-from torc_slurm.accounting.step_accounting import SACCT_FIELDS, StepAccounting, StepRow
+from torc_slurm.accounting.step_accounting import StepAccounting
+from torc_slurm.accounting.step_rows import SACCT_FIELDS, StepRow
 from torc_slurm.calls.call_log import CallLog
 from torc_slurm.calls.slurm_commands import SlurmCommands
 from torc_slurm.processes.reactor import Reactor
@@ -29,12 +30,12 @@ class Runner:
     """What asks for one of several runners; collects what it is told."""
 
     reactor: Reactor
-    accountant: StepAccounting
+    accounting: StepAccounting
     told: dict[str, tuple[StepRow | None, str]] = field(factory=dict)
 
     def want(self, *steps: str) -> None:
         for step in steps:
-            self.accountant.want(step, lambda row, why, step=step: self.told.update({step: (row, why)}))
+            self.accounting.request_row(step, lambda row, why, step=step: self.told.update({step: (row, why)}))
 
 
 _MADE: list[Runner] = []
@@ -47,7 +48,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     while _MADE:
         made = _MADE.pop()
-        made.accountant.close()
+        made.accounting.close()
         made.reactor.close()
 
 
@@ -61,8 +62,8 @@ def sacct(folder: Path, body: str) -> None:
 def runner(site: Path, number: int, *, interval_s: float = 0.5, patience_s: float = 30.0) -> Runner:
     reactor = Reactor()
     shared = SharedAccounting(site / "shared", f"n{number}", patience_s)
-    door = SlurmCommands("test", CallLog(site / "ledger"))
-    _MADE.append(Runner(reactor, StepAccounting(door, reactor, interval_s, patience_s, shared)))
+    slurm = SlurmCommands("test", CallLog(site / "call_log"))
+    _MADE.append(Runner(reactor, StepAccounting(slurm, reactor, interval_s, patience_s, shared)))
     return _MADE[-1]
 
 
@@ -90,7 +91,7 @@ def test_a_hundred_runners_ask_as_often_as_one(site: Path) -> None:
     assert all(row is not None for each in runners for row, _ in each.told.values())
     assert len(calls(site)) <= 3 * 4
     for each in runners:
-        each.accountant.close()
+        each.accounting.close()
     assert sorted(path.name for path in (site / "shared").iterdir()) == ["answer.json"]
 
 
@@ -113,8 +114,8 @@ from torc_slurm.processes.reactor import Reactor
 from torc_slurm.accounting.shared_accounting import SharedAccounting
 site, reactor = Path(sys.argv[1]), Reactor()
 shared = SharedAccounting(site / "shared", "dying", 30.0)
-accountant = StepAccounting(SlurmCommands("test", CallLog(site / "ledger")), reactor, 0.1, 30.0, shared)
-accountant.want("9.0", print)
+accounting = StepAccounting(SlurmCommands("test", CallLog(site / "call_log")), reactor, 0.1, 30.0, shared)
+accounting.request_row("9.0", print)
 while True:
     select.select([reactor], [], [])
     reactor.run()
@@ -125,7 +126,7 @@ while True:
 def test_nothing_is_lost_with_the_one_that_asks(
     site: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    """It is killed, or stopped, in the middle of a question for all."""
+    """It is killed, or stopped, in the middle of a command for all."""
     monkeypatch.setattr(shared_accounting, "STALE_TURN_S", 3.0)
     sacct(site, f"case $4 in *9.0*) touch {site}/asking; exec sleep 1000;; esac\n{ANSWER}")
     dying = subprocess.Popen([sys.executable, "-c", CHILD, str(site)], start_new_session=True)
@@ -194,9 +195,9 @@ def test_an_answer_that_is_none_is_ignored(site: Path, text: str) -> None:
 def test_wants_of_the_dead_are_forgotten(site: Path) -> None:
     dead, living, old = (SharedAccounting(site / "shared", name, 1.0) for name in ("dead", "living", "old"))
     for each in (dead, living, old):
-        each.want([f"{len(each.owner)}.0", "no step", "1.0 -u root"])
+        each.set_wanted([f"{len(each.owner)}.0", "no step", "1.0 -u root"])
     then = time.time() - 1000
     os.utime(site / "shared" / "wants_dead", (then, then))
     assert old.take_turn()
-    assert old.wants_of(["7.7"]) == ["7.7", "6.0"]
+    assert old.all_wanted(["7.7"]) == ["7.7", "6.0"]
     assert not (site / "shared" / "wants_dead").exists()

@@ -5,18 +5,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torc_slurm.cluster.allocation_context import (
-    AllocationContext,
-    allocation_context_of,
-    inside_allocation,
-    parse_record,
-)
+from torc_slurm.cluster.allocation_context import AllocationContext, allocation_context_of, inside_allocation
+from torc_slurm.cluster.scontrol import parse_record
 from torc_slurm.steps.srun_command import srun_command, step_environment, step_name
 
 from torc_framework.api import Attempt, AttemptKey, Resources, RunnerContext
 
 CONTEXT = RunnerContext(3, 2, "/out", "/work", "http://127.0.0.1:1")
-PLACE = AllocationContext(42, cpus=4, memory_bytes=1 << 30)
+ALLOCATION = AllocationContext(42, cpus=4, memory_bytes=1 << 30)
 
 
 def attempt(resources: Resources, **changes: Any) -> Attempt:
@@ -33,8 +29,10 @@ def attempt(resources: Resources, **changes: Any) -> Attempt:
     return Attempt(**(values | changes))
 
 
-def options_of(resources: Resources, place: AllocationContext = PLACE, *, packs: bool = True) -> dict[str, str]:
-    words = srun_command("srun", attempt(resources), place, "name", ["-c", "true"], packs=packs)
+def options_of(
+    resources: Resources, allocation: AllocationContext = ALLOCATION, *, packs: bool = True
+) -> dict[str, str]:
+    words = srun_command("srun", attempt(resources), allocation, "name", ["-c", "true"], packs=packs)
     assert words[words.index("/bin/sh") :][-2:] == ["-c", "true"]
     options = [word.partition("=") for word in words[1 : words.index("/bin/sh")]]
     return {name: value for name, _, value in options}
@@ -138,16 +136,16 @@ RECORD = parse_record(
 )  # fmt: skip
 def test_where_a_runner_finds_itself(changes: dict[str, str], record: dict[str, str], expected: dict[str, Any]) -> None:
     """In a batch script, in a step of its own node, in an interactive shell."""
-    place = allocation_context_of(BATCH | changes, record)
-    assert {name: getattr(place, name) for name in expected} == expected
+    allocation = allocation_context_of(BATCH | changes, record)
+    assert {name: getattr(allocation, name) for name in expected} == expected
 
 
-def test_premises_are_named_as_torc_names_them() -> None:
-    launch_site = allocation_context_of(BATCH, RECORD).launch_site(CONTEXT, 99)
-    assert (launch_site.kind, launch_site.allocation_id) == ("slurm", "42")
-    assert launch_site.facts["slurm_job_id"] == 42
-    assert launch_site.log_name == "job_runner_slurm_wf3_sl42_n0_pid99.log"
-    assert launch_site.gpu_names == ("0", "1", "2", "3")
+def test_the_launch_site_is_named_as_torc_names_them() -> None:
+    site = allocation_context_of(BATCH, RECORD).launch_site(CONTEXT, 99)
+    assert (site.kind, site.allocation_id) == ("slurm", "42")
+    assert site.facts["slurm_job_id"] == 42
+    assert site.log_name == "job_runner_slurm_wf3_sl42_n0_pid99.log"
+    assert site.gpu_names == ("0", "1", "2", "3")
 
 
 @pytest.mark.parametrize(("variables", "inside"), [({}, False), ({"SLURM_JOB_ID": ""}, False), (BATCH, True)])
@@ -158,6 +156,6 @@ def test_being_inside_is_a_question(variables: dict[str, str], inside: bool) -> 
 @given(st.dictionaries(st.sampled_from([*BATCH, "SLURM_STEP_ID", "SLURM_JOB_GPUS"]), st.text(max_size=12)), st.text())
 def test_any_environment(changes: dict[str, str], record: str) -> None:
     """A site's own words in Slurm's variables are no reason to fail."""
-    place = allocation_context_of({**BATCH, **changes, "SLURM_JOB_ID": "1"}, parse_record(record))
-    assert place.cpus >= 0
-    assert place.nodes >= 0
+    allocation = allocation_context_of({**BATCH, **changes, "SLURM_JOB_ID": "1"}, parse_record(record))
+    assert allocation.cpus >= 0
+    assert allocation.nodes >= 0

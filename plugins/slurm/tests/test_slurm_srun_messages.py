@@ -1,4 +1,4 @@
-"""What srun says, and what accounting says: recorded words are understood, unknown ones do no harm."""
+"""What srun says, and what accounting says: recorded messages are understood, unknown ones do no harm."""
 
 import os
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torc_slurm.accounting.step_accounting import SACCT_FIELDS, StepRow, parse_sacct_time, parse_step_rows
+from torc_slurm.accounting.step_rows import SACCT_FIELDS, StepRow, parse_step_rows
 from torc_slurm.processes.instants import Instant
+from torc_slurm.shared.slurm_times import parse_sacct_time
 from torc_slurm.steps.observations import StepEnd, observe_step
 from torc_slurm.steps.srun_messages import SrunMessages
 
@@ -34,11 +35,11 @@ END = "srun: launch/slurm: _task_finish: Received task exit notification for 1 t
 
 
 def heard(*texts: str) -> SrunMessages:
-    words = SrunMessages()
+    messages = SrunMessages()
     for text in texts:
-        words.hear(text.encode())
-    words.hear(b"")
-    return words
+        messages.feed(text.encode())
+    messages.feed(b"")
+    return messages
 
 
 @pytest.mark.parametrize(
@@ -55,19 +56,19 @@ def heard(*texts: str) -> SrunMessages:
 )
 def test_wait_statuses_are_exact(status: str, code: int | None, signal: int | None, core: bool) -> None:
     """The last is Slurm's mark for lack of memory, which is no signal."""
-    words = heard(HEAD, BEGUN, END.format(status))
-    assert (words.step_id, words.code, words.signal, words.core_dumped) == ("4.7", code, signal, core)
-    assert words.out_of_memory == (status == "00fd")
-    assert words.started is not None
-    assert words.complaints == []
+    messages = heard(HEAD, BEGUN, END.format(status))
+    assert (messages.step_id, messages.code, messages.signal, messages.core_dumped) == ("4.7", code, signal, core)
+    assert messages.out_of_memory == (status == "00fd")
+    assert messages.started is not None
+    assert messages.errors == []
 
 
-def test_waiting_is_told_from_running() -> None:
-    """A step has no number before it exists."""
+def test_a_waiting_step_has_no_id() -> None:
+    """A step has an id only once it exists."""
     waiting = heard(HEAD, WAITS)
-    assert (waiting.waits, waiting.step_id, waiting.started) == (True, None, None)
+    assert (waiting.step_id, waiting.started) == (None, None)
     running = heard(HEAD, WAITS, "srun: Step created for job 4\n", BEGUN)
-    assert (running.waits, running.step_id) == (False, "4.7")
+    assert running.step_id == "4.7"
 
 
 @pytest.mark.parametrize(
@@ -84,14 +85,14 @@ def test_waiting_is_told_from_running() -> None:
     ],
 )
 def test_refusals_are_kept_in_slurms_words(said: str, complaint: str) -> None:
-    words = heard(HEAD, said)
-    assert (words.step_id, words.complaints) == (None, [complaint])
+    messages = heard(HEAD, said)
+    assert (messages.step_id, messages.errors) == (None, [complaint])
 
 
 def test_the_first_failure_of_several_tasks_decides() -> None:
     """The others were killed because of it."""
-    words = heard(BEGUN, END.format("0000"), END.format("0600"), END.format("0009"))
-    assert (words.code, words.signal, len(words.statuses)) == (6, None, 3)
+    messages = heard(BEGUN, END.format("0000"), END.format("0600"), END.format("0009"))
+    assert (messages.code, messages.signal, len(messages.statuses)) == (6, None, 3)
 
 
 @given(st.binary(max_size=400), st.integers(0, 400))
@@ -99,20 +100,20 @@ def test_any_words_in_any_pieces(data: bytes, cut: int) -> None:
     """Nothing raises, and it does not matter how it was cut."""
     text = HEAD.encode() + data + b"\n" + BEGUN.encode() + END.format("0300").encode()
     whole, pieces = SrunMessages(), SrunMessages()
-    whole.hear(text)
-    pieces.hear(text[:cut])
-    pieces.hear(text[cut:])
-    for words in (whole, pieces):
-        words.hear(b"")
-    assert (whole.statuses, whole.last, whole.step_id) == (pieces.statuses, pieces.last, pieces.step_id)
+    whole.feed(text)
+    pieces.feed(text[:cut])
+    pieces.feed(text[cut:])
+    for messages in (whole, pieces):
+        messages.feed(b"")
+    assert (whole.statuses, whole.last_lines, whole.step_id) == (pieces.statuses, pieces.last_lines, pieces.step_id)
 
 
 def row(state: str, code: str, **more: str) -> StepRow:
     return StepRow(dict.fromkeys(SACCT_FIELDS, "") | {"JobID": "4.7", "State": state, "ExitCode": code, **more})
 
 
-def end_of(words: SrunMessages, srun_code: int | None = 0) -> StepEnd:
-    return StepEnd("torc_wf1_j1_r1_a1_n0_p1", words, srun_code, None, Instant.now())
+def end_of(messages: SrunMessages, srun_code: int | None = 0) -> StepEnd:
+    return StepEnd("torc_wf1_j1_r1_a1_n0_p1", messages, srun_code, None, Instant.now())
 
 
 NODE_LOST = "srun: error: Node failure on n3\nsrun: Force Terminated StepId=4.7\n"

@@ -16,7 +16,7 @@ while :; do sleep 0.1; done
 """
 
 
-def begin(folder: Path, command: str) -> "subprocess.Popen[bytes]":
+def start(folder: Path, command: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([*TERM_WRAPPER, "/bin/sh", "-c", command], cwd=folder)
 
 
@@ -25,12 +25,12 @@ def begin(folder: Path, command: str) -> "subprocess.Popen[bytes]":
 )
 def test_it_ends_as_its_command_does(tmp_path: Path, command: str, code: int) -> None:
     """Codes and signals are told apart."""
-    assert begin(tmp_path, command).wait(60) == code
+    assert start(tmp_path, command).wait(60) == code
 
 
 def test_what_is_left_behind_does_not_keep_it(tmp_path: Path) -> None:
     """As long as nobody asked it to end."""
-    process = begin(tmp_path, "sleep 300 & echo $! > pid; exit 3")
+    process = start(tmp_path, "sleep 300 & echo $! > pid; exit 3")
     assert process.wait(60) == 3
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
@@ -38,7 +38,7 @@ def test_what_is_left_behind_does_not_keep_it(tmp_path: Path) -> None:
 def test_a_checkpoint_is_written_although_the_shell_is_gone(tmp_path: Path) -> None:
     """The signal comes to the first process alone; a shell that waits for a script dies of it."""
     (tmp_path / "job.sh").write_text(SAVES)
-    process = begin(tmp_path, "sh job.sh; exit 9")
+    process = start(tmp_path, "sh job.sh; exit 9")
     while not (tmp_path / "up").exists():
         time.sleep(0.01)
     process.terminate()

@@ -1,4 +1,4 @@
-"""The executor ``slurm``: obtains allocations, and runs jobs as steps within one."""
+"""The executor ``slurm``: it obtains allocations, and it runs jobs as steps within one."""
 
 from typing import Any, ClassVar
 
@@ -9,7 +9,7 @@ from torc_slurm.steps.launcher import StepLauncher
 
 
 class SlurmExecutor(StepLauncher, SbatchAllocator):
-    """Both halves of Slurm."""
+    """The launcher and the allocator of Slurm in one executor."""
 
     name = "slurm"
     description = "Allocations of a Slurm cluster, and job steps within one."

@@ -1,11 +1,11 @@
-"""Files by which the runners of a workflow ask accounting together: one asks for all, and the others read its answer.
+"""Shared accounting queries: of all runners of a workflow one queries accounting, and the others read the answer.
 
-They stand in a folder that the runners share, on any file system that creates a file for one process only (``O_EXCL``:
-local ones, NFS since version 3, Lustre, GPFS); locks of other kinds are missing on some. Per runner there is a file
-with the steps whose rows it wants. The runner that creates the file ``turn`` asks for all of these, writes the answer
-and removes the file. It touches the file while it asks: one that stays the same for `STALE_TURN_S` on the clock of the
-process that looks was left by a runner that died, and is removed. Two runners that ask at the same time cost one call
-more, and nothing else; a step whose row does not come stays in its runner's file and is asked for again.
+The runners share a folder. The protocol needs a file system that creates a file for one process only (``O_EXCL``: local
+file systems, NFS since version 3, Lustre, GPFS); other kinds of locks are missing on some of them. Each runner has a
+file with the steps whose rows it wants. The runner that creates the file ``turn`` queries the steps of all runners,
+writes the answer and removes the file. It touches the file while it queries. A runner that sees the file unchanged for
+`STALE_TURN_S` of its own clock removes it, because its owner has died. Two runners that query at the same time only
+cause one call more. A step whose row is missing stays in its runner's file and is queried again.
 """
 
 import json
@@ -19,14 +19,14 @@ from typing import Final
 from attrs import asdict, define, evolve, field, frozen
 
 STALE_TURN_S: Final = 4.0
-"""A turn that was not touched for so long is over, seconds."""
+"""A turn file that was not touched for this long is removed, seconds."""
 TOUCH_S: Final = 1.0
-"""How often the runner that asks touches its turn, seconds."""
+"""How often the querying runner touches its turn file, seconds."""
 STALE_WANTS_S: Final = 120.0
-"""A list of wants that is so much older than the turn, beyond what its runner waits for rows, was left by a runner
-that died; seconds."""
+"""A file of wanted steps is removed if it is older than the turn file by more than a runner's patience and this time,
+seconds; its runner has died."""
 MAX_READ_BYTES: Final = 4 * 1024**2
-"""More of a file is never read."""
+"""Most bytes that are read of a file."""
 _TURN_FILE: Final = "turn"
 _ANSWER_FILE: Final = "answer.json"
 _WANTS_PREFIX: Final = "wants_"
@@ -38,14 +38,14 @@ def _numbers(values: Iterable[float]) -> Sequence[float]:
 
 @frozen
 class SharedAnswer:
-    """What a runner was answered.
+    """The answer to one query.
 
     Attributes:
-        mark: Another with each answer.
-        asked_at: When accounting was asked within the last minute, by any of the runners, seconds since the epoch.
-        pause_s: How long accounting is to be left alone from now on, seconds.
-        trouble: Why there was no answer; "" if there was one.
-        printed: What the program printed.
+        mark: Identifies this answer.
+        asked_at: When accounting was queried within the last minute, by any runner, seconds since the epoch.
+        pause_s: How long no runner should query after this answer, seconds.
+        trouble: Why the query failed; empty if it succeeded.
+        printed: Output of ``sacct``.
     """
 
     mark: str = field(default="", converter=str)
@@ -57,11 +57,11 @@ class SharedAnswer:
 
 @define
 class SharedAccounting:
-    """One runner's view of the folder. Every method may raise OSError: the folder is not usable then.
+    """One runner's access to the folder. Every method but `close` may raise OSError if the folder is not usable.
 
     Attributes:
         folder: The folder; it is made when it is needed.
-        owner: What tells this runner from all others, part of a file name.
+        owner: Identifies this runner; part of a file name.
         patience_s: How long a runner waits for a row, seconds.
     """
 
@@ -73,8 +73,8 @@ class SharedAccounting:
     _other_turn: tuple[tuple[int, int], float] | None = field(default=None, init=False)
     _has_turn: bool = field(default=False, init=False)
 
-    def want(self, steps: Iterable[str]) -> None:
-        """Let others ask for these steps, too, and no longer for those named before."""
+    def set_wanted(self, steps: Iterable[str]) -> None:
+        """Replace this runner's list of wanted steps, which other runners query as well."""
         wants = tuple(steps)
         if wants == self._wants:
             return
@@ -82,7 +82,7 @@ class SharedAccounting:
         self._wants = wants
 
     def new_answer(self) -> SharedAnswer | None:
-        """Return the newest answer if it is another than last time."""
+        """Return the newest answer, or None if it was returned before."""
         answer = self._answer()
         if answer is None or answer.mark == self._mark:
             return None
@@ -90,19 +90,19 @@ class SharedAccounting:
         return answer
 
     def take_turn(self) -> bool:
-        """Begin to ask for all; say whether no other runner does."""
+        """Take the turn to query for all runners; return whether that succeeded, as no other runner has it."""
         path = self.folder / _TURN_FILE
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except FileExistsError:
-            self._look_at_turn(path)
+            self._remove_stale_turn(path)
             return False
         self._other_turn, self._has_turn = None, True
         return True
 
-    def _look_at_turn(self, path: Path) -> None:
-        """Remove another runner's turn if it was not touched for too long."""
+    def _remove_stale_turn(self, path: Path) -> None:
+        """Remove another runner's turn file if it was not touched for `STALE_TURN_S`."""
         now = time.monotonic()
         with suppress(FileNotFoundError):
             facts = path.stat()
@@ -114,14 +114,16 @@ class SharedAccounting:
                 path.unlink()
 
     def touch_turn(self) -> None:
-        """Say that this runner still asks."""
+        """Touch this runner's turn file, which shows that its query still runs."""
         if self._has_turn:
-            with suppress(FileNotFoundError):  # it was removed while this process was stopped
+            with suppress(FileNotFoundError):  # another runner removed it while this process was stopped
                 os.utime(self.folder / _TURN_FILE)
 
-    def wants_of(self, own: Iterable[str]) -> list[str]:
-        """Return this runner's steps, and after them those of all others; only within a turn."""
-        now = (self.folder / _TURN_FILE).stat().st_mtime  # by the clock that the other files' times are of
+    def all_wanted(self, own: Iterable[str]) -> list[str]:
+        """Return this runner's steps, then those of all other runners; only within a turn."""
+        now = (
+            (self.folder / _TURN_FILE).stat().st_mtime
+        )  # by the clock of the file system, like the times of the other files
         found = dict.fromkeys(own)
         for entry in os.scandir(self.folder):
             if not entry.name.startswith(_WANTS_PREFIX) or entry.name == f"{_WANTS_PREFIX}{self.owner}":
@@ -134,11 +136,11 @@ class SharedAccounting:
         return list(found)
 
     def last_answer(self) -> SharedAnswer:
-        """Return the newest answer; an empty one if there is none."""
+        """Return the newest answer, or an empty one."""
         return self._answer() or SharedAnswer()
 
     def end_turn(self, answer: SharedAnswer | None = None) -> None:
-        """Write what was answered, with a mark of its own, and let others ask."""
+        """Write the answer with a mark of its own, and remove the turn file."""
         if not self._has_turn:
             return
         self._has_turn = False
@@ -150,7 +152,7 @@ class SharedAccounting:
             (self.folder / _TURN_FILE).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Want nothing any more."""
+        """End the turn and remove this runner's list of wanted steps; errors are ignored."""
         with suppress(OSError):
             self.end_turn()
             (self.folder / f"{_WANTS_PREFIX}{self.owner}").unlink(missing_ok=True)
@@ -159,7 +161,7 @@ class SharedAccounting:
     def _answer(self) -> SharedAnswer | None:
         try:
             return SharedAnswer(**json.loads(self._read(_ANSWER_FILE)))
-        except (FileNotFoundError, ValueError, TypeError):  # none yet, or not one of ours
+        except (FileNotFoundError, ValueError, TypeError):  # there is none yet, or the file has another form
             return None
 
     def _read(self, name: str) -> str:

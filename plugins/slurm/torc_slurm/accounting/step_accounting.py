@@ -1,309 +1,235 @@
-"""What accounting knows of steps that have ended: asked for many at once, not too often, and not for ever."""
+"""Queries for accounting rows of ended steps: many steps per call, a limited number of calls, limited patience."""
 
 import logging
 import random
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from attrs import define, frozen
+from attrs import define
 
-from torc_framework.api import AllocationError, parse_memory
+from torc_framework.api import AllocationError
 from torc_slurm.accounting.shared_accounting import TOUCH_S, SharedAccounting, SharedAnswer
+from torc_slurm.accounting.step_rows import SACCT_FIELDS, StepRow, parse_step_rows
 from torc_slurm.calls.background_command import BackgroundCommand, run_in_background
-from torc_slurm.calls.slurm_commands import SlurmCommands, SlurmNotInstalledError, SlurmUnavailableError
+from torc_slurm.calls.slurm_commands import SlurmCommands
+from torc_slurm.calls.slurm_errors import SlurmNotInstalledError, SlurmUnavailableError
 from torc_slurm.processes.reactor import Reactor
 
-SACCT_FIELDS: Final = (
-    "JobIDRaw",
-    "JobName",
-    "State",
-    "ExitCode",
-    "Reason",
-    "NodeList",
-    "Start",
-    "End",
-    "Elapsed",
-    "TotalCPU",
-    "MaxRSS",
-    "MaxVMSize",
-    "AllocTRES",
-)
-"""What is asked of each step (``sacct --helpformat``)."""
 ROW_DELAY_S: Final = 0.25
-"""Accounting has the row of a step so long after its end, as a rule."""
+"""A step's row is first queried this long after its end, when accounting usually has it, seconds."""
 PAUSE_FACTOR: Final = 4
-"""A call that took so long is followed by a rest of this many times as long."""
+"""The pause after a call is at least this many times as long as the call took."""
 CALLS_PER_MINUTE: Final = 10
-"""So many calls in the last minute, of all runners that share their answers, make the next interval twice as long,
-twice as many thrice: about 20 calls a minute are made under load, and after a rest the first ones at once."""
+"""The interval between calls is multiplied by ``1 + n / CALLS_PER_MINUTE`` after ``n`` calls within the last minute, by
+all runners that share answers. Under load that gives about 20 calls per minute; after a pause the first calls are made
+at once."""
 SHARED_POLL_S: Final = 0.5
-"""While another runner asks, its answer is looked for so often, seconds."""
+"""How often a runner looks for the answer to another runner's query, seconds."""
 UNSHARED_FACTOR: Final = 5
-"""A runner that cannot share answers with others leaves intervals this many times as long, one and a half at random."""
+"""The intervals of a runner that cannot share answers are 1 to 1.5 times this factor longer, at random."""
 MAX_REFUSALS: Final = 3
-"""After so many refusals in a row accounting is taken not to be there."""
+"""After this many consecutive refusals the cluster counts as one without accounting."""
 MAX_STEPS_PER_CALL: Final = 500
-"""Steps in one question."""
+"""Most steps in one call of ``sacct``."""
 MINUTE_S: Final = 60.0
-UNFINISHED_STATES: Final = frozenset(
-    {"RUNNING", "PENDING", "COMPLETING", "SUSPENDED", "RESIZING", "SIGNALING", "STOPPED"}
-)
-"""States of rows that will change."""
 _LOG: Final = logging.getLogger("torc_framework.slurm")
 
 
-@frozen
-class StepRow:
-    """What accounting says of one step, by the names of sacct's fields."""
-
-    fields: Mapping[str, str]
-
-    def text(self, name: str) -> str | None:
-        """Return a field, None if it is empty or says nothing."""
-        value = self.fields.get(name, "").strip()
-        return None if value in ("", "Unknown", "None", "None assigned", "N/A") else value
-
-    @property
-    def is_final(self) -> bool:
-        """It will not change any more."""
-        state = self.text("State")
-        return state is not None and state.split()[0].rstrip("+").upper() not in UNFINISHED_STATES
-
-    @property
-    def code_and_signal(self) -> tuple[int, int] | None:
-        """The exit code, less 128 where it was as large, and the signal."""
-        match = re.fullmatch(r"(\d+):(\d+)", self.text("ExitCode") or "")
-        return (int(match[1]), int(match[2])) if match else None
-
-    @property
-    def peak_memory_bytes(self) -> int | None:
-        """The largest sample of its memory; None if there was none, which accounting writes as 0."""
-        match = re.fullmatch(r"(\d+)(?:\.\d+)?([KMGT]?)", self.text("MaxRSS") or "")
-        return (parse_memory(match[1] + match[2]) or None) if match else None
-
-    @property
-    def cpu_time_s(self) -> float | None:
-        """CPU seconds, user and system."""
-        return parse_sacct_time(self.text("TotalCPU") or "")
-
-    @property
-    def elapsed_s(self) -> float | None:
-        """Whole seconds from its start to its end, by the controller's clock."""
-        return parse_sacct_time(self.text("Elapsed") or "")
-
-    def time(self, name: str) -> float | None:
-        """Return one of its times in seconds since the epoch: whole seconds, told in the zone of this machine."""
-        try:
-            return time.mktime(time.strptime(self.text(name) or "", "%Y-%m-%dT%H:%M:%S"))
-        except (ValueError, OverflowError):
-            return None
-
-
-def parse_sacct_time(text: str) -> float | None:
-    """Return the seconds that sacct writes as ``[D-][HH:]MM:SS[.mmm]``; None if it is no such text."""
-    match = re.fullmatch(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", text)
-    if match is None:
-        return None
-    days, hours, minutes = (int(part or 0) for part in match.groups()[:3])
-    return ((days * 24 + hours) * 60 + minutes) * 60 + float(match[4])
-
-
-def parse_step_rows(printed: str) -> dict[str, StepRow]:
-    """Return the rows of steps by ``JOB.STEP``; lines that are none are left out."""
-    rows: dict[str, StepRow] = {}
-    for line in printed.splitlines():
-        values = line.split("|")
-        if len(values) == len(SACCT_FIELDS) and "." in values[0]:
-            rows[values[0]] = StepRow(dict(zip(SACCT_FIELDS, values, strict=True)))
-    return rows
+OnRow = Callable[[StepRow | None, str], None]
+"""Called with a step's row, or with None and the reason why there is none."""
 
 
 @define(eq=False)
 class _WantedRow:
-    """A step whose row is wanted, since when and for how long."""
+    """A request for one step's row, with its time and its patience."""
 
     since: float
     patience_s: float
-    tell: Callable[[StepRow | None, str], None]
+    on_row: OnRow
 
     def is_overdue(self, now: float) -> bool:
         return now - self.since >= self.patience_s
 
 
 class StepAccounting:
-    """Asks accounting for the rows of steps that have ended, together with the other runners of the workflow.
+    """Queries accounting for the rows of ended steps, together with the other runners of the workflow.
 
     Args:
-        door: The way to Slurm.
-        reactor: What it waits with.
-        interval_s: Seconds between two questions, at least; more after many of them.
-        patience_s: How long a row may be missing.
-        shared: Where runners share questions and answers; None is nowhere.
+        slurm: Access to Slurm's programs.
+        reactor: Calls this object back.
+        interval_s: Shortest time between two calls, seconds; it grows with the number of recent calls.
+        patience_s: How long to wait for a row, seconds.
+        shared: The folder by which runners share queries and answers; None if this runner queries alone.
     """
 
     def __init__(
         self,
-        door: SlurmCommands,
+        slurm: SlurmCommands,
         reactor: Reactor,
         interval_s: float,
         patience_s: float,
         shared: SharedAccounting | None = None,
     ) -> None:
-        self._door, self._reactor, self._shared = door, reactor, shared
+        self._slurm, self._reactor, self._shared = slurm, reactor, shared
         self._interval_s, self._patience_s = interval_s, patience_s
         self._wanted: dict[str, _WantedRow] = {}
-        self._pending: BackgroundCommand | None = None
-        self._not_before, self._planned = 0.0, False
-        self._asked_at: Sequence[float] = ()
-        self._closed: str | None = None
-        self._trouble, self._refusals = "", 0
+        self._running: BackgroundCommand | None = None
+        self._not_before, self._is_scheduled = 0.0, False
+        self._call_times: Sequence[float] = ()
+        self._unavailable_reason: str | None = None
+        self._last_error, self._refusals = "", 0
 
-    def want(self, step_id: str, tell: Callable[[StepRow | None, str], None], patience_s: float | None = None) -> None:
-        """Let ``tell`` be called with the row of a step, or with None and the reason why there is none."""
-        if self._closed is not None:
-            tell(None, self._closed)
+    def request_row(self, step_id: str, on_row: OnRow, patience_s: float | None = None) -> None:
+        """Call ``on_row`` once with the row of an ended step, or with None and the reason why there is none.
+
+        Args:
+            step_id: ``JOB.STEP``.
+            on_row: Called by the reactor, or at once on a cluster without accounting.
+            patience_s: How long to wait for this row, if that is shorter than usual.
+        """
+        if self._unavailable_reason is not None:
+            on_row(None, self._unavailable_reason)
             return
         patience = self._patience_s if patience_s is None else min(patience_s, self._patience_s)
-        self._wanted[step_id] = _WantedRow(time.monotonic(), patience, tell)
-        self._reactor.after(patience, lambda: self._give_up(time.monotonic()))  # also while a question is under way
-        self._plan(ROW_DELAY_S)
+        self._wanted[step_id] = _WantedRow(time.monotonic(), patience, on_row)
+        self._reactor.after(patience, lambda: self._expire(time.monotonic()))  # a running query may take longer
+        self._schedule(ROW_DELAY_S)
 
-    def _plan(self, seconds: float) -> None:
-        """Look for an answer, or ask, in so many seconds."""
-        if not self._planned and self._pending is None and self._wanted:
-            self._planned = True
-            self._reactor.after(seconds, self._look)
+    def _schedule(self, seconds: float) -> None:
+        """Call `_check` in so many seconds, if rows are wanted and no query or check is under way."""
+        if not self._is_scheduled and self._running is None and self._wanted:
+            self._is_scheduled = True
+            self._reactor.after(seconds, self._check)
 
-    def _look(self) -> None:
-        """Take what another runner was answered, and ask for the rest if it is time to and no other runner does."""
-        self._planned = False
+    def _check(self) -> None:
+        """Take a shared answer; query missing rows if the pause is over and no other runner queries."""
+        self._is_scheduled = False
         now = time.monotonic()
-        ripe = [step for step, each in self._wanted.items() if now - each.since >= ROW_DELAY_S * 0.9]
-        if not ripe:
-            self._plan(ROW_DELAY_S)
+        due = [step for step, each in self._wanted.items() if now - each.since >= ROW_DELAY_S * 0.9]
+        if not due:
+            self._schedule(ROW_DELAY_S)
             return
         if self._shared is not None:
             try:
-                shared = self._ask_together(self._shared, now)
+                shared = self._steps_for_shared_query(self._shared, now)
             except OSError as error:
-                self._go_alone(error)
+                self._stop_sharing(error)
             else:
                 if shared is not None:
-                    self._ask(shared)
+                    self._query(shared)
                 return
         if now >= self._not_before:
-            self._ask(ripe)
+            self._query(due)
         else:
-            self._plan(self._not_before - now)
+            self._schedule(self._not_before - now)
 
-    def _ask_together(self, shared: SharedAccounting, now: float) -> list[str] | None:
-        """Return the steps to ask for in this runner's turn; None if it is not to ask now.
+    def _steps_for_shared_query(self, shared: SharedAccounting, now: float) -> list[str] | None:
+        """Take a new shared answer; return the steps of all runners if this runner gets the turn to query, else None.
 
         Raises:
-            OSError: the folder cannot be used.
+            OSError: the shared folder cannot be used.
         """
         if (answer := shared.new_answer()) is not None:
-            self._trouble = answer.trouble
+            self._last_error = answer.trouble
             rest_s = answer.pause_s - (time.time() - max(answer.asked_at, default=0.0))
             self._not_before = now + min(max(0.0, rest_s), answer.pause_s)
-            self._tell(answer.printed)
+            self._deliver_rows(answer.printed)
         if self._wanted and now >= self._not_before and shared.take_turn():
-            self._asked_at = shared.last_answer().asked_at
-            return shared.wants_of(self._wanted)
-        shared.want(self._wanted)
-        self._plan(self._not_before - now if now < self._not_before else SHARED_POLL_S)
+            self._call_times = shared.last_answer().asked_at
+            return shared.all_wanted(self._wanted)
+        shared.set_wanted(self._wanted)
+        self._schedule(self._not_before - now if now < self._not_before else SHARED_POLL_S)
         return None
 
-    def _ask(self, steps: Sequence[str]) -> None:
-        """Begin the question for these steps."""
+    def _query(self, steps: Sequence[str]) -> None:
+        """Start the call of ``sacct`` for these steps."""
         command = ("sacct", "-nP", f"--format={','.join(SACCT_FIELDS)}", "-j", ",".join(steps[:MAX_STEPS_PER_CALL]))
         try:
-            self._pending = run_in_background(self._door, self._reactor, *command, deliver=self._answered)
+            self._running = run_in_background(self._slurm, self._reactor, *command, on_result=self._on_result)
         except (AllocationError, OSError) as error:
-            self._failed(error, time.monotonic())
+            self._on_failure(error, time.monotonic())
             return
-        self._keep_turn(self._pending)
+        self._keep_turn(self._running)
 
-    def _keep_turn(self, pending: BackgroundCommand) -> None:
-        """Show other runners, while a question is under way, that this one lives."""
-        if self._pending is pending and self._shared is not None:
+    def _keep_turn(self, running: BackgroundCommand) -> None:
+        """Touch the turn file regularly while a query runs, so that other runners see that this one is alive."""
+        if self._running is running and self._shared is not None:
             try:
                 self._shared.touch_turn()
             except OSError as error:
-                self._go_alone(error)
+                self._stop_sharing(error)
                 return
-            self._reactor.after(TOUCH_S, lambda: self._keep_turn(pending))
+            self._reactor.after(TOUCH_S, lambda: self._keep_turn(running))
 
-    def _answered(self, printed: str | None, error: Exception | None) -> None:
-        """Take the answer to the question that was under way."""
-        now, pending = time.monotonic(), self._pending
-        self._pending = None
-        if printed is None or pending is None:
-            self._failed(error or AllocationError("accounting was not asked"), now)
+    def _on_result(self, printed: str | None, error: Exception | None) -> None:
+        """Deliver the result of the query, and share it."""
+        now, running = time.monotonic(), self._running
+        self._running = None
+        if printed is None or running is None:
+            self._on_failure(error or AllocationError("accounting was not asked"), now)
             return
-        self._trouble, self._refusals = "", 0
-        pause_s = max(self._interval_now_s(), PAUSE_FACTOR * pending.question.took_s)
+        self._last_error, self._refusals = "", 0
+        pause_s = max(self._next_interval_s(), PAUSE_FACTOR * running.command.elapsed_s)
         self._not_before = now + pause_s
-        self._tell(printed)
-        self._share(SharedAnswer(asked_at=self._asked_at, pause_s=pause_s, printed=printed))
-        self._give_up(now)
-        self._plan(ROW_DELAY_S)
+        self._deliver_rows(printed)
+        self._end_turn(SharedAnswer(asked_at=self._call_times, pause_s=pause_s, printed=printed))
+        self._expire(now)
+        self._schedule(ROW_DELAY_S)
 
-    def _tell(self, printed: str) -> None:
-        """Tell of the rows that have come."""
+    def _deliver_rows(self, printed: str) -> None:
+        """Call back for the final rows in ``sacct``'s output."""
         for step_id, row in parse_step_rows(printed).items():
             if row.is_final and (wanted := self._wanted.pop(step_id, None)):
-                wanted.tell(row, "")
+                wanted.on_row(row, "")
 
-    def _interval_now_s(self) -> float:
-        """Return how long to wait after a call, which is noted: the longer, the more calls there were lately."""
+    def _next_interval_s(self) -> float:
+        """Record a call and return the pause after it, which grows with the number of calls in the last minute."""
         now = time.time()
-        lately = [at for at in self._asked_at if 0 <= now - at <= MINUTE_S]
-        self._asked_at = [*lately, now]
-        alone = 1.0 if self._shared is not None else UNSHARED_FACTOR * (1 + random.random() / 2)
-        return self._interval_s * alone * (1 + len(lately) / CALLS_PER_MINUTE)
+        recent = [at for at in self._call_times if 0 <= now - at <= MINUTE_S]
+        self._call_times = [*recent, now]
+        factor = 1.0 if self._shared is not None else UNSHARED_FACTOR * (1 + random.random() / 2)
+        return self._interval_s * factor * (1 + len(recent) / CALLS_PER_MINUTE)
 
-    def _share(self, answer: SharedAnswer | None) -> None:
-        """End this runner's turn, if it has one, with an answer for all."""
+    def _end_turn(self, answer: SharedAnswer | None) -> None:
+        """End this runner's turn, if it has one, and share the answer."""
         if self._shared is not None:
             try:
                 self._shared.end_turn(answer)
-                self._shared.want(self._wanted)
+                self._shared.set_wanted(self._wanted)
             except OSError as error:
-                self._go_alone(error)
+                self._stop_sharing(error)
 
-    def _go_alone(self, error: OSError) -> None:
-        """Ask for this runner only, and less often."""
+    def _stop_sharing(self, error: OSError) -> None:
+        """Stop sharing, as the folder cannot be used; from now on query for this runner alone, and less often."""
         if self._shared is not None:
             _LOG.warning("event=accounting_not_shared folder=%r reason=%r", str(self._shared.folder), str(error))
             self._shared.close()
             self._shared = None
 
-    def _failed(self, error: Exception, now: float) -> None:
-        """Wait for an accounting that is ill, and never ask again one that is not there."""
+    def _on_failure(self, error: Exception, now: float) -> None:
+        """Pause after a failed query; stop querying if there is no accounting."""
         self._refusals += not isinstance(error, (SlurmUnavailableError, OSError))
         if isinstance(error, SlurmNotInstalledError) or self._refusals >= MAX_REFUSALS:
             _LOG.warning("event=no_accounting reason=%r", str(error))
-            self._closed = f"there is no accounting: {error}"
+            self._unavailable_reason = f"there is no accounting: {error}"
             wanted, self._wanted = self._wanted, {}
-            self._share(None)
+            self._end_turn(None)
             for each in wanted.values():
-                each.tell(None, self._closed)
+                each.on_row(None, self._unavailable_reason)
             return
-        if not self._trouble:
+        if not self._last_error:
             _LOG.warning("event=accounting_ill reason=%r", str(error))
-            self._trouble = str(error)
-        pause_s = max(self._interval_now_s(), self._door.breaker.wait_s(now))
+            self._last_error = str(error)
+        pause_s = max(self._next_interval_s(), self._slurm.breaker.wait_s(now))
         self._not_before = now + pause_s
-        self._share(SharedAnswer(asked_at=self._asked_at, pause_s=pause_s, trouble=self._trouble))
-        self._give_up(now)
-        self._plan(ROW_DELAY_S)
+        self._end_turn(SharedAnswer(asked_at=self._call_times, pause_s=pause_s, trouble=self._last_error))
+        self._expire(now)
+        self._schedule(ROW_DELAY_S)
 
-    def _give_up(self, now: float) -> None:
-        """Do without the rows that have been missing for too long."""
-        reason = self._trouble or "accounting had no row in time"
+    def _expire(self, now: float) -> None:
+        """Call back without a row for requests whose patience is over."""
+        reason = self._last_error or "accounting had no row in time"
         overdue = {step: each for step, each in self._wanted.items() if each.is_overdue(now)}
         if not overdue:
             return
@@ -311,16 +237,16 @@ class StepAccounting:
             del self._wanted[step_id]
         if self._shared is not None:
             try:
-                self._shared.want(self._wanted)
+                self._shared.set_wanted(self._wanted)
             except OSError as error:
-                self._go_alone(error)
+                self._stop_sharing(error)
         for each in overdue.values():
-            each.tell(None, reason)
+            each.on_row(None, reason)
 
     def close(self) -> None:
-        """Ask no more."""
-        if self._pending is not None:
-            self._pending.drop()
-            self._pending = None
+        """Kill a running query and withdraw this runner's wanted rows; nothing is called back any more."""
+        if self._running is not None:
+            self._running.kill()
+            self._running = None
         if self._shared is not None:
             self._shared.close()

@@ -1,4 +1,4 @@
-"""What Slurm says of batch jobs: ``squeue`` of those that are there, ``sacct`` of those that were."""
+"""Batch jobs as Slurm reports them: ``squeue`` for queued and running ones, ``sacct`` for those that have ended."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,27 +7,11 @@ from typing import Final
 from attrs import evolve, frozen
 
 from torc_framework.api import AllocationEnding
-from torc_slurm.calls.slurm_commands import SlurmCommands, SlurmRefusedError
+from torc_slurm.calls.slurm_commands import SlurmCommands
+from torc_slurm.calls.slurm_errors import SlurmRefusedError
 from torc_slurm.cluster.hostlist import expand_hostlist
+from torc_slurm.shared.job_states import FINAL_STATES
 
-FINAL_STATES: Final = frozenset(
-    {
-        "BOOT_FAIL",
-        "CANCELLED",
-        "COMPLETED",
-        "DEADLINE",
-        "FAILED",
-        "LAUNCH_FAILED",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "PREEMPTED",
-        "RECONFIG_FAIL",
-        "REVOKED",
-        "TIMEOUT",
-    }
-)
-"""States of which Slurm's manual (squeue(1), JOB STATE CODES) says that the job is over; every other word,
-also one that is not known, is a job that is there."""
 _SQUEUE_FORMAT: Final = "%A|%F|%K|%T|%r|%N|%j"
 _SACCT_FIELDS: Final = ("JobIDRaw", "User", "State", "ExitCode", "DerivedExitCode", "Reason", "NodeList")
 _EMPTY_VALUES: Final = frozenset({"", "None", "(null)", "None assigned", "Unknown", "N/A"})
@@ -38,12 +22,12 @@ class BatchJob:
     """One batch job.
 
     Attributes:
-        id: Its own id, also if it is a task of an array.
-        state: Slurm's word, as it was spelled.
-        array_id: Id of the array that it belongs to, or its own.
-        task: Its number in the array; None if it belongs to none, or stands for several tasks.
-        user: Its owner; "" is not known.
-        codes: Exit codes as accounting writes them.
+        id: Its own id, also for a task of an array.
+        state: Slurm's state, in Slurm's spelling.
+        array_id: Id of the array that it belongs to, or its own id.
+        task: Its task number in the array; None outside of arrays, and for a record that stands for several tasks.
+        user: Its owner; empty if unknown.
+        codes: Exit codes in accounting's notation.
     """
 
     id: str
@@ -58,32 +42,39 @@ class BatchJob:
 
     @property
     def is_over(self) -> bool:
-        """Say whether it will never run (again)."""
+        """Whether it will not run again."""
         return (self.state.split() or [""])[0].upper() in FINAL_STATES
 
     @property
     def is_waiting(self) -> bool:
-        """Say whether it has not begun."""
+        """Whether it has not started."""
         return self.state.upper() == "PENDING"
 
-    def fate(self) -> AllocationEnding:
-        """Return what became of it."""
+    def ending(self) -> AllocationEnding:
+        """Return how it ended."""
         return AllocationEnding(self.state, self.reason, self.nodes, {"job_id": self.id, **self.codes})
 
 
-def queued_jobs_by_id(door: SlurmCommands, *more: str, patience_s: float = 0.0) -> dict[str, BatchJob]:
-    """Return this user's jobs that the controller knows, also those that ended a short while ago, by id."""
-    return {job.id: job for job in queued_jobs(door, *more, patience_s=patience_s)}
+def queued_jobs_by_id(slurm: SlurmCommands, *more: str, patience_s: float = 0.0) -> dict[str, BatchJob]:
+    """Return the batch jobs of `queued_jobs` by id."""
+    return {job.id: job for job in queued_jobs(slurm, *more, patience_s=patience_s)}
 
 
-def queued_jobs(door: SlurmCommands, *more: str, patience_s: float = 0.0) -> list[BatchJob]:
-    """Return the same jobs, one for each task of an array: those that wait may have the array's id in common."""
+def queued_jobs(slurm: SlurmCommands, *more: str, patience_s: float = 0.0) -> list[BatchJob]:
+    """Return this user's batch jobs that the controller knows, also those that ended a short while ago.
+
+    Each task of an array is a job of its own; waiting tasks may all have the array's id.
+
+    Args:
+        more: Further options of ``squeue``.
+        patience_s: How long to wait for an unavailable Slurm, seconds.
+    """
     command = ("squeue", "--me", "--noheader", "--array", "--states=all", f"--format={_SQUEUE_FORMAT}", *more)
-    return [*parse_squeue(door.insist(*command, patience_s=patience_s))]
+    return [*parse_squeue(slurm.run_retrying(*command, patience_s=patience_s))]
 
 
 def parse_squeue(text: str) -> Iterator[BatchJob]:
-    """Yield the jobs of an answer of ``squeue``; lines that are none are left out."""
+    """Yield the jobs of ``squeue``'s output; lines of another form are skipped."""
     for line in text.splitlines():
         fields = line.split("|", 6)
         if len(fields) == 7 and fields[0].isdecimal():
@@ -100,23 +91,23 @@ def parse_squeue(text: str) -> Iterator[BatchJob]:
             )
 
 
-def accounting_jobs(door: SlurmCommands, ids: Iterable[str]) -> dict[str, BatchJob]:
-    """Return what accounting knows of jobs, whoever owns them; the newest of those that were started again.
+def accounting_jobs(slurm: SlurmCommands, ids: Iterable[str]) -> dict[str, BatchJob]:
+    """Return accounting's records of batch jobs of any user by id; of a requeued job the newest one.
 
-    A cluster without accounting knows nothing.
+    The result is empty on a cluster without accounting.
     """
     wanted = ",".join(ids)
     command = ("sacct", "-nPXD", f"--jobs={wanted}", f"--format={','.join(_SACCT_FIELDS)}")
     try:
-        return {job.id: job for job in parse_sacct(door.ask(*command))}
+        return {job.id: job for job in parse_sacct(slurm.run(*command))}
     except SlurmRefusedError as refused:
-        if "accounting storage is disabled" in refused.words.lower():
+        if "accounting storage is disabled" in refused.message.lower():
             return {}
         raise
 
 
 def parse_sacct(text: str) -> Iterator[BatchJob]:
-    """Yield the jobs of an answer of ``sacct``; lines that are none are left out."""
+    """Yield the jobs of ``sacct``'s output; lines of another form are skipped."""
     for line in text.splitlines():
         fields = line.split("|")
         if len(fields) == len(_SACCT_FIELDS) and fields[0].isdecimal():
@@ -133,15 +124,18 @@ def parse_sacct(text: str) -> Iterator[BatchJob]:
 
 
 def ended_jobs(
-    door: SlurmCommands, jobs: Mapping[str, BatchJob], ids: Sequence[str], patience_s: float
+    slurm: SlurmCommands, jobs: Mapping[str, BatchJob], ids: Sequence[str], patience_s: float
 ) -> dict[str, BatchJob]:
-    """Return how jobs ended, as far as that is known: by accounting, else by what the queue still says.
+    """Return by id how jobs ended, from accounting, else from the queue; jobs without a known end are left out.
 
-    Accounting may lag behind the controller by seconds: it is asked again for at most ``patience_s``.
+    Accounting may lag behind the controller by seconds, so it is asked again for at most ``patience_s``.
+
+    Args:
+        jobs: The jobs that the last ``squeue`` showed, by id.
     """
     deadline, pause = time.monotonic() + patience_s, 0.25
     while True:
-        found = {id_: job for id_, job in accounting_jobs(door, ids).items() if job.is_over}
+        found = {id_: job for id_, job in accounting_jobs(slurm, ids).items() if job.is_over}
         if len(found) == len(set(ids)) or time.monotonic() + pause > deadline:
             break
         time.sleep(pause)
@@ -154,5 +148,5 @@ def ended_jobs(
 
 
 def _value_or_none(word: str) -> str | None:
-    """Return a field, or None for the words that Slurm has for nothing."""
+    """Return a field, or None for a word by which Slurm marks an empty one."""
     return None if word.strip() in _EMPTY_VALUES else word.strip()

@@ -1,4 +1,4 @@
-"""Names of batch jobs: they tell which request a job belongs to, also when the process that asked is gone."""
+"""Names of batch jobs, which contain the name of their request: a later process finds the jobs of a request by it."""
 
 import re
 from typing import Final
@@ -7,17 +7,17 @@ _JOB_NAME: Final = re.compile(r"(.+)_(\d+)(?:x(\d+))?", re.ASCII)
 
 
 def job_name(request: str, number: int, tasks: int = 0) -> str:
-    """Return the name of a submission, which no other has if no other request has its name.
+    """Return the name of a submission; it is unique because names of requests are.
 
     Args:
         request: Name of the request.
-        number: Which submission of the request it is.
-        tasks: Allocations that it is to give, as tasks of an array; none is one job.
+        number: Number of the submission within the request.
+        tasks: Allocations wanted as tasks of an array; 0 is a single job.
     """
     return f"{request}_{number}" + (f"x{tasks}" if tasks else "")
 
 
 def parse_job_name(name: str) -> tuple[str, int]:
-    """Return the request of a submission and the tasks of its array, by its name; ("", 0) if it is none."""
+    """Return a submission's request and the number of its array tasks; ("", 0) for another name."""
     match = _JOB_NAME.fullmatch(name)
     return (match[1], int(match[3] or 0)) if match else ("", 0)

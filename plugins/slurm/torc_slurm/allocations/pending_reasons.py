@@ -1,4 +1,4 @@
-"""Why batch jobs wait, by Slurm's words for it: what they mean, and which of them never pass.
+"""Reasons why batch jobs wait: what Slurm's codes mean, and which of them never pass.
 
 Source: Slurm, "Job Reason Codes" (https://slurm.schedmd.com/job_reason_codes.html) and squeue(1), JOB REASON CODES.
 """
@@ -11,8 +11,7 @@ from typing import Final
 from torc_framework.api import AllocationError, PendingReason, joined_reasons
 from torc_slurm.allocations.batch_jobs import BatchJob, queued_jobs_by_id
 from torc_slurm.calls.slurm_commands import SlurmCommands
-from torc_slurm.cluster.allocation_context import parse_record
-from torc_slurm.cluster.cluster_profile import parse_number
+from torc_slurm.cluster.scontrol import parse_number, parse_record
 
 _UPDATE_SCHEDULER: Final = "change its scheduler ('torc slurm update')"
 PERMANENT_REASONS: Final[Mapping[str, str]] = {
@@ -27,10 +26,10 @@ PERMANENT_REASONS: Final[Mapping[str, str]] = {
     "DeadLine": "it cannot end before its deadline",
     "MaxMemPerLimit": f"it asks for more memory than the site allows; {_UPDATE_SCHEDULER}",
 }
-"""Codes of which the request has to be changed."""
+"""Codes of jobs that cannot start unless the request is changed."""
 _SINGLE_JOB_LIMITS: Final = re.compile(r"(?:Assoc|QOS)(?:Max\w+Per(?:Job|Node)(?:Limit)?|Min\w+)")
-"""Codes of limits that one job alone breaks: ``AssocMaxWallDurationPerJobLimit``, ``QOSMaxCpuPerNode``,
-``QOSMinGRES``, ... Limits of a user, group or account pass when other jobs end."""
+"""Codes of limits that a job exceeds by itself: ``AssocMaxWallDurationPerJobLimit``, ``QOSMaxCpuPerNode``,
+``QOSMinGRES``, ... A job that exceeds a limit of its user, group or account can start when other jobs have ended."""
 TEMPORARY_REASONS: Final[Mapping[str, str]] = {
     "Resources": "it waits for nodes to become free",
     "Priority": "other jobs go before it",
@@ -48,72 +47,77 @@ TEMPORARY_REASONS: Final[Mapping[str, str]] = {
     "Licenses": "it waits for a license",
     "JobArrayTaskLimit": "as many tasks of its array run as may at once",
 }
-"""Codes that may pass by themselves, or when a person does something other than asking for less."""
+"""Codes of jobs that can start without a change of the request."""
 _SHARED_LIMITS: Final = re.compile(r"(?:Assoc|QOS|Max)\w+")
 
 
-def pending_reason(said: str) -> PendingReason:
-    """Return what a word of Slurm's for waiting means; it may have details behind it, after a comma."""
-    code = re.split(r"[,\s(]", said, maxsplit=1)[0]
+def pending_reason(printed: str) -> PendingReason:
+    """Return the meaning of a reason that Slurm prints: a code, perhaps followed by a comma and details."""
+    code = re.split(r"[,\s(]", printed, maxsplit=1)[0]
     if code in PERMANENT_REASONS:
-        return PendingReason(said, PERMANENT_REASONS[code], never_passes=True)
+        return PendingReason(printed, PERMANENT_REASONS[code], never_passes=True)
     if _SINGLE_JOB_LIMITS.fullmatch(code):
         text = f"it alone is over a limit of its account, user or quality of service; {_UPDATE_SCHEDULER}"
-        return PendingReason(said, text, never_passes=True)
+        return PendingReason(printed, text, never_passes=True)
     if code in TEMPORARY_REASONS:
-        return PendingReason(said, TEMPORARY_REASONS[code])
+        return PendingReason(printed, TEMPORARY_REASONS[code])
     if _SHARED_LIMITS.fullmatch(code):
-        return PendingReason(said, "a limit of its account, user or quality of service is used up by other jobs")
-    return PendingReason(said)
+        return PendingReason(printed, "a limit of its account, user or quality of service is used up by other jobs")
+    return PendingReason(printed)
 
 
 PROVISIONAL_REASON: Final = "PartitionConfig"
-"""What Slurm says at first of new jobs that the partition cannot run now; its scheduler puts the true reason there when
-it looks at them, seconds later (measured, 22.05)."""
+"""Reason of new jobs that the partition cannot run now. Seconds later Slurm's scheduler replaces it by the true reason
+(measured with Slurm 22.05.8)."""
 RECHECK_PAUSES_S: Final = (1.0, 2.0, 3.0)
-"""Pauses between looks at new batch jobs of which that is not decided, seconds."""
+"""Pauses before new batch jobs with the provisional reason are looked at again, seconds."""
 
 
-def pending_reasons_by_id(door: SlurmCommands, jobs: Iterable[BatchJob]) -> dict[str, PendingReason]:
-    """Return why batch jobs wait, by id; those that do not wait, or without a reason, are left out."""
+def pending_reasons_by_id(slurm: SlurmCommands, jobs: Iterable[BatchJob]) -> dict[str, PendingReason]:
+    """Return by id why batch jobs wait; jobs that do not wait, or have no reason, are left out."""
     return {
-        job.id: _with_node_limit(door, job.id, pending_reason(job.reason))
+        job.id: _with_node_limit(slurm, job.id, pending_reason(job.reason))
         for job in jobs
         if job.is_waiting and job.reason is not None
     }
 
 
-def cancel_if_never_starting(door: SlurmCommands, ids: Collection[str]) -> None:
-    """Cancel equal new batch jobs, or an array, that Slurm has accepted and would never start.
+def cancel_if_never_starting(slurm: SlurmCommands, ids: Collection[str]) -> None:
+    """Cancel equal new batch jobs, or an array, if Slurm has accepted them but would never start them.
 
-    Slurm says so only in its queue, for example of a walltime over the partition's limit.
+    Slurm 22.05.8 accepts, for example, a walltime over the partition's limit, and shows the reason only in its queue
+    (measured). A normal return means that no such reason was seen, or that Slurm did not answer; ``torc watch`` reports
+    a reason that appears later.
 
     Raises:
-        AllocationError: there were such; says why they would not start.
+        AllocationError: the jobs were canceled; the message has the reason.
     """
     try:
         for pause_s in (*RECHECK_PAUSES_S, 0.0):
-            jobs = queued_jobs_by_id(door, f"--jobs={','.join(ids)}").values()
+            jobs = queued_jobs_by_id(slurm, f"--jobs={','.join(ids)}").values()
             if not any(job.is_waiting and job.reason == PROVISIONAL_REASON for job in jobs):
                 break
             time.sleep(pause_s)
     except AllocationError:
-        return  # 'torc watch' tells it later
-    reasons = pending_reasons_by_id(door, jobs)
+        return
+    reasons = pending_reasons_by_id(slurm, jobs)
     never = [reason for reason in reasons.values() if reason.never_passes]
     if never:
-        door.ask("scancel", *ids)
+        slurm.run("scancel", *ids)
         why = joined_reasons(never)
         raise AllocationError(f"Slurm would never start what was asked for, and it was canceled: {why}")
 
 
-def _with_node_limit(door: SlurmCommands, job_id: str, reason: PendingReason) -> PendingReason:
-    """Return a reason, ``PartitionNodeLimit`` told apart: too many or few nodes asked for, or nodes that are down."""
+def _with_node_limit(slurm: SlurmCommands, job_id: str, reason: PendingReason) -> PendingReason:
+    """Return a reason; ``PartitionNodeLimit`` becomes permanent if the number of nodes violates the partition's limits.
+
+    Otherwise that code means that nodes of the partition are down.
+    """
     if reason.code != "PartitionNodeLimit":
         return reason
     try:
-        job = parse_record(door.ask("scontrol", "-o", "show", "job", job_id))
-        partition = parse_record(door.ask("scontrol", "-o", "show", "partition", job["Partition"]))
+        job = parse_record(slurm.run("scontrol", "-o", "show", "job", job_id))
+        partition = parse_record(slurm.run("scontrol", "-o", "show", "partition", job["Partition"]))
         wanted = int(job["NumNodes"].partition("-")[0])
         most = [each for name in ("TotalNodes", "MaxNodes") if (each := parse_number(partition.get(name))) is not None]
         least = parse_number(partition.get("MinNodes")) or 0

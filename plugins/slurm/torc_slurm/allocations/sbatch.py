@@ -1,4 +1,4 @@
-"""Submitting scripts: each is accepted once, although Slurm may be too ill to say that it was."""
+"""Submitting scripts with ``sbatch``, each exactly once, also if Slurm accepts one without answering."""
 
 import logging
 import os
@@ -12,15 +12,15 @@ from attrs import define
 from torc_framework.api import AllocationError, AllocationUnknownError
 from torc_slurm.allocations.batch_jobs import queued_jobs_by_id
 from torc_slurm.allocations.pending_reasons import cancel_if_never_starting
-from torc_slurm.calls.slurm_commands import SlurmCommands, SlurmRefusedError, SlurmUnavailableError
+from torc_slurm.calls.slurm_commands import SlurmCommands
+from torc_slurm.calls.slurm_errors import SlurmRefusedError, SlurmUnavailableError
 
 LOG: Final = logging.getLogger("torc_framework.slurm")
 LATE_ACCEPTANCE_S: Final = 3.0
-"""After an illness Slurm may still have a submission before it that nobody waits for any more: so long it is
-looked for before it is sent again."""
+"""Slurm may accept a submission this long after ``sbatch`` has given up; only then is it submitted again, seconds."""
 PASSWORD_VARIABLE: Final = "TORC_PASSWORD"
 INTERRUPT_WAIT_S: Final = 5.0
-"""How long an interrupted process waits for a submission that is under way."""
+"""How long an interrupted process waits for a running ``sbatch``, seconds."""
 _JOB_ID: Final = re.compile(r"(\d+)(?:;.*)?")
 _JOB_VARIABLES: Final = re.compile(r"SLURMD?_\w+")
 _GPU_VARIABLES: Final = frozenset(
@@ -37,48 +37,51 @@ class ScriptSubmitter:
     """Submits scripts.
 
     Args:
-        patience_s: How long an ill Slurm is waited for.
+        patience_s: How long to wait for an unavailable Slurm.
     """
 
-    door: SlurmCommands
+    slurm: SlurmCommands
     patience_s: float
 
     def submit(self, name: str, script: str) -> str:
-        """Submit a script whose job has a name that no other has; return the id of the job, or of the array.
+        """Submit a script and return the id of its job or array, which Slurm has accepted exactly once.
+
+        Args:
+            name: Unique name of the job. After a call without an answer the job is looked up by this name.
 
         Raises:
-            SlurmRefusedError: Slurm does not want it.
-            AllocationUnknownError: Slurm did not answer.
-            AllocationError: it cannot be asked.
+            SlurmRefusedError: Slurm refused the script.
+            AllocationUnknownError: Slurm did not answer in time; it may have accepted the script.
+            AllocationError: ``sbatch`` cannot be run, or printed no job id.
         """
         deadline = time.monotonic() + self.patience_s
-        may_be_there = False
+        may_be_accepted = False
         while True:
             try:
-                if may_be_there and (found := self._find(name)) is not None:
+                if may_be_accepted and (found := self._find(name)) is not None:
                     LOG.info("batch job %s had been accepted although Slurm did not say so", found)
                     return found
-                return self._ask(script)
-            except SlurmUnavailableError as ill:
-                if not may_be_there:
-                    LOG.warning("waiting for Slurm, for up to %.0f s: %s", self.patience_s, ill)
-                may_be_there = True
-                wait = self.door.breaker.wait_s(now := time.monotonic())
+                return self._run_sbatch(script)
+            except SlurmUnavailableError as error:
+                if not may_be_accepted:
+                    LOG.warning("waiting for Slurm, for up to %.0f s: %s", self.patience_s, error)
+                may_be_accepted = True
+                wait = self.slurm.breaker.wait_s(now := time.monotonic())
                 if now + wait >= deadline:
                     raise AllocationUnknownError(
-                        f"Slurm did not answer for {self.patience_s:.0f} s ({ill}); if it accepted the submission all "
-                        f"the same, 'squeue --me --name={name}' shows it"
+                        f"Slurm did not answer for {self.patience_s:.0f} s ({error}); if it accepted the submission "
+                        f"nevertheless, 'squeue --me --name={name}' shows it"
                     ) from None
                 time.sleep(wait)
 
-    def _ask(self, script: str) -> str:
-        question = self.door.begin(
+    def _run_sbatch(self, script: str) -> str:
+        command = self.slurm.start(
             *("sbatch", "--parsable"), stdin=script, environment=sbatch_environment(), in_session=True
         )
         try:
-            printed = question.answer().strip()
+            printed = command.result().strip()
         except KeyboardInterrupt:
-            question.outlast(INTERRUPT_WAIT_S)  # so that the job, if it was accepted, is found by its name from now on
+            command.wait(INTERRUPT_WAIT_S)  # then an accepted job can be found by its name
             raise
         match = _JOB_ID.fullmatch(printed.splitlines()[-1] if printed else "")
         if match is None:
@@ -86,19 +89,19 @@ class ScriptSubmitter:
         return match[1]
 
     def _find(self, name: str) -> str | None:
-        """Return the id of a submission of which it is not known whether it was accepted."""
+        """Return the id of the job or array with this name; None if Slurm has not accepted it."""
         for pause in (LATE_ACCEPTANCE_S, 0.0):
-            for job in queued_jobs_by_id(self.door, f"--name={name}").values():
+            for job in queued_jobs_by_id(self.slurm, f"--name={name}").values():
                 return job.array_id
             time.sleep(pause)
         return None
 
 
 def sbatch_environment() -> Mapping[str, str | None]:
-    """Return what is to be taken out of the environment in which sbatch runs.
+    """Return the changes of the environment for ``sbatch``: variables that are removed, each with value None.
 
-    What an allocation told this process is not true of the next one, and a user's defaults (``SBATCH_PARTITION``)
-    would go before what the script says. The password would be kept by Slurm, with a job's other variables.
+    Variables of the allocation around this process do not hold for the new one. A user's defaults such as
+    ``SBATCH_PARTITION`` would override the script. Slurm would store the password with the job's other variables.
     """
     names = (name for name in os.environ if name not in _USER_VARIABLES)
     gone = {name for name in names if _JOB_VARIABLES.fullmatch(name) or _OVERRIDE_VARIABLES.fullmatch(name)}
@@ -109,46 +112,48 @@ def sbatch_environment() -> Mapping[str, str | None]:
 
 @define
 class ArraySubmitter:
-    """Submits many equal scripts at once, as an array, whose tasks then get ids of their own.
+    """Submits many equal scripts as one job array and gives each task a job id of its own.
 
-    While a task of an array waits, it has no id but the array's; accounting, ``scancel`` and the environment of
-    what runs there take that id for the whole array. So the array gets one task more than wanted; touching the
-    others gives each of them an id of its own (``scontrol update``), and the one that is left over, which keeps
-    the array's id, is canceled. ``sacct``, ``scontrol``, ``squeue`` and steps know these ids; ``scancel`` does, too,
-    if it looks them up in the queue first (``--me``), and otherwise wants ``ARRAY_TASK``.
+    A waiting task has only the id of its array, and accounting, ``scancel`` and the task's environment use that id for
+    the whole array (sbatch(1), JOB ARRAY SUPPORT; measured with Slurm 22.05.8). Therefore the array gets one task more
+    than wanted. ``scontrol update`` of the wanted tasks gives each an id of its own; the remaining task, which keeps
+    the array's id, is canceled. ``sacct``, ``scontrol``, ``squeue`` and steps accept these ids. ``scancel`` of 22.05.8
+    accepts them only with ``--me``, and otherwise needs ``ARRAY_TASK``.
     """
 
     submitter: ScriptSubmitter
 
     def submit(self, name: str, count: int, script: str) -> list[str]:
-        """Submit an array; return the ids of its tasks, at most ``count``; the others are gone.
+        """Submit an array and return the ids of its tasks, at most ``count``; further tasks have been canceled.
 
         Args:
-            script: Asks for an array of one task more than ``count``, which does nothing should it begin.
+            name: Unique name of the array.
+            count: Tasks wanted.
+            script: A script for ``count + 1`` tasks, the last of which exits at once if Slurm starts it.
 
         Raises:
-            SlurmRefusedError: Slurm does not want an array; nothing is left of it.
-            AllocationError: Slurm did not answer, or would never start it.
+            SlurmRefusedError: Slurm refused the array; nothing of it is queued.
+            AllocationError: Slurm did not answer, or would never start the array, which was canceled.
         """
         array = self.submitter.submit(name, script)
-        cancel_if_never_starting(self.submitter.door, [array])  # later its tasks have no reasons for a while
+        cancel_if_never_starting(self.submitter.slurm, [array])  # separated tasks have no reason for some seconds
         return self.separate(array, name, count)
 
     def separate(self, array: str, name: str, count: int) -> list[str]:
-        """Give the tasks of an array ids of their own; return those of at most ``count``; the others are gone.
+        """Give tasks 1 to ``count`` of an array ids of their own and cancel the others; return these ids.
 
-        To be done again after an interruption, or by two at once, does no harm.
+        The call may be repeated after an interruption, and two processes may make it at the same time.
         """
         wanted = f"{array}_[1-{count}]"
         try:
-            self._insist("scontrol", "update", f"JobId={wanted}", f"JobName={name}")
-        except SlurmRefusedError as refused:  # also when some have begun, or ended, by now
-            LOG.info("tasks of array %s were not touched: %s", array, refused.words)
-        jobs = queued_jobs_by_id(self.submitter.door, f"--jobs={array}", patience_s=self.submitter.patience_s).values()
-        good = {job.task: job.id for job in jobs if job.task and job.task <= count and job.id != array}
-        rest = [task for task in range(1, count + 2) if task not in good]
-        self._insist("scancel", f"{array}_[{','.join(map(str, rest))}]")
-        return [good[task] for task in sorted(good)]
+            self._run_retrying("scontrol", "update", f"JobId={wanted}", f"JobName={name}")
+        except SlurmRefusedError as refused:  # also if some tasks have started or ended meanwhile
+            LOG.info("tasks of array %s were not updated: %s", array, refused.message)
+        jobs = queued_jobs_by_id(self.submitter.slurm, f"--jobs={array}", patience_s=self.submitter.patience_s).values()
+        separated = {job.task: job.id for job in jobs if job.task and job.task <= count and job.id != array}
+        rest = [task for task in range(1, count + 2) if task not in separated]
+        self._run_retrying("scancel", f"{array}_[{','.join(map(str, rest))}]")
+        return [separated[task] for task in sorted(separated)]
 
-    def _insist(self, *command: str) -> None:
-        self.submitter.door.insist(*command, patience_s=self.submitter.patience_s)
+    def _run_retrying(self, *command: str) -> None:
+        self.submitter.slurm.run_retrying(*command, patience_s=self.submitter.patience_s)

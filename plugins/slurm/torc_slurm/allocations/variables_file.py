@@ -1,8 +1,8 @@
-"""The file from which batch scripts take the variables of their runner; it may hold a password.
+"""The file with the environment variables of a batch script's runner; it may contain a password.
 
-Slurm keeps batch scripts where others may read them: in its spool folders, with ``scontrol write batch_script``, and,
-where the site stores scripts (``AccountingStoreFlags=job_script``), in accounting. So a script names this file only,
-which no other user can read.
+Other users may be able to read batch scripts: in Slurm's spool folders, with ``scontrol write batch_script``, and in
+accounting where the site stores scripts (``AccountingStoreFlags=job_script``). So a script only names this file, which
+only its owner can read.
 """
 
 import os
@@ -15,11 +15,11 @@ from typing import Final
 from torc_framework.api import AllocationError
 
 FOLDER: Final = ".torc_runner"
-"""Folder of the file, within the folder of the logs: one that all nodes share."""
+"""Folder of the file, within the output directory, which all nodes share."""
 
 
 def write_variables(output_dir: str, workflow_id: int, variables: Mapping[str, str]) -> str:
-    """Write the file and return its path. There is one for each user and workflow, with what was written last.
+    """Write the file and return its path. Each user has one file per workflow, which the last call replaces.
 
     Raises:
         AllocationError: it cannot be written.
@@ -45,7 +45,7 @@ def write_variables(output_dir: str, workflow_id: int, variables: Mapping[str, s
 
 
 def source_lines(path: str) -> Iterator[str]:
-    """Yield the lines of a script that take the variables from the file, if it belongs to the user who runs it."""
+    """Yield the script lines that source the file, and end the script unless the file belongs to its user."""
     file, problem = shlex.quote(path), f"torc: {path} is not here, or belongs to another user; do all nodes share it?"
     yield f"[ -O {file} ] || {{ echo {shlex.quote(problem)} >&2; exit 1; }}"
     yield f". {file}"

@@ -1,4 +1,4 @@
-"""A question to a program of Slurm whose answer is taken when it is there, while the runner's only thread goes on."""
+"""Slurm commands in the background: a reactor delivers the result while the runner's only thread continues."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,63 +10,63 @@ from torc_slurm.calls.slurm_commands import TIMEOUT_S, RunningCommand, SlurmComm
 from torc_slurm.processes.reactor import Reactor
 
 TIMEOUT_SLACK_S: Final = 0.1
-"""So long after its limit a program that still runs is given up, seconds."""
+"""A program that still runs this long after its time limit is killed, seconds."""
 
-OnAnswer = Callable[[str | None, Exception | None], None]
-"""Called once: with what the program printed, or with the reason why there is no answer."""
+OnResult = Callable[[str | None, Exception | None], None]
+"""Called once, with the program's standard output or with the reason why there is none."""
 
 
 @define(eq=False)
 class BackgroundCommand:
-    """A program that runs, watched by a reactor; made by `run_in_background`."""
+    """A running program that a reactor watches; made by `run_in_background`."""
 
-    question: RunningCommand
+    command: RunningCommand
     _reactor: Reactor
-    _deliver: OnAnswer
-    _is_open: bool = field(default=True, init=False)
+    _on_result: OnResult
+    _is_watched: bool = field(default=True, init=False)
 
-    def take(self) -> None:
-        """Take the answer, which is there or late, and deliver it; does nothing if that was done."""
-        if self._close():
+    def deliver(self) -> None:
+        """Pass the result on; the program has ended, or is killed. Later calls do nothing."""
+        if self._unwatch():
             try:
-                printed = self.question.answer()
+                printed = self.command.result()
             except AllocationError as error:
-                self._deliver(None, error)
+                self._on_result(None, error)
             else:
-                self._deliver(printed, None)
+                self._on_result(printed, None)
 
-    def drop(self) -> None:
-        """End the program; its answer is not delivered."""
-        if self._close():
-            self.question.drop()
+    def kill(self) -> None:
+        """Kill the program; its result is not delivered."""
+        if self._unwatch():
+            self.command.kill()
 
-    def release(self) -> RunningCommand | None:
-        """Stop watching, and return the question so that the caller waits for it; None if it was answered."""
-        return self.question if self._close() else None
+    def detach(self) -> RunningCommand | None:
+        """Stop watching and return the running program, for which the caller waits; None if it was delivered."""
+        return self.command if self._unwatch() else None
 
-    def _close(self) -> bool:
-        """Stop watching; say whether the answer was still to be taken."""
-        was_open, self._is_open = self._is_open, False
-        if was_open:
-            self._reactor.unwatch(self.question.fileno())
-        return was_open
+    def _unwatch(self) -> bool:
+        """Stop watching; return whether the result had not been delivered yet."""
+        was_watched, self._is_watched = self._is_watched, False
+        if was_watched:
+            self._reactor.unwatch(self.command.fileno())
+        return was_watched
 
 
 def run_in_background(
-    door: SlurmCommands, reactor: Reactor, *command: str, deliver: OnAnswer, timeout_s: float = TIMEOUT_S
+    slurm: SlurmCommands, reactor: Reactor, *command: str, on_result: OnResult, timeout_s: float = TIMEOUT_S
 ) -> BackgroundCommand:
-    """Start a program; its answer is delivered when the reactor runs, after ``timeout_s`` seconds at the latest.
+    """Start a program; the reactor delivers its result once it has ended, or after ``timeout_s`` seconds.
 
     Raises:
-        AllocationError: it cannot be started, or Slurm is not to be asked now.
-        OSError: it cannot be watched; it was ended.
+        AllocationError: it cannot be started, or the circuit breaker blocks calls at present.
+        OSError: it cannot be watched; it was killed.
     """
-    question = door.begin(*command, timeout_s=timeout_s)
-    pending = BackgroundCommand(question, reactor, deliver)
+    running = slurm.start(*command, timeout_s=timeout_s)
+    background = BackgroundCommand(running, reactor, on_result)
     try:
-        reactor.watch(question.fileno(), pending.take)
+        reactor.watch(running.fileno(), background.deliver)
     except BaseException:
-        question.drop()
+        running.kill()
         raise
-    reactor.after(question.left_s + TIMEOUT_SLACK_S, pending.take)
-    return pending
+    reactor.after(running.remaining_s + TIMEOUT_SLACK_S, background.deliver)
+    return background

@@ -1,4 +1,4 @@
-"""Counts the calls to Slurm's programs, so that a user and a site can see how much is asked of the controller."""
+"""The log of all calls of Slurm's programs, by which a user and a site see the load on the controller."""
 
 import json
 import os
@@ -13,19 +13,19 @@ from attrs import asdict, frozen
 from torc_slurm.shared.paths import user_state_path
 
 MAX_LOG_BYTES: Final = 4 * 1024**2
-"""A ledger that has grown so large is put aside, and the one put aside before is forgotten."""
+"""A log that has become larger than this is renamed, and replaces the one renamed before."""
 
 
 @frozen
 class SlurmCall:
-    """One call.
+    """One call of a program.
 
     Attributes:
-        at: When, seconds since the epoch.
-        purpose: Who asked.
-        program: Which program.
+        at: When it ended, seconds since the epoch.
+        purpose: What it was for.
+        program: Name of the program.
         duration_s: How long it took.
-        code: Its exit code; None if it did not answer.
+        code: Exit code; None if Slurm did not answer.
     """
 
     at: float
@@ -36,18 +36,18 @@ class SlurmCall:
 
 
 class CallLog:
-    """A file with a line of JSON a call; appended to by all processes of a user, which may be on different nodes."""
+    """A file with one line of JSON per call. All processes of a user append to it, also from different nodes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def of_user(cls) -> "CallLog":
-        """Return the ledger of this user."""
+        """Return the log of this user."""
         return cls(user_state_path("slurm_calls.jsonl"))
 
-    def note(self, call: SlurmCall) -> None:
-        """Append a call. A ledger that cannot be written keeps nobody from working."""
+    def append(self, call: SlurmCall) -> None:
+        """Append a call; errors of the file are ignored."""
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -57,16 +57,16 @@ class CallLog:
             finally:
                 os.close(descriptor)
             if is_full:
-                self.path.replace(self._former)
+                self.path.replace(self._older_path)
 
     @property
-    def _former(self) -> Path:
+    def _older_path(self) -> Path:
         return self.path.with_suffix(".old.jsonl")
 
     def calls(self, since_s: float) -> Iterator[SlurmCall]:
-        """Yield the calls of the last ``since_s`` seconds, oldest first; lines that are none are left out."""
+        """Yield the calls of the last ``since_s`` seconds, oldest first; lines of another form are skipped."""
         begin = time.time() - since_s
-        for path in (self._former, self.path):
+        for path in (self._older_path, self.path):
             with suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as file:
                 for line in file:
                     with suppress(ValueError, TypeError):

@@ -1,208 +1,131 @@
-"""The only way to Slurm's programs: counted, patient with an ill controller, and never louder than need be.
-
-Three kinds of trouble are told apart, because they have different answers. *Slurm is not here*: its programs
-are missing. *The controller is ill*: it does not answer, or answers late; nothing is wrong with the
-question, so it is asked again later, after ever longer rests (a circuit breaker). *Slurm refuses*: a bad
-partition, a limit; asking again is useless, and its own words say why.
-"""
+"""Running Slurm's programs: each call has a time limit, is recorded in the call log and guided by a circuit breaker."""
 
 import os
-import random
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from attrs import define, field
-
-from torc_framework.api import AllocationError
 from torc_slurm.calls.call_log import CallLog, SlurmCall
+from torc_slurm.calls.circuit_breaker import CircuitBreaker
+from torc_slurm.calls.slurm_errors import (
+    SlurmNotInstalledError,
+    SlurmRefusedError,
+    SlurmUnavailableError,
+    means_unavailable,
+)
 from torc_slurm.processes.exit_descriptor import exit_descriptor
 
 TIMEOUT_S: Final = 60.0
-"""A program that has not answered after so long is given up; Slurm's own MessageTimeout is 10 s by default."""
-FIRST_WAIT_S: Final = 1.0
-MAX_WAIT_S: Final = 60.0
-OPENS_AFTER: Final = 4
-"""So many failures in a row open the breaker."""
-
-UNAVAILABLE_MESSAGES: Final = (
-    "unable to contact slurm controller",
-    "socket timed out on send/recv",
-    "connection refused",
-    "connection timed out",
-    "unable to connect to slurm daemon",
-    "slurm backup controller in standby",
-    "zero bytes were transmitted or received",
-    "transport endpoint is not connected",
-    "unexpected message received",
-    "slurm_persist_conn_open",
-    "slurmdbd:",
-    "unable to establish controller machine",
-    "resource temporarily unavailable",
-    "unable to resolve",
-    "try again later",
-)
-"""Parts of messages by which a controller or accounting daemon says that it cannot answer now (slurm_errno, manual
-page of each program, "ENVIRONMENT VARIABLES" and "DIAGNOSTICS"), in small letters."""
+"""A program that has not ended after this time is killed, seconds; Slurm's own MessageTimeout is 10 s by default."""
 
 Environment = Mapping[str, str | None]
-"""Changes of this process's environment for a program; None takes a variable out."""
-
-
-class SlurmUnavailableError(AllocationError):
-    """Slurm does not answer at present; the same question may be asked again later."""
-
-
-class SlurmNotInstalledError(AllocationError):
-    """A program of Slurm is not installed here."""
-
-
-class SlurmRefusedError(AllocationError):
-    """Slurm said no; carries its own words.
-
-    Attributes:
-        code: Exit code of the program.
-        words: What it wrote to standard error, without the program's name.
-    """
-
-    def __init__(self, program: str, code: int, words: str) -> None:
-        self.code, self.words = code, words
-        super().__init__(f"{program} failed with exit code {code}: {words}" if words else f"{program} failed: {code}")
-
-
-@define
-class CircuitBreaker:
-    """Counts failures in a row, and says how long to leave Slurm alone.
-
-    Attributes:
-        failures: Calls in a row that were not answered.
-        closed_until: No call before this time on the clock of `now`.
-    """
-
-    failures: int = 0
-    closed_until: float = 0.0
-    jitter: Callable[[], float] = field(default=random.random, repr=False)
-
-    def wait_s(self, now: float) -> float:
-        """Return how long to wait before the next call."""
-        return max(0.0, self.closed_until - now)
-
-    def succeeded(self) -> None:
-        """Slurm answered."""
-        self.failures, self.closed_until = 0, 0.0
-
-    def failed(self, now: float) -> None:
-        """Slurm did not answer: wait twice as long as last time, with some jitter so that many do not come at once."""
-        self.failures += 1
-        wait = min(MAX_WAIT_S, FIRST_WAIT_S * 2 ** (self.failures - 1))
-        self.closed_until = now + wait * (0.75 + 0.5 * self.jitter())
-
-    @property
-    def is_open(self) -> bool:
-        """It has failed so often that questions which can wait are not asked."""
-        return self.failures >= OPENS_AFTER
+"""Changes of this process's environment for a program; None removes a variable."""
 
 
 class RunningCommand:
-    """A program of Slurm that runs, and what it answers.
+    """A running program of Slurm, and its result once it has ended; made by `SlurmCommands.start`.
 
-    Its descriptor can be read when it has ended, so that nobody has to wait for it.
+    `fileno` returns a descriptor that is readable once the program has ended, so that a caller can wait for it beside
+    other things.
     """
 
     def __init__(
         self,
-        door: "SlurmCommands",
+        slurm: "SlurmCommands",
         command: Sequence[str],
         process: "subprocess.Popen[bytes]",
         files: tuple[int, int],
-        limit_s: float,
+        timeout_s: float,
     ) -> None:
-        self._door, self.command, self._process, self._files = door, command, process, files
+        self._slurm, self.command, self._process, self._files = slurm, command, process, files
         self._began = time.monotonic()
-        self._limit_s = limit_s
+        self._timeout_s = timeout_s
         self._descriptor: int | None = None
 
     def fileno(self) -> int:
-        """Return a descriptor that can be read when the program has ended."""
+        """Return a descriptor that is readable once the program has ended."""
         if self._descriptor is None:
             self._descriptor = exit_descriptor(self._process.pid)
         return self._descriptor
 
     @property
-    def took_s(self) -> float:
-        """How long ago it was asked."""
+    def elapsed_s(self) -> float:
+        """How long ago the program was started, seconds."""
         return time.monotonic() - self._began
 
     @property
-    def left_s(self) -> float:
-        """How long the program may still take."""
-        return max(0.0, self._limit_s - self.took_s)
+    def remaining_s(self) -> float:
+        """How long the program may still run, seconds."""
+        return max(0.0, self._timeout_s - self.elapsed_s)
 
-    def answer(self) -> str:
-        """Wait for the program, as long as it may take, and return what it printed.
+    def result(self) -> str:
+        """Wait for the program until its time limit, and return its standard output.
 
         Raises:
-            SlurmUnavailableError: it did not answer.
-            SlurmRefusedError: it failed for a reason of its own.
+            SlurmUnavailableError: it was killed at its time limit, or reported that Slurm does not answer.
+            SlurmRefusedError: it failed for another reason.
         """
         program = self.command[0]
         try:
-            code = self._process.wait(self.left_s)
+            code = self._process.wait(self.remaining_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-            self._door.note(self.command, self._began, None)
-            self._door.breaker.failed(time.monotonic())
-            raise SlurmUnavailableError(f"{program} did not answer within {self._limit_s:g} s") from None
+            self._slurm.record(self.command, self._began, None)
+            self._slurm.breaker.record_failure(time.monotonic())
+            raise SlurmUnavailableError(f"{program} did not answer within {self._timeout_s:g} s") from None
         else:
-            printed, complained = map(_read_memory_file, self._files)
+            stdout, stderr = map(_read_memory_file, self._files)
         finally:
             self.close()
-        words = _error_text(program, complained or printed) if code else ""
-        is_unanswered = means_unavailable(words)
-        self._door.note(self.command, self._began, None if is_unanswered else code)
+        message = _error_text(program, stderr or stdout) if code else ""
+        is_unavailable = means_unavailable(message)
+        self._slurm.record(self.command, self._began, None if is_unavailable else code)
         if code == 0:
-            self._door.breaker.succeeded()
-            return printed
-        if is_unanswered:
-            self._door.breaker.failed(time.monotonic())
-            raise SlurmUnavailableError(f"Slurm does not answer {program}: {words}")
-        self._door.breaker.succeeded()
-        raise SlurmRefusedError(program, code, words)
+            self._slurm.breaker.record_success()
+            return stdout
+        if is_unavailable:
+            self._slurm.breaker.record_failure(time.monotonic())
+            raise SlurmUnavailableError(f"Slurm does not answer {program}: {message}")
+        self._slurm.breaker.record_success()
+        raise SlurmRefusedError(program, code, message)
 
-    def outlast(self, seconds: float) -> None:
-        """Wait so long for the program's end, and take no notice of its answer; it goes on if it takes longer."""
+    def wait(self, seconds: float) -> None:
+        """Wait at most so many seconds for the program's end and ignore its result; it is not killed."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
 
-    def drop(self) -> None:
-        """Ask no more: nobody wants to know."""
+    def kill(self) -> None:
+        """Kill the program; its result is not needed any more."""
         self._process.kill()
         self._process.wait()
         self.close()
 
     def close(self) -> None:
-        """Let go of what the question holds, once the program has ended."""
+        """Close the descriptors, once the program has ended."""
         for descriptor in (*self._files, self._descriptor):
             if descriptor is not None:
                 os.close(descriptor)
 
 
 class SlurmCommands:
-    """Asks Slurm's programs.
+    """Runs Slurm's programs.
 
     Args:
-        purpose: Who asks, for the ledger of calls: ``watch``, ``runner``, ``cli``.
-        ledger: Where calls are counted.
+        purpose: What the calls are for, as the call log names it: ``allocations``, ``runner``, ``cli``.
+        call_log: Where calls are recorded; by default the user's own log.
+
+    Attributes:
+        breaker: Blocks calls for a while after failures.
     """
 
-    def __init__(self, purpose: str, ledger: CallLog | None = None) -> None:
-        self._purpose, self._ledger = purpose, ledger or CallLog.of_user()
+    def __init__(self, purpose: str, call_log: CallLog | None = None) -> None:
+        self._purpose, self._call_log = purpose, call_log or CallLog.of_user()
         self.breaker = CircuitBreaker()
 
-    def begin(
+    def start(
         self,
         *command: str,
         environment: Environment | None = None,
@@ -210,21 +133,24 @@ class SlurmCommands:
         stdin: str | None = None,
         in_session: bool = False,
     ) -> RunningCommand:
-        """Run a program once; its answer is taken from the question, when it is there.
+        """Start a program and return at once; its result is taken from the returned object.
 
         Args:
-            environment: Changes of this process's environment; None takes a variable out.
-            in_session: Run it in a session of its own, where neither a Ctrl-C at the terminal nor its end reaches it.
+            environment: Changes of this process's environment.
+            timeout_s: Time limit, seconds.
+            stdin: Text for the program's standard input.
+            in_session: Run it in a session of its own, where neither a Ctrl-C at the terminal nor the terminal's end
+                reaches it.
 
         Raises:
-            SlurmUnavailableError: the breaker keeps it from being asked now.
-            SlurmNotInstalledError: there is no such program.
+            SlurmUnavailableError: the circuit breaker blocks calls at present; nothing was started.
+            SlurmNotInstalledError: the program is missing or cannot be executed.
         """
         if wait := self.breaker.wait_s(time.monotonic()):
             raise SlurmUnavailableError(
                 f"Slurm did not answer {self.breaker.failures} time(s); asked again in {wait:.0f} s"
             )
-        files = os.memfd_create("answer"), os.memfd_create("complaint")
+        files = os.memfd_create("stdout"), os.memfd_create("stderr")
         source = _memory_file(stdin) if stdin is not None else subprocess.DEVNULL
         try:
             process = subprocess.Popen(
@@ -248,58 +174,58 @@ class SlurmCommands:
                 os.close(source)
         return RunningCommand(self, command, process, files, timeout_s)
 
-    def ask(
+    def run(
         self,
         *command: str,
         environment: Environment | None = None,
         timeout_s: float = TIMEOUT_S,
         stdin: str | None = None,
     ) -> str:
-        """Run a program once and return what it printed.
+        """Run a program once and return its standard output.
 
         Raises:
-            SlurmUnavailableError: it did not answer, or the breaker keeps it from being asked now.
-            SlurmNotInstalledError: there is no such program.
-            SlurmRefusedError: it failed for a reason of its own.
+            SlurmUnavailableError: Slurm did not answer, or the circuit breaker blocks calls at present.
+            SlurmNotInstalledError: the program is missing or cannot be executed.
+            SlurmRefusedError: the program failed for another reason.
         """
-        return self.begin(*command, environment=environment, timeout_s=timeout_s, stdin=stdin).answer()
+        return self.start(*command, environment=environment, timeout_s=timeout_s, stdin=stdin).result()
 
-    def insist(self, *command: str, patience_s: float, environment: Environment | None = None) -> str:
-        """Like `ask`, but while Slurm is ill wait and ask again, for at most ``patience_s``.
+    def run_retrying(self, *command: str, patience_s: float, environment: Environment | None = None) -> str:
+        """Run a program like `run`, but while Slurm is unavailable wait and run it again, for at most ``patience_s``.
 
-        Only for questions that change nothing, or of which a second one does no harm: a submission that was not
-        answered may have been accepted.
+        Use this only for commands that change nothing, or that do no harm when they are carried out twice: Slurm may
+        have carried out a command that it did not answer.
         """
         deadline = time.monotonic() + patience_s
         while True:
             try:
-                return self.ask(*command, environment=environment)
+                return self.run(*command, environment=environment)
             except SlurmUnavailableError:
                 wait = self.breaker.wait_s(now := time.monotonic())
                 if now + wait >= deadline:
                     raise
                 time.sleep(wait)
 
-    def note(self, command: Sequence[str], began: float, code: int | None) -> None:
-        """Count a call that began at a time of the monotonic clock; None as code is one that was not answered."""
-        self._ledger.note(SlurmCall(time.time(), self._purpose, command[0], round(time.monotonic() - began, 3), code))
+    def record(self, command: Sequence[str], began: float, code: int | None) -> None:
+        """Write a call to the call log.
+
+        Args:
+            began: When the program was started, by the monotonic clock.
+            code: Exit code; None if Slurm did not answer.
+        """
+        duration_s = round(time.monotonic() - began, 3)
+        self._call_log.append(SlurmCall(time.time(), self._purpose, command[0], duration_s, code))
 
 
 def _environment(changes: Environment | None) -> dict[str, str] | None:
-    """Return this process's environment with changes; None as value takes a variable out."""
+    """Return this process's environment with changes; None if there are none."""
     changed = {**os.environ, **(changes or {})}
     return None if changes is None else {name: value for name, value in changed.items() if value is not None}
 
 
-def means_unavailable(words: str) -> bool:
-    """Say whether a program's words mean that Slurm cannot answer now, though nothing is wrong with the question."""
-    lowered = words.lower()
-    return any(part in lowered for part in UNAVAILABLE_MESSAGES)
-
-
 def _memory_file(text: str) -> int:
     """Return a descriptor from which a text can be read."""
-    descriptor = os.memfd_create("question")
+    descriptor = os.memfd_create("stdin")
     os.write(descriptor, text.encode())
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
@@ -311,7 +237,7 @@ def _read_memory_file(descriptor: int) -> str:
 
 
 def _error_text(program: str, text: str) -> str:
-    """Return a program's complaint in one line, without its own name in front of each line."""
+    """Return a program's error messages in one line, without its own name in front of each."""
     lines = (line.strip() for line in text.splitlines())
     start = f"{program}: "
     return "; ".join(line.removeprefix(start).removeprefix("error: ") for line in lines if line)

@@ -1,4 +1,4 @@
-"""Where a runner finds itself: which allocation, which of its nodes, and what it may use there."""
+"""The allocation around this process: its id, the runner's nodes, and the resources that the runner may use there."""
 
 import os
 import re
@@ -10,46 +10,42 @@ from typing import Any, Final
 from attrs import frozen
 
 from torc_framework.api import LaunchError, LaunchSite, Resources, RunnerContext, parse_memory
-from torc_slurm.calls.slurm_commands import (
-    SlurmCommands,
-    SlurmNotInstalledError,
-    SlurmRefusedError,
-    SlurmUnavailableError,
-)
+from torc_slurm.calls.slurm_commands import SlurmCommands
+from torc_slurm.calls.slurm_errors import SlurmNotInstalledError, SlurmRefusedError, SlurmUnavailableError
+from torc_slurm.cluster.scontrol import parse_record
 
 _MIB: Final = 1024**2
 CONTROLLER_PATIENCE_S: Final = 60.0
-"""How long to wait for an ill controller before what the environment says must do."""
+"""How long to wait for an unavailable controller, seconds; after that only the environment counts."""
 FIRST_SPECIAL_STEP: Final = 0xFFFFFFF0
-"""Step numbers from here on are no steps of a user: batch scripts, interactive shells (slurm.h, ``SLURM_*_STEP``)."""
+"""Step numbers from here on are batch scripts, interactive shells and the like (``slurm.h``, ``SLURM_*_STEP``)."""
 NO_ALLOCATION_MESSAGE: Final = (
     "there is no Slurm allocation around this process, so it cannot run jobs as steps of one; "
     "submit the workflow with 'torc submit-slurm', or run this within an allocation (sbatch, salloc)"
 )
-_FIELD: Final = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=(\S*)")
 _GPU: Final = re.compile(r"gres/gpu=(\d+)")
 
 
 def inside_allocation(environment: Mapping[str, str] | None = None) -> bool:
-    """Say whether this process runs within an allocation."""
+    """Return whether this process runs within an allocation."""
     variables = os.environ if environment is None else environment
     return variables.get("SLURM_JOB_ID", "").isdecimal()
 
 
 @frozen
 class AllocationContext:
-    """The part of an allocation that a runner has to itself.
+    """The part of an allocation that a runner uses alone.
 
     Attributes:
         job_id: The allocation.
-        nodes: Nodes in this part.
-        node: The only node of this part; None where it is the whole allocation.
-        node_index: The runner's node among those of the allocation, from 0.
+        nodes: Number of nodes in this part.
+        node: Name of the only node of this part; None if the part is the whole allocation.
+        node_index: Index of the runner's node within the allocation, from 0.
         cpus: CPUs per node.
-        memory_bytes: Memory per node; 0 if nobody limits it.
+        memory_bytes: Memory per node; 0 if it is not limited.
         gpus: GPUs per node.
-        ends_at: When the allocation ends, seconds since the epoch; None if that is not known.
-        facts: What else was learnt of it.
+        ends_at: When the allocation ends, seconds since the epoch; None if unknown.
+        facts: Further facts for the runner's record.
     """
 
     job_id: int
@@ -63,11 +59,15 @@ class AllocationContext:
     facts: Mapping[str, Any] = {}
 
     def label(self, context: RunnerContext, pid: int) -> str:
-        """Return what distinguishes this runner's files (Torc, "Log File Reference")."""
+        """Return the part of file names that identifies this runner (Torc, "Log File Reference")."""
         return f"wf{context.workflow_id}_sl{self.job_id}_n{self.node_index}_pid{pid}"
 
     def launch_site(self, context: RunnerContext, pid: int, gpu_names: tuple[str, ...] | None = None) -> LaunchSite:
-        """Return what the runner is told."""
+        """Return the description of these nodes for the runner.
+
+        Args:
+            gpu_names: Names of the GPUs; by default 0, 1, ... for all nodes together.
+        """
         label = self.label(context, pid)
         names = tuple(map(str, range(self.gpus * self.nodes))) if gpu_names is None else gpu_names
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -82,11 +82,13 @@ class AllocationContext:
         )
 
 
-def find_allocation_context(door: SlurmCommands, environment: Mapping[str, str] | None = None) -> AllocationContext:
-    """Return where this process is: one question to the controller, and what the environment says.
+def find_allocation_context(slurm: SlurmCommands, environment: Mapping[str, str] | None = None) -> AllocationContext:
+    """Return the allocation around this process, from the environment and one ``scontrol``.
+
+    Where Slurm does not answer, the environment alone counts.
 
     Raises:
-        LaunchError: it is in no allocation.
+        LaunchError: this process runs in no allocation.
     """
     variables = os.environ if environment is None else environment
     if not inside_allocation(variables):
@@ -94,20 +96,20 @@ def find_allocation_context(door: SlurmCommands, environment: Mapping[str, str] 
     job_id = variables["SLURM_JOB_ID"]
     described: Mapping[str, str] = {}
     with suppress(SlurmUnavailableError, SlurmNotInstalledError, SlurmRefusedError):
-        described = parse_record(door.insist("scontrol", "-o", "show", "job", job_id, patience_s=CONTROLLER_PATIENCE_S))
+        command = ("scontrol", "-o", "show", "job", job_id)
+        described = parse_record(slurm.run_retrying(*command, patience_s=CONTROLLER_PATIENCE_S))
     return allocation_context_of(variables, described)
 
 
-def parse_record(line: str) -> dict[str, str]:
-    """Return the ``Key=Value`` pairs of a line of scontrol; the first of a kind counts."""
-    found: dict[str, str] = {}
-    for name, value in _FIELD.findall(line):
-        found.setdefault(name, value)
-    return found
-
-
 def allocation_context_of(variables: Mapping[str, str], described: Mapping[str, str]) -> AllocationContext:
-    """Return the place that an environment and a job's record describe; what neither tells is taken to be least."""
+    """Return the allocation that an environment and a job's record describe.
+
+    An amount that neither of them has gets its smallest value.
+
+    Args:
+        variables: The environment.
+        described: The job's record of ``scontrol``; may be empty.
+    """
     all_nodes = _number(variables, "SLURM_JOB_NUM_NODES", "SLURM_NNODES") or _number(described, "NumNodes") or 1
     node = _runner_node(variables)
     index = _number(variables, "SLURM_NODEID") or 0
@@ -130,7 +132,7 @@ def allocation_context_of(variables: Mapping[str, str], described: Mapping[str, 
 
 
 def _runner_node(variables: Mapping[str, str]) -> str | None:
-    """Return the node of a process that was started on it alone, as a step: one worker per node."""
+    """Return the node of a process that runs as a step, as with one worker per node; else None."""
     step = variables.get("SLURM_STEP_ID", "")
     if not step.isdecimal() or int(step) >= FIRST_SPECIAL_STEP:
         return None
@@ -152,7 +154,7 @@ def _number(values: Mapping[str, str], *names: str) -> int | None:
 
 
 def _counts_per_node(text: str) -> list[int]:
-    """Return the numbers of a list such as ``4(x2),2``; nothing if it is none."""
+    """Return the numbers of a list such as ``4(x2),2``; another text gives an empty list."""
     counts: list[int] = []
     for part in filter(None, text.split(",")):
         match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part)
@@ -163,12 +165,15 @@ def _counts_per_node(text: str) -> list[int]:
 
 
 def _memory(variables: Mapping[str, str], tres: str, nodes: int, cpus: int, *, is_step: bool) -> int:
-    """Return bytes per node. A step's variables tell of the step, so there the job's record goes first."""
+    """Return the memory per node in bytes.
+
+    The variables of a step describe the step alone, so within a step the job's record has precedence.
+    """
     match = re.search(r"(?:^|,)mem=(\d+)(?:\.\d+)?([KMGT]?)", tres)
     recorded = parse_memory(match[1] + (match[2] or "M")) // nodes if match else 0
     per_node, per_cpu = _number(variables, "SLURM_MEM_PER_NODE"), _number(variables, "SLURM_MEM_PER_CPU")
-    told = per_node * _MIB if per_node else (per_cpu or 0) * cpus * _MIB
-    return (recorded or told) if is_step else (told or recorded)
+    from_variables = per_node * _MIB if per_node else (per_cpu or 0) * cpus * _MIB
+    return (recorded or from_variables) if is_step else (from_variables or recorded)
 
 
 def _gpus(variables: Mapping[str, str], tres: str, nodes: int) -> int:
@@ -181,9 +186,9 @@ def _gpus(variables: Mapping[str, str], tres: str, nodes: int) -> int:
 
 
 def _end(variables: Mapping[str, str], described: Mapping[str, str]) -> float | None:
-    if told := _number(variables, "SLURM_JOB_END_TIME"):
-        return float(told)
-    try:  # in the time zone of this machine
+    if ends_at := _number(variables, "SLURM_JOB_END_TIME"):
+        return float(ends_at)
+    try:  # scontrol prints local time
         return time.mktime(time.strptime(described.get("EndTime", ""), "%Y-%m-%dT%H:%M:%S"))
     except (ValueError, OverflowError):
         return None

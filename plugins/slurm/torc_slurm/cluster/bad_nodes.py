@@ -1,6 +1,6 @@
-"""Remembers nodes that failed under somebody's jobs, so that new allocations keep away from them for a while.
+"""Nodes that failed under a user's allocations; new allocations exclude them for a while.
 
-Slurm itself keeps jobs from nodes that are down. It does not from one that comes back and fails again.
+Slurm does not use nodes that are down. It does use a node that comes back and fails again.
 """
 
 import json
@@ -14,13 +14,14 @@ from typing import Any, Final
 from torc_slurm.shared.paths import user_state_path
 
 MAX_NODES: Final = 64
-"""So many nodes are kept away from, at most: a cluster on which more fail has another problem."""
+"""Most nodes that are excluded; the oldest failures are dropped first."""
 
 
 class BadNodes:
-    """A file with the nodes that failed: when last, and why.
+    """A file with the nodes that failed: the time of the last failure and its reason.
 
-    It is replaced as a whole; of two processes that write at the same moment one is forgotten, which costs little.
+    It is replaced as a whole. If two processes write at the same moment, the entries of one are lost; then a failed
+    node may be used again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,22 +29,22 @@ class BadNodes:
 
     @classmethod
     def of_user(cls) -> "BadNodes":
-        """Return what this user's processes remember."""
+        """Return the file of this user."""
         return cls(user_state_path("slurm_bad_nodes.json"))
 
     def remember(self, nodes: Iterable[str], reason: str) -> None:
-        """Note that these nodes failed just now. A file that cannot be written keeps nobody from working."""
+        """Record that these nodes failed just now; errors of the file are ignored."""
         known = {**self._read(), **{node: {"at": time.time(), "reason": reason} for node in nodes}}
         newest = sorted(known.items(), key=lambda item: -item[1]["at"])[:MAX_NODES]
         self._write(dict(newest))
 
-    def since(self, seconds: float) -> dict[str, Mapping[str, Any]]:
-        """Return the nodes that failed within the last so many seconds, with ``at`` and ``reason``."""
+    def failed_within(self, seconds: float) -> dict[str, Mapping[str, Any]]:
+        """Return the nodes that failed within the last ``seconds``, each with ``at`` and ``reason``."""
         begin = time.time() - seconds
         return {node: facts for node, facts in sorted(self._read().items()) if facts["at"] >= begin}
 
     def forget(self, nodes: Iterable[str] | None = None) -> list[str]:
-        """Forget these nodes, or all; return those that were known."""
+        """Remove these nodes, or all; return those that were in the file."""
         known = self._read()
         gone = [node for node in (known if nodes is None else nodes) if node in known]
         if gone:

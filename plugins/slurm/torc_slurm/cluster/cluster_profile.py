@@ -1,8 +1,8 @@
-"""What a Slurm cluster is like, from ``scontrol``: a profile whose matches Slurm accepts.
+"""The HPC profile of a Slurm cluster, made from the output of ``scontrol``; Slurm accepts what matches it.
 
-Where the nodes of a partition differ, the smallest amount of each kind counts. A partition that one should not
-get into by chance is marked so that it has to be named: one that is not up, that needs a reservation, whose jobs
-others may preempt, or whose jobs preempt or overtake those of others.
+Where the nodes of a partition differ, the smallest amount of each resource counts. Some partitions are only used when
+a person names them: those that are not up, that need a reservation, whose jobs may be preempted, or whose jobs have
+precedence over the jobs of others.
 """
 
 import re
@@ -13,50 +13,52 @@ from attrs import evolve
 
 from torc_framework.api import AllocationError, HpcProfile, Partition, parse_time_limit, user_name
 from torc_slurm.calls.slurm_commands import SlurmCommands
+from torc_slurm.cluster.scontrol import ScontrolRecord, parse_number, parse_records
 
 UNLIMITED_S: Final = 365 * 86_400
-"""Longest walltime of a partition without a limit: a profile has a number there, and a year is as good as none."""
+"""Longest walltime in the profile of a partition without a limit, as a profile requires a number: one year."""
 
-_PAIR: Final = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w/:]*)=(\S*)")
 _SETTING: Final = re.compile(r"^(\w+)\s*=\s*(.*?)\s*$", re.MULTILINE)
-_NO_NUMBERS: Final = frozenset({"UNLIMITED", "N/A", "(null)", ""})
-
-ScontrolRecord = Mapping[str, str]
 
 
-def query_cluster_profile(door: SlurmCommands | None = None) -> HpcProfile:
-    """Return the profile of the cluster that this machine belongs to, in four questions.
+def query_cluster_profile(slurm: SlurmCommands | None = None) -> HpcProfile:
+    """Return the profile of the cluster that this machine belongs to, with four calls of Slurm's programs.
 
-    The account that is charged by default is this user's own, where accounting knows one.
+    Its default account is this user's default account in accounting, if there is one.
 
     Raises:
-        AllocationError: Slurm is not here, does not answer, or answers what nobody can read.
+        AllocationError: Slurm is not installed here or does not answer, or its output cannot be read.
     """
-    door = door or SlurmCommands("cli")
-    config = door.ask("scontrol", "show", "config")
-    partitions = door.ask("scontrol", "-o", "show", "partition")
-    nodes = door.ask("scontrol", "-o", "show", "node")
+    slurm = slurm or SlurmCommands("cli")
+    config = slurm.run("scontrol", "show", "config")
+    partitions = slurm.run("scontrol", "-o", "show", "partition")
+    nodes = slurm.run("scontrol", "-o", "show", "node")
     try:
-        return evolve(cluster_profile_of(config, partitions, nodes), default_account=_default_account(door))
+        return evolve(cluster_profile_of(config, partitions, nodes), default_account=_default_account(slurm))
     except (KeyError, ValueError) as error:
-        raise AllocationError(f"what scontrol says of this cluster cannot be read: {error}") from error
+        raise AllocationError(f"the output of scontrol on this cluster cannot be read: {error}") from error
 
 
-def _default_account(door: SlurmCommands) -> str | None:
-    """Return the account that Slurm charges if this user names none; None where nobody keeps such accounts."""
+def _default_account(slurm: SlurmCommands) -> str | None:
+    """Return the account that Slurm charges if this user names none; None if accounting does not know one."""
     try:
-        told = door.ask("sacctmgr", "-nP", "show", "user", user_name(), "format=DefaultAccount")
+        printed = slurm.run("sacctmgr", "-nP", "show", "user", user_name(), "format=DefaultAccount")
     except AllocationError:
         return None
-    return next((line.strip() for line in told.splitlines() if line.strip()), None)
+    return next((line.strip() for line in printed.splitlines() if line.strip()), None)
 
 
 def cluster_profile_of(config: str, partitions: str, nodes: str) -> HpcProfile:
-    """Return the profile that the answers of ``scontrol`` make.
+    """Return the profile that the output of ``scontrol`` describes.
+
+    Args:
+        config: Output of ``scontrol show config``.
+        partitions: Output of ``scontrol -o show partition``.
+        nodes: Output of ``scontrol -o show node``.
 
     Raises:
         ValueError: a number or a time cannot be read.
-        KeyError: what every partition or node has is missing.
+        KeyError: a partition or node lacks a key that all have.
     """
     settings = dict(_SETTING.findall(config))
     by_partition: dict[str, list[ScontrolRecord]] = {}
@@ -85,25 +87,13 @@ def cluster_profile_of(config: str, partitions: str, nodes: str) -> HpcProfile:
     return HpcProfile("slurm" if name == "(null)" else name, partitions=found)
 
 
-def parse_records(text: str) -> list[ScontrolRecord]:
-    """Return the facts on each line of ``scontrol -o``; of two with one name the first counts."""
-    found: list[ScontrolRecord] = []
-    for line in text.splitlines():
-        facts: dict[str, str] = {}
-        for key, value in _PAIR.findall(line):
-            facts.setdefault(key, value)
-        if facts:
-            found.append(facts)
-    return found
-
-
 # --- one partition --------------------------------------------------------------------------------
 
 
 def _partition(
     facts: ScontrolRecord, nodes: Sequence[ScontrolRecord], settings: ScontrolRecord, precedence: str | None
 ) -> Partition:
-    """Return a partition with the least that any of its nodes has, within its own limits."""
+    """Return a partition with the smallest amounts of its nodes, within the partition's own limits."""
     cpus = _least(*(_cpus(node) for node in nodes), parse_number(facts.get("MaxCPUsPerNode")))
     memory = _least(*(_memory_mib(node) for node in nodes), _memory_limit(facts, settings))
     counts = [parse_gpus(node.get("Gres", "")) for node in nodes]
@@ -131,17 +121,17 @@ def _least(*amounts: int | None) -> int:
 
 
 def _cpus(node: ScontrolRecord) -> int:
-    """Return the CPUs that jobs may have; before Slurm 22.05 all of them."""
+    """Return the CPUs that jobs may have: ``CPUEfctv``, which Slurm 22.05 introduced, else all CPUs."""
     return int(node.get("CPUEfctv") or node["CPUTot"])
 
 
 def _memory_mib(node: ScontrolRecord) -> int:
-    """Return the memory that jobs may have."""
+    """Return the memory that jobs may have, MiB."""
     return int(node["RealMemory"]) - (parse_number(node.get("MemSpecLimit")) or 0)
 
 
 def _memory_limit(facts: ScontrolRecord, settings: ScontrolRecord) -> int | None:
-    """Return the most memory of a node that a job may ask for: the partition's limit, else the cluster's."""
+    """Return the largest memory per node that a job may request, MiB: the partition's limit, else the cluster's."""
     if (own := parse_number(facts.get("MaxMemPerNode"))) is not None:
         return own
     return None if "MaxMemPerCPU" in facts else parse_number(settings.get("MaxMemPerNode"))
@@ -156,20 +146,20 @@ def _accounts_note(facts: ScontrolRecord) -> str | None:
 
 
 def _conditions(facts: ScontrolRecord) -> Iterable[str]:
-    """Yield why a partition is not one for everybody's jobs at any time."""
+    """Yield the conditions under which a partition runs jobs, for those that do not run all jobs at any time."""
     if (state := facts.get("State", "UP")) != "UP":
         yield f"state {state} when it was looked at"
     if facts.get("ReqResv") == "YES":
         yield "needs a reservation"
 
 
-# --- who goes before whom -------------------------------------------------------------------------
+# --- precedence between partitions ---------------------------------------------------------------
 
 
 def _neighbours(
     facts: ScontrolRecord, others: Iterable[ScontrolRecord], members: Mapping[str, set[str]]
 ) -> list[ScontrolRecord]:
-    """Return the other partitions that have nodes in common with one."""
+    """Return the other partitions that have nodes in common with this one."""
     name = facts["PartitionName"]
     return [
         other for other in others if other["PartitionName"] != name and members[name] & members[other["PartitionName"]]
@@ -177,7 +167,7 @@ def _neighbours(
 
 
 def _precedence(facts: ScontrolRecord, neighbours: Sequence[ScontrolRecord]) -> str | None:
-    """Say whether jobs of others go before those of a partition, or these before ordinary ones of others."""
+    """Return a note if jobs of this partition may be preempted, or precede ordinary jobs of others; else None."""
     tier = _tier(facts)
     if _is_preemptible(facts) and any(_tier(other) > tier for other in neighbours):
         return "its jobs may be preempted"
@@ -195,32 +185,23 @@ def _is_preemptible(facts: ScontrolRecord) -> bool:
     return facts.get("PreemptMode", "OFF") != "OFF"
 
 
-# --- words and numbers ----------------------------------------------------------------------------
-
-
-def parse_number(text: str | None) -> int | None:
-    """Return a whole number; None where there is none or no limit.
-
-    Raises:
-        ValueError: it is something else.
-    """
-    return None if text is None or text in _NO_NUMBERS else int(text)
+# --- values of records ----------------------------------------------------------------------------
 
 
 def walltime_s(text: str) -> int:
     """Return the seconds of a partition's ``MaxTime``.
 
     Raises:
-        ValueError: it is no time.
+        ValueError: the text is not a time limit.
     """
     limit = parse_time_limit(text)
     return UNLIMITED_S if limit is None else max(1, limit)
 
 
 def parse_gpus(gres: str) -> tuple[int, list[str]]:
-    """Return how many GPUs a node's generic resources are, and of which types.
+    """Return the number and the types of the GPUs among a node's generic resources.
 
-    ``gpu:2``, ``gpu:a100:2``, ``gpu:a100:2(S:0-1),nvme:1``; ``(null)`` is none.
+    Examples: ``gpu:2``, ``gpu:a100:2``, ``gpu:a100:2(S:0-1),nvme:1``; ``(null)`` is none.
     """
     count, types = 0, []
     for resource in re.sub(r"\([^()]*\)", "", gres).split(","):
@@ -234,10 +215,11 @@ def parse_gpus(gres: str) -> tuple[int, list[str]]:
 
 
 def is_shared(over_subscribe: str, select_type: str) -> bool:
-    """Say whether a node may run jobs of several users at the same time.
+    """Return whether a node may run several jobs at the same time.
 
-    Where CPUs are what is given out (``select/cons_tres``, ``select/cons_res``), it may unless the partition says
-    ``EXCLUSIVE``; where nodes are, only if the partition lets jobs have the same CPUs: ``YES:4``, ``FORCE:2``.
+    Where Slurm allocates CPUs (``select/cons_tres``, ``select/cons_res``) it may, unless the partition is
+    ``EXCLUSIVE``. Where Slurm allocates whole nodes it may only if the partition lets jobs share CPUs: ``YES:4``,
+    ``FORCE:2``.
     """
     word = over_subscribe.partition(":")[0]
     return word in {"YES", "FORCE"} or (word == "NO" and select_type.startswith("select/cons_"))

@@ -1,4 +1,4 @@
-"""Names of nodes as Slurm abbreviates them: ``n[01-03,7],login1``."""
+"""Hostlists: Slurm's abbreviation of node names, such as ``n[01-03,7],login1``."""
 
 import re
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from typing import Final
 _PART: Final = re.compile(r"[^,\[]*(?:\[[^\]]*\][^,\[]*)*")
 _BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
 MAX_NAMES: Final = 100_000
-"""More names than this are never listed."""
+"""Most names that are expanded."""
 
 
 def expand_hostlist(text: str) -> list[str]:
-    """Return the names of a list; what is no list of Slurm's stands for itself."""
+    """Return the names of a hostlist; a text of another form is returned as one name."""
     names: list[str] = []
     for match in _PART.finditer(text):
         if match[0]:

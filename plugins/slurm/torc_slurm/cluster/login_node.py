@@ -1,4 +1,4 @@
-"""Whether this machine is a login node of a Slurm cluster, told without asking Slurm."""
+"""Detection of login nodes of a Slurm cluster, without a call of Slurm's programs."""
 
 import os
 import shutil
@@ -9,16 +9,16 @@ from typing import Final
 from torc_slurm.cluster.allocation_context import inside_allocation
 
 _USUAL_CONFIG_PATHS: Final = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
-"""Where distributions keep the configuration, and where slurmd and sackd put what a configless cluster sends."""
+"""Where distributions keep the configuration, and where slurmd and sackd store that of a configless cluster."""
 _PREFIX_CONFIG_PATHS: Final = ("etc/slurm.conf", "etc/slurm/slurm.conf")
-"""The same within the folder that Slurm was built for (``--prefix``, ``--sysconfdir``)."""
+"""The same, relative to the folder for which Slurm was built (``--prefix``, ``--sysconfdir``)."""
 
 
 def is_login_node(environment: Mapping[str, str] | None = None) -> bool:
-    """Say whether jobs can be submitted from here, and this process is within no allocation.
+    """Return whether jobs can be submitted from here while this process is outside of any allocation.
 
-    There is a program ``sbatch`` and a configuration of a cluster for it: the file that ``SLURM_CONF`` names, if it is
-    set, or one of the usual places.
+    That is so if there is a program ``sbatch`` and a cluster's configuration: the file that ``SLURM_CONF`` names, if it
+    is set, otherwise a file in one of the usual places.
     """
     variables = os.environ if environment is None else environment
     if inside_allocation(variables):

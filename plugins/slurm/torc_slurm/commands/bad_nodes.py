@@ -39,7 +39,7 @@ def bad_nodes(
     options = SlurmOptions(**executor_options(session, session.plugins(skip_untrusted=True), "slurm").get("slurm", {}))
     rows = [
         {"node": node, "failed_at": f"{datetime.fromtimestamp(facts['at'], UTC):%Y-%m-%dT%H:%M:%SZ}", **facts}
-        for node, facts in memory.since(options.exclude_failed_nodes_s).items()
+        for node, facts in memory.failed_within(options.exclude_failed_nodes_s).items()
     ]
     if session.wants_json:
         print_json({"excluded_for_s": options.exclude_failed_nodes_s, "bad_nodes": rows})

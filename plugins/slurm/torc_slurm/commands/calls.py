@@ -33,10 +33,10 @@ def calls(
         seconds = parse_duration(since)
     except ValueError as error:
         raise UserError(f"--since: {error}") from None
-    ledger = CallLog.of_user()
-    rows = summarize_calls(list(ledger.calls(seconds)))
+    call_log = CallLog.of_user()
+    rows = summarize_calls(list(call_log.calls(seconds)))
     if session.wants_json:
-        print_json({"since_s": seconds, "ledger": str(ledger.path), "calls": rows})
+        print_json({"since_s": seconds, "ledger": str(call_log.path), "calls": rows})
     else:
         print_table(_COLUMNS, rows)
 

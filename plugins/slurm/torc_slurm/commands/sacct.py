@@ -19,6 +19,7 @@ from torc_framework.api.commands import (
     session_of,
 )
 from torc_slurm.calls.slurm_commands import SlurmCommands
+from torc_slurm.shared.slurm_times import parse_sacct_time
 
 SUMMARY_FIELDS: Final = ("JobIDRaw", "JobName", "State", "ExitCode", "ElapsedRaw", "MaxRSS", "TotalCPU", "NodeList")
 
@@ -42,18 +43,18 @@ def sacct(
     chosen = pick_workflow(session, workflow_id)
     nodes = session.client.find(ScheduledComputeNodeRecord, workflow_id=chosen)
     ids = [node.batch_id for node in nodes if node.scheduler_type == "slurm" and not node.is_request]
-    door = SlurmCommands("cli")
+    slurm = SlurmCommands("cli")
     rows = (
         list(
             parse_summary_rows(
-                door.ask("sacct", "-nP", f"--jobs={','.join(ids)}", f"--format={','.join(SUMMARY_FIELDS)}")
+                slurm.run("sacct", "-nP", f"--jobs={','.join(ids)}", f"--format={','.join(SUMMARY_FIELDS)}")
             )
         )
         if ids
         else []
     )
     rows = [row for row in rows if row["slurm_job_id"] in ids]
-    files = _save_json(door, ids, output_dir or session.config.client.run.output_dir) if save_json else []
+    files = _save_json(slurm, ids, output_dir or session.config.client.run.output_dir) if save_json else []
     if session.wants_json:
         print_json({"workflow_id": chosen, "total": len(rows), "summary": rows, "files": files})
         return
@@ -83,21 +84,9 @@ def parse_summary_rows(text: str) -> Iterator[dict[str, Any]]:
             "exit_code": code.removesuffix(":0"),
             "elapsed_s": int(elapsed) if elapsed.isdecimal() else None,
             "max_rss_bytes": _bytes(memory),
-            "cpu_time_s": cpu_seconds(cpu),
+            "cpu_time_s": parse_sacct_time(cpu),
             "nodes": nodes,
         }
-
-
-def cpu_seconds(text: str) -> float | None:
-    """Return the seconds of ``[D-[HH:]]MM:SS[.mmm]``; None if it is no such time."""
-    days, _, rest = text.rpartition("-")
-    try:
-        total = 0.0
-        for part in rest.split(":"):
-            total = total * 60 + float(part)
-        return total + int(days or 0) * 86_400
-    except ValueError:
-        return None
 
 
 def _bytes(text: str) -> int | None:
@@ -107,14 +96,14 @@ def _bytes(text: str) -> int | None:
         return None
 
 
-def _save_json(door: SlurmCommands, ids: list[str], folder: Path) -> list[str]:
+def _save_json(slurm: SlurmCommands, ids: list[str], folder: Path) -> list[str]:
     """Save all that accounting knows, a file for each allocation; return their paths."""
     files = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for id_ in ids:
             path = folder / f"sacct_{id_}.json"
-            path.write_text(door.ask("sacct", "--json", f"--jobs={id_}"), encoding="utf-8")
+            path.write_text(slurm.run("sacct", "--json", f"--jobs={id_}"), encoding="utf-8")
             files.append(str(path))
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}; see --output-dir") from None

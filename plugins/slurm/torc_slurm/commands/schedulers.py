@@ -6,7 +6,7 @@ from attrs import NOTHING
 
 from torc_framework.api import SlurmSchedulerRecord, UserError
 from torc_framework.api.commands import CommandGroup, RecordCommands, record_option
-from torc_slurm.allocations.request_submission import parse_sbatch_time
+from torc_slurm.shared.slurm_times import parse_sbatch_time
 
 
 def register(app: CommandGroup) -> None:

@@ -1,1 +1,1 @@
-"""Processes."""
+"""Child processes of the runner, and the event loop that waits for them."""

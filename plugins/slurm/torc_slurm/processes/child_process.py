@@ -1,4 +1,4 @@
-"""Processes of the runner's own: started without blocking it, watched by a descriptor, gone when it is gone."""
+"""Child processes of the runner, which are watched by descriptors and end when the runner ends."""
 
 import os
 import shutil
@@ -19,9 +19,9 @@ READ_BYTES: Final = 65536
 
 @cache
 def parent_death_prefix(signal_name: str) -> tuple[str, ...]:
-    """Return the words in front of a command that let a signal end it when its parent dies, however that happens.
+    """Return the words in front of a command by which the kernel sends it a signal when its parent process ends.
 
-    That is setpriv(1) of util-linux 2.33 or later (``PR_SET_PDEATHSIG``); nothing where it is not.
+    The words call setpriv(1) of util-linux 2.33 or later (``PR_SET_PDEATHSIG``); they are empty where it is missing.
     """
     program = shutil.which("setpriv")
     if program is None:
@@ -36,21 +36,21 @@ def parent_death_prefix(signal_name: str) -> tuple[str, ...]:
 
 @define(eq=False)
 class ChildProcess:
-    """One process.
+    """One child process.
 
     Attributes:
-        pid: Its number.
-        end_fd: Can be read when it has ended.
-        words_fd: Its standard error, which does not block; -1 if that goes elsewhere.
+        pid: Its process id.
+        exit_fd: Descriptor that is readable once it has ended.
+        stderr_fd: Non-blocking descriptor of its standard error; -1 if that goes to a file.
         started: When it was started.
-        status: Its wait status, once it has ended.
-        peak_memory_bytes: Largest resident set of any of its processes.
-        cpu_time_s: CPU seconds of all that were waited for.
+        status: Its wait status, once it was reaped.
+        peak_memory_bytes: Largest resident set of it and of the descendants that were waited for.
+        cpu_time_s: CPU seconds of the same processes.
     """
 
     _process: "subprocess.Popen[bytes]"
-    end_fd: int
-    words_fd: int
+    exit_fd: int
+    stderr_fd: int
     started: Instant = Factory(Instant.now)
     status: int | None = None
     peak_memory_bytes: int | None = None
@@ -67,11 +67,12 @@ class ChildProcess:
         """Start a process in a session of its own, without input.
 
         Args:
-            files: Where standard output and error go; by default output nowhere, and errors to `words_fd`.
+            files: Descriptors for standard output and error; by default output is discarded, and errors go to
+                `stderr_fd`.
 
         Raises:
             OSError: it cannot be started.
-            ValueError: a word or variable has a NUL in it.
+            ValueError: an argument or a variable contains NUL.
         """
         process = subprocess.Popen(
             command,
@@ -82,38 +83,38 @@ class ChildProcess:
             stderr=files[1] if files else subprocess.PIPE,
             start_new_session=True,
         )
-        words_fd = -1
+        stderr_fd = -1
         try:
             if process.stderr is not None:
-                words_fd = os.dup(process.stderr.fileno())
+                stderr_fd = os.dup(process.stderr.fileno())
                 process.stderr.close()
-                os.set_blocking(words_fd, False)
-            return cls(process, exit_descriptor(process.pid), words_fd)
-        except BaseException:  # it would run on unseen
+                os.set_blocking(stderr_fd, False)
+            return cls(process, exit_descriptor(process.pid), stderr_fd)
+        except BaseException:  # it would run without being watched
             _kill_group(process)
-            if words_fd >= 0:
-                os.close(words_fd)
+            if stderr_fd >= 0:
+                os.close(stderr_fd)
             raise
 
-    def drop(self) -> None:
-        """End it, with its process group, and let go of it."""
+    def kill_and_close(self) -> None:
+        """Kill its process group and close its descriptors."""
         _kill_group(self._process)
         self.close()
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process id."""
         return self._process.pid
 
     def read(self) -> bytes | None:
-        """Return what it wrote since the last time: nothing at the end, None if there is no more for now."""
+        """Return new data of its standard error: empty at the end of the file, None if there is nothing now."""
         try:
-            return os.read(self.words_fd, READ_BYTES)
+            return os.read(self.stderr_fd, READ_BYTES)
         except BlockingIOError:
             return None
 
     def reap(self) -> Instant:
-        """Take its wait status and return when its end was noticed; only once `end_fd` can be read."""
+        """Reap it and return the time of this call; only once `exit_fd` is readable."""
         ended = Instant.now()
         _, status, usage = os.wait4(self.pid, 0)
         self.status = status
@@ -123,20 +124,20 @@ class ChildProcess:
         return ended
 
     def signal(self, number: int, *, group: bool = False) -> None:
-        """Send a signal to it, or to its whole session's first process group, if it has not been reaped."""
+        """Send a signal to it, or to its process group, unless it was reaped."""
         if self.status is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, number) if group else os.kill(self.pid, number)
 
     def close(self) -> None:
-        """Let go of its descriptors."""
-        for descriptor in (self.end_fd, self.words_fd):
+        """Close its descriptors."""
+        for descriptor in (self.exit_fd, self.stderr_fd):
             if descriptor >= 0:
                 os.close(descriptor)
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a process that leads a group, with its group."""
+    """Kill the process group that a process leads, and reap the process."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

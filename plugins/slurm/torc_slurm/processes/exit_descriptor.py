@@ -1,4 +1,4 @@
-"""Descriptors that can be read when a child process has ended."""
+"""File descriptors that are readable once a child process has ended."""
 
 import os
 import threading
@@ -6,10 +6,10 @@ from contextlib import suppress
 
 
 def exit_descriptor(pid: int) -> int:
-    """Return a descriptor that can be read when a child has ended; it is not reaped by that.
+    """Return a descriptor that is readable once a child has ended; reading it does not reap the child.
 
-    That is pidfd_open(2) of Linux 5.3. On an older kernel, a thread that waits for the child closes the other end
-    of a pipe.
+    It is made by pidfd_open(2), which Linux has since 5.3. On an older kernel it is a pipe whose other end is closed by
+    a thread that waits for the child.
     """
     try:
         return os.pidfd_open(pid)
@@ -18,7 +18,7 @@ def exit_descriptor(pid: int) -> int:
 
 
 def pipe_exit_descriptor(pid: int) -> int:
-    """Return the descriptor of an older kernel."""
+    """Return the descriptor for a kernel without pidfd_open(2)."""
     reader, writer = os.pipe()
 
     def wait() -> None:

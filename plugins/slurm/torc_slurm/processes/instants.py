@@ -1,4 +1,4 @@
-"""Instants: when something happened by the clock on the wall, and how far apart two of them are by one never set."""
+"""Instants: the time of day of an event, and the seconds between two events by a clock that is never set."""
 
 import time
 
@@ -10,7 +10,7 @@ class Instant:
     """One moment in the life of this process.
 
     Attributes:
-        at: Seconds since the epoch, UTC. It says when, and nothing else: the clock on the wall may be set at any time.
+        at: Seconds since the epoch, UTC. It only serves as a time of day, because that clock may be set at any time.
         tick: Seconds by the monotonic clock.
     """
 

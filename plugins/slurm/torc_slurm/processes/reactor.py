@@ -1,4 +1,4 @@
-"""Waits for many things behind one descriptor: files that can be read, and times that come."""
+"""A reactor: an event loop over descriptors and timers that can itself be waited for by one descriptor."""
 
 import ctypes
 import heapq
@@ -23,10 +23,10 @@ class _Itimerspec(ctypes.Structure):
 
 
 class Reactor:
-    """Calls functions when descriptors can be read or a time has come, whenever it is asked to.
+    """Calls handlers of readable descriptors and of times that have passed, each time `run` is called.
 
-    Its own descriptor can be read when there is something to do; the kernel wakes whoever waits for it
-    (timerfd_create(2), epoll(7)), so that nobody has to look in vain.
+    Its own descriptor is readable while a handler is due (timerfd_create(2), epoll(7)), so that a caller sleeps until
+    `run` has something to do.
     """
 
     def __init__(self) -> None:
@@ -44,12 +44,12 @@ class Reactor:
         return self._epoll.fileno()
 
     def watch(self, descriptor: int, handler: Callable[[], None]) -> None:
-        """Call ``handler`` when ``descriptor`` can be read."""
+        """Call ``handler`` whenever ``descriptor`` is readable."""
         self._epoll.register(descriptor, select.EPOLLIN)
         self._handlers[descriptor] = handler
 
     def pause(self, descriptor: int, seconds: float) -> None:
-        """Do not look at a descriptor for so long, so that what comes in pieces is taken in together."""
+        """Ignore a descriptor for so many seconds, so that data that arrives in pieces is read together."""
         self._epoll.modify(descriptor, 0)
         self.after(seconds, lambda: self._resume(descriptor))
 
@@ -58,7 +58,7 @@ class Reactor:
             self._epoll.modify(descriptor, select.EPOLLIN)
 
     def unwatch(self, descriptor: int) -> None:
-        """Forget a descriptor; it must still be open."""
+        """Stop watching a descriptor, which must still be open."""
         if self._handlers.pop(descriptor, None) is not None:
             self._epoll.unregister(descriptor)
 
@@ -68,9 +68,9 @@ class Reactor:
         self._set_timer()
 
     def run(self) -> None:
-        """Call what is due, without waiting for anything."""
+        """Call all handlers that are due; return without waiting."""
         for descriptor, _ in self._epoll.poll(0):
-            if handler := self._handlers.get(descriptor):  # an earlier one of this round may have let it go
+            if handler := self._handlers.get(descriptor):  # an earlier handler may have removed it
                 handler()
         now = time.monotonic()
         while self._due and self._due[0][0] <= now:
@@ -78,13 +78,13 @@ class Reactor:
         self._set_timer()
 
     def _set_timer(self) -> None:
-        """Let the timer go off at the earliest time, or never; this takes back that it has gone off."""
+        """Set the timer to the earliest time, or disarm it; this also clears an expiration."""
         wait = max(1e-6, self._due[0][0] - time.monotonic()) if self._due else 0.0
         value = _Timespec(int(wait), int(wait % 1 * _NANO))
         _LIBC.timerfd_settime(self._timer, 0, ctypes.byref(_Itimerspec(_Timespec(0, 0), value)), None)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all descriptors of the reactor."""
         self._handlers.clear()
         self._due.clear()
         if self._timer >= 0:

@@ -1,1 +1,1 @@
-"""Shared."""
+"""Definitions that all other folders use: options, paths, and the states and times that Slurm prints."""

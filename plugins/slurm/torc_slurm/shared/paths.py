@@ -1,4 +1,4 @@
-"""Where a user's processes keep what they know of a cluster."""
+"""Paths of files in which a user's processes keep state about a cluster."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ from torc_framework.api import user_folder
 
 
 def user_state_path(name: str) -> Path:
-    """Return the path of a file of the user's (XDG Base Directory Specification, ``XDG_STATE_HOME``)."""
+    """Return the path of one of the user's state files (XDG Base Directory Specification, ``XDG_STATE_HOME``)."""
     return user_folder("state") / name

@@ -1,1 +1,1 @@
-"""Steps."""
+"""Job steps: attempts that a runner executes with ``srun`` inside of its allocation."""

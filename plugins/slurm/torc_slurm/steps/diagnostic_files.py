@@ -1,4 +1,4 @@
-"""Files that tell afterwards what a runner found: Slurm's variables at its start, the kernel's messages at its end."""
+"""Diagnostic files of a runner: Slurm's variables at its start, the kernel's messages at its end."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ DMESG_TIMEOUT_S: Final = 10.0
 
 
 def write_environment(folder: str, label: str, environment: Mapping[str, str] | None = None) -> None:
-    """Write Slurm's variables, secrets taken out; a folder that cannot be written keeps nobody from working."""
+    """Write Slurm's variables without secrets; errors of the file are only logged."""
     variables = os.environ if environment is None else environment
     lines = [
         f"{name}=<redacted>" if is_secret_name(name) else f"{name}={value}"
@@ -25,7 +25,7 @@ def write_environment(folder: str, label: str, environment: Mapping[str, str] | 
 
 
 def write_kernel_messages(folder: str, label: str) -> None:
-    """Write the kernel's messages, if this user may read them."""
+    """Write the kernel's messages if this user may read them; errors of the file are only logged."""
     try:
         done = subprocess.run(["dmesg"], capture_output=True, timeout=DMESG_TIMEOUT_S, check=False)
     except (OSError, subprocess.SubprocessError) as error:

@@ -1,4 +1,4 @@
-"""The executor's half that launches: job steps of the allocation that it is in."""
+"""The launcher of executor ``slurm``, which runs attempts in the allocation around this process."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -13,7 +13,7 @@ from torc_slurm.steps.step_runner import StepRunner
 
 
 class StepLauncher(Launcher):
-    """Runs attempts as job steps: begun with ``srun``, stopped with ``scancel``, named at their end by accounting."""
+    """Runs attempts as job steps: ``srun`` starts them, ``scancel`` stops them, accounting describes their ends."""
 
     options: SlurmOptions
 
@@ -22,61 +22,61 @@ class StepLauncher(Launcher):
         self.capabilities = evolve(type(self).capabilities, limits_runtime=options.steps)
 
     @cached_property
-    def _bench(self) -> StepRunner:
-        """Where the work is done; there is none as long as nodes are obtained and nothing is run."""
+    def _step_runner(self) -> StepRunner:
+        """The step runner; it is made when it is first needed, and never in a process that only requests nodes."""
         return StepRunner(self.name, self.options, self.context)
 
     @classmethod
     def can_launch_here(cls) -> bool:
-        """Steps are begun within an allocation only."""
+        """Return whether this process runs within an allocation."""
         return inside_allocation()
 
     def launch_site(self) -> LaunchSite:
-        """Return what the allocation offers.
+        """Return the nodes of the allocation and their resources.
 
         Raises:
-            LaunchError: this is no allocation.
+            LaunchError: this process runs in no allocation, or the shell of jobs is missing.
         """
-        return self._bench.launch_site()
+        return self._step_runner.launch_site()
 
     def start(self, attempts: Sequence[Attempt]) -> None:
-        """Begin these attempts."""
-        self._bench.start(attempts)
+        """Start these attempts; return at once."""
+        self._step_runner.start(attempts)
 
     def poll(self) -> list[LauncherEvent]:
-        """Return what has happened since the last call."""
-        return self._bench.poll()
+        """Return the events since the last call."""
+        return self._step_runner.poll()
 
     def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
-        """Ask these attempts to end: SIGTERM, or SIGKILL with ``force``."""
-        self._bench.stop(keys, force=force)
+        """Send SIGTERM, or SIGKILL with ``force``, to these attempts."""
+        self._step_runner.stop(keys, force=force)
 
     def wait_fd(self) -> int:
-        """Return a descriptor that is readable when there is news."""
-        return self._bench.wait_fd()
+        """Return a descriptor that is readable while `poll` has something to do."""
+        return self._step_runner.wait_fd()
 
     def processes(self, keys: Iterable[AttemptKey]) -> Mapping[AttemptKey, Sequence[int]]:
-        """Return the first process of plain attempts; those of steps are not this process's own."""
-        return self._bench.processes(keys)
+        """Return the root process of attempts without steps; processes of steps are not children of this process."""
+        return self._step_runner.processes(keys)
 
     def state(self) -> dict[str, Any]:
-        """Name the allocation and this runner's steps in it."""
-        return self._bench.state()
+        """Return what identifies the allocation and this runner's steps in it."""
+        return self._step_runner.state()
 
     def adopt(self, state: Mapping[str, Any], keys: Sequence[AttemptKey]) -> Adoption:
-        """Cancel what is left of a dead runner's steps: they ended with it, or nobody sees their ends.
+        """Cancel the steps of a dead runner that still run; the ends of all its attempts are unknown.
 
         Raises:
-            LaunchError: Slurm was not reached, so they may still run.
+            LaunchError: Slurm did not answer, so these steps may still run.
         """
-        return self._bench.adopt(state, keys)
+        return self._step_runner.adopt(state, keys)
 
     def abandon(self) -> None:
-        """Let go of everything; steps that still run are ended by their sruns, which are ended by the kernel."""
-        if "_bench" in self.__dict__:
-            self._bench.abandon()
+        """Close everything. The kernel then ends the sruns, which end the steps that still run."""
+        if "_step_runner" in self.__dict__:
+            self._step_runner.abandon()
 
     def close(self) -> None:
-        """Let go of everything, and keep the kernel's messages if anything failed."""
-        if "_bench" in self.__dict__:
-            self._bench.close()
+        """Close everything, and write the kernel's messages if an attempt failed."""
+        if "_step_runner" in self.__dict__:
+            self._step_runner.close()

@@ -1,8 +1,8 @@
-"""How a step is asked for: the command line of ``srun`` for one attempt, and its environment.
+"""The command line and the environment of ``srun`` for one attempt.
 
-Source: Slurm, "srun" (OPTIONS, INPUT ENVIRONMENT VARIABLES). Each step asks for exactly what its job asked
-for, so that steps run beside each other and each is held to its own limits. A step that names no memory
-would take all of the allocation's, and one without ``--exact`` all of its CPUs: the next would wait.
+Source: srun(1), sections OPTIONS and INPUT ENVIRONMENT VARIABLES. Each step requests exactly the resources of its job,
+so that steps run beside each other and each has its own limits. A step without ``--mem`` would take all memory of the
+allocation, and one without ``--exact`` all its CPUs, so that the next step would wait (measured with Slurm 22.05.8).
 """
 
 import math
@@ -17,16 +17,16 @@ from torc_slurm.steps import term_wrapper
 
 _MIB: Final = 1024**2
 _CHANGE_FOLDER: Final = 'cd -- "$1" || exit 126; shift; exec "$@"'
-"""Slurm runs a task in /tmp whose folder is not there on its node; a job must not be run in another folder."""
+"""Changes to the working directory, or fails. Slurm itself would run a task in /tmp if the directory is missing."""
 TERM_WRAPPER: Final = (sys.executable, "-IS", term_wrapper.__file__)
-"""In front of a command that is asked to end gently; see `torc_slurm.steps.term_wrapper`."""
+"""Words in front of a command that is first stopped with SIGTERM; see `torc_slurm.steps.term_wrapper`."""
 MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 4096
-"""Longest command that is given as an argument: what Linux takes (MAX_ARG_STRLEN), with some room."""
+"""Longest command that is passed as an argument: Linux's limit (MAX_ARG_STRLEN) with some reserve."""
 _ALLOCATION_VARIABLES: Final = re.compile(
     r"SLURM_(?:CONF|JOB_.*|JOBID|SUBMIT_.*|CLUSTER_NAME|WORKING_CLUSTER|ARRAY_.*|RESTART_COUNT|TOPOLOGY_ADDR.*)"
 )
-"""Variables that say which allocation this is. All others of Slurm's are options of srun in disguise, or tell of
-the batch script or of the runner's own step."""
+"""Variables that identify the allocation. Slurm's other variables act as options of srun (srun(1), INPUT ENVIRONMENT
+VARIABLES), or describe the batch script or the runner's own step."""
 _SRUN_OPTION_VARIABLES: Final = frozenset({"SLURM_JOB_NUM_NODES", "SLURM_JOB_NAME", "SLURM_JOB_CPUS_PER_NODE"})
 _SLURM_VARIABLES: Final = re.compile(r"S(?:LURM|BATCH|ALLOC|RUN|LURMD|LURMCTLD)_")
 _GPU_BINDING_VARIABLES: Final = (
@@ -36,11 +36,14 @@ _GPU_BINDING_VARIABLES: Final = (
     "HIP_VISIBLE_DEVICES",
     "ZE_AFFINITY_MASK",
 )
-"""Variables by which Slurm tells a step which GPUs are its own."""
+"""Variables in which Slurm lists the GPUs of a step."""
 
 
 def step_environment(inherited: Mapping[str, str], attempt: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a step's srun: the runner's and the attempt's, without what would mislead srun."""
+    """Return the environment of a step's srun.
+
+    It has the runner's and the attempt's variables, without those that would change srun's options or its GPUs.
+    """
     variables = {
         name: value
         for name, value in inherited.items()
@@ -54,12 +57,12 @@ def step_environment(inherited: Mapping[str, str], attempt: Mapping[str, str]) -
 
 
 def step_name(context: RunnerContext, key: AttemptKey, owner: str) -> str:
-    """Return the name of a step; ``owner`` distinguishes the runners of an allocation."""
+    """Return the name of a step; ``owner`` identifies the runner within the allocation."""
     return f"torc_wf{context.workflow_id}_j{key.job_id}_r{context.run_id}_a{key.attempt_id}_{owner}"
 
 
 def srun_command(
-    srun: str, attempt: Attempt, place: AllocationContext, name: str, shell: list[str], *, packs: bool
+    srun: str, attempt: Attempt, allocation: AllocationContext, name: str, shell: list[str], *, packs: bool
 ) -> list[str]:
     """Return the command line that runs an attempt as a step.
 
@@ -67,20 +70,21 @@ def srun_command(
         srun: Path of the program.
         name: Name of the step.
         shell: The shell with its arguments: ``-c`` and the command, or a file.
-        packs: Attempts fit beside each other; otherwise they are only counted, and share all that there is.
+        packs: The step gets only the resources of its job. Otherwise attempts are only counted, and the step shares all
+            resources of the allocation with the others.
     """
     wanted = attempt.resources
     nodes = str(wanted.num_nodes)
     words = [
         srun,
-        f"--jobid={place.job_id}",
+        f"--jobid={allocation.job_id}",
         f"--job-name={name}",
         f"--nodes={nodes}",
         f"--ntasks={nodes}",
         "--exact",
-        *(_resource_options(attempt) if packs else ["--overlap", f"--cpus-per-task={place.cpus}", "--mem=0"]),
+        *(_resource_options(attempt) if packs else ["--overlap", f"--cpus-per-task={allocation.cpus}", "--mem=0"]),
         *_time_option(attempt),
-        *([f"--nodelist={place.node}"] if place.node is not None else []),
+        *([f"--nodelist={allocation.node}"] if allocation.node is not None else []),
         "--export=ALL",
         "--input=none",
         f"--output={_escape_pattern(attempt.stdout_path)}",
@@ -100,7 +104,7 @@ def srun_command(
 
 
 def _resource_options(attempt: Attempt) -> list[str]:
-    """Return what an attempt has to itself. A job that asked for nothing is not held to any memory."""
+    """Return the options for an attempt's own resources. A job without requirements has no memory limit."""
     wanted = attempt.resources
     memory = 0 if wanted.runtime_s is None else math.ceil(wanted.memory_bytes / _MIB)
     return [
@@ -111,11 +115,11 @@ def _resource_options(attempt: Attempt) -> list[str]:
 
 
 def _time_option(attempt: Attempt) -> list[str]:
-    """Return the time limit, in the whole minutes that Slurm counts in."""
+    """Return the option for the time limit, in Slurm's whole minutes."""
     seconds = attempt.resources.runtime_s
     return [] if seconds is None else [f"--time={max(1, math.ceil(seconds / 60))}"]
 
 
 def _escape_pattern(path: str) -> str:
-    """Return a path in which srun replaces nothing ("srun", FILENAME PATTERN)."""
+    """Return a path in which srun replaces no pattern (srun(1), FILENAME PATTERN)."""
     return path.replace("%", "%%")

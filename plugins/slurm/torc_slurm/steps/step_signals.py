@@ -1,4 +1,4 @@
-"""Signals to steps: with ``scancel``, for all that are wanted at once, again while the controller is ill."""
+"""Signals to steps by ``scancel``: one call for many steps, repeated while the controller is unavailable."""
 
 import logging
 import time
@@ -7,10 +7,12 @@ from typing import Final
 
 from torc_framework.api import AllocationError
 from torc_slurm.calls.background_command import BackgroundCommand, run_in_background
-from torc_slurm.calls.slurm_commands import RunningCommand, SlurmCommands, SlurmUnavailableError
+from torc_slurm.calls.slurm_commands import RunningCommand, SlurmCommands
+from torc_slurm.calls.slurm_errors import SlurmUnavailableError
 from torc_slurm.processes.reactor import Reactor
 
 RETRY_S: Final = 1.0
+"""Shortest time before a call that was not answered is repeated, seconds."""
 _LOG: Final = logging.getLogger("torc_framework.slurm")
 
 
@@ -18,68 +20,68 @@ class StepSignaller:
     """Sends SIGTERM or SIGKILL to steps.
 
     Args:
-        door: The way to Slurm.
-        reactor: What it waits with.
-        in_vain: Called with steps that were to be killed and that Slurm was not reached about.
+        slurm: Access to Slurm's programs.
+        reactor: Calls this object back.
+        on_unreachable: Called with the steps of a SIGKILL that Slurm did not answer.
     """
 
-    def __init__(self, door: SlurmCommands, reactor: Reactor, in_vain: Callable[[Iterable[str]], None]) -> None:
-        self._door, self._reactor, self._in_vain = door, reactor, in_vain
-        self._wanted: dict[bool, dict[str, None]] = {False: {}, True: {}}
-        self._pending: dict[bool, BackgroundCommand] = {}
+    def __init__(self, slurm: SlurmCommands, reactor: Reactor, on_unreachable: Callable[[Iterable[str]], None]) -> None:
+        self._slurm, self._reactor, self._on_unreachable = slurm, reactor, on_unreachable
+        self._steps_by_force: dict[bool, dict[str, None]] = {False: {}, True: {}}
+        self._running: dict[bool, BackgroundCommand] = {}
 
     def send(self, steps: Iterable[str], *, force: bool) -> None:
-        """Let these steps (``JOB.STEP``) get SIGTERM, or SIGKILL with ``force``."""
-        self._wanted[force].update(dict.fromkeys(steps))
-        self._ask(force)
+        """Send SIGTERM, or SIGKILL with ``force``, to these steps (``JOB.STEP``); return at once."""
+        self._steps_by_force[force].update(dict.fromkeys(steps))
+        self._scancel(force)
 
     def forget(self, step: str) -> None:
-        """A step is over."""
-        for wanted in self._wanted.values():
+        """Send no further signal to a step, which is over."""
+        for wanted in self._steps_by_force.values():
             wanted.pop(step, None)
 
-    def _ask(self, force: bool) -> None:
-        """Begin a call, unless one of this kind is under way already."""
-        steps = list(self._wanted[force])
-        if not steps or force in self._pending:
+    def _scancel(self, force: bool) -> None:
+        """Start a call for all wanted steps, unless one for the same signal is running."""
+        steps = list(self._steps_by_force[force])
+        if not steps or force in self._running:
             return
-        self._wanted[force].clear()
+        self._steps_by_force[force].clear()
 
-        def deliver(_printed: str | None, error: Exception | None) -> None:
-            del self._pending[force]
+        def on_result(_printed: str | None, error: Exception | None) -> None:
+            del self._running[force]
             if error is not None:
-                self._failed(steps, error, force)
-            self._ask(force)
+                self._on_failure(steps, error, force)
+            self._scancel(force)
 
         signal = () if force else ("--signal=TERM",)
         try:
-            self._pending[force] = run_in_background(
-                self._door, self._reactor, "scancel", *signal, *steps, deliver=deliver
+            self._running[force] = run_in_background(
+                self._slurm, self._reactor, "scancel", *signal, *steps, on_result=on_result
             )
         except (AllocationError, OSError) as error:
-            self._failed(steps, error, force)
+            self._on_failure(steps, error, force)
 
-    def _failed(self, steps: list[str], error: Exception, force: bool) -> None:
-        """Try again if Slurm was not reached; it says no of steps that have just ended, too."""
+    def _on_failure(self, steps: list[str], error: Exception, force: bool) -> None:
+        """Repeat the call later if Slurm did not answer. A refusal is final, as for steps that have just ended."""
         if not isinstance(error, SlurmUnavailableError):
             _LOG.info("event=scancel_refused reason=%r", str(error))
             return
         _LOG.warning("event=scancel_unanswered steps=%d reason=%r", len(steps), str(error))
-        self._wanted[force].update(dict.fromkeys(steps))
+        self._steps_by_force[force].update(dict.fromkeys(steps))
         if force:
-            self._in_vain(steps)
-        self._reactor.after(max(RETRY_S, self._door.breaker.wait_s(time.monotonic())), lambda: self._ask(force))
+            self._on_unreachable(steps)
+        self._reactor.after(max(RETRY_S, self._slurm.breaker.wait_s(time.monotonic())), lambda: self._scancel(force))
 
     def close(self) -> None:
-        """Let calls that are under way end by themselves."""
-        while self._pending:
-            if (question := self._pending.popitem()[1].release()) is not None:
-                wait_for_command(question)
+        """Wait for running calls."""
+        while self._running:
+            if (command := self._running.popitem()[1].detach()) is not None:
+                wait_for_command(command)
 
 
-def wait_for_command(question: RunningCommand) -> None:
-    """Wait for a call that changes something, and take no notice of its answer."""
+def wait_for_command(command: RunningCommand) -> None:
+    """Wait for a command and log its error, if it fails."""
     try:
-        question.answer()
+        command.result()
     except AllocationError as error:
         _LOG.info("event=call_failed reason=%r", str(error))
