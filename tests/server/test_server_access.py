@@ -233,7 +233,7 @@ def test_no_path_is_forgotten(tmp_path: Path) -> None:
         path = route.path.removeprefix(API_PREFIX) if route.path.startswith(API_PREFIX) else f"/{route.path}"
         for method in (route.methods or set()) - {"HEAD"}:
             assert any(_fits(shape, method, path) for shape in known), f"{method} {path} is in no table"
-    app.state.room.close()
+    app.state.waiting_calls.close()
 
 
 def _shape(request: str) -> tuple[str, tuple[str, ...]]:

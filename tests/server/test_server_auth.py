@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from people import Person, password_of, write_users
 from server_child import ServerChild
 
-from torc_framework.server.auth import htpasswd, middleware
+from torc_framework.server.auth import authenticator, htpasswd
 from torc_framework.server.auth.passwords import MAX_PENDING, PasswordChecker, PasswordFile
 from torc_framework.server.auth.throttle import (
     FIRST_WAIT_S,
@@ -95,11 +95,11 @@ def test_a_guesser_at_the_same_address_locks_nobody_out(optional: ServerChild) -
 def test_answers_to_guesses_wait_in_a_bounded_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A right password is let in after any number of failures; failures without room to wait are refused at once."""
     write_users(tmp_path / "users", ["alice"])
-    monkeypatch.setattr(middleware, "MAX_DELAYED", 3)
+    monkeypatch.setattr(authenticator, "MAX_DELAYED", 3)
     right = b"Basic " + base64.b64encode(f"alice:{password_of('alice')}".encode())
 
     async def attack() -> None:
-        login = middleware.Authenticator(ServerSettings(auth_file=tmp_path / "users", require_auth=True))
+        login = authenticator.Authenticator(ServerSettings(auth_file=tmp_path / "users", require_auth=True))
         for _ in range(40):
             login._throttle.failed("alice", "a")
         guesses = [asyncio.create_task(login.caller(_basic("alice", f"{n}"), "a")) for n in range(8)]
@@ -111,7 +111,7 @@ def test_answers_to_guesses_wait_in_a_bounded_number(tmp_path: Path, monkeypatch
             done |= more
         assert len(waiting) == 3
         refused = [task.exception() for task in done]
-        assert {error.status for error in refused if isinstance(error, middleware.AuthError)} == {429}
+        assert {error.status for error in refused if isinstance(error, authenticator.AuthError)} == {429}
         for task in waiting:
             task.cancel()
 

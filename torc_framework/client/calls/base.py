@@ -182,7 +182,7 @@ class ClientBase:
                 return
 
     def _page(self, kind: type[_T], path: str, query: dict[str, Any]) -> Page[_T]:
-        return self._call(Page[kind], "GET", path, query=query)  # type: ignore[valid-type]
+        return self._call(Page[kind], "GET", path, query=query)  # type: ignore[valid-type]  # a type made at run time
 
     def _call(
         self,

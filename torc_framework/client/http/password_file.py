@@ -22,7 +22,7 @@ def read_password(path: str | Path) -> str:
     shown = f"password file {path} (TORC_PASSWORD_FILE)"
     try:
         # Without O_NONBLOCK, open() of a named pipe without a writer would wait.
-        descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # noqa: PTH111
+        descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # noqa: PTH111 - Path.expanduser raises for an unknown user
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read the {shown}: {getattr(error, 'strerror', None) or error}") from error
     try:

@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -64,14 +63,14 @@ def load(module: str, name: str) -> Function:
         if error.name is None or (module != error.name and not module.startswith(f"{error.name}.")):
             raise  # the module is there, but something that it imports is not
         raise UserError(
-            f"there is no module {module!r}: it is neither installed nor in the working folder {os.getcwd()}; "  # noqa: PTH109
+            f"there is no module {module!r}: it is neither installed nor in the working folder {Path.cwd()}; "
             "module_directory names the folder of one that is elsewhere"
         ) from error
-    function = getattr(found, name, None)
+    function: Function | None = getattr(found, name, None)
     if not callable(function):
         origin = getattr(found, "__file__", None) or "built in"
         raise UserError(f"the module {module!r} ({origin}) has no function {name!r}")
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def require_arguments(function: Function, *names: str) -> None:

@@ -40,9 +40,9 @@ _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
 class EventStreamRoutes:
     """The route of event streams, with a count of the open ones by client address."""
 
-    def __init__(self, database: Database, room: WaitingCalls, limits: LimitSettings) -> None:
+    def __init__(self, database: Database, waiting_calls: WaitingCalls, limits: LimitSettings) -> None:
         self._database = database
-        self._room = room
+        self._waiting_calls = waiting_calls
         self._limits = limits
         self._open: Counter[str] = Counter()
 
@@ -98,7 +98,7 @@ class EventStreamRoutes:
 
     async def _frames(self, caller: Caller, workflow_id: int, level: EventSeverity, seen: int) -> AsyncIterator[bytes]:
         """Yield frames until the server ends, the workflow is deleted, or the client loses its access to it."""
-        with self._room.follow(workflow_id) as waiter:
+        with self._waiting_calls.stream(workflow_id) as waiter:
             yield _mark(seen)
             while not waiter.is_over:
                 waiter.wake.clear()

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from torc_framework import __version__
 from torc_framework.models.responses import Health as State
-from torc_framework.server.http.responses import answer
+from torc_framework.server.http.responses import json_response
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.database.base import Database
 from torc_framework.store.runs.counts import check_readable
@@ -48,4 +48,4 @@ class HealthRoutes:
 
 def _answer(fault: str | None) -> Response:
     status = "ok" if fault is None else "unavailable"
-    return answer(State(status, fault or "ok", __version__), 200 if fault is None else 503)
+    return json_response(State(status, fault or "ok", __version__), 200 if fault is None else 503)

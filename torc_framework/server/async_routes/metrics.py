@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 class MetricsRoutes:
     """The route of metrics, and the collector that reads them."""
 
-    def __init__(self, database: Database, room: WaitingCalls, traffic: RequestMetrics, *, is_open: bool) -> None:
+    def __init__(
+        self, database: Database, waiting_calls: WaitingCalls, request_metrics: RequestMetrics, *, is_open: bool
+    ) -> None:
         self._database = database
-        self._room = room
-        self._traffic = traffic
+        self._waiting_calls = waiting_calls
+        self._request_metrics = request_metrics
         self._is_open = is_open
         self._registry: CollectorRegistry | None = None
         self._census = DatabaseCounts()
@@ -71,7 +73,7 @@ class MetricsRoutes:
         from prometheus_client.core import InfoMetricFamily
 
         yield InfoMetricFamily("torc", "The server.", value={"version": __version__})
-        census, room = self._census, self._room
+        census, waiting = self._census, self._waiting_calls
         labels = [status.label for status in JobStatus]
         yield _gauge("torc_jobs", "Jobs in the database.", "status", ((name, census.jobs[name]) for name in labels))
         yield _gauge(
@@ -84,9 +86,9 @@ class MetricsRoutes:
             "torc_compute_nodes_active", "Runners that have joined and not left.", None, [("", census.runners)]
         )
         yield _gauge(
-            "torc_waiting_runners", "Runners that wait at this server for jobs.", None, [("", room.runner_count)]
+            "torc_waiting_runners", "Runners that wait at this server for jobs.", None, [("", waiting.exchange_count)]
         )
-        yield _gauge("torc_event_streams", "Event streams open at this server.", None, [("", room.follower_count)])
+        yield _gauge("torc_event_streams", "Event streams open at this server.", None, [("", waiting.stream_count)])
         yield self._transitions()
         yield self._requests()
         yield self._seconds()
@@ -107,7 +109,7 @@ class MetricsRoutes:
         from prometheus_client.core import CounterMetricFamily
 
         family = CounterMetricFamily("torc_http_requests", "Requests answered.", labels=["method", "route", "status"])
-        for (method, path, status), count in self._traffic.answers.items():
+        for (method, path, status), count in self._request_metrics.responses.items():
             family.add_metric([method, path, str(status)], count)
         return family
 
@@ -119,7 +121,7 @@ class MetricsRoutes:
             "Seconds until the response began; includes calls that wait for jobs.",
             labels=["method", "route"],
         )
-        for (method, path), times in self._traffic.times.items():
+        for (method, path), times in self._request_metrics.times.items():
             total, buckets = 0, []
             for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), times.buckets, strict=True):
                 total += count

@@ -20,10 +20,10 @@ from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
 from torc_framework.server.async_routes.waiting_calls import WaitingCall, WaitingCalls
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
-from torc_framework.server.http.access_log import note
+from torc_framework.server.http.access_log import add_log_fields
 from torc_framework.server.http.body_limits import refuse_nul
 from torc_framework.server.http.endpoint_calls import caller_of, workflow_id_of
-from torc_framework.server.http.responses import RequestError, answer
+from torc_framework.server.http.responses import RequestError, json_response
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.access.checks import Caller, check_own_name, check_workflow
 from torc_framework.store.database.base import Database
@@ -66,10 +66,10 @@ def decoded(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
 class RunnerApi:
     """The routes of the exchange and of the creation from a plan."""
 
-    def __init__(self, database: Database, room: WaitingCalls, large: LargeBodyPool) -> None:
+    def __init__(self, database: Database, waiting_calls: WaitingCalls, large_bodies: LargeBodyPool) -> None:
         self._database = database
-        self._room = room
-        self._large = large
+        self._waiting_calls = waiting_calls
+        self._large_bodies = large_bodies
 
     def routes(self) -> list[Route]:
         """Return the routes; the application puts them first, because starlette searches its routes in order."""
@@ -83,18 +83,18 @@ class RunnerApi:
         workflow_id = workflow_id_of(request)
         caller = caller_of(request)
         body = await request.body()
-        if self._large.takes(body):
+        if self._large_bodies.takes(body):
             head = decoded(_HEAD, body)
-            self._room.supersede(workflow_id, head.compute_node_id, head.seq)
-            return await self._large.carry_out("exchange", request, body)
+            self._waiting_calls.end_older_exchanges(workflow_id, head.compute_node_id, head.seq)
+            return await self._large_bodies.carry_out("exchange", request, body)
         wanted = decoded(_EXCHANGE, body)
         if wanted.wait_s <= 0:
-            self._room.supersede(workflow_id, wanted.compute_node_id, wanted.seq)
+            self._waiting_calls.end_older_exchanges(workflow_id, wanted.compute_node_id, wanted.seq)
             reply = await self._exchange(caller, workflow_id, wanted)
             _note(request, wanted, reply)
-            return answer(reply)
+            return json_response(reply)
         deadline = asyncio.get_running_loop().time() + min(wanted.wait_s, MAX_WAIT_S)
-        with self._room.wait(workflow_id, wanted.compute_node_id, wanted.seq) as waiter:
+        with self._waiting_calls.exchange(workflow_id, wanted.compute_node_id, wanted.seq) as waiter:
             reply = await self._exchange(caller, workflow_id, wanted)
             while not _has_content(reply) and await self._woken(waiter, deadline, reply.due_in_s):
                 if await request.is_disconnected():
@@ -102,7 +102,7 @@ class RunnerApi:
                 if await self._is_worth_asking(workflow_id, wanted):
                     reply = await self._exchange(caller, workflow_id, _without_reports(wanted))
         _note(request, wanted, reply)
-        return answer(reply)
+        return json_response(reply)
 
     async def _woken(self, waiter: WaitingCall, deadline: float, due_in_s: float | None) -> bool:
         """Wait; return whether the database may hold a new answer: the call was woken, or a delayed job is due."""
@@ -134,8 +134,8 @@ class RunnerApi:
     async def from_plan(self, request: Request) -> Response:
         """Store a whole plan in one transaction; with ``initialize=true`` begin its first run."""
         body = await request.body()
-        if self._large.takes(body):
-            return await self._large.carry_out("from_plan", request, body)
+        if self._large_bodies.takes(body):
+            return await self._large_bodies.carry_out("from_plan", request, body)
         return await run_in_threadpool(_from_plan, self._database, request, body)
 
 
@@ -148,7 +148,7 @@ def _large_exchange(database: Database, request: Request, body: bytes) -> Respon
     wanted = decoded(_EXCHANGE, body)
     reply = _exchange_in_turn(database, caller_of(request), workflow_id_of(request), wanted)
     _note(request, wanted, reply)
-    return answer(reply)
+    return json_response(reply)
 
 
 def _exchange_in_turn(database: Database, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
@@ -166,8 +166,8 @@ def _from_plan(database: Database, request: Request, body: bytes) -> Response:
     with database.write_bulk() as tx:
         stored = create_plan(tx, plan, initialized=flag == "true")
         run_id = _first_run(tx, stored.id) if flag == "true" else 0
-    note(request, workflow_id=stored.id, job_count=stored.counts["job_count"])
-    return answer({"id": stored.id, "run_id": run_id, **stored.counts})
+    add_log_fields(request, workflow_id=stored.id, job_count=stored.counts["job_count"])
+    return json_response({"id": stored.id, "run_id": run_id, **stored.counts})
 
 
 def _permitted_exchange(tx: Tx, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
@@ -186,7 +186,9 @@ def _note(request: Request, wanted: ExchangeRequest, reply: ExchangeReply) -> No
     """Add the numbers of reports and jobs to the log line of an exchange."""
     reported, claimed = len(wanted.ended), len(reply.jobs)
     is_routine = not reported and not claimed
-    note(request, is_routine=is_routine, compute_node_id=wanted.compute_node_id, reported=reported, claimed=claimed)
+    add_log_fields(
+        request, is_routine=is_routine, compute_node_id=wanted.compute_node_id, reported=reported, claimed=claimed
+    )
 
 
 def _without_reports(wanted: ExchangeRequest) -> ExchangeRequest:

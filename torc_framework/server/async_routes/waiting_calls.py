@@ -1,9 +1,9 @@
 """Calls that wait on the server: runners' exchanges that wait for jobs, and event streams that wait for events.
 
 A waiting call is an entry in memory without content: when it is woken, it reads from the database. An exchange is woken
-by a commit of this process that touched its workflow, a stream by a commit that stored events of its workflow. Both are
-woken by a commit of another process on the same database and by the end of the server, an exchange also by a newer
-call of its runner.
+by a commit of this process that wake_exchanges its workflow, a stream by a commit that stored events of its workflow.
+Both are woken by a commit of another process on the same database and by the end of the server, an exchange also by a
+newer call of its runner.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class WaitingCall:
 
 
 _W = TypeVar("_W", bound=WaitingCall)
-_Place = Mapping[int, Set[WaitingCall]]
+_CallsByWorkflow = Mapping[int, Set[WaitingCall]]
 
 
 @define(eq=False)
@@ -51,47 +51,47 @@ class WaitingExchange(WaitingCall):
 
 
 class WaitingCalls:
-    """All waiting calls of one server; used in its event loop only, except `touched` and `told`."""
+    """All waiting calls of one server; used in its event loop only, except `wake_exchanges` and `wake_streams`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._runners: dict[int, set[WaitingExchange]] = {}
-        self._followers: dict[int, set[WaitingCall]] = {}
+        self._exchanges: dict[int, set[WaitingExchange]] = {}
+        self._streams: dict[int, set[WaitingCall]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._watch: asyncio.Task[None] | None = None
         self._closed = False
-        database.on_workflows_to_wake(self.touched)
-        database.on_workflows_with_events(self.told)
+        database.on_workflows_to_wake(self.wake_exchanges)
+        database.on_workflows_with_events(self.wake_streams)
 
     @property
-    def runner_count(self) -> int:
+    def exchange_count(self) -> int:
         """Number of exchanges that wait."""
-        return sum(map(len, self._runners.values()))
+        return sum(map(len, self._exchanges.values()))
 
     @property
-    def follower_count(self) -> int:
+    def stream_count(self) -> int:
         """Number of open streams."""
-        return sum(map(len, self._followers.values()))
+        return sum(map(len, self._streams.values()))
 
     @contextmanager
-    def wait(self, workflow_id: int, node_id: int, seq: int) -> Iterator[WaitingCall]:
+    def exchange(self, workflow_id: int, node_id: int, seq: int) -> Iterator[WaitingCall]:
         """Register a runner's exchange while the block runs; end an older exchange of the same runner."""
         runner = WaitingExchange(node_id=node_id, seq=seq)
-        for other in self._runners.get(workflow_id, ()):
+        for other in self._exchanges.get(workflow_id, ()):
             if other.node_id == node_id:
                 (other if other.seq <= seq else runner).end()
-        with self._inside(self._runners, workflow_id, runner):
+        with self._registered(self._exchanges, workflow_id, runner):
             yield runner
 
     @contextmanager
-    def follow(self, workflow_id: int) -> Iterator[WaitingCall]:
+    def stream(self, workflow_id: int) -> Iterator[WaitingCall]:
         """Register a stream of the workflow's events while the block runs."""
-        with self._inside(self._followers, workflow_id, follower := WaitingCall()):
+        with self._registered(self._streams, workflow_id, follower := WaitingCall()):
             yield follower
 
     @contextmanager
-    def _inside(self, place: dict[int, set[_W]], workflow_id: int, waiter: _W) -> Iterator[None]:
+    def _registered(self, place: dict[int, set[_W]], workflow_id: int, waiter: _W) -> Iterator[None]:
         """Register a call while the block runs; check for commits of other processes while any call is registered."""
         if self._loop is None:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
@@ -107,27 +107,27 @@ class WaitingCalls:
             others.discard(waiter)
             if not others:
                 place.pop(workflow_id, None)
-            if not self._runners and not self._followers and self._watch is not None:
+            if not self._exchanges and not self._streams and self._watch is not None:
                 self._watch.cancel()
                 self._watch = None
 
-    def supersede(self, workflow_id: int, node_id: int, seq: int) -> None:
+    def end_older_exchanges(self, workflow_id: int, node_id: int, seq: int) -> None:
         """End a runner's older exchanges, whose offer is out of date."""
-        for runner in self._runners.get(workflow_id, ()):
+        for runner in self._exchanges.get(workflow_id, ()):
             if runner.node_id == node_id and runner.seq <= seq:
                 runner.end()
 
-    def touched(self, workflow_ids: set[int]) -> None:
+    def wake_exchanges(self, workflow_ids: set[int]) -> None:
         """Wake the exchanges of these workflows; may be called in any thread."""
-        if self._runners:
-            self._soon(self._runners, workflow_ids)
+        if self._exchanges:
+            self._wake_soon(self._exchanges, workflow_ids)
 
-    def told(self, workflow_ids: set[int]) -> None:
+    def wake_streams(self, workflow_ids: set[int]) -> None:
         """Wake the streams of these workflows; may be called in any thread."""
-        if self._followers:
-            self._soon(self._followers, workflow_ids)
+        if self._streams:
+            self._wake_soon(self._streams, workflow_ids)
 
-    def _soon(self, place: _Place, workflow_ids: set[int]) -> None:
+    def _wake_soon(self, place: _CallsByWorkflow, workflow_ids: set[int]) -> None:
         assert self._loop is not None, "the first registered call has set it"
         if threading.get_ident() == self._thread:
             _wake(place, workflow_ids)
@@ -137,7 +137,7 @@ class WaitingCalls:
     def close(self) -> None:
         """Make every waiting call answer now; later calls do not wait."""
         self._closed = True
-        places: tuple[_Place, ...] = (self._runners, self._followers)
+        places: tuple[_CallsByWorkflow, ...] = (self._exchanges, self._streams)
         for place in places:
             for waiters in place.values():
                 for waiter in waiters:
@@ -147,11 +147,11 @@ class WaitingCalls:
         while True:
             await asyncio.sleep(OTHER_COMMITS_INTERVAL_S)
             if await asyncio.to_thread(self._database.others_committed):
-                for place in (self._runners, self._followers):
+                for place in (self._exchanges, self._streams):
                     _wake(place, set(place))
 
 
-def _wake(place: _Place, workflow_ids: set[int]) -> None:
+def _wake(place: _CallsByWorkflow, workflow_ids: set[int]) -> None:
     for workflow_id in workflow_ids:
         for waiter in place.get(workflow_id, ()):
             waiter.wake.set()

@@ -1,75 +1,60 @@
-"""Who may talk to the server at all, and as whom: host names, the token of one's own server, passwords.
+"""The middleware that decides who may use the server at all: host names, the token of an embedded server, log-ins.
 
-The door stands before everything else. What the caller may do is decided behind it, where the
-workflow is known; see ``scopes``.
+It precedes the application. What a user may do is decided later, when the workflow of the request is known; see
+`torc_framework.server.auth.permissions`.
 """
 
-import asyncio
-import base64
-import binascii
 import hmac
 import ipaddress
 import logging
-import math
 import socket
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Final
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from torc_framework.errors import ConfigError
-from torc_framework.server.auth.passwords import PasswordChecker, PasswordFile
-from torc_framework.server.auth.throttle import LoginThrottle, TooManyLoginsError
+from torc_framework.server.auth.authenticator import Authenticator, AuthError
 from torc_framework.server.http.responses import error_response
 from torc_framework.server.settings import API_PREFIX, ServerSettings
-from torc_framework.store.access.checks import ANONYMOUS, Caller
 from torc_framework.store.access.groups import set_admins
 from torc_framework.store.database.base import Database
 
 _log = logging.getLogger("torc.server.auth")
-_CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="Torc", charset="UTF-8"'}
-_MAX_SHOWN: Final = 64
-MAX_DELAYED: Final = 256
-"""Answers to wrong passwords that are delayed at once; further ones are refused at once with 429."""
-
-
-class AuthError(Exception):
-    """The request goes no further."""
-
-    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
-        self.status, self.headers = status, headers or {}
-        super().__init__(message)
 
 
 def add_authentication(app: Any, settings: ServerSettings, database: Database) -> None:
-    """Put before the application what its settings ask for.
+    """Add the middleware with an authenticator if the settings name a password file; store the administrators.
 
     Raises:
         ConfigError: the settings contradict each other, or the password file cannot be used.
     """
-    login = Authenticator(settings) if settings.auth_file is not None else None
+    authenticator = Authenticator(settings) if settings.auth_file is not None else None
     for name in ("require_auth", "enforce_access_control"):
-        if login is None and getattr(settings, name):
+        if authenticator is None and getattr(settings, name):
             raise ConfigError(f"{name} needs a password file: give --auth-file, or set TORC_AUTH_FILE")
     if settings.enforce_access_control or settings.admin_users:
         with database.write() as tx:
             set_admins(tx, settings.admin_users)
-    if login is not None and not settings.https and loopback_host_names(settings) is None:
+    if authenticator is not None and not settings.https and loopback_host_names(settings) is None:
         _log.warning("passwords come over the network as they are: use --https, or a proxy that does")
-    app.add_middleware(AuthMiddleware, settings=settings, login=login)
+    app.add_middleware(AuthMiddleware, settings=settings, authenticator=authenticator)
 
 
 class AuthMiddleware:
-    """Lets in, or refuses, each request; what it lets in knows its caller.
+    """Refuses requests without the right host name, token or password; adds the caller to the scope of the others.
 
     Args:
-        login: Names and passwords; None asks for none.
+        app: The application.
+        settings: Settings of the server.
+        authenticator: Checks names and passwords; None accepts requests without them.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, login: "Authenticator | None") -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings, authenticator: Authenticator | None) -> None:
         self._app = app
-        self._login = login
-        self._hosts = None if login is not None and login.is_required else loopback_host_names(settings)
+        self._authenticator = authenticator
+        is_required = authenticator is not None and authenticator.is_required
+        self._hosts = None if is_required else loopback_host_names(settings)
         self._origins = frozenset(name.lower() for name in settings.allowed_hosts)
         self._prefix = None if settings.token is None else f"/~{settings.token}"
         ends = ("/health", "/metrics") if settings.open_metrics else ("/health",)
@@ -80,11 +65,11 @@ class AuthMiddleware:
         if scope["type"] == "http":
             try:
                 headers = dict(scope["headers"])
-                self._check_token(scope)  # first, so that no line of the log holds it
+                self._check_token(scope)  # first, because it takes the token out of the path that is logged
                 self._check_names(headers)
-                if self._login is not None and scope["path"] not in self._open_paths:
+                if self._authenticator is not None and scope["path"] not in self._open_paths:
                     address = (scope.get("client") or ("?",))[0]
-                    scope["torc.caller"] = await self._login.caller(headers.get(b"authorization"), address)
+                    scope["torc.caller"] = await self._authenticator.caller(headers.get(b"authorization"), address)
             except AuthError as refused:
                 answer = error_response(refused.status, str(refused))
                 answer.headers.update(refused.headers)
@@ -93,10 +78,10 @@ class AuthMiddleware:
         await self._app(scope, receive, send)
 
     def _check_names(self, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse what a stranger's web page sends through the browser of somebody who is allowed to.
+        """Refuse requests that another site's web page sends through a user's browser.
 
-        The page may give this machine a name of its own (DNS rebinding), or send requests across sites;
-        programs that are no browsers send neither a wrong name nor an origin.
+        Such a page may point a host name of its own to this machine (DNS rebinding), or send cross-site requests. Other
+        programs than browsers send neither a wrong host name nor an origin.
         """
         host = headers.get(b"host", b"").decode("latin-1")
         if host and self._hosts is not None and _without_port(host) not in self._hosts:
@@ -108,7 +93,7 @@ class AuthMiddleware:
             raise AuthError(403, f"web pages of {origin[:100]!r} may not call this server; see --allowed-host")
 
     def _check_token(self, scope: MutableMapping[str, Any]) -> None:
-        """Refuse whoever does not know the token, and take it out of the path."""
+        """Refuse a request without the token; remove the token from its path."""
         if self._prefix is None:
             return
         path: str = scope["path"]
@@ -120,102 +105,8 @@ class AuthMiddleware:
         scope["raw_path"] = scope["raw_path"][length:]
 
 
-class Authenticator:
-    """Finds out who sends a request, from its name and password.
-
-    Raises:
-        ConfigError: the password file cannot be used.
-    """
-
-    def __init__(self, settings: ServerSettings) -> None:
-        assert settings.auth_file is not None
-        self._credentials = PasswordChecker(PasswordFile(settings.auth_file), settings.credential_cache_ttl_secs)
-        self._throttle = LoginThrottle()
-        self._delayed = 0
-        self._enforces = settings.enforce_access_control
-        self._admins = frozenset(settings.admin_users)
-        self.is_required = settings.require_auth or settings.enforce_access_control
-        """Nobody may stay anonymous."""
-        _log.info("authentication is %s", "required" if self.is_required else "optional")
-
-    async def caller(self, header: bytes | None, address: str) -> Caller:
-        """Return who sends a request with this ``Authorization`` header.
-
-        Raises:
-            AuthError: the password is wrong, or there is none and must be.
-        """
-        if not header:
-            if self.is_required:
-                raise AuthError(401, "Authentication required but no credentials provided", _CHALLENGE)
-            return Caller(ANONYMOUS)
-        key = self._credentials.key(header)
-        name = self._credentials.recall(key)
-        if name is None:
-            name = await self._checked(key, header, address)
-        is_admin = name in self._admins
-        return Caller(name, is_anonymous=False, is_admin=is_admin, is_restricted=self._enforces and not is_admin)
-
-    async def _checked(self, key: bytes, header: bytes, address: str) -> str:
-        """Return the name of a user whose password is right."""
-        name, password = _parsed(header)
-        try:
-            if self._credentials.was_right(key):
-                is_right = await self._credentials.check(key, name, password)
-            else:
-                async with self._throttle.turn(name, address):
-                    is_right = await self._credentials.check(key, name, password)
-        except TooManyLoginsError:
-            raise AuthError(503, "too many log-ins at once; try again", {"Retry-After": "1"}) from None
-        if not is_right:
-            _log.warning("log-in failed: user=%s address=%s", _shown(name), address)
-            await self._delay(self._throttle.failed(name, address), name)
-            raise AuthError(401, f"Authentication failed for user {_shown(name)!r}", _CHALLENGE)
-        _log.debug("log-in: user=%s address=%s", _shown(name), address)
-        return name
-
-    async def _delay(self, wait_s: float, name: str) -> None:
-        """Let the answer to a wrong password wait.
-
-        Raises:
-            AuthError: too many answers are waiting.
-        """
-        if self._delayed >= MAX_DELAYED:
-            after = str(math.ceil(wait_s) or 1)
-            message = f"Too many failed log-ins of user {_shown(name)!r}; try again in {after} s"
-            raise AuthError(429, message, {"Retry-After": after})
-        self._delayed += 1
-        try:
-            await asyncio.sleep(wait_s)
-        finally:
-            self._delayed -= 1
-
-
-def _parsed(header: bytes) -> tuple[str, str]:
-    """Return the name and the password of an ``Authorization`` header.
-
-    Raises:
-        AuthError: it is not as basic authentication has it.
-    """
-    scheme, _, encoded = header.strip().partition(b" ")
-    try:
-        name, colon, password = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
-        colon = ""
-    if scheme.lower() != b"basic" or not colon:
-        raise AuthError(401, "Authorization: expected 'Basic', and user:password in base64", _CHALLENGE)
-    return name, password
-
-
-def _shown(name: str) -> str:
-    """Return a name as it may stand in a log: one word."""
-    return "".join(letter if letter.isprintable() and not letter.isspace() else "?" for letter in name[:_MAX_SHOWN])
-
-
-# --- host names -----------------------------------------------------------------------------------
-
-
 def loopback_host_names(settings: ServerSettings) -> frozenset[str] | None:
-    """Return the names by which a server on the loopback interface may be called; None for other servers."""
+    """Return the accepted host names of a server on the loopback interface; None for other servers."""
     addresses = _addresses(settings.url)
     if not addresses or not all(ipaddress.ip_address(address).is_loopback for address in addresses):
         return None
@@ -231,7 +122,7 @@ def _addresses(host: str) -> set[str]:
 
 
 def _without_port(host: str) -> str:
-    """Return the name of a ``Host`` header."""
+    """Return the host name of a ``Host`` header."""
     name, colon, port = host.rpartition(":")
     if not colon or not port.isdigit():
         name = host

@@ -80,10 +80,10 @@ class PasswordChecker:
         self._salt = os.urandom(32)
         self._known: OrderedDict[bytes, tuple[str, str, float]] = OrderedDict()
         self._pending: dict[bytes, asyncio.Task[bool]] = {}
-        self._strangers = 0
+        self._unknown_pending = 0
         self._threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="password")
-        self._own_thread = ThreadPoolExecutor(1, thread_name_prefix="known-password")
-        self._nobody = htpasswd.hash_password("nobody", 4)
+        self._known_thread = ThreadPoolExecutor(1, thread_name_prefix="known-password")
+        self._fallback_hash = htpasswd.hash_password("nobody", 4)
 
     def key(self, header: bytes) -> bytes:
         """Return the cache key of an ``Authorization`` header: a salted hash, from which no password can be found."""
@@ -116,23 +116,25 @@ class PasswordChecker:
         """
         pending = self._pending.get(key)
         if pending is None:
-            is_stranger = not self.was_right(key)
-            if is_stranger and self._strangers >= MAX_PENDING:
+            is_unknown = not self.was_right(key)
+            if is_unknown and self._unknown_pending >= MAX_PENDING:
                 raise TooManyLoginsError
-            pending = self._pending[key] = asyncio.create_task(self._compare(key, user, password, is_stranger))
-            self._strangers += is_stranger
-            pending.add_done_callback(lambda _done: self._is_done(key, is_stranger))
+            pending = self._pending[key] = asyncio.create_task(self._compare(key, user, password, is_unknown))
+            self._unknown_pending += is_unknown
+            pending.add_done_callback(lambda _done: self._is_done(key, is_unknown))
         return await asyncio.shield(pending)
 
-    def _is_done(self, key: bytes, is_stranger: bool) -> None:
+    def _is_done(self, key: bytes, is_unknown: bool) -> None:
         self._pending.pop(key, None)
-        self._strangers -= is_stranger
+        self._unknown_pending -= is_unknown
 
-    async def _compare(self, key: bytes, user: str, password: str, is_stranger: bool) -> bool:
+    async def _compare(self, key: bytes, user: str, password: str, is_unknown: bool) -> bool:
         hashed = self._file.users.get(user)
-        threads = self._threads if is_stranger else self._own_thread
+        threads = self._threads if is_unknown else self._known_thread
         loop = asyncio.get_running_loop()
-        is_equal = await loop.run_in_executor(threads, htpasswd.matches, password, hashed or self._stand_in())
+        is_equal = await loop.run_in_executor(
+            threads, htpasswd.matches, password, hashed or self._hash_for_unknown_name()
+        )
         if not is_equal or hashed is None or self._file.users.get(user) != hashed:
             return False
         self._known[key] = user, hashed, self._clock() + self._ttl_s
@@ -141,6 +143,6 @@ class PasswordChecker:
             self._known.popitem(last=False)
         return True
 
-    def _stand_in(self) -> str:
+    def _hash_for_unknown_name(self) -> str:
         """Return a hash to check for an unknown name, so that the response takes as long as for a known one."""
-        return max(self._file.users.values(), key=htpasswd.cost_of, default=self._nobody)
+        return max(self._file.users.values(), key=htpasswd.cost_of, default=self._fallback_hash)

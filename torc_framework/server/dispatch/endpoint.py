@@ -1,9 +1,8 @@
-"""An endpoint is one declaration: method, path, what it takes, and a function on a transaction.
+"""Declarations of endpoints: method, path, parameters, permission, and a function on a transaction.
 
-The function gets a `EndpointCall` and returns what is to be answered; it runs in a thread, inside a
-transaction that is committed when it returns. Everything it does not say is the same for all:
-reading the body, parsing ids and query, encoding the answer, naming what was ignored. The OpenAPI
-document is made from the same declarations.
+The function gets a transaction and an `EndpointCall` and returns the content of the response. It runs in a thread,
+inside the transaction, which is committed when it returns. `dispatch.handlers` does the rest in the same way for all
+endpoints, and `dispatch.openapi` makes the OpenAPI document from the same declarations.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from torc_framework.server.http.responses import SlicedObject
 from torc_framework.store.database.sql import Tx
 
 EndpointFunction = Callable[[Tx, EndpointCall], Any]
+"""Carries out a call inside a transaction; returns the content of the response."""
 
 
 @frozen
@@ -24,29 +24,34 @@ class Endpoint:
     """One endpoint.
 
     Attributes:
-        summary: What it does, in one line.
-        scope: How the workflow that the caller must have a right to is found; see ``scopes``.
-        changes: It may change something.
-        body: Class of its body's values; None if the body is not looked at.
+        method: HTTP method.
+        path: Path below the API's prefix, with parameters in braces.
+        function: Carries out a call.
+        changes: The function may change the database; otherwise its transaction is read-only.
+        query: Query parameters by name.
+        body: Class of the body; None if the endpoint does not read the body.
         partial: Required fields of the body may be absent.
-        answers: Class of what it answers, for the documentation; nothing checks that it does.
+        response: Class of the response's content, for the OpenAPI document; it is not enforced.
+        tags: Groups in the OpenAPI document.
+        permission: Who may call the endpoint.
+        summary: Effect of the endpoint in one line, for the OpenAPI document.
     """
 
     method: str
     path: str
-    work: EndpointFunction
+    function: EndpointFunction
     changes: bool = False
     query: Mapping[str, Parameter] = Factory(dict)
     body: type[Any] | None = None
     partial: bool = False
-    answers: Any = None
+    response: Any = None
     tags: Sequence[str] = field(default=("workflows",))
-    scope: Permission = field(kw_only=True)
+    permission: Permission = field(kw_only=True)
     summary: str = field(default="", kw_only=True)
 
 
 def page(items: list[Any], offset: int, total: int) -> SlicedObject:
-    """Return one page as Torc's clients expect it."""
+    """Return one page of a list in the shape that Torc's clients expect."""
     return SlicedObject(
         {
             "items": items,
@@ -60,5 +65,5 @@ def page(items: list[Any], offset: int, total: int) -> SlicedObject:
 
 
 def endpoint_name(endpoint: Endpoint) -> str:
-    """Return the name of an endpoint among operations."""
+    """Return the name of an endpoint for the workers that carry out requests with large bodies."""
     return f"{endpoint.method} {endpoint.path}"

@@ -24,7 +24,7 @@ from torc_framework.server.dispatch.large_body_messages import (
     LargeBodyResult,
     too_costly_message,
 )
-from torc_framework.server.http.access_log import note
+from torc_framework.server.http.access_log import add_log_fields
 from torc_framework.server.http.responses import RequestError
 from torc_framework.store.database.base import Database
 
@@ -128,15 +128,15 @@ class LargeBodyPool:
         self._waiting += 1
         try:
             run = asyncio.get_running_loop().run_in_executor
-            outcome = await run(self._threads, self._carried_out, order, body)
+            outcome = await run(self._threads, self._carry_out_in_worker, order, body)
         finally:
             self._waiting -= 1
             self._end_idle_later()
         await run(self._threads, self._database.notify_listeners, outcome.committed)
-        note(request, **outcome.facts)
+        add_log_fields(request, **outcome.facts)
         return Response(outcome.content, outcome.status, outcome.headers)
 
-    def _carried_out(self, order: LargeBodyOrder, body: bytes) -> LargeBodyResult:
+    def _carry_out_in_worker(self, order: LargeBodyOrder, body: bytes) -> LargeBodyResult:
         """Carry out an order in an idle or new worker; called in a thread."""
         try:
             worker = self._idle.pop()

@@ -7,13 +7,14 @@ from attrs import Factory, define, frozen
 from torc_framework.store.database.base import CommittedChanges
 
 WRITE_LOCK_WANTED: Final = "turn"
-"""Message: the worker wants to change the database, and waits for its turn."""
+"""Message from the worker: it waits for the server's write lock on the database. Any reply grants the lock."""
 WRITE_LOCK_RELEASED: Final = "turn is over"
+"""Message from the worker: the lock that it was granted is free again."""
 
 
 @frozen
 class LargeBodyOrder:
-    """One request: the name of its operation, and what of its scope the operation looks at."""
+    """A request for a worker: the name of the operation, and the parts of the ASGI scope that operations use."""
 
     operation: str
     scope: dict[str, Any]
@@ -21,7 +22,7 @@ class LargeBodyOrder:
 
 @define
 class LargeBodyResult:
-    """What became of a request: its answer, the facts for its line in the log, and what was committed."""
+    """The result of a request: its response, the fields of its log line, and the changes that it committed."""
 
     status: int
     headers: dict[str, str]
@@ -31,7 +32,7 @@ class LargeBodyResult:
 
 
 def too_costly_message(size: int) -> str:
-    """Return why a body of this size is refused that takes too much memory or time."""
+    """Return the error message for a body of this size that takes too much memory or time."""
     return (
         f"the body of {size} bytes holds so many small values that it takes too much memory or time; send less at once"
     )

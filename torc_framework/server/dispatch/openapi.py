@@ -27,24 +27,30 @@ def _nothing(*_: Any) -> None:
 
 _OTHERS: Final = (
     Endpoint(
-        "GET", "/ping", _nothing, answers=Ping, tags=["server"], scope=ANYONE, summary="Answer that the server runs."
+        "GET",
+        "/ping",
+        _nothing,
+        response=Ping,
+        tags=["server"],
+        permission=ANYONE,
+        summary="Answer that the server runs.",
     ),
     Endpoint(
         "GET",
         "/version",
         _nothing,
-        answers=str,
+        response=str,
         tags=["server"],
-        scope=ANYONE,
+        permission=ANYONE,
         summary="Get the version of Torc's HTTP contract that the server implements, and its own version.",
     ),
     Endpoint(
         "GET",
         "/health",
         _nothing,
-        answers=Health,
+        response=Health,
         tags=["server"],
-        scope=ANYONE,
+        permission=ANYONE,
         summary="Answer whether the server can use its database: 503 if not. Needs no log-in.",
     ),
     Endpoint(
@@ -52,7 +58,7 @@ _OTHERS: Final = (
         "/metrics",
         _nothing,
         tags=["server"],
-        scope=ADMINS,
+        permission=ADMINS,
         summary="Get the server's metrics as OpenMetrics or Prometheus text; also at `/metrics` of the server.",
     ),
     Endpoint(
@@ -60,8 +66,8 @@ _OTHERS: Final = (
         "/workflows/{id}/exchange",
         _nothing,
         body=ExchangeRequest,
-        answers=ExchangeReply,
-        scope=WORKFLOW_IN_PATH,
+        response=ExchangeReply,
+        permission=WORKFLOW_IN_PATH,
         summary="Take a runner's reports and hand out jobs, in one call that may wait for them.",
     ),
     Endpoint(
@@ -69,9 +75,9 @@ _OTHERS: Final = (
         "/workflows/from_plan",
         _nothing,
         body=Plan,
-        answers=PlanReceipt,
+        response=PlanReceipt,
         query={"initialize": Parameter(bool, default=False)},
-        scope=NEW_WORKFLOW_OF_CALLER,
+        permission=NEW_WORKFLOW_OF_CALLER,
         summary="Create a whole workflow in one transaction, and start its first run if asked.",
     ),
     Endpoint(
@@ -80,7 +86,7 @@ _OTHERS: Final = (
         _nothing,
         query={"level": Parameter(str, "info")},
         tags=["events"],
-        scope=WORKFLOW_IN_PATH,
+        permission=WORKFLOW_IN_PATH,
         summary="Follow a workflow's events as they happen, as server-sent events.",
     ),
 )
@@ -96,7 +102,7 @@ _NOT_JSON: Final = {
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Return the document for these endpoints and the routes that are mounted without a declaration."""
     everything = [*_OTHERS, *endpoints]
-    kinds = [ErrorBody, *(kind for e in everything for kind in (e.body, e.answers) if kind is not None)]
+    kinds = [ErrorBody, *(kind for e in everything for kind in (e.body, e.response) if kind is not None)]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     schema_of = dict(zip(map(str, kinds), schemas, strict=True))
     for record in get_args(Record):
@@ -137,7 +143,7 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
         elif parameter.default is not None:
             schema["default"] = parameter.default
         parameters.append({"name": name, "in": "query", "required": parameter.required, "schema": schema})
-    answer = {"type": "object"} if endpoint.answers is None else schema_of[str(endpoint.answers)]
+    answer = {"type": "object"} if endpoint.response is None else schema_of[str(endpoint.response)]
     operation: dict[str, Any] = {
         "summary": endpoint.summary,
         "operationId": re.sub(r"\W+", "_", f"{endpoint.method.lower()}{endpoint.path}"),

@@ -34,14 +34,14 @@ _OWN_ID: Final = {"workflows": "workflow_id", "jobs": "job_id", "compute_nodes":
 """Name of the log field for the id in a path, by the collection in the path."""
 
 
-def note(request: Request, *, is_routine: bool = False, **facts: Any) -> None:
+def add_log_fields(request: Request, *, is_routine: bool = False, **facts: Any) -> None:
     """Add fields to the log line of a request; the line of a routine request has level debug."""
     request.scope[_FACTS] = facts
     request.scope[_ROUTINE] = is_routine
 
 
-def facts_of(scope: MutableMapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that `note` stored for a request, ``is_routine`` among them."""
+def log_fields_of(scope: MutableMapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that `add_log_fields` stored for a request, ``is_routine`` among them."""
     return {"is_routine": bool(scope.get(_ROUTINE)), **scope.get(_FACTS, {})}
 
 

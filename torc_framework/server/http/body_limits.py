@@ -1,7 +1,7 @@
-"""What one client may cost: size and pace of its requests, and how many connections it holds.
+"""Limits on request bodies: their size, and the pace at which they arrive.
 
-Everything here ends a request with a reason, or a connection without one when its client does not
-listen; nothing that a client sends or fails to send keeps memory, a thread or a transaction.
+A request beyond a limit is answered with an error, so that a client that stalls or floods the server does not occupy
+memory, a thread or a transaction.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 MIN_BYTES_PER_S: Final = 1024
-"""Bytes of a body that must arrive each second, all in all, once two times of a stall are over."""
+"""Average bytes per second at which a body must arrive, after an initial allowance of two times ``stall_secs``."""
 _NUL: Final = b"\\u0000"
 
 

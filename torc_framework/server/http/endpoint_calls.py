@@ -10,7 +10,7 @@ from torc_framework.server.http.responses import RequestError
 from torc_framework.store.access.checks import UNRESTRICTED_CALLER, Caller
 
 MAX_LIMIT: Final = 10_000
-"""Most items of one page; a larger ``limit`` means this."""
+"""Most items of one page; a larger ``limit`` has the same effect."""
 _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -19,10 +19,11 @@ class Parameter:
     """One query parameter.
 
     Attributes:
-        kind: int, str or bool; ``repeated`` ones are lists of it.
-        default: Its value when it is not given.
-        required: It must be given.
-        least: Smallest value of a number.
+        kind: int, str or bool.
+        default: Value if the parameter is absent.
+        required: A request without the parameter is refused.
+        repeated: The value is the list of all occurrences.
+        least: Smallest value of an integer.
     """
 
     kind: type[Any]
@@ -32,10 +33,10 @@ class Parameter:
     least: int = -(2**63)
 
     def parse(self, name: str, text: str) -> Any:
-        """Return the value that a text stands for.
+        """Return the value of a text.
 
         Raises:
-            RequestError: it stands for none.
+            RequestError: the text is not a value of this parameter.
         """
         if self.kind is bool:
             if text.lower() not in _TRUTH:
@@ -47,22 +48,24 @@ class Parameter:
 
 
 FORCE: Final = {"force": Parameter(bool, default=True)}
-"""Whether pending and running jobs are deleted, too. Torc's clients cannot say it, and expect that they are."""
+"""Whether pending and running jobs are deleted too. Torc's clients do not send it and expect true."""
 PAGE_PARAMETERS: Final = {
     "offset": Parameter(int, 0, least=0),
     "limit": Parameter(int, MAX_LIMIT, least=0),
 }
-"""Query parameters of everything that comes in pages."""
+"""Query parameters of all lists that are returned in pages."""
 
 
 @frozen
 class EndpointCall:
-    """One request, parsed.
+    """A parsed request to an endpoint.
 
     Attributes:
-        ids: Numbers in the path: ``id``, and whatever is named so, such as ``run_id``.
-        words: Everything else in the path.
-        caller: Who asks.
+        ids: Integer parameters of the path: ``id``, ``limit`` and all with the suffix ``_id``.
+        query: Values of the query parameters.
+        body: The parsed body.
+        words: Other parameters of the path.
+        caller: The user who sent the request.
     """
 
     ids: Mapping[str, int]
@@ -78,22 +81,22 @@ class EndpointCall:
 
 
 def caller_of(request: Request) -> Caller:
-    """Return who asks."""
+    """Return the user who sent a request."""
     caller: Caller = request.scope.get("torc.caller", UNRESTRICTED_CALLER)
     return caller
 
 
 def workflow_id_of(request: Request) -> int:
-    """Return the id in the path of a plain route.
+    """Return the id in the path of a route without a declaration.
 
     Raises:
-        RequestError: no record can have it.
+        RequestError: the number is larger than an id can be.
     """
     return parse_integer("path: id", str(request.path_params["id"]))
 
 
 def is_integer_parameter(name: str) -> bool:
-    """Say whether a name in a path stands for a number."""
+    """Return whether a path parameter of this name is an integer."""
     return name in ("id", "limit") or name.endswith("_id")
 
 

@@ -120,7 +120,7 @@ def _bounded(kind: Any) -> Any:
         return kind
     arguments = get_args(kind)
     if get_origin(kind) is list:
-        return Annotated[list[_bounded(arguments[0])], Field(fail_fast=True)]  # type: ignore[misc]
+        return Annotated[list[_bounded(arguments[0])], Field(fail_fast=True)]  # type: ignore[misc]  # a type made at run time
     if arguments:
         bounded = _bounded(arguments[0])
         for argument in arguments[1:]:

@@ -9,38 +9,38 @@ from attrs import Factory, define
 from starlette.routing import BaseRoute, Route
 
 BUCKETS_S: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
-"""Upper bounds of the buckets that times of answers are sorted into."""
+"""Upper bounds of the buckets of the histogram of response times, seconds."""
 UNKNOWN: Final = "unknown"
-"""Stands for every path that is none of ours."""
+"""Label of all requests to paths without a route."""
 
 
 @define
 class _ResponseTimes:
-    """How long the answers of one endpoint took to begin."""
+    """Histogram of the times until the responses of one route began."""
 
     buckets: list[int] = Factory(lambda: [0] * (len(BUCKETS_S) + 1))
     total_s: float = 0.0
 
 
 class RequestMetrics:
-    """Requests so far, by method and route; used in the event loop only."""
+    """Counts and response times of all requests so far; used in the event loop only."""
 
     def __init__(self) -> None:
-        self.answers: Counter[tuple[str, str, int]] = Counter()
+        self.responses: Counter[tuple[str, str, int]] = Counter()
         self.times: dict[tuple[str, str], _ResponseTimes] = {}
         self._paths: dict[Any, str] = {}
 
-    def know(self, routes: Iterable[BaseRoute]) -> None:
-        """Call requests by the paths of these routes, whatever ids are in them."""
+    def add_routes(self, routes: Iterable[BaseRoute]) -> None:
+        """Label the requests to these routes by the routes' paths, which hold no ids."""
         for route in routes:
             if isinstance(route, Route):
                 self._paths[route.endpoint] = route.path_format
 
-    def note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
-        """Note an answer that begins."""
+    def record(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+        """Record a response that begins."""
         path = self._paths.get(scope.get("endpoint"), UNKNOWN)
         method = scope["method"]
-        self.answers[method, path, status] += 1
+        self.responses[method, path, status] += 1
         times = self.times.get((method, path))
         if times is None:
             times = self.times[method, path] = _ResponseTimes()

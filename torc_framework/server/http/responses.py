@@ -61,7 +61,7 @@ class RequestError(Exception):
         super().__init__(message)
 
 
-def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a JSON response."""
     return Response(_encode(content), status, headers, media_type="application/json")
 
@@ -151,7 +151,7 @@ def _list(slices: Iterator[list[Any]]) -> Iterator[bytes | memoryview]:
 def error_response(status: int, message: str, **more: Any) -> Response:
     """Return an error response in the shape of Torc's error bodies."""
     body = {"error": {"message": message, **more}, "errorNum": status, "errorMessage": message, "code": status}
-    return answer(body, status)
+    return json_response(body, status)
 
 
 def store_error_response(_request: Request, error: Exception) -> Response:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class SpanMiddleware:
     """Adds ``X-Span-ID`` to each response; logs and counts the request with the time until its response began."""
 
-    def __init__(self, app: ASGIApp, traffic: "RequestMetrics") -> None:
+    def __init__(self, app: ASGIApp, request_metrics: "RequestMetrics") -> None:
         self._app = app
-        self._traffic = traffic
+        self._request_metrics = request_metrics
         self._prefix = os.urandom(4).hex()
         self._numbers = itertools.count(1)
 
@@ -33,7 +33,7 @@ class SpanMiddleware:
         async def send_named(message: Message) -> None:
             if message["type"] == "http.response.start":
                 seconds = perf_counter() - begun
-                self._traffic.note(scope, message["status"], seconds)
+                self._request_metrics.record(scope, message["status"], seconds)
                 log_request(scope, span, message["status"], seconds)
                 message["headers"] = [*message.get("headers", ()), (b"x-span-id", span)]
             await send(message)

@@ -52,13 +52,13 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     """
     database = database or open_database(settings.database)
     log_events(database)
-    room = WaitingCalls(database)
+    waiting_calls = WaitingCalls(database)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
-        room.close()
-        large.close()
+        waiting_calls.close()
+        large_bodies.close()
         database.close()
 
     app = FastAPI(
@@ -69,34 +69,31 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
         swagger_ui_oauth2_redirect_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        telemetry={
-            "tracing": False,
-            "metrics": False,
-            "logs": False,
-        },  # otherwise FastAPI looks for these at each request
+        # Without these, FastAPI looks for instrumentation at each request.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    app.state.room = room
-    streams = EventStreamRoutes(database, room, settings.limits)
-    traffic = RequestMetrics()
-    metrics = MetricsRoutes(database, room, traffic, is_open=settings.open_metrics)
-    large = LargeBodyPool(database, is_shared=settings.token is None)
-    by_hand = (RunnerApi(database, room, large), streams, metrics, HealthRoutes(database))
-    app.router.routes[:0] = [route for part in by_hand for route in part.routes()]
+    app.state.waiting_calls = waiting_calls
+    streams = EventStreamRoutes(database, waiting_calls, settings.limits)
+    request_metrics = RequestMetrics()
+    metrics = MetricsRoutes(database, waiting_calls, request_metrics, is_open=settings.open_metrics)
+    large_bodies = LargeBodyPool(database, is_shared=settings.token is None)
+    plain = (RunnerApi(database, waiting_calls, large_bodies), streams, metrics, HealthRoutes(database))
+    app.router.routes[:0] = [route for part in plain for route in part.routes()]
     app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)
     app.add_api_route(f"{API_PREFIX}/version", _version, include_in_schema=False)
-    mount(app, database, all_endpoints(), large)
-    traffic.know(app.routes)
-    app.openapi = _document  # type: ignore[method-assign]
+    mount(app, database, all_endpoints(), large_bodies)
+    request_metrics.add_routes(app.routes)
+    app.openapi = _openapi  # type: ignore[method-assign]  # FastAPI documents this way
     for kind in STATUS_OF:
         app.add_exception_handler(kind, store_error_response)
     app.add_exception_handler(RequestError, request_error_response)
-    app.add_exception_handler(HTTPException, _no_such_path)
-    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(ClientDisconnect, _disconnected)
     app.add_exception_handler(RuntimeError, _out_of_threads)
-    app.add_exception_handler(Exception, _failed)
+    app.add_exception_handler(Exception, _internal_error)
     add_authentication(app, settings, database)
     app.add_middleware(BodyLimitMiddleware, limits=settings.limits)
-    app.add_middleware(SpanMiddleware, traffic=traffic)
+    app.add_middleware(SpanMiddleware, request_metrics=request_metrics)
     return app
 
 
@@ -108,18 +105,18 @@ async def _version() -> str:
     return f"{CONTRACT_VERSION} (torc-framework {__version__})"
 
 
-def _document() -> dict[str, Any]:
+def _openapi() -> dict[str, Any]:
     from torc_framework.server.dispatch.openapi import document
 
     return document(all_endpoints())
 
 
-def _no_such_path(_request: Request, error: Exception) -> Response:
+def _http_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return error_response(error.status_code, str(error.detail))
 
 
-def _gone(_request: Request, _error: Exception) -> Response:
+def _disconnected(_request: Request, _error: Exception) -> Response:
     return error_response(
         400, "the request ended before it was whole"
     )  # the client has disconnected and does not receive this
@@ -133,7 +130,7 @@ async def _out_of_threads(_request: Request, error: Exception) -> Response:
     return error_response(503, f"the server {error}; {FIX}")
 
 
-def _failed(request: Request, error: Exception) -> Response:
+def _internal_error(request: Request, error: Exception) -> Response:
     """Log an unexpected exception and answer with status 500."""
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return error_response(500, "An internal error occurred")

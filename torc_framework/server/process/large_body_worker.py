@@ -29,7 +29,7 @@ from torc_framework.server.dispatch.large_body_messages import (
     LargeBodyResult,
     too_costly_message,
 )
-from torc_framework.server.http.access_log import facts_of
+from torc_framework.server.http.access_log import log_fields_of
 from torc_framework.server.http.responses import (
     STATUS_OF,
     RequestError,
@@ -95,7 +95,7 @@ def carry_out(operation: Operation, scope: dict[str, Any], body: bytes) -> Large
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         response = error_response(500, "An internal error occurred")
     headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-    return LargeBodyResult(response.status_code, headers, bytes(response.body), facts_of(scope))
+    return LargeBodyResult(response.status_code, headers, bytes(response.body), log_fields_of(scope))
 
 
 def work(channel: Connection, database: Database, operations: Mapping[str, Operation]) -> None:

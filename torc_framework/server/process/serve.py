@@ -1,13 +1,12 @@
 """The main function of the server process: listens, announces the port, serves, and ends cleanly on a signal."""
 
 import asyncio
-import contextlib
 import gc
 import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.errors import ExitStatus, OperatorError
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from torc_framework.server.process.tls import TlsFiles
 
 _log = logging.getLogger("torc.server")
-GRACE_S: Final = 2
-"""Seconds that requests in progress may still take at shutdown."""
 _BACKLOG: Final = 2048
 """Connections that the kernel holds while they wait to be accepted."""
 
@@ -59,13 +56,13 @@ def serve(settings: ServerSettings, ready: Callable[[int], None] | None = None) 
         print(f"TORC_SERVER_PORT={port}", flush=True)
     app = _load(settings, on_stderr=ready is None)
 
-    def up() -> None:
+    def on_ready() -> None:
         _log_start(settings, port)
         if ready is not None:
             ready(port)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(app, listener, settings, certificate, up))
+        runner.run(_serve(app, listener, settings, certificate, on_ready))
     _log.info("the server ends", extra={"fields": {"pid": os.getpid()}})
     return int(ExitStatus.OK)
 
@@ -132,62 +129,22 @@ async def _serve(
     listener: socket.socket,
     settings: ServerSettings,
     certificate: "TlsFiles | None",
-    up: Callable[[], None],
+    on_ready: Callable[[], None],
 ) -> None:
+    """Serve on the listening socket until a signal or the end of the parent."""
     import anyio.to_thread
-    import uvicorn
 
-    from torc_framework.server.http.connection_limits import limited_protocol, raise_open_file_limit
+    from torc_framework.server.http.connection_limits import raise_open_file_limit
+    from torc_framework.server.process.uvicorn_server import StoppableServer, server_config
 
     raise_open_file_limit()
-
     if settings.threads is not None:
         anyio.to_thread.current_default_thread_limiter().total_tokens = settings.threads
-
-    stopped = asyncio.Event()
-
-    class Server(uvicorn.Server):
-        """Ends at a word of ours and at once, and leaves signals to us, so that a clean end is exit code 0."""
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Generator[None, None, None]:
-            yield
-
-        async def main_loop(self) -> None:
-            up()
-            _notify("READY=1")
-            await stopped.wait()
-            _notify("STOPPING=1")
-
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            if self.server_state.connections or self.server_state.tasks:
-                await super().shutdown(sockets)
-                return
-            for listening in (*self.servers, *(sockets or ())):
-                listening.close()
-            await self.lifespan.shutdown()
-
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        ssl_certfile=certificate.certificate if certificate else None,
-        ssl_keyfile=certificate.key if certificate else None,
-        timeout_graceful_shutdown=GRACE_S,
-        timeout_keep_alive=75,
-        http=limited_protocol(settings.limits),
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        lifespan="on",
-    )
-    server = Server(config)
+    server = StoppableServer(server_config(app, settings.limits, certificate), on_ready)
 
     def stop() -> None:
-        app.state.room.close()
-        server.force_exit = server.should_exit
-        server.should_exit = True
-        stopped.set()
+        app.state.waiting_calls.close()
+        server.stop()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -199,15 +156,7 @@ async def _serve(
         raise StartError("the server could not start; its log says why")
 
 
-def _stop_at_end_of_file(loop: asyncio.AbstractEventLoop, fd: int, stop: Any) -> None:
+def _stop_at_end_of_file(loop: asyncio.AbstractEventLoop, fd: int, stop: Callable[[], None]) -> None:
     if not os.read(fd, 4096):
         loop.remove_reader(fd)
         stop()
-
-
-def _notify(state: str) -> None:
-    """Send a state such as ``READY=1`` to the service manager (sd_notify), if one started this process."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if address.startswith(("/", "@")):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, contextlib.suppress(OSError):
-            manager.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)

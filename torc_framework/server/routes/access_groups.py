@@ -78,19 +78,23 @@ _G: Final = "/access_groups"
 _W: Final = "/workflows/{id}/access_groups"
 
 
-def _endpoint(method: str, path: str, work: EndpointFunction, summary: str, answers: Any, **more: Any) -> Endpoint:
-    common: dict[str, Any] = {"tags": ["access_groups"], "summary": summary, "answers": answers}
-    return Endpoint(method, path, work, method != "GET", **common, **more)
+def _endpoint(method: str, path: str, function: EndpointFunction, summary: str, response: Any, **more: Any) -> Endpoint:
+    common: dict[str, Any] = {"tags": ["access_groups"], "summary": summary, "response": response}
+    return Endpoint(method, path, function, method != "GET", **common, **more)
 
 
 def _listing(
-    path: str, find: Callable[[Tx, EndpointCall, PageRequest], Found], summary: str, answers: Any, scope: Permission
+    path: str,
+    find: Callable[[Tx, EndpointCall, PageRequest], Found],
+    summary: str,
+    response: Any,
+    permission: Permission,
 ) -> Endpoint:
-    return _endpoint("GET", path, _paged(find), summary, answers, scope=scope, query=PAGE_PARAMETERS)
+    return _endpoint("GET", path, _paged(find), summary, response, permission=permission, query=PAGE_PARAMETERS)
 
 
 ACCESS_GROUP_ENDPOINTS: Final = (
-    _endpoint("POST", _G, _create, "Create an access group.", _GROUP, scope=ADMINS, body=_GROUP),
+    _endpoint("POST", _G, _create, "Create an access group.", _GROUP, permission=ADMINS, body=_GROUP),
     _listing(
         _G,
         lambda tx, _call, page: groups.find_groups(tx, page),
@@ -104,7 +108,7 @@ ACCESS_GROUP_ENDPOINTS: Final = (
         lambda tx, call: groups.get_group(tx, call.id),
         "Get an access group.",
         _GROUP,
-        scope=ANYONE,
+        permission=ANYONE,
     ),
     _endpoint(
         "DELETE",
@@ -112,7 +116,7 @@ ACCESS_GROUP_ENDPOINTS: Final = (
         lambda tx, call: groups.delete_group(tx, call.id),
         "Delete an access group; its workflows are no longer shared with it.",
         _GROUP,
-        scope=ADMINS,
+        permission=ADMINS,
     ),
     _endpoint(
         "POST",
@@ -120,7 +124,7 @@ ACCESS_GROUP_ENDPOINTS: Final = (
         _add_member,
         "Add a person to a group.",
         _MEMBER,
-        scope=GROUP_ADMINS,
+        permission=GROUP_ADMINS,
         body=_MEMBER,
     ),
     _listing(
@@ -136,7 +140,7 @@ ACCESS_GROUP_ENDPOINTS: Final = (
         _remove_member,
         "Remove a person from a group.",
         _MEMBER,
-        scope=GROUP_ADMINS,
+        permission=GROUP_ADMINS,
     ),
     _listing(
         "/users/{user_name}/groups",
@@ -145,7 +149,7 @@ ACCESS_GROUP_ENDPOINTS: Final = (
         ShortPage[AccessGroupRecord],
         ANYONE,
     ),
-    _endpoint("POST", _W, _share, "Share a workflow with a group.", _LINK, scope=SHARING_ALLOWED, body=_LINK),
+    _endpoint("POST", _W, _share, "Share a workflow with a group.", _LINK, permission=SHARING_ALLOWED, body=_LINK),
     _listing(
         _W,
         lambda tx, call, page: groups.groups_of_workflow(tx, call.id, page),
@@ -159,7 +163,7 @@ ACCESS_GROUP_ENDPOINTS: Final = (
         _unshare,
         "Stop sharing a workflow with a group.",
         _LINK,
-        scope=SHARING_ALLOWED,
+        permission=SHARING_ALLOWED,
     ),
     _endpoint(
         "GET",
@@ -167,7 +171,7 @@ ACCESS_GROUP_ENDPOINTS: Final = (
         _check,
         "Answer whether a person may use a workflow.",
         AccessCheck,
-        scope=SELF_OR_WORKFLOW,
+        permission=SELF_OR_WORKFLOW,
     ),
 )
 """All endpoints of access groups."""

@@ -27,8 +27,8 @@ ADDITION_ENDPOINTS: Final = (
         _add,
         changes=True,
         body=Addition,
-        answers=Added,
-        scope=WORKFLOW_IN_PATH,
+        response=Added,
+        permission=WORKFLOW_IN_PATH,
         summary="Add user data and jobs to a workflow in one transaction.",
     ),
     Endpoint(
@@ -37,8 +37,8 @@ ADDITION_ENDPOINTS: Final = (
         _reschedule,
         changes=True,
         body=SchedulerOrder,
-        answers=Rescheduled,
-        scope=WORKFLOW_IN_PATH,
+        response=Rescheduled,
+        permission=WORKFLOW_IN_PATH,
         summary="Bind jobs to new schedulers, and ask for nodes by these from now on, in one transaction.",
     ),
 )

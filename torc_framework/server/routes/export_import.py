@@ -29,8 +29,8 @@ EXPORT_IMPORT_ENDPOINTS: Final = (
         "/workflows/{id}/export",
         _export,
         query={"include_results": Parameter(bool, default=False), "include_events": Parameter(bool, default=False)},
-        answers=WorkflowDocument,
-        scope=WORKFLOW_IN_PATH,
+        response=WorkflowDocument,
+        permission=WORKFLOW_IN_PATH,
         summary="Get a whole workflow as one document.",
     ),
     Endpoint(
@@ -39,8 +39,8 @@ EXPORT_IMPORT_ENDPOINTS: Final = (
         _import,
         changes=True,
         body=WorkflowDocument,
-        answers=ImportedWorkflow,
-        scope=IMPORTED_BY_CALLER,
+        response=ImportedWorkflow,
+        permission=IMPORTED_BY_CALLER,
         summary="Create a workflow from such a document, with new ids, in one transaction; it belongs to the caller.",
     ),
 )

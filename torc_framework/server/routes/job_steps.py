@@ -100,11 +100,11 @@ def _retry(tx: Tx, call: EndpointCall) -> Any:
 _OF_JOB: Final = record_permission(JOBS)
 
 
-def _step(method: str, path: str, work: EndpointFunction, summary: str, **more: Any) -> Endpoint:
+def _step(method: str, path: str, function: EndpointFunction, summary: str, **more: Any) -> Endpoint:
     """Return the endpoint of one step of a job."""
     path = f"/jobs/{{id}}/{path}"
-    common: dict[str, Any] = {"answers": JobRecord, "scope": _OF_JOB, "tags": ["jobs"]}
-    return Endpoint(method, path, work, changes=True, summary=summary, **common, **more)
+    common: dict[str, Any] = {"response": JobRecord, "permission": _OF_JOB, "tags": ["jobs"]}
+    return Endpoint(method, path, function, changes=True, summary=summary, **common, **more)
 
 
 JOB_STEP_ENDPOINTS: Final = (
@@ -116,8 +116,8 @@ JOB_STEP_ENDPOINTS: Final = (
         summary="Claim up to `limit` ready jobs that fit what a runner offers; they become pending.",
         query={"sort_method": Parameter(str, "none"), "strict_scheduler_match": Parameter(bool, default=False)},
         body=WorkerResources,
-        answers=a.ClaimedJobs,
-        scope=WORKFLOW_IN_PATH,
+        response=a.ClaimedJobs,
+        permission=WORKFLOW_IN_PATH,
     ),
     Endpoint(
         "POST",
@@ -126,8 +126,8 @@ JOB_STEP_ENDPOINTS: Final = (
         changes=True,
         summary="Claim the next ready jobs, without regard to what they ask for; they become pending.",
         query={"limit": Parameter(int, 10)},
-        answers=a.ClaimedJobs,
-        scope=WORKFLOW_IN_PATH,
+        response=a.ClaimedJobs,
+        permission=WORKFLOW_IN_PATH,
     ),
     _step(
         "PUT",

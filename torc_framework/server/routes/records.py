@@ -77,20 +77,20 @@ def record_endpoints() -> Iterator[Endpoint]:
         "/workflows/{id}/failure_handlers",
         _list(FAILURE_HANDLERS),
         query=_list_parameters(FAILURE_HANDLERS),
-        answers=a.Page[FAILURE_HANDLERS.record],  # type: ignore[name-defined]
+        response=a.Page[FAILURE_HANDLERS.record],  # type: ignore[name-defined]  # a type made at run time
         tags=[FAILURE_HANDLERS.path],
-        scope=WORKFLOW_IN_PATH,
+        permission=WORKFLOW_IN_PATH,
         summary="List a workflow's failure handlers.",
     )
     yield Endpoint(
         "POST",
         "/bulk_jobs",
-        lambda tx, call: a.CreatedJobs(create_jobs(tx, call.body.jobs)),  # type: ignore[arg-type]
+        lambda tx, call: a.CreatedJobs(create_jobs(tx, call.body.jobs)),  # type: ignore[arg-type]  # records are dictionaries
         changes=True,
         body=JobBatch,
-        answers=a.CreatedJobs,
+        response=a.CreatedJobs,
         tags=[JOBS.path],
-        scope=WORKFLOWS_OF_JOBS,
+        permission=WORKFLOWS_OF_JOBS,
         summary="Create many jobs of one workflow, all or none.",
     )
 
@@ -106,24 +106,24 @@ def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
     in_workflow = {} if resource is WORKFLOWS else _IN_WORKFLOW
     new, listed, mine, changed = _scopes(resource)
 
-    def endpoint(method: str, path: str, work: EndpointFunction, summary: str, **more: Any) -> Endpoint:
-        more = {"answers": kind, "scope": mine, **more}
-        return Endpoint(method, path, work, method != "GET", tags=tags, summary=summary, **more)
+    def endpoint(method: str, path: str, function: EndpointFunction, summary: str, **more: Any) -> Endpoint:
+        more = {"response": kind, "permission": mine, **more}
+        return Endpoint(method, path, function, method != "GET", tags=tags, summary=summary, **more)
 
     force = FORCE if resource in (JOBS, WORKFLOWS) else {}
     links = _LINKS if resource is USER_DATA else {}
-    yield endpoint("POST", every, _create(resource), f"Create {a_record}.", body=kind, query=links, scope=new)
+    yield endpoint("POST", every, _create(resource), f"Create {a_record}.", body=kind, query=links, permission=new)
     yield endpoint(
         "GET",
         every,
         _list(resource),
         f"List {several}.",
         query=in_workflow | _list_parameters(resource),
-        answers=a.Page[kind],  # type: ignore[valid-type]
-        scope=listed,
+        response=a.Page[kind],  # type: ignore[valid-type]  # a type made at run time
+        permission=listed,
     )
     yield endpoint("GET", one, lambda tx, call: crud.get(tx, resource, call.id), f"Get {a_record}.")
-    yield endpoint("PUT", one, _update(resource), f"Change {a_record}.", body=kind, partial=True, scope=changed)
+    yield endpoint("PUT", one, _update(resource), f"Change {a_record}.", body=kind, partial=True, permission=changed)
     yield endpoint("DELETE", one, _delete(resource), f"Delete {a_record}; answers {as_it_was}.", query=force)
     if in_workflow:
         counted = _COUNTED.get(resource.path, a.DeletedCount)
@@ -133,8 +133,8 @@ def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
             _delete_all(resource),
             f"Delete all {several} of a workflow.",
             query=in_workflow | force,
-            answers=counted,
-            scope=WORKFLOW_IN_QUERY,
+            response=counted,
+            permission=WORKFLOW_IN_QUERY,
         )
 
 

@@ -28,8 +28,8 @@ RECOVERY_ENDPOINTS: Final = (
         _recover,
         changes=True,
         body=RecoveryOrder,
-        answers=RecoveryReceipt,
-        scope=WORKFLOW_IN_PATH,
+        response=RecoveryReceipt,
+        permission=WORKFLOW_IN_PATH,
         summary="Raise what failed jobs ask for and reset them with their dependents, in one transaction.",
     ),
     Endpoint(
@@ -37,8 +37,8 @@ RECOVERY_ENDPOINTS: Final = (
         "/workflows/{id}/recoveries",
         _recoveries,
         query=PAGE_PARAMETERS,
-        answers=Page[RecoveryEntry],
-        scope=WORKFLOW_IN_PATH,
+        response=Page[RecoveryEntry],
+        permission=WORKFLOW_IN_PATH,
         summary="List the recoveries of a workflow's failed jobs, oldest first.",
     ),
 )

@@ -29,9 +29,9 @@ VERDICT_ENDPOINTS: Final = (
         _judge,
         changes=True,
         body=VerdictOrder,
-        answers=VerdictReceipt,
+        response=VerdictReceipt,
         tags=["verdicts"],
-        scope=WORKFLOW_IN_PATH,
+        permission=WORKFLOW_IN_PATH,
         summary="Retry or fail jobs that wait in `pending_failed`: all of them or none.",
     ),
     Endpoint(
@@ -39,9 +39,9 @@ VERDICT_ENDPOINTS: Final = (
         "/workflows/{id}/verdicts",
         _list,
         query={**PAGE_PARAMETERS, "job_id": Parameter(int)},
-        answers=PageOf[VerdictRecord],
+        response=PageOf[VerdictRecord],
         tags=["verdicts"],
-        scope=WORKFLOW_IN_PATH,
+        permission=WORKFLOW_IN_PATH,
         summary="List the verdicts that were given, oldest first.",
     ),
 )

@@ -164,7 +164,7 @@ def _job_ids(tx: Tx, call: EndpointCall) -> a.JobIds:
 
 
 def _delete_jobs(tx: Tx, call: EndpointCall) -> a.DeletedJobs:
-    return a.DeletedJobs(delete_listed_jobs(tx, call.id, call.body.job_ids, force=call.query["force"]))  # type: ignore[arg-type]
+    return a.DeletedJobs(delete_listed_jobs(tx, call.id, call.body.job_ids, force=call.query["force"]))  # type: ignore[arg-type]  # records are dictionaries
 
 
 def _is_uninitialized(tx: Tx, call: EndpointCall) -> a.IsUninitialized:
@@ -215,12 +215,12 @@ def _delete_remote_worker(tx: Tx, call: EndpointCall) -> a.RemoteWorker:
     return remote_workers.delete_remote_worker(tx, call.id, call.words["worker"])
 
 
-def _known(work: EndpointFunction) -> EndpointFunction:
-    """Return an endpoint function that answers 404 for an unknown workflow and otherwise calls ``work``."""
+def _known(function: EndpointFunction) -> EndpointFunction:
+    """Return an endpoint function that answers 404 for an unknown workflow and otherwise calls ``function``."""
 
     def checked(tx: Tx, call: EndpointCall) -> Any:
         workflow_status(tx, call.id)
-        return work(tx, call)
+        return function(tx, call)
 
     return checked
 
@@ -229,11 +229,13 @@ def _flag(*, default: bool) -> Parameter:
     return Parameter(bool, default)
 
 
-def _about(method: str, path: str, work: EndpointFunction, summary: str, answers: Any, **more: Any) -> Endpoint:
+def _about(method: str, path: str, function: EndpointFunction, summary: str, response: Any, **more: Any) -> Endpoint:
     """Return an endpoint below ``/workflows/{id}``."""
     changes = method != "GET"
     path = f"/workflows/{{id}}/{path}"
-    return Endpoint(method, path, work, changes, summary=summary, answers=answers, scope=WORKFLOW_IN_PATH, **more)
+    return Endpoint(
+        method, path, function, changes, summary=summary, response=response, permission=WORKFLOW_IN_PATH, **more
+    )
 
 
 _STATUS: Final = WorkflowStatusRecord
