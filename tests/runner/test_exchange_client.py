@@ -24,7 +24,7 @@ class Line:
     woken: threading.Semaphore = field(factory=lambda: threading.Semaphore(0))
 
     def exchange(self, workflow_id: int, request: ExchangeRequest, *, timeout: float) -> ExchangeReply:
-        """ExchangeAnswer as told."""
+        """Return the next answer of the script."""
         self.requests.append(request)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):

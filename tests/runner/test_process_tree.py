@@ -52,7 +52,7 @@ def start() -> Iterator[Start]:
 
 def test_fifty_children_are_counted(start: Start) -> None:
     """Each process and its own memory, once."""
-    moment = ProcessTree([start(FORKS.format(shared=0, own=4)).pid]).look()
+    moment = ProcessTree([start(FORKS.format(shared=0, own=4)).pid]).measure()
     assert moment is not None
     assert moment.processes == 51
     assert 200 * MIB < moment.memory_bytes < 400 * MIB
@@ -60,7 +60,7 @@ def test_fifty_children_are_counted(start: Start) -> None:
 
 def test_memory_that_processes_share_counts_once(start: Start) -> None:
     """The plain sum over 51 processes would be more than 5 GiB."""
-    moment = ProcessTree([start(FORKS.format(shared=100, own=0)).pid]).look()
+    moment = ProcessTree([start(FORKS.format(shared=100, own=0)).pid]).measure()
     assert moment is not None
     assert moment.processes == 51
     assert 100 * MIB < moment.memory_bytes < 300 * MIB
@@ -81,7 +81,7 @@ print("ready", flush=True)
 sys.stdin.read()
 never.set()
 """
-    moment = ProcessTree([start(code).pid]).look()
+    moment = ProcessTree([start(code).pid]).measure()
     assert moment is not None
     assert moment.processes == 3
 
@@ -109,11 +109,11 @@ os.kill(leaf, 9)
     assert process.stdin is not None
     assert process.stdout is not None
     tree = ProcessTree([process.pid])
-    before = tree.look()
+    before = tree.measure()
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "gone\n"
-    after = tree.look()
+    after = tree.measure()
     assert (before and before.processes, after and after.processes) == (3, 2)
     process.stdin.write("\n")
     process.stdin.flush()
@@ -127,7 +127,7 @@ print("ready", flush=True)
 sys.stdin.read()
 """
     process = start(code)
-    moment = ProcessTree([process.pid]).look()
+    moment = ProcessTree([process.pid]).measure()
     assert moment is not None
     own = procfs.read_process(process.pid)
     assert own is not None
@@ -137,14 +137,14 @@ sys.stdin.read()
 def test_what_has_ended_has_no_moment() -> None:
     with subprocess.Popen(["true"]) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert ProcessTree([process.pid]).look() is None, "a zombie uses nothing"
-    assert ProcessTree([process.pid]).look() is None
+        assert ProcessTree([process.pid]).measure() is None, "a zombie uses nothing"
+    assert ProcessTree([process.pid]).measure() is None
     assert ProcessTree([process.pid]).cgroup_peak_bytes() is None
 
 
 def test_gpu_memory_of_the_trees_processes_is_added(start: Start) -> None:
     process = start("import sys; print('ready', flush=True); sys.stdin.read()")
-    moment = ProcessTree([process.pid]).look({process.pid: 5, os.getpid(): 7})
+    moment = ProcessTree([process.pid]).measure({process.pid: 5, os.getpid(): 7})
     assert moment is not None
     assert moment.gpu_memory_bytes == 5
 

@@ -1,6 +1,6 @@
 """The progress listener hears news, and nothing else."""
 
-from torc_framework.runner.connection.progress import COUNTS_S, RECORD_S, TELL_S, ProgressReporter
+from torc_framework.runner.connection.progress import COUNTS_S, LISTENER_S, RECORD_S, ProgressReporter
 from torc_framework.runner.process.settings import Progress
 
 
@@ -14,7 +14,7 @@ def test_only_news_are_told_and_not_too_often() -> None:
     reporter.update(1, 10.0)
     assert heard == [Progress({"ready": 2}, 1)]
     reporter.update(2, 10.0)
-    reporter.update(3, 10.0 + TELL_S / 2)
+    reporter.update(3, 10.0 + LISTENER_S / 2)
     reporter.update(3, 11.0)
     assert [progress.running for progress in heard] == [1, 2, 3]
 

@@ -51,7 +51,7 @@ class NodeResubmitter:
     cluster: ClusterLookup = _no_cluster
 
     def has_schedulers(self) -> bool:
-        """Say whether nodes were ever asked for."""
+        """Return whether nodes were ever asked for."""
         return bool(self._used())
 
     def profiles(self) -> Mapping[str, HpcProfile] | None:

@@ -82,7 +82,7 @@ def _allocator(config: Mapping[str, Any], context: ActionContext) -> Allocator:
 
 
 def _no_allocator(config: Mapping[str, Any], context: ActionContext) -> str | None:
-    """Say why the executor that a ``schedule_nodes`` action names cannot be asked here."""
+    """Return why the executor that a ``schedule_nodes`` action names cannot be asked here."""
     try:
         _allocator(config, context)
     except TorcError as error:

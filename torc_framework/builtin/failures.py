@@ -21,7 +21,7 @@ def torc_failure_rule_keys() -> RuleSchema:
 
 @hookimpl(trylast=True)
 def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | None:
-    """Say whether all of our keys that a rule has fit; no opinion on rules without any."""
+    """Return whether all of our keys that a rule has fit; no opinion on rules without any."""
     return covers_ending(
         rule,
         failure.return_code,

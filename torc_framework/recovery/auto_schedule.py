@@ -18,7 +18,7 @@ class AutoSchedule:
     stranded_s: float = 7200.0
 
     def is_due(self, *, ready: int, retries: int, has_nodes: bool, since_asked_s: float, waited_s: float) -> bool:
-        """Say whether to ask now.
+        """Return whether to ask now.
 
         Args:
             ready: Jobs that wait for a runner.

@@ -102,7 +102,7 @@ class WatchOutcome:
 
 
 def _can_go_on(jobs: JobCounts) -> bool:
-    """Say whether any job can still run by itself."""
+    """Return whether any job can still run by itself."""
     return jobs.interrupted > 0 or any(jobs.counts.get(label) for label in _OPEN)
 
 
@@ -237,7 +237,7 @@ class Watcher:
         return True
 
     def _tell_reasons(self, reasons: Mapping[int, PendingReason]) -> None:
-        """Say why allocations wait, when that has changed."""
+        """Return why allocations wait, when that has changed."""
         for reason in sorted({*reasons.values()}, key=str):
             ids = sorted(id_ for id_, each in reasons.items() if each == reason)
             if any(self._reasons.get(id_) != reason for id_ in ids):
@@ -337,7 +337,7 @@ class Watcher:
     # --- when it is over ----------------------------------------------------------------------------
 
     def _go_on(self, look: WorkflowSnapshot, alarm: EventWaiter) -> bool:
-        """Say how the workflow ended, and recover it if that is wanted; return whether to go on watching."""
+        """Return how the workflow ended, and recover it if that is wanted; return whether to go on watching."""
         options, outcome, id_ = self._options, self._outcome, self._workflow_id
         total = sum(look.counts.values())
         waiting = look.counts.get(JobStatus.PENDING_FAILED.label, 0)

@@ -1,4 +1,4 @@
-"""Runs the jobs of one workflow on one machine: claims, starts, watches, observes and reports."""
+"""The runner: claims the jobs of one workflow, starts them, observes and classifies their ends, and reports them."""
 
 from typing import TYPE_CHECKING
 
@@ -17,23 +17,23 @@ def run(
     progress: ProgressListener | None = None,
     client: "TorcClient | None" = None,
 ) -> RunOutcome:
-    """Work on a workflow until it is complete, canceled, out of work for this runner, or interrupted.
+    """Run a workflow's jobs until it is complete or canceled, nothing is left for this runner, or it is interrupted.
 
-    What an earlier runner of this machine left unsettled is settled first. Whatever this runner
-    observed is on disk before it is reported, so that no end is lost however the runner ends.
+    The runner first takes over the attempts of dead runners of this machine. Every end is on disk before it is
+    reported, so that none is lost however the runner ends.
 
     Args:
         settings: What to run and what to offer.
         plugins: Executors, classifiers and matchers.
-        progress: Hears of the workflow's state now and then.
-        client: How to reach the server, and as whom; by default the URL of the settings, as nobody.
+        progress: Called with the workflow's state when it changes.
+        client: The server, with a login; by default the URL of the settings without a login.
 
     Returns:
         How it ended.
 
     Raises:
-        ServerUnreachableError: the server stayed away longer than the workflow allows.
-        ApiError: the server refused what the runner reported or asked for.
+        ServerUnreachableError: the server did not answer for longer than the workflow allows.
+        ApiError: the server refused a report or a request.
         UserError: an executor or one of its options is not known.
     """
     from torc_framework.client import TorcClient

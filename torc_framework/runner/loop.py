@@ -148,7 +148,7 @@ class Runner:
         self._process_events(now)
         self._process_answers(now)
         self._end_scripts(now)
-        self._monitor.look(now)
+        self._monitor.start_due_samples(now)
         self._stops.stop(self._monitor.exceeded(), StopReason.MEMORY_LIMIT, now, force=True)
         for item in self._stops.run(now):
             self._log.info("job_stopped", job_id=item.key.job_id, reason=item.stop_reason, forced=item.stop_forced)
@@ -308,7 +308,7 @@ class Runner:
         self._outcome.attempts += 1
         self._outcome.failed_attempts += report.status not in NOT_FAILED and not report.interrupted
         if ending.script is not None:
-            self._scripts.order(item, ending.script, report.return_code)
+            self._scripts.schedule(item, ending.script, report.return_code)
         self._exchange.report_ended(report, now)
         self._log.ended(report, is_start_told=item.started_at is not None)
         if follower is not None:
@@ -360,7 +360,7 @@ class Runner:
         self._chains.learn(reply.following)
         self._drop_refused(reply.refused)
         self._outcome.resumed_jobs += reply.resumed
-        self._scripts.call_off({report.job_id for report in answer.request.ended})  # no retry was granted
+        self._scripts.cancel({report.job_id for report in answer.request.ended})  # no retry was granted
         self._actions.note_due(reply.actions_due)
         if reply.counts is not None:
             self._progress.set_counts(reply.counts, now)

@@ -1,1 +1,1 @@
-"""Attempts of the runner."""
+"""The jobs that a runner holds and their attempts: launching, resources, stopping, endings, followers."""

@@ -1,4 +1,4 @@
-"""What follows from the end of an attempt: what it is called, the job's status, whether it runs again."""
+"""Turns the observed end of an attempt into a report: its class, the job's status, and whether the job runs again."""
 
 import json
 import random
@@ -18,22 +18,26 @@ from torc_framework.runner.attempts.held_jobs import AttemptFactory, HeldJob, al
 from torc_framework.runner.attempts.log_space import LogSpace
 
 LOST_ATTEMPTS: Final = 3
-"""Attempts in all that a job gets when nobody sees their ends, or when these are not its doing."""
+"""Attempts in all that a job gets if their ends were not observed, or were not caused by the job."""
 
 
 class EndingPlugins(Protocol):
-    """Those who are asked about an ending: the plugin manager."""
+    """The plugin manager, as far as endings need it."""
 
     def classify(self, observation: ExitObservation) -> ExitVerdict:
-        """Name it."""
+        """Return the class of an ending, with its reason."""
 
     def match_failure(self, rule: FailureRule, failure: Failure) -> RuleAction | None:
-        """Return what a rule that covers it wants."""
+        """Return the action of a rule, or None if the rule does not cover the failure."""
 
 
 @frozen
 class ClassifiedEnding:
-    """An ended attempt, ready to be reported; with the recovery script to run if a retry is granted."""
+    """An ended attempt, ready to be reported.
+
+    Attributes:
+        script: The recovery script to run if a retry is granted; None if there is none.
+    """
 
     report: EndedReport
     observation: ExitObservation
@@ -41,33 +45,33 @@ class ClassifiedEnding:
 
 
 class EndingClassifier:
-    """Examines ended attempts.
+    """Classifies ended attempts, and decides by the job's failure rules whether to ask for another.
 
     Args:
-        judges: Classifiers and matchers.
-        maker: Knows the attempts' paths.
+        plugins: Exit classifiers and failure matchers.
+        attempts: Knows the paths of the attempts' logs.
         workflow_id: The workflow.
         use_pending_failed: Failures that no rule covers wait for a verdict.
     """
 
     def __init__(
-        self, judges: EndingPlugins, maker: AttemptFactory, workflow_id: int, *, use_pending_failed: bool
+        self, plugins: EndingPlugins, attempts: AttemptFactory, workflow_id: int, *, use_pending_failed: bool
     ) -> None:
-        self._judges, self._maker = judges, maker
+        self._plugins, self._attempts = plugins, attempts
         self._workflow_id, self._use_pending_failed = workflow_id, use_pending_failed
-        self._log_room = LogSpace(maker.log_folder)
+        self._log_space = LogSpace(attempts.log_folder)
         self.cut_logs = 0
         """Attempts that ended while the file system of their logs was full."""
 
     def classify(self, item: HeldJob, seen: ExitObservation) -> ClassifiedEnding:
-        """Return what is reported of an ended attempt.
+        """Return the report on an ended attempt.
 
-        Declared outputs are looked for only after a clean exit: a failed attempt is expected to lack some.
+        Declared output files are checked only after exit code 0: a failed attempt is expected to lack some.
         """
         job = item.job
-        mtimes, missing = self._maker.modification_times(job) if job.output_files and not seen.lost else ({}, [])
-        has_limits = job.resources.runtime_s is not None  # else the job asked for nothing itself
-        log_disk_full = not seen.lost and seen.launch_error is None and self._log_room.is_full()
+        mtimes, missing = self._attempts.modification_times(job) if job.output_files and not seen.lost else ({}, [])
+        has_limits = job.resources.runtime_s is not None  # else the job has no requirements of its own
+        log_disk_full = not seen.lost and seen.launch_error is None and self._log_space.is_full()
         self.cut_logs += log_disk_full
         is_stopped_clean = item.stop_reason is not None and seen.exit_code == 0
         seen = evolve(
@@ -82,7 +86,7 @@ class EndingClassifier:
             memory_limit_bytes=job.resources.memory_bytes if has_limits else None,
             runtime_limit_s=job.resources.runtime_s,
         )
-        verdict = self._judges.classify(seen)
+        verdict = self._plugins.classify(seen)
         status = status_of(verdict, item.stop_reason)
         report = EndedReport(
             job_id=item.key.job_id,
@@ -109,7 +113,11 @@ class EndingClassifier:
         return self.classify(item, ExitObservation(executor, lost=True)).report
 
     def _decide(self, item: HeldJob, seen: ExitObservation, verdict: ExitVerdict, report: EndedReport) -> str | None:
-        """Ask for another attempt, or for a verdict, where the job's rules or the workflow say so."""
+        """Request another attempt, or a verdict, according to the job's rules and the workflow.
+
+        Returns:
+            The recovery script that runs before the next attempt; None if there is none.
+        """
         if seen.lost:
             report.lost, report.retry = True, RetryRequest(LOST_ATTEMPTS, reason=verdict.reason)
             return None
@@ -137,7 +145,7 @@ class EndingClassifier:
     def _matching_rule(
         self, item: HeldJob, seen: ExitObservation, verdict: ExitVerdict, return_code: int
     ) -> tuple[FailureRule, RuleAction | None]:
-        """Return the first rule that covers a failure and what it wants; None if no rule does."""
+        """Return the first rule that covers a failure, and its action; None as action if no rule does."""
         if not item.job.failure_rules:
             return {}, None
         failure = Failure(
@@ -148,28 +156,28 @@ class EndingClassifier:
             return_code=return_code,
             observation=seen,
             verdict=verdict,
-            stdout_path=self._maker.log_path(item.key, ".o"),
-            stderr_path=self._maker.log_path(item.key, ".e"),
+            stdout_path=self._attempts.log_path(item.key, ".o"),
+            stderr_path=self._attempts.log_path(item.key, ".e"),
         )
         rules = _read_rules(item.job.failure_rules)
-        found = choose_rule(rules, return_code, lambda rule: self._judges.match_failure(rule, failure))
+        found = choose_rule(rules, return_code, lambda rule: self._plugins.match_failure(rule, failure))
         return found or ({}, None)
 
 
 def _clean_exit(item: HeldJob) -> CleanExit:
-    """Return what an exit code of 0 means; a job that was not told that its runner ends has come to its own end."""
+    """Return what exit code 0 means for a job; without a SIGTERM first, the job has completed by itself."""
     if item.stop_reason is StopReason.SHUTDOWN and not item.job.supports_termination:
         return "completed"
     return item.job.clean_exit_after_stop
 
 
 def _is_interruption(verdict: ExitVerdict, stop_reason: StopReason | None) -> bool:
-    """Say whether the next runner goes on with the job, whatever else the ending may be called."""
+    """Return whether the next runner continues the job, independent of the class of the ending."""
     return verdict.exit_class is ExitClass.INTERRUPTED or stop_reason is StopReason.SHUTDOWN
 
 
 def _read_rules(text: str) -> list[FailureRule]:
-    """Return the rules of a failure handler; what the server was given by others may be no rules at all."""
+    """Return the rules of a failure handler; a text that another client stored may hold no rules."""
     try:
         rules = json.loads(text)
     except ValueError:
@@ -182,5 +190,5 @@ _FIELDS: Final = tuple(attribute.name for attribute in fields(ExitObservation))
 
 
 def without_defaults(observation: ExitObservation) -> dict[str, Any]:
-    """Return an observation as JSON values, fields at their default left out."""
+    """Return an observation as JSON values, without the fields at their default."""
     return {name: value for name in _FIELDS if (value := getattr(observation, name)) != getattr(_UNSEEN, name)}

@@ -1,4 +1,4 @@
-"""The jobs in a runner's hand, and the attempts it makes of them."""
+"""The jobs that a runner holds, and the attempts that it makes of them."""
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
@@ -16,34 +16,34 @@ STDIO_DIR = "job_stdio"
 
 
 class JobStage(Enum):
-    """How far a job in hand has come."""
+    """The progress of a held job."""
 
     WAITING = auto()
-    """Nothing was done with it yet."""
+    """It waits for resources."""
     RECOVERING = auto()
-    """Its recovery script runs first."""
+    """Its recovery script runs before it starts."""
     QUEUED = auto()
-    """Its launcher begins it when another one ends."""
+    """Its launcher starts it when a running attempt of its lane ends."""
     RUNNING = auto()
-    """Its launcher was told to begin it, or has."""
+    """Its launcher has been asked to start it, or has started it."""
     DROPPED = auto()
-    """It is not in the runner's hand any more."""
+    """The runner does not hold it any more."""
 
 
 @define(eq=False)
 class HeldJob:
-    """One job that this runner holds, with its present attempt.
+    """One job that this runner holds, with its current attempt.
 
     Attributes:
         executor: Name of the executor that runs it.
-        lane: See `Attempt.lane`; None if nothing can take its place.
-        gpus: Names of the GPUs it was given.
+        lane: See `Attempt.lane`; None if no other attempt can start in its place.
+        gpus: Names of the GPUs that it was given.
         started_at: When it began, once that is known.
-        stop_reason: Why the runner stops it.
-        stop_cause: What makes the runner end, if that is why it stops it.
+        stop_reason: Why the runner stops it; None if it does not.
+        stop_cause: What makes the runner end, if it stops the attempt for that.
         stop_forced: SIGKILL was sent.
         following: Jobs that become ready one after the other when this one completes.
-        is_refused: The server gave it to nobody or to another: its end is nobody's business.
+        is_refused: The server refused it to this runner. It is being stopped, and its end is not reported.
     """
 
     job: ClaimedJob
@@ -61,15 +61,15 @@ class HeldJob:
 
 
 class AttemptFactory:
-    """Turns jobs into attempts: paths, environment, command, shell.
+    """Makes attempts of held jobs: paths, environment, command, shell.
 
     Args:
         context: The runner.
-        usual_shell: Returns the shell of jobs that name none themselves, by the name of their executor.
+        default_shell: Returns the shell of jobs that name none themselves, by the name of their executor.
     """
 
-    def __init__(self, context: RunnerContext, usual_shell: Callable[[str], str] = lambda _executor: "") -> None:
-        self._context, self._usual_shell = context, usual_shell
+    def __init__(self, context: RunnerContext, default_shell: Callable[[str], str] = lambda _executor: "") -> None:
+        self._context, self._default_shell = context, default_shell
         self._stem = f"{context.output_dir}/{STDIO_DIR}/job_wf{context.workflow_id}_j"
         self._run = f"_r{context.run_id}_a"
         self._shared = {
@@ -90,11 +90,11 @@ class AttemptFactory:
 
     @property
     def shared_environment(self) -> Mapping[str, str]:
-        """The variables that all processes of the runner get."""
+        """The variables of all jobs, actions and scripts of the runner."""
         return self._shared
 
     def environment(self, item: HeldJob) -> dict[str, str]:
-        """Return the variables that are the job's own (Torc, "Environment Variables")."""
+        """Return the environment of an attempt, on top of the executor's (Torc, "Environment Variables")."""
         variables = {
             **self._shared,
             "TORC_JOB_ID": str(item.key.job_id),
@@ -107,12 +107,12 @@ class AttemptFactory:
 
     def shell(self, item: HeldJob) -> str:
         """Return the shell of a job's command and of its recovery script; empty is the default."""
-        return item.job.shell or self._usual_shell(item.executor)
+        return item.job.shell or self._default_shell(item.executor)
 
     def make(self, item: HeldJob) -> Attempt:
         """Return the attempt for a launcher."""
         job = item.job
-        is_limited = self._context.enforces_limits and job.resources.runtime_s is not None  # it asked for something
+        is_limited = self._context.enforces_limits and job.resources.runtime_s is not None  # has own requirements
         return Attempt(
             key=item.key,
             job_name=job.name,
@@ -141,14 +141,14 @@ class AttemptFactory:
 
 
 MTIME_SLACK_S: Final = 0.010
-"""File systems stamp files with a clock that is as much as one tick of the kernel behind."""
+"""Time stamps of files lag behind the clock by up to one tick of the kernel."""
 
 
 def all_outputs_written(job: ClaimedJob, times: Mapping[int, float], started_at: float | None) -> bool:
-    """Say whether a job declares output files and modified all of them since the start of its attempt.
+    """Return whether a job declares output files and modified all of them since the start of its attempt.
 
-    On a file system that keeps whole seconds only, a file of the attempt's first second does not count: an attempt
-    too many is better than a file that an earlier one wrote.
+    On a file system that keeps whole seconds, a file written in the attempt's first second does not count. The job then
+    runs once more than needed, which is better than to accept a file of an earlier attempt.
 
     Args:
         times: Modification times of the files that are there, by id.

@@ -1,8 +1,8 @@
-"""Goes on with jobs that follow one another, without waiting for the server in between.
+"""Chains of jobs that a runner continues without waiting for the server in between.
 
-The server says in advance which jobs wait for a job in hand and for nothing else. When that one
-completes, its follower begins at once and is named in the report of the end; the server claims it
-for this runner in the transaction that records the end, or refuses it.
+The server tells in advance which jobs wait for a held job and for nothing else. When the held job completes, the runner
+starts its follower at once and names it in the report of the end. The server claims the follower for this runner in the
+transaction that records the end, or refuses it.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,31 +14,31 @@ from torc_framework.runner.attempts.held_jobs import HeldJob, JobStage
 from torc_framework.runner.attempts.workload import Workload
 
 FEW: Final = 4
-"""With fewer known followers than this, the server is asked for more."""
+"""If a running job has fewer known followers than this, the next exchange asks for more."""
 
 
 class JobChains:
-    """Knows what follows the jobs in hand.
+    """The known followers of the held jobs.
 
     Args:
-        workload: Everything in hand.
-        left_s: Seconds of walltime left; None is without end.
+        workload: The held jobs.
+        left_s: Returns the seconds of walltime left; None is unlimited.
     """
 
     def __init__(self, workload: Workload, left_s: Callable[[], float | None]) -> None:
         self._workload, self._left_s = workload, left_s
 
     def learn(self, following: Mapping[int, list[ClaimedJob]]) -> None:
-        """Note what the server said; some of it may have begun meanwhile."""
+        """Store the chains of an answer, whose first jobs may have begun meanwhile."""
         for job_id, chain in following.items():
             for done, head in enumerate([job_id, *(job.id for job in chain)]):
                 if (item := self._workload.items.get(head)) is not None:
                     item.following = chain[done:]
 
     def after(self, item: HeldJob, report: EndedReport) -> ClaimedJob | None:
-        """Return the job to go on with when this one has ended so.
+        """Return the job to start now that this one has ended; None if there is none.
 
-        It asks for the same as this one, so there is room for it; but others that wait come first.
+        A follower requests the same resources as this job, so they are free for it. Jobs that wait already go first.
         """
         if not item.following or report.status != JobStatus.COMPLETED.label:
             return None
@@ -53,5 +53,5 @@ class JobChains:
         return left is None or (asked is not None and asked <= left)
 
     def is_running_out(self) -> bool:
-        """Say whether a running job has few known followers left."""
+        """Return whether a running job has fewer than `FEW` known followers."""
         return any(len(item.following) < FEW for item in self._workload.at(JobStage.RUNNING))

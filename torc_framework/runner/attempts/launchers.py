@@ -1,4 +1,4 @@
-"""The launchers of one runner, made when they are first needed."""
+"""The launchers of one runner. Each is made when a job first needs it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from torc_framework.system.shells import NO_BASH_WARNING, lacks_default_shell
 
 
 class Launchers:
-    """Finds, makes and asks launchers.
+    """The launchers of a runner, by the names of their executors.
 
     Args:
         find: Returns the executor class of a name.
@@ -46,11 +46,11 @@ class Launchers:
         return self.by_name[name]
 
     def shell(self, name: str) -> str:
-        """Return the shell of what names none itself: that of the workflow, else what a launcher's option says."""
+        """Return the shell of jobs that name none: that of the workflow, else the option ``shell`` of the launcher."""
         return self._context.shell or getattr(self.get(name).options, "shell", "")
 
     def cautions(self) -> list[str]:
-        """Return what a person should know of the shell under which jobs of these launchers run."""
+        """Return warnings about the shell under which jobs of these launchers run."""
         takes_default = any(not self.shell(name) for name in self.by_name)
         return [NO_BASH_WARNING] if takes_default and lacks_default_shell() else []
 
@@ -69,7 +69,7 @@ class Launchers:
         return executor.with_options(self._options.get(name, {}), self._context)
 
     def survives(self, name: str) -> bool:
-        """Say whether what runs on this executor outlives the runner."""
+        """Return whether attempts of this executor survive the runner."""
         launcher = self.by_name.get(name)
         return launcher is not None and launcher.capabilities.survives_runner
 
@@ -78,23 +78,23 @@ class Launchers:
         return {name: launcher.state() for name, launcher in self.by_name.items()}
 
     def poll(self) -> list[LauncherEvent]:
-        """Return everybody's news."""
-        return [news for launcher in self.by_name.values() for news in launcher.poll()]
+        """Return the events of all launchers."""
+        return [event for launcher in self.by_name.values() for event in launcher.poll()]
 
     def hindrance(self) -> str | None:
-        """Say why attempts cannot begin at present; None if nothing keeps them from it."""
+        """Return why attempts cannot begin at present; None if they can."""
         return next((each.hindrance for each in self.by_name.values() if each.hindrance), None)
 
     def poll_interval_s(self) -> float | None:
-        """Return how often `poll` must be called without being woken; None if everybody wakes us."""
+        """Return how often `poll` must be called; None if every launcher has a descriptor to wait for."""
         return min((each.poll_interval_s for each in self.by_name.values() if each.wait_fd() is None), default=None)
 
     def close(self) -> None:
-        """Close all launchers: every end was reported."""
+        """Close all launchers; every end must have been reported."""
         while self.by_name:
             self.by_name.popitem()[1].close()
 
     def abandon(self) -> None:
-        """Leave what still runs to a later runner."""
+        """Abandon all launchers, so that a later runner adopts what still runs."""
         while self.by_name:
             self.by_name.popitem()[1].abandon()

@@ -1,16 +1,16 @@
-"""Says whether there is room for logs."""
+"""Detects a full file system under the logs of attempts."""
 
 import os
 import tempfile
 from typing import Final
 
 SURE_BYTES: Final = 64 << 20
-"""With so much room or more nothing is tried: file systems keep some of what they call free for themselves."""
+"""With this much free space no write is tried. File systems reserve a part of what they report as free."""
 TRIAL_BYTES: Final = 4096
 
 
 class LogSpace:
-    """Tells whether the file system of a folder is full, by writing to it where that is not clear.
+    """Finds out whether the file system of a folder is full, by a trial write if little space is left.
 
     Args:
         folder: The folder of the logs.
@@ -19,10 +19,10 @@ class LogSpace:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._tried: tuple[int, bool] | None = None
-        """Free blocks at the last trial, and what it came to."""
+        """Free blocks at the last trial, and whether the file system was full then."""
 
     def is_full(self) -> bool:
-        """Say whether a log cannot grow; False where nothing can be known."""
+        """Return whether a log cannot grow; False if that cannot be found out."""
         try:
             seen = os.statvfs(self._folder)
         except OSError:

@@ -1,4 +1,4 @@
-"""Runs recovery scripts between two attempts of a job, without making anything else wait."""
+"""Recovery scripts: processes that run between two attempts of a job while the runner's loop goes on."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ class DueScript:
         script: Text for the shell.
         shell: Shell of the job; empty is the default.
         environment: That of the failed attempt, with ``TORC_RETURN_CODE``.
-        log_path: Gets what it prints.
+        log_path: File for its output.
     """
 
     script: str
@@ -41,11 +41,11 @@ class _RunningScript:
 
 
 class RecoveryScripts:
-    """The scripts that are due and those that run. A script's failure is only logged.
+    """The scripts that are due and those that run. A failure of a script is logged; its job runs all the same.
 
     Args:
         working_dir: Where they run.
-        maker: Knows the attempts' shells, environments and logs.
+        attempts: Knows the shells, environments and logs of attempts.
         log: The runner's log.
         watch: Called with a descriptor that becomes readable when one has ended.
         unwatch: Called with it afterwards.
@@ -54,52 +54,58 @@ class RecoveryScripts:
     def __init__(
         self,
         working_dir: str,
-        maker: AttemptFactory,
+        attempts: AttemptFactory,
         log: RunnerLog,
         watch: Callable[[int], None],
         unwatch: Callable[[int], object],
     ) -> None:
-        self._working_dir, self._maker, self._log, self._watch, self._unwatch = working_dir, maker, log, watch, unwatch
-        self._orders: dict[int, DueScript] = {}
+        self._working_dir, self._attempts, self._log, self._watch, self._unwatch = (
+            working_dir,
+            attempts,
+            log,
+            watch,
+            unwatch,
+        )
+        self._due: dict[int, DueScript] = {}
         self._running: list[_RunningScript] = []
 
-    def order(self, item: HeldJob, script: str, return_code: int) -> None:
-        """Have a script run before the next attempt of a job, if there is one.
+    def schedule(self, item: HeldJob, script: str, return_code: int) -> None:
+        """Run a script before the next attempt of a job, if the server grants one.
 
         Args:
             item: The job, with the attempt that failed.
             script: Text for the shell.
             return_code: That of the attempt.
         """
-        environment = {**self._maker.environment(item), "TORC_RETURN_CODE": str(return_code)}
-        log_path = self._maker.log_path(item.key, "_recovery.log")
-        self._orders[item.key.job_id] = DueScript(script, self._maker.shell(item), environment, log_path)
+        environment = {**self._attempts.environment(item), "TORC_RETURN_CODE": str(return_code)}
+        log_path = self._attempts.log_path(item.key, "_recovery.log")
+        self._due[item.key.job_id] = DueScript(script, self._attempts.shell(item), environment, log_path)
 
-    def call_off(self, job_ids: Iterable[int]) -> None:
-        """There is no next attempt of these jobs, or its script has begun."""
+    def cancel(self, job_ids: Iterable[int]) -> None:
+        """Drop the scripts of these jobs: they have no next attempt, or its script has begun."""
         for job_id in job_ids:
-            self._orders.pop(job_id, None)
+            self._due.pop(job_id, None)
 
     def begin(self, item: HeldJob) -> bool:
         """Start the script that is due before ``item`` runs; return whether there is one to wait for."""
-        order = self._orders.pop(item.key.job_id, None)
-        if order is None:
+        due = self._due.pop(item.key.job_id, None)
+        if due is None:
             return False
         try:
-            process = self._start(order)
+            process = self._start(due)
         except (OSError, LaunchError) as error:
             self._log.warning("recovery_script_not_started", job_id=item.key.job_id, reason=str(error))
             return False
         self._running.append(_RunningScript(item, process, self._open(process.pid)))
         return True
 
-    def _start(self, order: DueScript) -> "subprocess.Popen[bytes]":
-        with Path(order.log_path).open("wb") as log:
+    def _start(self, due: DueScript) -> "subprocess.Popen[bytes]":
+        with Path(due.log_path).open("wb") as log:
             return start_process_with_retry(
                 lambda: subprocess.Popen(
-                    [*shell_command(order.shell), "-c", order.script],
+                    [*shell_command(due.shell), "-c", due.script],
                     cwd=self._working_dir,
-                    env={**os.environ, **order.environment},
+                    env={**os.environ, **due.environment},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -110,7 +116,7 @@ class RecoveryScripts:
     def _open(self, pid: int) -> int | None:
         try:
             fd = os.pidfd_open(pid)
-        except OSError:  # a kernel before 5.3: `finished` is asked now and then anyway
+        except OSError:  # before Linux 5.3 there is no pidfd_open(2); the loop calls `finished` each second anyway
             return None
         self._watch(fd)
         return fd

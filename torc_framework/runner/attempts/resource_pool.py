@@ -1,4 +1,4 @@
-"""Counts what running attempts occupy, and says what still fits."""
+"""The resources of a runner: what running attempts occupy, and what is free."""
 
 from torc_framework.executors import AttemptKey
 from torc_framework.models.resources import Resources
@@ -10,9 +10,9 @@ class ResourcePool:
     """The resources of one runner.
 
     Args:
-        total: What it offers.
+        total: What the runner offers.
         gpu_names: Names of its GPUs.
-        depth: Attempts at once, whatever they ask for; None counts resources instead.
+        depth: Number of attempts at once, independent of their requests; None counts resources instead.
     """
 
     def __init__(self, total: Resources, gpu_names: list[str], depth: int | None) -> None:
@@ -24,7 +24,7 @@ class ResourcePool:
         self._lanes: dict[tuple[int, int, int], int] = {}
 
     def fits(self, wanted: Resources) -> bool:
-        """Say whether an attempt with these wishes may start now."""
+        """Return whether an attempt with these requests may start now."""
         if self.depth is not None:
             return len(self._taken) < self.depth
         nodes = wanted.num_nodes
@@ -35,7 +35,7 @@ class ResourcePool:
         )
 
     def take(self, key: AttemptKey, wanted: Resources) -> tuple[str, ...]:
-        """Occupy what an attempt asks for, also when it does not fit; return the names of its GPUs."""
+        """Occupy what an attempt requests, even if it does not fit; return the names of its GPUs."""
         self._cpus -= wanted.num_cpus * wanted.num_nodes
         self._memory -= wanted.memory_bytes * wanted.num_nodes
         gpus: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class ResourcePool:
         return gpus
 
     def release(self, key: AttemptKey) -> None:
-        """Free what an attempt occupied; nothing if it occupied nothing."""
+        """Free what an attempt occupied; an attempt that occupies nothing is ignored."""
         wanted, gpus = self._taken.pop(key, (None, ()))
         if wanted is not None:
             self._cpus += wanted.num_cpus * wanted.num_nodes
@@ -54,7 +54,7 @@ class ResourcePool:
             self._gpus += gpus
 
     def has(self, key: AttemptKey) -> bool:
-        """Say whether an attempt occupies something."""
+        """Return whether an attempt occupies resources."""
         return key in self._taken
 
     def room(self) -> int:
@@ -69,10 +69,10 @@ class ResourcePool:
         return Resources(max(0, self._cpus // nodes), max(0, self._memory // nodes), len(self._gpus) // nodes, nodes)
 
     def lane(self, wanted: Resources) -> int | None:
-        """Return the number shared by all attempts that can take each other's place; None if it has no such peers."""
+        """Return the lane of attempts with these requests; None if each has GPUs of its own, so that it has no lane."""
         if self.depth is not None:
             return QUEUE_DEPTH_LANE
         if wanted.num_gpus:
-            return None  # the names of its GPUs are its own
+            return None  # each attempt has GPUs of its own, by name
         shape = (wanted.num_cpus, wanted.memory_bytes, wanted.num_nodes)
         return self._lanes.setdefault(shape, len(self._lanes) + 1)

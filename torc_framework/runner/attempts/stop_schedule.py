@@ -1,4 +1,4 @@
-"""Ends attempts: at their run time limit, when the workflow is canceled, when the runner must end."""
+"""Stops attempts: at their run time limit, when the workflow is canceled, when the runner must end."""
 
 import heapq
 from collections.abc import Callable, Iterable
@@ -8,18 +8,18 @@ from torc_framework.models.exits import StopReason
 from torc_framework.runner.attempts.held_jobs import HeldJob, JobStage
 
 StopAttempts = Callable[[list[HeldJob], bool], None]
-"""Asks the items' launchers to stop them; True is SIGKILL."""
+"""Stops held jobs through their launchers; True sends SIGKILL."""
 
 
 class StopSchedule:
-    """Keeps deadlines and escalates: SIGTERM for jobs that want it, SIGKILL after the lead.
+    """Keeps deadlines and escalates: SIGTERM first for jobs that support it, SIGKILL after the lead time.
 
     Args:
-        stop: Passes a request on to the launcher.
+        stop: Passes a request on to the launchers.
         term_lead_s: Seconds between the two signals.
 
     Attributes:
-        cause: What makes the runner end, once it has to.
+        cause: What makes the runner end; None as long as it does not have to.
     """
 
     def __init__(self, stop: StopAttempts, term_lead_s: float) -> None:
@@ -29,18 +29,18 @@ class StopSchedule:
         self._ties = count()
 
     def limit(self, item: HeldJob, now: float, age_s: float) -> None:
-        """Watch the run time limit of an attempt that began ``age_s`` ago."""
+        """Enforce the run time limit of an attempt that began ``age_s`` seconds ago."""
         if item.job.resources.runtime_s is not None:
             self._add(now + item.job.resources.runtime_s - age_s, item, StopReason.RUNTIME_LIMIT)
 
     def stop(self, items: Iterable[HeldJob], reason: StopReason, now: float, *, force: bool = False) -> None:
-        """Stop these running attempts, softly where they want it, unless ``force``."""
+        """Stop these running attempts by SIGKILL, or by SIGTERM first where the job supports it and not ``force``."""
         gently: list[HeldJob] = []
         at_once: list[HeldJob] = []
         for item in items:
             is_gentle = item.job.supports_termination and not force
             if item.stop_forced or (is_gentle and item.stop_reason is not None):
-                continue  # it is on its way out already
+                continue  # it is being stopped already
             if item.stop_reason is None:
                 item.stop_reason, item.stop_cause = reason, self.cause if reason is StopReason.SHUTDOWN else None
             item.stop_forced = not is_gentle
@@ -55,7 +55,7 @@ class StopSchedule:
         heapq.heappush(self._due, (when, next(self._ties), item, reason))
 
     def run(self, now: float) -> list[HeldJob]:
-        """Carry out what is due; return the attempts that are stopped by it."""
+        """Stop the attempts whose deadline has passed, and return them."""
         stopped = []
         while self._due and self._due[0][0] <= now:
             _, _, item, reason = heapq.heappop(self._due)
@@ -65,5 +65,5 @@ class StopSchedule:
         return stopped
 
     def next_due(self) -> float | None:
-        """Return when `run` should be asked again."""
+        """Return when `run` should be called again; None if there is no deadline."""
         return self._due[0][0] if self._due else None

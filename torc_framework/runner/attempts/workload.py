@@ -1,4 +1,4 @@
-"""Everything in a runner's hand: what waits, what is queued, what runs; and what starts next."""
+"""The workload of a runner: its held jobs by stage, and the decision which of them start next."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,41 +11,41 @@ from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.attempts.resource_pool import ResourcePool
 
 HORIZON_S: Final = 0.5
-"""Jobs are claimed ahead for about this much work."""
+"""Jobs are claimed ahead for about this many seconds of work."""
 MOST_AHEAD: Final = 128
-"""Jobs claimed ahead, at most."""
-PACE_MEMORY: Final = 0.7
-"""Weight of the past in the pace."""
+"""Most jobs that are claimed ahead."""
+RATE_SMOOTHING: Final = 0.7
+"""Weight of the past in the smoothed interval between two ends."""
 
 
 class EndRate:
-    """How fast attempts end, and so how many jobs it makes sense to have at hand."""
+    """How fast attempts end, and from that how many jobs to claim ahead."""
 
     def __init__(self, now: float) -> None:
         self._last, self._interval_s = now, float("inf")
 
     def ended(self, number: int, now: float) -> None:
-        """Take note of attempts that ended."""
+        """Count attempts that ended."""
         interval = (now - self._last) / number
         known = self._interval_s != float("inf")
-        self._interval_s = PACE_MEMORY * self._interval_s + (1 - PACE_MEMORY) * interval if known else interval
+        self._interval_s = RATE_SMOOTHING * self._interval_s + (1 - RATE_SMOOTHING) * interval if known else interval
         self._last = now
 
     def ahead(self, now: float) -> int:
-        """Return how many jobs to have at hand beyond those that run."""
+        """Return how many jobs to hold beyond those that run."""
         interval = max(self._interval_s, now - self._last if self.is_slow(now) else 0.0, 1e-6)
         return min(MOST_AHEAD, int(HORIZON_S / interval))
 
     def is_slow(self, now: float) -> bool:
-        """Say whether nothing has ended for a while."""
+        """Return whether no attempt has ended for `HORIZON_S`."""
         return now - self._last > HORIZON_S
 
 
 class Workload:
-    """Packs jobs into the pool and hands them to their launchers."""
+    """The held jobs. Starts those that fit into the resource pool, and queues those that can follow them."""
 
-    def __init__(self, pool: ResourcePool, launchers: Launchers, maker: AttemptFactory) -> None:
-        self._pool, self._launchers, self._maker = pool, launchers, maker
+    def __init__(self, pool: ResourcePool, launchers: Launchers, attempts: AttemptFactory) -> None:
+        self._pool, self._launchers, self._attempt_factory = pool, launchers, attempts
         self.items: dict[int, HeldJob] = {}
         self._staged: dict[JobStage, dict[AttemptKey, HeldJob]] = {stage: {} for stage in JobStage}
         self._lanes: Counter[tuple[str, int | None]] = Counter()
@@ -62,12 +62,12 @@ class Workload:
         return sum(len(self._staged[stage]) for stage in stages)
 
     def find(self, key: AttemptKey) -> HeldJob | None:
-        """Return the item of an attempt, if it is in hand."""
+        """Return the held job of an attempt; None if it is not held."""
         item = self.items.get(key.job_id)
         return item if item is not None and item.key == key else None
 
     def add(self, job: ClaimedJob, executor: str, stage: JobStage = JobStage.WAITING) -> HeldJob:
-        """Take a job into the hand."""
+        """Hold a job."""
         item = HeldJob(job, executor, AttemptKey(job.id, job.attempt_id), stage, self._pool.lane(job.resources))
         self.items[job.id] = item
         self._staged[stage][item.key] = item
@@ -76,7 +76,7 @@ class Workload:
         return item
 
     def move(self, item: HeldJob, stage: JobStage) -> None:
-        """Bring an item to another stage."""
+        """Move an item to another stage."""
         self._leave_stage(item)
         item.stage = stage
         self._staged[stage][item.key] = item
@@ -84,7 +84,7 @@ class Workload:
             self._occupy(item)
 
     def drop(self, item: HeldJob) -> None:
-        """Let an item go."""
+        """Hold an item no more."""
         self._leave_stage(item)
         item.stage = JobStage.DROPPED
         del self.items[item.key.job_id]
@@ -102,7 +102,7 @@ class Workload:
     # --- what starts next ------------------------------------------------------------------------
 
     def fill(self) -> None:
-        """Start what fits, and queue what can follow it."""
+        """Start the items that fit, and queue those that can follow a running one in its lane."""
         if not self._staged[JobStage.WAITING] and not self._staged[JobStage.QUEUED]:
             return
         starts: dict[str, list[HeldJob]] = {}
@@ -127,10 +127,10 @@ class Workload:
                 yield item
 
     def _that_follow(self) -> Iterable[HeldJob]:
-        """Yield waiting items that can take a running one's place, up to the first that cannot.
+        """Yield waiting items that can start in the place of a running one, up to the first that cannot.
 
-        An item behind that one must not be queued: it would go on taking its like's place and
-        never let the resources come together that the other one waits for.
+        Items after that one are not queued: queued attempts would take over each other's resources, and the resources
+        that the first one waits for would never be free at the same time.
         """
         for item in self.at(JobStage.WAITING):
             can_follow = item.lane is not None and self._lanes[item.executor, item.lane]
@@ -139,20 +139,20 @@ class Workload:
             yield item
 
     def _attempts(self, items: list[HeldJob]) -> list[Attempt]:
-        return [self._maker.make(item) for item in items]
+        return [self._attempt_factory.make(item) for item in items]
 
     def _launcher(self, item: HeldJob) -> Launcher:
         return self._launchers.get(item.executor)
 
-    # --- what is taken back ----------------------------------------------------------------------
+    # --- stopping --------------------------------------------------------------------------------
 
     def stop(self, items: list[HeldJob], force: bool) -> None:
-        """Ask the items' launchers to stop them."""
+        """Stop these items through their launchers."""
         for executor, keys in _keys_by_executor(items).items():
             self._launchers.get(executor).stop(keys, force=force)
 
     def withdraw(self, items: Iterable[HeldJob]) -> None:
-        """Ask for queued items back."""
+        """Withdraw queued items from their launchers."""
         for executor, keys in _keys_by_executor(items).items():
             self._launchers.get(executor).withdraw(keys)
 

@@ -1,12 +1,11 @@
-"""Carries reports to the server and jobs back, in threads of its own.
+"""The client side of the exchange: carries reports to the server and jobs back, in threads of its own.
 
-Two calls can be under way: one that reports, and one that only waits on the server for work. A
-report never waits behind the waiting call; it ends it, since the server answers an older call of
-a runner when a newer one arrives.
+Two calls can be under way: one that reports, and one that only waits on the server for jobs. A report never waits
+behind the waiting call: the server answers an older call of a runner as soon as a newer one arrives.
 
-An answer that did not arrive may have handed out jobs. The next call therefore names every job in
-hand (``holding``), and is made only when no other call is under way: the server then hands out
-again what got lost, and nothing twice.
+If an answer does not arrive, the server may have claimed jobs for this runner that the runner does not know of. The
+next call therefore lists every held job (``holding``), and is made only when no other call is under way. The server
+then hands out what got lost, and nothing twice. docs/explanation/exchange-and-takeover.md has a worked example.
 """
 
 import logging
@@ -24,34 +23,34 @@ from torc_framework.runner.connection.retries import LAST_PATIENCE_S
 from torc_framework.system.processes import start_thread_with_retry
 
 LINGER_S: Final = 0.02
-"""How long reports wait for company while there is enough to do."""
+"""How long reports are collected while there is enough to do."""
 BATCH: Final = 100
-"""Reports that are sent without lingering."""
+"""This many reports are sent without waiting for more."""
 MAX_BATCH: Final = 5000
-"""Reports in one call, at most."""
+"""Most reports in one call."""
 QUIET_S: Final = 0.05
-"""How long nothing was said before a waiting call is made."""
+"""How long after the last answer a waiting call is made."""
 TIMEOUT_S: Final = 60.0
-"""How long the server may take for a call."""
+"""Time limit of a call."""
 INLINE_TIMEOUT_S: Final = 10.0
-"""How long it may take while the runner does nothing else, not even answer signals."""
+"""Time limit of a call in the runner's own thread, which handles no signals meanwhile."""
 WAIT_S: Final = 20.0
-"""How long the server may keep a waiting call."""
+"""How long the server may hold a waiting call."""
 FIRST_RETRY_S: Final = 0.1
 LAST_RETRY_S: Final = 5.0
 """The pause between two tries doubles from the first to the last."""
-_PASSING: Final = frozenset({408, 425, 429})
-"""Statuses below 500 that say: try again."""
+_TRANSIENT_STATUSES: Final = frozenset({408, 425, 429})
+"""Statuses below 500 after which a call is repeated: timeout, too early, too many requests (RFC 9110, 8470, 6585)."""
 
 
 _LOG: Final = logging.getLogger("torc_framework.runner")
 
 
 class ExchangeServer(Protocol):
-    """The server, as `TorcClient` shows it."""
+    """The server, as `TorcClient` presents it."""
 
     def exchange(self, workflow_id: int, request: ExchangeRequest, *, timeout: float) -> ExchangeReply:
-        """Hand in a request."""
+        """Send a request and return the reply."""
 
 
 @define(kw_only=True)
@@ -59,11 +58,11 @@ class RunnerDemand(Offer):
     """The runner's offer at this moment, and what decides when the next call is made.
 
     Attributes:
-        starving: Nothing is at hand although there is room: reports must not linger.
-        alone: Nothing runs either: the runner's thread has nothing to do but to call.
-        ask: There is room, and the server was not asked since: do not wait for something to report.
+        starving: There is room but no job to start, so that reports are sent without delay.
+        alone: No job is held at all, so that the runner's own thread makes the call.
+        ask: There is room and the server has not been asked since, so that a call is made without any report.
         may_wait: A waiting call makes sense.
-        flush: Send now whatever there is, and end the waiting call.
+        flush: Send all reports now, and end the waiting call.
         counts: Ask for counts.
     """
 
@@ -77,7 +76,7 @@ class RunnerDemand(Offer):
 
 @define
 class ExchangeAnswer:
-    """What came of one call: a reply or an error."""
+    """The outcome of one call: a reply or an error."""
 
     request: ExchangeRequest
     reply: ExchangeReply | None = None
@@ -85,7 +84,7 @@ class ExchangeAnswer:
 
 
 class ExchangeThread:
-    """One thread that makes one call at a time and wakes the runner when it is done."""
+    """A thread that makes one call at a time and wakes the runner after each."""
 
     def __init__(
         self, call: Callable[[ExchangeRequest, float], ExchangeReply], wake: Callable[[], None], name: str
@@ -97,7 +96,7 @@ class ExchangeThread:
         self.current: ExchangeRequest | None = None
 
     def send(self, request: ExchangeRequest) -> None:
-        """Make a call; the caller must not be busy."""
+        """Make a call; no other may be under way."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
             start_thread_with_retry(self._thread)
@@ -105,23 +104,23 @@ class ExchangeThread:
         self._requests.put(request)
 
     def call(self, request: ExchangeRequest) -> None:
-        """Make a call in the present thread, which spares two changes of thread."""
+        """Make a call in the thread that calls this, which saves two changes of thread."""
         self.current = request
         self._answers.put(self._answer(request, INLINE_TIMEOUT_S))
 
     def has_answer(self) -> bool:
-        """Say whether the current call is over."""
+        """Return whether the current call is over."""
         return not self._answers.empty()
 
     def take(self) -> ExchangeAnswer | None:
-        """Return the answer to the current call, if it is there."""
+        """Return the answer to the current call; None if it has not arrived."""
         if self.current is None or self._answers.empty():
             return None
         self.current = None
         return self._answers.get()
 
     def close(self) -> None:
-        """Let the thread end, after the current call if there is one; its connection ends with it."""
+        """End the thread, and with it its connection, after the current call if there is one."""
         self._requests.put(None)
         if self._thread is not None and self.current is None:
             self._thread.join()
@@ -140,7 +139,7 @@ class ExchangeThread:
 
 @define
 class Outbox:
-    """Reports not yet acknowledged."""
+    """Reports that have not been sent, or whose call failed."""
 
     started: dict[tuple[int, int], StartedReport] = Factory(dict)
     ended: list[EndedReport] = Factory(list)
@@ -153,17 +152,17 @@ class Outbox:
 
 
 class ExchangeClient:
-    """The runner's conversation with the server.
+    """Exchanges reports and jobs with the server.
 
     Attributes:
-        trouble: Why the server cannot do what it is asked, while that is so; calls are tried again.
+        trouble: Why the server could not carry out the last call; None once it can. The call is repeated meanwhile.
 
     Args:
-        server: Where to.
-        base: Fields that all requests share: workflow's run, compute node, sort method, scheduler.
+        server: The server.
+        base: Makes a request with the fields that all requests share: run, compute node, sort method, scheduler.
         workflow_id: The workflow.
-        wake: Called, in another thread, when an answer is there.
-        patience_s: How long the server may be away before it counts as gone.
+        wake: Called in another thread when an answer has arrived.
+        patience_s: How long calls are repeated before the server counts as unreachable.
     """
 
     def __init__(
@@ -183,45 +182,45 @@ class ExchangeClient:
         self._waiter = ExchangeThread(call, wake, "torc-wait")
         self.outbox = Outbox()
         self._seq = 0
-        self._last_word = float("-inf")
+        self._last_answer_at = float("-inf")
         self._answer_lost = False
         self._failing_since: float | None = None
         self._retry_at = 0.0
-        self._pause = FIRST_RETRY_S
+        self._retry_pause_s = FIRST_RETRY_S
 
-    # --- what is to be said ----------------------------------------------------------------------
+    # --- reports ---------------------------------------------------------------------------------
 
     def report_started(self, report: StartedReport, now: float) -> None:
-        """Say that an attempt began."""
-        self._note(now)
+        """Report that an attempt began."""
+        self._note_oldest(now)
         self.outbox.started[report.job_id, report.attempt_id] = report
 
     def report_ended(self, report: EndedReport, now: float) -> None:
-        """Say that an attempt ended; that it began goes without saying then."""
-        self._note(now)
+        """Report that an attempt ended; a report of its start that was not sent is dropped."""
+        self._note_oldest(now)
         self.outbox.started.pop((report.job_id, report.attempt_id), None)
         self.outbox.ended.append(report)
 
     def release(self, job_ids: list[int], now: float) -> None:
-        """Give jobs back."""
+        """Release jobs that have not begun."""
         if job_ids:
-            self._note(now)
+            self._note_oldest(now)
             self.outbox.released += job_ids
 
     def forget(self, job_id: int) -> list[int]:
-        """Say nothing of a job's attempt; return the jobs that its end would have been followed by."""
+        """Drop the reports on a job; return the followers that they named."""
         box = self.outbox
         box.started = {key: report for key, report in box.started.items() if key[0] != job_id}
         dropped = [report for report in box.ended if report.job_id == job_id]
         box.ended = [report for report in box.ended if report.job_id != job_id]
         return [report.next_job_id for report in dropped if report.next_job_id is not None]
 
-    def _note(self, now: float) -> None:
+    def _note_oldest(self, now: float) -> None:
         if not self.outbox:
             self.outbox.since = now
 
     def is_idle(self) -> bool:
-        """Say whether nothing is under way or waiting to be said."""
+        """Return whether no call is under way and no report waits."""
         return not self.outbox and self._reporter.current is None and self._waiter.current is None
 
     def close(self) -> None:
@@ -231,41 +230,41 @@ class ExchangeClient:
 
     @property
     def is_failing(self) -> bool:
-        """The server did not answer the last call."""
+        """Whether the last call failed."""
         return self._failing_since is not None
 
     # --- calls -----------------------------------------------------------------------------------
 
-    def pump(self, now: float, wishes: RunnerDemand, holding: Callable[[], list[int]]) -> None:
+    def pump(self, now: float, demand: RunnerDemand, holding: Callable[[], list[int]]) -> None:
         """Make the calls that are due."""
         if now < self._retry_at or self._reporter.current is not None:
             return
         if self._answer_lost:
             if self._waiter.current is None:
-                self._reporter.send(self._request(wishes, holding()))
-        elif self._is_due(now, wishes):
-            report = self._reporter.call if wishes.alone else self._reporter.send
-            report(self._request(wishes))
-        elif self._may_wait(now, wishes):
-            request = self._request(wishes)
+                self._reporter.send(self._request(demand, holding()))
+        elif self._is_due(now, demand):
+            report = self._reporter.call if demand.alone else self._reporter.send
+            report(self._request(demand))
+        elif self._may_wait(now, demand):
+            request = self._request(demand)
             request.wait_s = WAIT_S
             self._waiter.send(request)
 
-    def _is_due(self, now: float, wishes: RunnerDemand) -> bool:
+    def _is_due(self, now: float, demand: RunnerDemand) -> bool:
         if not self.outbox:
             waiting = self._waiter.current
-            return (wishes.ask and (waiting is None or not waiting.slots)) or (
-                wishes.flush and waiting is not None and waiting.seq == self._seq
+            return (demand.ask and (waiting is None or not waiting.slots)) or (
+                demand.flush and waiting is not None and waiting.seq == self._seq
             )
-        has_room = wishes.starving and bool(self.outbox.ended or self.outbox.released)
-        hurry = has_room or wishes.flush or len(self.outbox) >= BATCH
-        return hurry or now - self.outbox.since >= LINGER_S
+        has_room = demand.starving and bool(self.outbox.ended or self.outbox.released)
+        is_urgent = has_room or demand.flush or len(self.outbox) >= BATCH
+        return is_urgent or now - self.outbox.since >= LINGER_S
 
-    def _may_wait(self, now: float, wishes: RunnerDemand) -> bool:
-        quiet = not self.outbox and now - self._last_word >= QUIET_S
-        return wishes.may_wait and not wishes.flush and quiet and self._waiter.current is None
+    def _may_wait(self, now: float, demand: RunnerDemand) -> bool:
+        quiet = not self.outbox and now - self._last_answer_at >= QUIET_S
+        return demand.may_wait and not demand.flush and quiet and self._waiter.current is None
 
-    def _request(self, wishes: RunnerDemand, holding: list[int] | None = None) -> ExchangeRequest:
+    def _request(self, demand: RunnerDemand, holding: list[int] | None = None) -> ExchangeRequest:
         request = self._base()
         self._seq += 1
         request.seq = self._seq
@@ -274,8 +273,8 @@ class ExchangeClient:
         request.ended, rest = box.ended[:MAX_BATCH], box.ended[MAX_BATCH:]
         self.outbox = Outbox(ended=rest, since=box.since)
         request.holding = holding
-        request.slots, request.free, request.total = wishes.slots, wishes.free, wishes.total
-        request.ahead, request.want_counts = wishes.ahead, wishes.counts
+        request.slots, request.free, request.total = demand.slots, demand.free, demand.total
+        request.ahead, request.want_counts = demand.ahead, demand.counts
         return request
 
     def answers(self, now: float) -> list[ExchangeAnswer]:
@@ -283,7 +282,7 @@ class ExchangeClient:
 
         Raises:
             ApiError: the server refused a call.
-            ServerUnreachableError: it has been away for longer than the patience.
+            ServerUnreachableError: calls have failed for longer than ``patience_s``.
         """
         arrived = [answer for caller in (self._reporter, self._waiter) if (answer := caller.take())]
         for answer in arrived:
@@ -294,8 +293,8 @@ class ExchangeClient:
         return [answer for answer in arrived if answer.reply is not None]
 
     def _succeeded(self, request: ExchangeRequest, now: float) -> None:
-        self._last_word = now
-        self._failing_since, self._pause, self._retry_at = None, FIRST_RETRY_S, 0.0
+        self._last_answer_at = now
+        self._failing_since, self._retry_pause_s, self._retry_at = None, FIRST_RETRY_S, 0.0
         if self.trouble is not None:
             self.trouble = None
             _LOG.info("event=server_answers_again")
@@ -303,20 +302,20 @@ class ExchangeClient:
             self._answer_lost = False
 
     def _failed(self, request: ExchangeRequest, error: Exception, now: float) -> None:
-        """Put the reports back and try again later, unless the server said no."""
+        """Put the reports back into the outbox and schedule another call, unless the server refused this one."""
         box = self.outbox
         started = {(report.job_id, report.attempt_id): report for report in request.started}
         over = {(report.job_id, report.attempt_id) for report in box.ended}
         box.started = {key: report for key, report in (started | box.started).items() if key not in over}
         box.ended = request.ended + box.ended
         box.released = request.released + box.released
-        passing = isinstance(error, ServerUnreachableError) or (
-            isinstance(error, ApiError) and (error.status >= 500 or error.status in _PASSING)
+        is_transient = isinstance(error, ServerUnreachableError) or (
+            isinstance(error, ApiError) and (error.status >= 500 or error.status in _TRANSIENT_STATUSES)
         )
         if self._failing_since is None:
             self._failing_since = now
         failing_s = now - self._failing_since
-        if not passing:
+        if not is_transient:
             raise error
         if _is_database_gone(error) and failing_s > min(LAST_PATIENCE_S, self.patience_s):
             raise self._given_up(error, "put the file back, and ")
@@ -326,23 +325,23 @@ class ExchangeClient:
             self.trouble = str(error)
             _LOG.info("event=server_cannot_go_on reason=%r patience_s=%.0f", self.trouble, self.patience_s)
         self._answer_lost = True
-        self._retry_at = now + self._pause
-        self._pause = min(2 * self._pause, LAST_RETRY_S)
+        self._retry_at = now + self._retry_pause_s
+        self._retry_pause_s = min(2 * self._retry_pause_s, LAST_RETRY_S)
 
     def _given_up(self, error: Exception, first: str = "") -> ServerUnreachableError:
-        """Return why the runner ends: what outlives it stays for the next one.
+        """Return the error that ends the runner, with the command that continues.
 
         Args:
             first: What a person must do before.
         """
-        lost = ServerUnreachableError(
+        unreachable = ServerUnreachableError(
             f"{error}; what ended since is kept: {first}'torc run {self._workflow_id}' goes on"
         )
-        lost.__cause__ = error
-        return lost
+        unreachable.__cause__ = error
+        return unreachable
 
-    def next_due(self, now: float, wishes: RunnerDemand) -> float | None:
-        """Return when `pump` should be asked again at the latest; None if only an answer can change anything."""
+    def next_due(self, now: float, demand: RunnerDemand) -> float | None:
+        """Return when `pump` should be called again; None if there is nothing to do before an answer arrives."""
         waits = self._waiter.current is not None
         if self._reporter.has_answer():
             return now
@@ -352,11 +351,11 @@ class ExchangeClient:
             return self._retry_at
         if self.outbox:
             return self.outbox.since + LINGER_S
-        return self._last_word + QUIET_S if wishes.may_wait and not waits else None
+        return self._last_answer_at + QUIET_S if demand.may_wait and not waits else None
 
 
 def _is_database_gone(error: Exception) -> bool:
-    """Say whether the server answers, but has lost the file that everything is in."""
+    """Return whether the server answers but its database file is gone."""
     body = error.body if isinstance(error, ApiError) else None
     details = body.get("error") if isinstance(body, dict) else None
     return isinstance(details, dict) and details.get("error") == DATABASE_GONE

@@ -1,4 +1,4 @@
-"""Tells plugins of what has become durable."""
+"""Events for plugins, sent when the server has stored what they tell."""
 
 import time
 from typing import TYPE_CHECKING, Any
@@ -12,14 +12,14 @@ _HOOK = "torc_on_event"
 
 
 class PluginEvents:
-    """Passes events on to plugins; costs nothing when none listens."""
+    """Sends events to plugins with the hook `torc_on_event`; does nothing if there is none."""
 
     def __init__(self, plugins: "PluginManager", workflow_id: int, run_id: int) -> None:
         self._plugins, self._workflow_id, self._run_id = plugins, workflow_id, run_id
         self._has_listeners = any(_HOOK in info.hooks for info in plugins.infos())
 
     def acknowledged(self, request: ExchangeRequest) -> None:
-        """The server has stored these reports."""
+        """Send the events of reports that the server has stored."""
         if not self._has_listeners:
             return
         for started in request.started:
@@ -36,7 +36,7 @@ class PluginEvents:
             )
 
     def workflow_completed(self) -> None:
-        """No job is unfinished."""
+        """Send the event that no job is unfinished."""
         if self._has_listeners:
             self._send("workflow_completed")
 
@@ -47,7 +47,7 @@ class PluginEvents:
 
 
 def _event_type(report: EndedReport) -> str:
-    """Return the event's name, as the server's own event has it."""
+    """Return the type of the event, as the server names it."""
     if report.lost:
         return "job_lost"
     if report.retry is not None and report.attempt_id < report.retry.max_attempts:

@@ -1,4 +1,4 @@
-"""A runner's record on the server, from the first word to the last."""
+"""A runner's record on the server: created when it starts, closed when it ends."""
 
 import os
 import time
@@ -25,7 +25,7 @@ from torc_framework.runner.process.settings import RunnerSettings
 
 
 class Registration:
-    """Knows the workflow, and keeps the runner's record.
+    """The runner's workflow and its record on the server.
 
     Raises:
         UserError: the output directory cannot be used.
@@ -54,30 +54,30 @@ class Registration:
         self._occupancy = AllocationOccupancy(client, settings.workflow_id, settings.executor, None)
         self._scheduler: dict[str, Any] = {"type": settings.executor, **self.identity.describe()}
 
-    def log_path(self, launch_site: LaunchSite | None) -> Path:
-        """Return the path of the runner's log (Torc's naming)."""
+    def log_path(self, site: LaunchSite | None) -> Path:
+        """Return the path of the runner's log (Torc's file name)."""
         name = f"job_runner_{self.context.hostname}_wf{self.context.workflow_id}_r{self.run_id}.log"
-        return Path(self.context.output_dir, (launch_site and launch_site.log_name) or name)
+        return Path(self.context.output_dir, (site and site.log_name) or name)
 
     def register(
-        self, offer: Resources, launch_site: LaunchSite | None, limit: float | None, states: dict[str, dict[str, Any]]
+        self, offer: Resources, site: LaunchSite | None, limit: float | None, states: dict[str, dict[str, Any]]
     ) -> None:
-        """Create the record, and take possession of the allocation in which the runner works.
+        """Create the record, and mark the allocation in which the runner works as active.
 
         Args:
             limit: Walltime in seconds; None is unlimited.
         """
         kind = self._settings.compute_node_type
-        if launch_site is not None:
-            kind = launch_site.kind
+        if site is not None:
+            kind = site.kind
             self._occupancy = AllocationOccupancy(
                 self._client,
                 self._settings.workflow_id,
                 self._settings.executor,
-                launch_site.allocation_id,
+                site.allocation_id,
                 self._settings.scheduler_config_id,
             )
-            self._scheduler |= {**launch_site.facts, **self._occupancy.begin()}
+            self._scheduler |= {**site.facts, **self._occupancy.begin()}
         record = ComputeNodeRecord(
             workflow_id=self.context.workflow_id,
             hostname=self.context.hostname,
@@ -96,7 +96,7 @@ class Registration:
         self.node_id = self._client.create(record).id or 0
 
     def blank_request(self) -> ExchangeRequest:
-        """Return an exchange that says only who asks."""
+        """Return an exchange with the fields that identify this runner and its scheduler."""
         return ExchangeRequest(
             self.node_id,
             self.run_id,
@@ -106,7 +106,7 @@ class Registration:
         )
 
     def update(self, states: dict[str, dict[str, Any]]) -> None:
-        """Store what a later runner needs to take over; nothing before the record exists."""
+        """Store what a later runner needs to take over; do nothing before the record exists."""
         description = self._describe(states)
         if self.node_id:
             self._client.update(ComputeNodeRecord, self.node_id, {"scheduler": description})
@@ -116,10 +116,10 @@ class Registration:
         return self._scheduler
 
     def record_hindrance(self, hindrance: str | None) -> bool:
-        """Store why attempts cannot begin at present, and since when; return whether the server has it.
+        """Store why attempts cannot begin at present, and since when; return whether the server stored it.
 
         Args:
-            hindrance: None if nothing keeps them from it any more.
+            hindrance: None if they can begin again.
         """
         known = self._scheduler.pop(HINDRANCE, None)
         if hindrance is not None:
@@ -132,9 +132,9 @@ class Registration:
         return True
 
     def action_context(
-        self, maker: AttemptFactory, launchers: Launchers, is_stopping: Callable[[], bool]
+        self, attempts: AttemptFactory, launchers: Launchers, is_stopping: Callable[[], bool]
     ) -> ActionContext:
-        """Return where the runner's actions are carried out."""
+        """Return the context in which the runner's actions are carried out."""
 
         def obtain(allocator: Allocator, config: Mapping[str, Any]) -> None:
             wanted = node_request_of_action(config, Path(self.context.output_dir))
@@ -144,7 +144,7 @@ class Registration:
             self.context.workflow_id,
             self.context.api_url,
             self.context.output_dir,
-            maker.shared_environment,
+            attempts.shared_environment,
             self.node_id,
             client=self._client,
             allocator=launchers.allocator,
@@ -154,23 +154,23 @@ class Registration:
         )
 
     def leave(self, launchers: Launchers) -> list[str]:
-        """Tell the server that the runner has ended; return why it could not be told, if so.
+        """Mark the record as ended; return warnings if the server could not be reached.
 
-        Where Torc asked for the runner's nodes, and the workflow is complete, those that it still waits for are given
-        back first. As long as a runner is active no recovery begins, which would ask for others.
+        If the workflow is complete and its nodes were requested by Torc, the allocations that still wait are given back
+        first. That is done while this runner is active, because a recovery, which requests others, begins after that.
         """
         changes = {"is_active": False, "duration_seconds": round(time.monotonic() - self._began, 3)}
         try:
             if self._settings.scheduler_config_id is not None:
-                self._give_back(launchers)
+                self._release_waiting(launchers)
             retry_until_answered(lambda: self._client.update(ComputeNodeRecord, self.node_id, changes))
             retry_until_answered(self._occupancy.end)
-        except ServerUnreachableError as error:  # the next runner of this machine finds this one ended
+        except ServerUnreachableError as error:  # the next runner of this machine finds this one dead
             return [f"the server does not know that this runner has ended: {error}"]
         return []
 
-    def _give_back(self, launchers: Launchers) -> None:
-        """Give back allocations that wait for nodes though the workflow is complete; others end by themselves."""
+    def _release_waiting(self, launchers: Launchers) -> None:
+        """Give back allocations that wait although the workflow is complete; running ones end by themselves."""
         workflow_id = self.context.workflow_id
         if self.workflow.compute_node_ignore_workflow_completion:
             return
@@ -178,7 +178,7 @@ class Registration:
             if self._client.is_complete(workflow_id).is_complete:
                 release_waiting(self._client, workflow_id, launchers.allocator)
         except (ApiError, AllocationError, UserError):
-            return  # they find no job and end
+            return  # the runners in these allocations find no job and end
 
 
 def _usable(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Keeps ends on disk until the server has them, for launchers that do not keep them themselves."""
+"""Reports of ends on disk until the server has stored them, for launchers that do not keep ends themselves."""
 
 import os
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _decoder = msgspec.json.Decoder(EndedReport)
 
 
 class ReportSpool:
-    """One runner's file of unacknowledged reports, a JSON object a line."""
+    """The file of one runner's unacknowledged reports: a JSON object per line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -22,7 +22,7 @@ class ReportSpool:
         self._unacknowledged: set[tuple[int, int]] = set()
 
     def add(self, report: EndedReport) -> None:
-        """Put a report on disk, whole or not at all.
+        """Write a report to the file, as a whole or not at all.
 
         Raises:
             OSError: it cannot be written.
@@ -34,7 +34,7 @@ class ReportSpool:
         self._unacknowledged.add((report.job_id, report.attempt_id))
 
     def keep(self, report: EndedReport, log: RunnerLog) -> None:
-        """Put a report on disk; where that cannot be done it is logged, and the server hears of it all the same."""
+        """Write a report to the file; a failure is logged, and the report is sent to the server all the same."""
         try:
             self.add(report)
         except OSError as error:
@@ -52,14 +52,14 @@ class ReportSpool:
             raise
 
     def acknowledge(self, reports: list[EndedReport]) -> None:
-        """Forget what the server has; the file is emptied when it has all."""
+        """Note that the server has stored these reports; the file is emptied when it has stored all."""
         if self._fd is not None and self._unacknowledged:
             self._unacknowledged.difference_update((report.job_id, report.attempt_id) for report in reports)
             if not self._unacknowledged:
                 os.ftruncate(self._fd, 0)
 
     def close(self) -> None:
-        """Remove the file, unless something in it was never acknowledged."""
+        """Remove the file, unless it holds a report that was never acknowledged."""
         if self._fd is not None:
             os.close(self._fd)
             if not self._unacknowledged:
@@ -70,8 +70,8 @@ def read_spool(path: Path, unreadable: Callable[[bytes], None]) -> list[EndedRep
     """Return the reports of a dead runner's file.
 
     Args:
-        unreadable: Called with each line that is no report, such as one that was torn when the disk was full. What
-            follows the last line break is left out unasked: its runner was killed before it told of it.
+        unreadable: Called with each line that is no report, such as one that was cut off when the disk was full. What
+            follows the last line break is ignored: the runner was killed before it reported it.
     """
     try:
         lines = path.read_bytes().split(b"\n")

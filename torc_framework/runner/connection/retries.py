@@ -1,4 +1,4 @@
-"""How long a runner that is about to leave goes on asking."""
+"""Calls that a runner repeats before it ends, and how long it waits for retries of jobs."""
 
 import math
 import time
@@ -8,15 +8,15 @@ from typing import Final, TypeVar
 from torc_framework.errors import ApiError, ServerUnreachableError
 
 LAST_PATIENCE_S: Final = 10.0
-"""How long a runner that leaves, or was interrupted, waits for a lost server."""
+"""How long a runner that ends, or was interrupted, repeats a call to an unreachable server."""
 LATE_S: Final = 5.0
-"""How long a runner stays after a retry was due: another may have taken it."""
+"""How long a runner stays after a retry was due; another runner may have claimed it."""
 _PAUSE_S: Final = 0.5
 _T = TypeVar("_T")
 
 
 def retry_until_answered(call: Callable[[], _T]) -> _T:
-    """Return what a call returns, trying again for a while if the server does not answer, or cannot do it now."""
+    """Make a call, and repeat it for `LAST_PATIENCE_S` if the server does not answer or fails (status 5xx)."""
     deadline = time.monotonic() + LAST_PATIENCE_S
     while True:
         try:
@@ -28,5 +28,5 @@ def retry_until_answered(call: Callable[[], _T]) -> _T:
 
 
 def stay_until(now: float, due_in_s: float | None) -> float:
-    """Return until when a runner stays for a retry that waits; minus infinity if none does."""
+    """Return until when a runner stays for a retry that is not due yet; minus infinity if there is none."""
     return -math.inf if due_in_s is None else now + due_in_s + LATE_S

@@ -1,4 +1,4 @@
-"""Says why the jobs that are left can never run on this runner."""
+"""Explains why the jobs that are left can never run on this runner."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _LOOKED_AT: Final = 1000
 
 
 def explain_unfit_jobs(client: TorcClient, workflow_id: int, total: Resources, number: int) -> str:
-    """Return one sentence: how many jobs do not fit, and what the first of them lacks, if the server tells."""
+    """Return a sentence: how many jobs do not fit and, if the server answers, what the first of them lacks."""
     try:
         records = {each.id: each for each in client.find(ResourceRequirementsRecord, workflow_id=workflow_id)}
         for job in client.iterate(JobRecord, workflow_id=workflow_id, status="ready", limit=_LOOKED_AT):

@@ -1,4 +1,4 @@
-"""Measures what jobs use while they run. `ResourceMonitor` is all that the runner knows of it."""
+"""The resource monitor: measures what attempts use while they run. The runner uses `ResourceMonitor` alone."""
 
 from torc_framework.runner.monitor.config import MonitorConfig, read_config
 from torc_framework.runner.monitor.resource_monitor import ResourceMonitor

@@ -1,16 +1,16 @@
-"""GPU memory of processes, where NVIDIA's management library (extra ``gpu``) and its driver are installed."""
+"""GPU memory of processes, from NVIDIA's management library (extra ``gpu``) if it and the driver are installed."""
 
 from typing import Any
 
 
 class GpuMeter:
-    """Asks the driver; says nothing where there is none."""
+    """Reads the GPU memory of processes from the driver."""
 
     def __init__(self) -> None:
         self._nvml, self._devices = _devices()
 
     def bytes_by_pid(self) -> dict[int, int] | None:
-        """Return the GPU memory of each process that uses any; None where there is no GPU to ask."""
+        """Return the GPU memory of each process that uses any; None if there is no GPU that can be queried."""
         if not self._devices:
             return None
         used: dict[int, int] = {}
@@ -18,7 +18,7 @@ class GpuMeter:
             try:
                 found = self._nvml.nvmlDeviceGetComputeRunningProcesses(device)
             except self._nvml.NVMLError:
-                continue  # this card does not tell
+                continue  # this card does not support the query
             for process in found:
                 used[process.pid] = used.get(process.pid, 0) + (process.usedGpuMemory or 0)
         return used

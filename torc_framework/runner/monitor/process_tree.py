@@ -1,4 +1,4 @@
-"""The processes of one attempt: followed from their roots, and kept in sight when they slip out of the tree."""
+"""The processes of one attempt, followed from their roots, also after they lost their parents."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 from torc_framework.runner.monitor import procfs
 
 SHARING_MATTERS_BYTES: Final = 32 << 20
-"""Trees that are smaller than this by the plain sum are not looked at for shared pages."""
+"""Shared pages are not examined in trees whose summed resident memory is smaller than this."""
 
 
 class TreeUsage(NamedTuple):
-    """What a tree uses at one moment: CPU seconds since its start, bytes, processes, GPU bytes."""
+    """Usage of a tree at one moment: CPU seconds since its start, bytes, processes, GPU bytes."""
 
     cpu_s: float
     memory_bytes: int
@@ -22,49 +22,49 @@ class TreeUsage(NamedTuple):
 class ProcessTree:
     """All processes below some roots.
 
-    A process that was once seen belongs to the tree until it ends, also when its parent has ended
-    and it has become the child of another. One that slips out between two looks is not found.
+    A process that was found once belongs to the tree until it ends, also when its parent has ended and it has become
+    the child of another process. A process that begins and loses its parent between two measurements is not found.
     """
 
     def __init__(self, roots: Iterable[int]) -> None:
         self._roots = list(roots)
         self._known: dict[int, int] = {}
-        """Start of each process that was seen at the last look, by pid."""
+        """Start of each process that the last measurement found, by pid."""
         self._peak_files: list[Path] | None = None
 
-    def look(self, gpu_bytes: Mapping[int, int] | None = None) -> TreeUsage | None:
-        """Return what the tree uses now; None if no process of it is left.
+    def measure(self, gpu_bytes: Mapping[int, int] | None = None) -> TreeUsage | None:
+        """Return the usage of the tree now; None if none of its processes is left.
 
         Args:
-            gpu_bytes: GPU memory by pid; None where that is not known.
+            gpu_bytes: GPU memory by pid; None if that is not known.
         """
         if not self._known:
             self._known = {pid: found.started for pid in self._roots if (found := procfs.read_process(pid))}
         live: dict[int, procfs.Process] = {}
         ticks = 0
-        met: dict[int, int] = {}
+        visited: dict[int, int] = {}
         todo: list[tuple[int, int | None]] = list(self._known.items())
         while todo:
             pid, started = todo.pop()
-            process = None if pid in met else procfs.read_process(pid)
+            process = None if pid in visited else procfs.read_process(pid)
             if process is None or started not in (None, process.started):
-                continue  # met already, gone, or another one of the same pid
-            met[pid] = process.started
+                continue  # visited already, gone, or another process with the same pid
+            visited[pid] = process.started
             ticks += process.cpu_ticks
             if not process.is_over:
                 live[pid] = process
                 todo += [(child, None) for child in procfs.children(pid, process.threads)]
-        self._known = met
+        self._known = visited
         if not live:
             return None
         gpu = None if gpu_bytes is None else sum(gpu_bytes.get(pid, 0) for pid in live)
         return TreeUsage(ticks / procfs.TICKS_PER_S, _memory(live), len(live), gpu)
 
     def cgroup_peak_bytes(self) -> int | None:
-        """Return the memory peak of the control group that is the attempt's own, None if it has none.
+        """Return the memory peak of the attempt's own control group; None if it has none.
 
-        It has one when its first process is in another group than the process that began it. The
-        peak counts cached files too.
+        It has one if its first process is in another group than the parent of that process. The peak includes cached
+        files.
         """
         if self._peak_files is None:
             self._peak_files = self._own_peak_files()
@@ -80,7 +80,7 @@ class ProcessTree:
 
 
 def _memory(live: Mapping[int, procfs.Process]) -> int:
-    """Return the memory of processes; pages that they share count once where that makes a difference."""
+    """Return the memory of processes; shared pages count once where that changes the sum by a tenth or more."""
     sizes = [process.rss_bytes for process in live.values()]
     total, largest = sum(sizes), max(sizes)
     if total < SHARING_MATTERS_BYTES or total - largest < total / 10:

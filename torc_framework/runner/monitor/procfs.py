@@ -1,4 +1,4 @@
-"""What Linux says about processes, read with as few system calls as it takes.
+"""Processes as ``/proc`` describes them (proc(5)), read with few system calls.
 
 A walk from a process to its descendants by ``/proc/PID/task/TID/children`` costs the same however
 many other processes the machine has; looking for them in the table of all processes does not.
@@ -34,7 +34,7 @@ class Process(NamedTuple):
 
 
 def _read(path: str) -> bytes:
-    """Return what a file of /proc holds, b"" if it is gone or not ours to read."""
+    """Return the content of a file of /proc; b"" if it is gone or not readable by this user."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -71,16 +71,16 @@ def children(pid: int, threads: int = 1) -> list[int]:
     if threads == 1:
         return [int(word) for word in _read(f"/proc/{pid}/task/{pid}/children").split()]
     try:
-        tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - names only
+        tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - names alone are enough, and Path.iterdir makes an object of each
     except OSError:
         return []
     return [int(word) for task in tasks for word in _read(f"/proc/{pid}/task/{task}/children").split()]
 
 
 def shared_out_bytes(pid: int) -> int | None:
-    """Return a process's memory with each shared page divided among those who share it; None if it is not told.
+    """Return a process's proportional memory (PSS): shared pages are divided among their users; None if not readable.
 
-    The kernel looks at every page of the process for it: a millisecond or so per GiB.
+    The kernel visits every page of the process for it, which takes about a millisecond per GiB.
     """
     for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
@@ -89,12 +89,12 @@ def shared_out_bytes(pid: int) -> int | None:
 
 
 def cgroup_of(pid: int) -> str:
-    """Return the control groups of a process, as the kernel spells them; "" if it is gone."""
+    """Return the content of ``/proc/PID/cgroup``; "" if the process is gone."""
     return _read(f"/proc/{pid}/cgroup").decode(errors="replace")
 
 
 def peak_files(cgroups: str) -> list[Path]:
-    """Return where the memory peak of these control groups would be, for either version of them."""
+    """Return the possible files with the memory peak of these control groups, for cgroup v1 and v2."""
     found = []
     for line in cgroups.splitlines():
         _, _, rest = line.partition(":")
@@ -108,7 +108,7 @@ def peak_files(cgroups: str) -> list[Path]:
 
 
 def read_number(path: Path) -> int | None:
-    """Return the number that a file holds."""
+    """Return the number in a file; None if there is none."""
     try:
         return int(_read(str(path)))
     except ValueError:

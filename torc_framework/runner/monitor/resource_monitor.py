@@ -1,4 +1,4 @@
-"""The runner's side of monitoring: which attempts are old enough to be sampled, and what is reported at an end."""
+"""The resource monitor of a runner: which attempts are sampled, and what is reported when they end."""
 
 import heapq
 from collections import deque
@@ -19,16 +19,16 @@ from torc_framework.runner.monitor.sampler import AttemptUsage, SampledAttempt, 
 from torc_framework.runner.process.runner_log import RunnerLog
 
 FIRST_SAMPLE_S: Final = 0.8
-"""Attempts that are over sooner cost nothing: what the kernel accounts for them says enough."""
+"""Attempts are sampled from this age. For shorter ones the kernel's accounting is enough."""
 FIRST_GUARD_S: Final = 0.1
-"""The same where memory is limited."""
+"""The same for attempts whose memory is limited."""
 ASK_AGAIN_S: Final = 1.0
-"""How soon a launcher that did not know an attempt's processes is asked again."""
+"""When a launcher is asked again that did not know an attempt's processes."""
 
 
 @frozen
 class MeasuredEnding:
-    """An ending with what was measured: the observation, and what results hold beside it."""
+    """An ending with its measurements: the observation, and further values of the result."""
 
     observation: ExitObservation
     avg_memory_bytes: int | None = None
@@ -36,20 +36,20 @@ class MeasuredEnding:
     avg_cpu_percent: float | None = None
 
     def complete(self, report: EndedReport) -> None:
-        """Put into a report what the observation has no fields for."""
+        """Set the values in a report for which the observation has no fields."""
         report.avg_memory_bytes = self.avg_memory_bytes
         report.peak_cpu_percent, report.avg_cpu_percent = self.peak_cpu_percent, self.avg_cpu_percent
 
 
 class ResourceMonitor:
-    """Watches the attempts of one runner. All methods are called in the runner's thread and return at once.
+    """Measures the attempts of one runner. All methods are called in the runner's thread and return at once.
 
     Args:
         config_text: The workflow's ``resource_monitor_config``; one that cannot be read counts as absent.
         launcher: Returns the launcher of a name.
         context: The runner.
-        log: Told of what goes wrong; monitoring never stops a runner.
-        on_excess: Wakes the runner, from any thread, when `exceeded` has something to say; None sets no limits.
+        log: Gets warnings; an error of the monitor never ends a runner.
+        on_excess: Wakes the runner, from any thread, when `exceeded` has new attempts; None sets no limits.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class ResourceMonitor:
             return MonitorConfig()
 
     def begin(self, item: HeldJob, now: float, age_s: float) -> None:
-        """An attempt runs since ``age_s`` seconds."""
-        is_limited = self._on_excess is not None and item.job.resources.runtime_s is not None  # it asked for something
+        """Monitor an attempt that has run for ``age_s`` seconds."""
+        is_limited = self._on_excess is not None and item.job.resources.runtime_s is not None  # has own requirements
         if (self._config.enabled or is_limited) and item.key not in self._young:
             if is_limited:
                 self._limited[item.key] = item
@@ -93,7 +93,7 @@ class ResourceMonitor:
             heapq.heappush(self._due, (now + max(0.0, first - age_s), now - age_s, item.key))
 
     def exceeded(self) -> list[HeldJob]:
-        """Return the attempts that were found to use more memory than they asked for, each once."""
+        """Return the attempts that use more memory than they requested, each once."""
         found = []
         while self._excesses:
             if (item := self._limited.get(self._excesses.popleft())) is not None:
@@ -105,8 +105,8 @@ class ResourceMonitor:
         if self._on_excess is not None:
             self._on_excess()
 
-    def look(self, now: float) -> None:
-        """Let attempts that are old enough be sampled."""
+    def start_due_samples(self, now: float) -> None:
+        """Start sampling the attempts that have reached their age."""
         if not self._due or self._due[0][0] > now:
             return
         births: dict[str, dict[AttemptKey, float]] = {}
@@ -118,7 +118,7 @@ class ResourceMonitor:
             self._find_processes(executor, born_at, now)
 
     def next_due(self) -> float | None:
-        """Return when `look` should be called again."""
+        """Return when `start_due_samples` should be called again."""
         while self._due and self._due[0][2] not in self._young:
             heapq.heappop(self._due)  # it is over
         return self._due[0][0] if self._due else None
@@ -128,7 +128,7 @@ class ResourceMonitor:
         try:
             found = launcher.processes(born_at)
             held = launcher.memory_limited([key for key in found if key in self._limited])
-        except Exception as error:  # an executor's mistake must not end the runner
+        except Exception as error:  # an error of an executor must not end the runner
             self._log.warning("processes_unknown", executor=executor, reason=f"{type(error).__name__}: {error}")
             for key in born_at:
                 del self._young[key]
@@ -154,7 +154,7 @@ class ResourceMonitor:
         return None if item is None else item.job.resources.memory_bytes
 
     def end(self, key: AttemptKey, seen: ExitObservation) -> MeasuredEnding:
-        """An attempt is over: return what was seen, the samples taken in."""
+        """Stop monitoring an attempt that has ended; return its observation with the measurements."""
         self._young.pop(key, None)
         self._limited.pop(key, None)
         return with_measurements(seen, self._sampler.remove(key))
@@ -165,10 +165,10 @@ class ResourceMonitor:
 
 
 def with_measurements(seen: ExitObservation, usage: AttemptUsage | None) -> MeasuredEnding:
-    """Join what the kernel accounted and what the samples say.
+    """Join the kernel's accounting with the samples.
 
-    The kernel knows the peak of the largest process and the CPU time of all that were waited for;
-    samples know the sum over processes, but nothing of what happens between two of them.
+    The kernel accounts the peak of the largest process and the CPU time of all processes that were waited for. Samples
+    hold the sum over all processes, but not what happened between two of them.
     """
     runtime_s, cpu_s = seen.runtime_s, seen.cpu_time_s
     if usage is not None:

@@ -1,7 +1,7 @@
-"""One thread that samples all jobs of a runner.
+"""The sampler: one thread that measures all attempts of a runner.
 
-It spends its time in short system calls, which leave the interpreter to the runner's own thread,
-so that a process of its own would cost more than it spares.
+It spends its time in short system calls, which release the interpreter to the runner's own thread. A separate process
+would cost more than it saves.
 """
 
 import threading
@@ -19,16 +19,16 @@ from torc_framework.runner.monitor.process_tree import ProcessTree, TreeUsage
 from torc_framework.system.processes import start_thread_with_retry
 
 TICK_S: Final = 1.0
-"""Jobs are sampled at whole ticks, so that all samples of one moment have one time."""
+"""Attempts are sampled at whole ticks, so that all samples of one moment have the same time."""
 GUARD_TICK_S: Final = 0.25
-"""How often jobs are looked at whose memory is limited."""
+"""How often attempts are measured whose memory is limited."""
 CLOSE_PATIENCE_S: Final = 5.0
-"""How long the end of a runner waits for a sample that is being written."""
+"""How long a runner that ends waits for a sample that is being written."""
 
 
 @frozen
 class AttemptUsage:
-    """What the samples of one attempt say; bytes, and percent of one core."""
+    """Usage of one attempt, from its samples; bytes, and percent of one core."""
 
     samples: int
     peak_memory_bytes: int
@@ -42,12 +42,12 @@ class AttemptUsage:
 
 @define(eq=False)
 class SampledAttempt:
-    """One attempt under observation.
+    """One attempt that is sampled.
 
     Attributes:
         born: Its start on the monotonic clock.
-        limit_bytes: More memory than this is told at once; None is unlimited.
-        is_over_limit: That was told.
+        limit_bytes: Use of more memory than this is reported at once; None is unlimited.
+        is_over_limit: That was reported.
     """
 
     key: AttemptKey
@@ -68,9 +68,9 @@ class SampledAttempt:
     _cgroup_peak: int | None = field(default=None, init=False)
 
     def record(self, moment: TreeUsage, cgroup_peak: int | None, now: float) -> float:
-        """Take in a sample; return the CPU use since the one before in percent of a core."""
+        """Add a sample; return the CPU usage since the last one, in percent of a core."""
         since = self._seen_at if self.samples else self.born
-        # Less than before means that a process took its share along when it left the tree.
+        # The sum is smaller than before if a process with its CPU time has left the tree.
         used = max(0.0, moment.cpu_s - self._cpu_s)
         percent = 100 * used / max(now - since, 0.01)
         self.samples += 1
@@ -85,14 +85,14 @@ class SampledAttempt:
         return percent
 
     def exceeds(self, moment: TreeUsage) -> bool:
-        """Say whether this is the first sign of more memory than the limit."""
+        """Return whether this is the first measurement above the limit."""
         if self.is_over_limit or self.limit_bytes is None or moment.memory_bytes <= self.limit_bytes:
             return False
         self.is_over_limit = True
         return True
 
     def usage(self) -> AttemptUsage | None:
-        """Return what was seen; None if there is no sample."""
+        """Return the usage; None if there is no sample."""
         if not self.samples:
             return None
         return AttemptUsage(
@@ -116,9 +116,9 @@ class Sampler:
 
     Args:
         interval_s: Seconds between two samples of an attempt; the first comes at the next tick.
-        open_series: Opens the file for all samples; None keeps peaks and means only.
-        on_trouble: Called in the sampler's thread when samples cannot be written; sampling goes on.
-        on_excess: Called there with each attempt that uses more memory than its limit, once.
+        open_series: Opens the file for all samples; None keeps peaks and means alone.
+        on_trouble: Called in the sampler's thread when samples cannot be written; sampling continues.
+        on_excess: Called in the sampler's thread once for each attempt that exceeds its memory limit.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Sampler:
         self._series: SeriesWriter | None = None
 
     def add(self, watches: Iterable[SampledAttempt]) -> None:
-        """Begin to sample attempts."""
+        """Start sampling attempts."""
         with self._changed:
             self._watches.update((watch.key, watch) for watch in watches)
             self._changed.notify()
@@ -146,13 +146,13 @@ class Sampler:
             start_thread_with_retry(self._thread)
 
     def remove(self, key: AttemptKey) -> AttemptUsage | None:
-        """Sample an attempt no more; return what was seen of it."""
+        """Stop sampling an attempt; return its usage."""
         with self._changed:
             watch = self._watches.pop(key, None)
             return None if watch is None else watch.usage()
 
     def close(self) -> None:
-        """ResourceSample nothing any more."""
+        """Stop sampling."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -169,7 +169,7 @@ class Sampler:
             self._series.close()
 
     def _wait(self) -> list[SampledAttempt] | None:
-        """Wait for the next tick with something due; return it, or None at the end."""
+        """Wait for the next tick at which attempts are due; return these, or None when the sampler closes."""
         with self._changed:
             while True:
                 while not self._watches and not self._closing:
@@ -185,13 +185,13 @@ class Sampler:
                     return due
 
     def _guard(self) -> float:
-        """Look at attempts whose memory is limited; return when to do so again, in seconds.
+        """Measure the attempts whose memory is limited; return the seconds until the next time.
 
-        What is found is no sample of the series: it only raises the peak and the alarm.
+        These measurements are not written to the file of samples; one above the limit counts for the peak.
         """
         limited = [watch for watch in self._watches.values() if watch.limit_bytes is not None]
         for watch in limited:
-            moment = watch.tree.look()
+            moment = watch.tree.measure()
             if moment is not None and watch.exceeds(moment):
                 watch.record(moment, None, time.monotonic())
                 self._on_excess(watch.key)
@@ -201,10 +201,10 @@ class Sampler:
         at = time.time()
         samples = []
         for watch in due:
-            moment = watch.tree.look(gpu_bytes)
+            moment = watch.tree.measure(gpu_bytes)
             now = time.monotonic()
             if moment is None:
-                continue  # it has ended; the runner is about to hear of it
+                continue  # it has ended; its launcher reports that
             cgroup_peak = watch.tree.cgroup_peak_bytes()
             with self._changed:
                 percent = watch.record(moment, cgroup_peak, now)
@@ -226,7 +226,7 @@ class Sampler:
         return samples
 
     def _keep(self, samples: list[ResourceSample], names: dict[int, str]) -> None:
-        """Write samples; a file that cannot be written is given up, not the runner."""
+        """Write samples; if the file cannot be written, no more are written and the runner goes on."""
         try:
             if self._series is None and self._open_series is not None:
                 self._series = self._open_series()

@@ -1,1 +1,1 @@
-"""Process of the runner."""
+"""The runner as a process: settings, log, identity, signals, walltime, and what its machine offers."""

@@ -12,14 +12,14 @@ from torc_framework.runner.process.settings import RunnerSettings
 _GIB = 1024**3
 
 
-def offered(settings: RunnerSettings, launch_site: LaunchSite | None, gpu_names: list[str]) -> Resources:
-    """Return what a runner offers: what it was told, else the site of its launcher, else what this process may use."""
-    there = launch_site.resources if launch_site is not None else _here(settings)
+def offered(settings: RunnerSettings, site: LaunchSite | None, gpu_names: list[str]) -> Resources:
+    """Return what a runner offers: its settings, else the launcher's site, else what this process may use."""
+    there = site.resources if site is not None else _here(settings)
     memory = settings.memory_gb * _GIB if settings.memory_gb is not None else there.memory_bytes
     return Resources(
         num_cpus=settings.num_cpus if settings.num_cpus is not None else there.num_cpus,
         memory_bytes=int(memory),
-        num_gpus=len(gpu_names) // (1 if launch_site is None else there.num_nodes),
+        num_gpus=len(gpu_names) // (1 if site is None else there.num_nodes),
         num_nodes=there.num_nodes,
     )
 
@@ -38,14 +38,14 @@ def _memory_bytes() -> int:
     return min(physical, limit)
 
 
-def gpu_names(count: int | None, launch_site: LaunchSite | None) -> list[str]:
+def gpu_names(count: int | None, site: LaunchSite | None) -> list[str]:
     """Return the names by which jobs are given GPUs (``CUDA_VISIBLE_DEVICES``).
 
     Args:
-        count: GPUs to offer; None is all that the launch_site have, or that are visible to this process.
+        count: GPUs to offer; None is all of the site, or all that are visible to this process.
     """
-    if launch_site is not None:
-        return list(launch_site.gpu_names[:count])
+    if site is not None:
+        return list(site.gpu_names[:count])
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     known = [name.strip() for name in visible.split(",") if name.strip()] if visible is not None else None
     if known is None:

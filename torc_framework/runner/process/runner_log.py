@@ -1,4 +1,4 @@
-"""The runner's log: one event a line, as ``key=value`` pairs; the lives of jobs in Torc's words."""
+"""The runner's log: one event per line, as ``key=value`` pairs; events of jobs begin with Torc's words."""
 
 import logging
 from pathlib import Path
@@ -16,7 +16,7 @@ _WORDS: Final = {
     "job_process_completed": "Job process completed",
     "job_completed": "Job completed",
 }
-"""How lines that people search for begin; others begin with ``event=``."""
+"""Beginnings of lines that people search for; others begin with ``event=``."""
 
 
 def _shown(value: Any) -> str:
@@ -28,11 +28,11 @@ class _LogFile(logging.FileHandler):
     """A log file; a line that cannot be written, as on a full disk, is dropped."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
-        """Print no traceback; `RunOutcome` and the progress line tell what a person has to know."""
+        """Print no traceback; `RunOutcome` and the progress line report the full disk."""
 
 
 class RunnerLog:
-    """Writes events to the runner's log file, and whatever plugins log beside them."""
+    """Writes events to the runner's log file, together with what plugins log."""
 
     def __init__(self, path: Path, level: str) -> None:
         self._handler = _LogFile(path, encoding="utf-8", delay=True)
@@ -43,11 +43,11 @@ class RunnerLog:
         self._facts: dict[str, Any] = {}
 
     def about(self, **facts: Any) -> None:
-        """Say what every line from now on is about."""
+        """Set the pairs with which every further line begins."""
         self._facts = facts
 
     def ended(self, report: EndedReport, *, is_start_told: bool) -> None:
-        """Note the end of an attempt: that of its process, and what it means for the job."""
+        """Log the end of an attempt: of its process and, with class and status, of the job."""
         ids = {"job_id": report.job_id, "attempt_id": report.attempt_id}
         if not is_start_told:
             self.info("job_started", **ids)
@@ -57,19 +57,19 @@ class RunnerLog:
         self.info("job_completed", **ids, status=report.status, exit_class=report.exit_class, reason=report.reason)
 
     def info(self, event: str, **values: Any) -> None:
-        """Note something that happens now and then."""
+        """Log an ordinary event."""
         self._write(logging.INFO, event, values)
 
     def warning(self, event: str, **values: Any) -> None:
-        """Note something that a person should look at."""
+        """Log an event that a person should look at."""
         self._write(logging.WARNING, event, values)
 
     def _write(self, level: int, event: str, values: dict[str, Any]) -> None:
         if not _LOG.isEnabledFor(level):
             return
-        told = (self._facts | values).items()
-        pairs = " ".join(f"{key}={_shown(value)}" for key, value in told if value is not None)
-        _LOG.log(level, "%s %s", _WORDS.get(event, f"event={event}"), pairs)
+        pairs = (self._facts | values).items()
+        text = " ".join(f"{key}={_shown(value)}" for key, value in pairs if value is not None)
+        _LOG.log(level, "%s %s", _WORDS.get(event, f"event={event}"), text)
 
     def close(self) -> None:
         """Close the file."""

@@ -1,4 +1,4 @@
-"""What a runner is told when it begins, what it tells while it works, and what it says at the end."""
+"""The settings of a runner, the progress that it reports, and its outcome."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ DEFAULT_TERM_LEAD_S = 30.0
 
 @define(kw_only=True)
 class RunnerSettings:
-    """Everything that shapes one runner.
+    """The settings of one runner.
 
     Attributes:
         url: Base URL of the server, as `TorcClient` takes it.

@@ -1,4 +1,4 @@
-"""What asks a runner to end: signals, and the end of its time."""
+"""Requests to end a runner: signals, and the end of its walltime."""
 
 from collections.abc import Iterator
 
@@ -13,9 +13,9 @@ class ShutdownRequest:
     """The runner has to end.
 
     Attributes:
-        cause: Name of the signal, or which time is over; it stands in the results of the attempts that are stopped.
-        is_signal: A signal asks, not the time.
-        is_forced: It is not the first signal: what runs is killed.
+        cause: Name of the signal, or which time is over. It is stored with the results of the stopped attempts.
+        is_signal: It came by a signal.
+        is_forced: It is not the first signal, so that what runs is killed.
     """
 
     cause: str
@@ -25,7 +25,7 @@ class ShutdownRequest:
 
 @define
 class ShutdownRequests:
-    """Finds the requests that were not there before."""
+    """Detects new requests."""
 
     _interrupts: RunnerSignals
     _walltime: Walltime
@@ -33,7 +33,7 @@ class ShutdownRequests:
     _is_time_over: bool = False
 
     def new(self, now: float) -> Iterator[ShutdownRequest]:
-        """Yield what came up since the last call."""
+        """Yield the requests since the last call."""
         left = self._walltime.left_s(now)
         if left is not None and left <= 0 and not self._is_time_over:
             self._is_time_over = True

@@ -22,9 +22,9 @@ class RunnerSignals:
         self._former: dict[signal.Signals, Any] = {}
         self._former_fd = -1
         self.count = 0
-        """How many have arrived."""
+        """How many signals have arrived."""
         self.last = ""
-        """Name of the last one."""
+        """Name of the last signal."""
 
     def __enter__(self) -> Self:
         if self._wanted:

@@ -1,4 +1,4 @@
-"""How long a runner may work."""
+"""The walltime of a runner: how long it may work, and until when it takes new jobs."""
 
 from typing import Final
 
@@ -12,12 +12,12 @@ ALLOCATION_OVER: Final = "its allocation was about to end"
 
 @frozen
 class Walltime:
-    """A runner's time limit, counted from ``began`` on the monotonic clock; None as limit is none.
+    """A runner's time limit, counted from ``began`` on the monotonic clock; a limit of None is unlimited.
 
-    Some of it is kept for a clean end: the workflow's expiration buffer, half of the limit at most.
+    A part of it is kept for a clean end: the workflow's expiration buffer, at most half of the limit.
 
     Attributes:
-        cause: What people are told when it is over.
+        cause: The text that is reported when it is over.
     """
 
     began: float
@@ -33,7 +33,7 @@ class Walltime:
         return self.began + self.limit_s - buffer - now
 
     def allows_new_jobs(self, now: float) -> bool:
-        """Say whether enough is left: what the workflow asks for, a quarter of the limit at most."""
+        """Return whether enough is left: the workflow's minimum time for new jobs, at most a quarter of the limit."""
         left = self.left_s(now)
         if left is None or self.limit_s is None:
             return True
@@ -41,12 +41,12 @@ class Walltime:
 
 
 def shorter_limit(limit_s: float | None, ends_at: float | None, now: float) -> tuple[float | None, str]:
-    """Return a runner's time limit in seconds and what to call its end.
+    """Return a runner's time limit in seconds, and the text for its end.
 
-    It is what the runner was told, or what its launch_site still have if that is less.
+    It is the limit of its settings, or the time that is left of its allocation if that is shorter.
 
     Args:
-        ends_at: When the launch_site end; compared with ``now``, both in seconds since the epoch.
+        ends_at: When the allocation ends, in seconds since the epoch, as ``now``.
     """
     left_s = None if ends_at is None else max(1.0, ends_at - now)
     if left_s is not None and (limit_s is None or left_s < limit_s):

@@ -233,7 +233,7 @@ class AllocatorContract:
             os._exit(0)
 
     def _is_overdue(self, batch: FakeBatchSystem) -> bool:
-        """Say whether the submission that was under way has not ended long after its process."""
+        """Return whether the submission that was under way has not ended long after its process."""
         newest = max((path.stat().st_mtime for path in batch.folder.iterdir()), default=0.0)
         return time.time() - newest > OVERDUE_S
 

@@ -336,7 +336,7 @@ def _code(end: ExitObservation) -> int | None:
 
 
 def _is_gone(pid: int) -> bool:
-    """Say whether a process of this machine has ended; a zombie has."""
+    """Return whether a process of this machine has ended; a zombie has."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
