@@ -4,13 +4,15 @@ Each page is made by one function below; nothing in these pages is typed by hand
 """
 
 import argparse
+import ast
 import inspect
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 import architecture_page
 from attrs import NOTHING, Factory, fields, has
@@ -113,16 +115,28 @@ def exits() -> str:
         pairs = [line.strip().partition(": ") for line in section.splitlines() if line.strip()]
         return table(["field", "meaning"], [[f"`{name}`", meaning] for name, _, meaning in pairs])
 
-    names = "\n".join(f"- `{name.value}`" for name in ExitClass)
+    meanings = member_docstrings(ExitClass)
+    names = table(["class", "meaning"], [[f"`{name.value}`", meanings[name.name]] for name in ExitClass])
     rules = [
         [f"`{key}`", str(schema.get("type")), schema["description"]]
         for key, schema in {**MATCHER_RULE_KEYS, **CORE_RULE_KEYS}.items()
     ]
     return (
-        f"# Endings of attempts\n\n## Classes\n\n{names}\n\n## `ExitObservation`\n\n{attributes(ExitObservation)}"
+        f"# Endings of attempts\n\n## Classes\n\n{names}\n## `ExitObservation`\n\n{attributes(ExitObservation)}"
         f"\n## `ExitVerdict`\n\n{attributes(ExitVerdict)}"
         f"\n## Keys of failure rules\n\n{table(['key', 'type', 'meaning'], rules)}\n{words()}"
     )
+
+
+def member_docstrings(owner: type) -> dict[str, str]:
+    """The docstrings that follow the members of an enumeration, by the names of the members."""
+    body = cast("ast.ClassDef", ast.parse(inspect.getsource(owner)).body[0]).body
+    return {
+        member.targets[0].id: " ".join(inspect.cleandoc(text.value.value).split())
+        for member, text in pairwise(body)
+        if isinstance(member, ast.Assign) and isinstance(member.targets[0], ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+    }
 
 
 def words() -> str:
