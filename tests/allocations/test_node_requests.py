@@ -37,7 +37,7 @@ class Shop(Allocator):
     """Accepts everything, and then does what a test wants."""
 
     name: ClassVar[str] = "shop"
-    capabilities: ClassVar[Capabilities] = Capabilities(can_allocate=True)
+    capabilities = Capabilities(can_allocate=True)
     system: ClassVar[System]
 
     def allocate(self, request: AllocationRequest) -> list[Allocation]:
@@ -235,7 +235,11 @@ def test_a_workflow_that_is_canceled_gets_no_nodes(bench: Bench, workflow_id: in
 
 def test_a_workflow_that_is_deleted_meanwhile(bench: Bench, workflow_id: int, system: System) -> None:
     """Nothing can be recorded: it is given back."""
-    system.asked = lambda _request: bench.client.delete(WorkflowRecord, workflow_id) and None
+
+    def asked(_request: AllocationRequest) -> None:
+        bench.client.delete(WorkflowRecord, workflow_id)
+
+    system.asked = asked
     with pytest.raises(AllocationError, match="were given back"):
         obtain(bench, workflow_id)
     assert system.released == ["here:0", "here:1"]

@@ -1,6 +1,7 @@
 """The typed client against a real server."""
 
 import threading
+from typing import Any
 
 import pytest
 from sample_records import register
@@ -33,7 +34,7 @@ def stored(api: TorcClient, count: int, *, initialize: bool = False) -> int:
 
 def test_every_kind_of_record_comes_back_as_it_was_stored(api: TorcClient, workflow: int) -> None:
     """Create, get, list and delete, with an id and the server's defaults."""
-    records = [
+    records: list[Any] = [
         JobRecord(workflow_id=workflow, name="a", command="true"),
         FileRecord(workflow_id=workflow, name="f", path="p", st_mtime=1.5),
         UserDataRecord(workflow_id=workflow, name="d", data={"x": [1, None]}),

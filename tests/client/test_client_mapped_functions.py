@@ -168,9 +168,9 @@ def test_what_could_not_run_is_refused_before_anything_is_stored(
     api: TorcClient, workflow: int, folder: Path, arguments: dict[str, Any], reason: str
 ) -> None:
     (written,) = folder.glob("*.py")
-    given = {"module": written.stem, "func": "run", "params": [1], "module_directory": folder} | arguments
+    given: dict[str, Any] = {"module": written.stem, "func": "run", "params": [1], "module_directory": folder}
     with pytest.raises(UserError, match=reason):
-        map_function_to_jobs(api, workflow, **given)
+        map_function_to_jobs(api, workflow, **(given | arguments))
     assert everything(api, workflow) == ([], {})
 
 

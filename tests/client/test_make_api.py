@@ -4,6 +4,7 @@ import base64
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripted_server import OK, answer, scripted
@@ -45,7 +46,7 @@ def test_the_environment_names_the_server(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_who_asks(
-    arguments: dict[str, str], environment: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+    arguments: dict[str, Any], environment: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arguments come before the environment; a password without a name is the caller's own."""
     for name, value in environment.items():
@@ -71,7 +72,7 @@ def _file(path: Path, content: bytes = b"from-file\n", mode: int = 0o600) -> str
     ],
 )
 def test_a_file_gives_the_password_unless_it_is_given_otherwise(
-    arguments: dict[str, str],
+    arguments: dict[str, Any],
     environment: dict[str, str],
     expected: str,
     monkeypatch: pytest.MonkeyPatch,

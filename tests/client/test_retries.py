@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_server import OK, Handler, answer, hang_up, json_answer, scripted
 
-from torc_framework.client.http import transport as transport_module
 from torc_framework.client.http.retries import LAST_PAUSE_S, Backoff, FailedRequest, RetryRule, retry_after_seconds
 from torc_framework.client.http.transport import Transport
 from torc_framework.errors import ApiError, ServerUnreachableError, TorcError
@@ -20,7 +19,7 @@ from torc_framework.errors import ApiError, ServerUnreachableError, TorcError
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that the client made, without making them."""
     made: list[float] = []
-    monkeypatch.setattr(transport_module.time, "sleep", made.append)
+    monkeypatch.setattr("torc_framework.client.http.transport.time.sleep", made.append)
     return made
 
 
@@ -49,7 +48,7 @@ def test_a_request_that_never_left_is_sent_when_somebody_listens(method: str, mo
             listener.listen()
             threading.Thread(target=serve, daemon=True).start()
 
-        monkeypatch.setattr(transport_module.time, "sleep", come_up)
+        monkeypatch.setattr("torc_framework.client.http.transport.time.sleep", come_up)
         client = patient(f"http://127.0.0.1:{listener.getsockname()[1]}")
         assert client.request(method, "/x", body=b"{}") == b'{"status":"ok"}'
         client.close()
@@ -124,11 +123,10 @@ def test_a_server_that_wants_more_time_than_there_is_patience_is_left_alone(paus
 @given(total=st.floats(0, 10_000), wanted=st.lists(st.floats(0, 100), max_size=300))
 def test_all_pauses_stay_within_the_bound(total: float, wanted: list[float]) -> None:
     """On a clock that only the pauses move; each pause is at least what the server wanted."""
-    from torc_framework.client.http import retries
 
     clock = [0.0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retries.time, "monotonic", lambda: clock[0])
+        patch.setattr("torc_framework.client.http.retries.time.monotonic", lambda: clock[0])
         patience = Backoff(total)
         for after_s in wanted:
             failure = FailedRequest(TorcError(), RetryRule.ALWAYS, after_s=after_s)

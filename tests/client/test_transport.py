@@ -142,7 +142,9 @@ def _wait_until_closed(client: Transport) -> None:
     """Wait for the server's end of file to arrive on the kept connection."""
     import select
 
-    readable, _, _ = select.select([client._idle[-1].sock], [], [], 20)
+    sock = client._idle[-1].sock
+    assert sock is not None
+    readable, _, _ = select.select([sock], [], [], 20)
     assert readable
 
 

@@ -1,5 +1,7 @@
 """What the framework brings along keeps the contracts, too."""
 
+from typing import Any, ClassVar
+
 from hypothesis import strategies as st
 
 from torc_framework.builtin import exits, failures, profiles
@@ -13,14 +15,14 @@ TYPES = {offered.name: offered for offered in torc_action_types()}
 class TestClassifier(ClassifierContract):
     """On everything."""
 
-    plugin = exits
+    plugin: ClassVar[Any] = exits
     always_answers = True
 
 
 class TestClassifierOfPlainEndings(ClassifierContract):
     """On codes and signals."""
 
-    plugin = exits
+    plugin: ClassVar[Any] = exits
     always_answers = True
     observations = plain_observations()
 
@@ -28,7 +30,7 @@ class TestClassifierOfPlainEndings(ClassifierContract):
 class TestClassifierOfOneExecutor(ClassifierContract):
     """On whatever one executor may see."""
 
-    plugin = exits
+    plugin: ClassVar[Any] = exits
     always_answers = True
     observations = observations(st.just("slurm"))
 
@@ -36,7 +38,7 @@ class TestClassifierOfOneExecutor(ClassifierContract):
 class TestMatcher(MatcherContract):
     """Rules by exit code."""
 
-    plugin = failures
+    plugin: ClassVar[Any] = failures
     rules = (
         {"exit_codes": [1, 2, 152], "max_retries": 3},
         {"match_all_exit_codes": True},
@@ -50,7 +52,7 @@ class TestMatcher(MatcherContract):
 class TestProfiles(HpcProfileContract):
     """Kestrel."""
 
-    plugin = profiles
+    plugin: ClassVar[Any] = profiles
 
 
 class TestRunCommands(ActionTypeContract):

@@ -40,7 +40,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     link.write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
     sample = shutil.copytree(SAMPLE, folder / "sample")  # a build may leave files
     python = folder / "venv" / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", sample]
+    offline = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    install = [str(python), "-m", "pip", "install", *offline, str(sample)]
     done = subprocess.run(install, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr
     return python
@@ -89,7 +90,7 @@ def test_a_user_may_know_better(torc: Call, work: Path) -> None:
 def test_it_keeps_the_contract(python: Path, tmp_path: Path) -> None:
     """Its own tests, run as its author would."""
     tests = shutil.copytree(SAMPLE / "tests", tmp_path / "tests")
-    command = [python, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", tests]
+    command: list[str | Path] = [python, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", tests]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr

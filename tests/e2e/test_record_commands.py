@@ -103,8 +103,8 @@ def test_filters_are_those_of_the_server(group: RecordCommands) -> None:
 def test_every_record_is_listed_and_shown(group: RecordCommands, call: Any, torc: Any, server: str, two: int) -> None:
     """Lists are wrapped in the kind's key, sorted and cut as asked; one record stands alone."""
     with TorcClient(server) as client:
-        fields = {"scheduler_id": 7, "scheduler_config_id": 1, "scheduler_type": "slurm", "status": "active"}
-        client.create(ScheduledComputeNodeRecord(workflow_id=two, **fields))
+        fields: dict[str, Any] = {"scheduler_id": 7, "scheduler_config_id": 1, "status": "active"}
+        client.create(ScheduledComputeNodeRecord(workflow_id=two, scheduler_type="slurm", **fields))
     name, key = group.several.replace(" ", "-"), group.several.replace(" ", "_")
     found = call(name, "list", two, "--sort-by", "id", "--reverse-sort")[key]
     assert found
@@ -175,8 +175,8 @@ def test_updates_follow_the_record(call: Any, two: int) -> None:
 
 def test_jobs_of_an_allocation(call: Any, two: int, server: str) -> None:
     with TorcClient(server) as client:
-        fields = {"scheduler_id": 7, "scheduler_config_id": 1, "scheduler_type": "slurm", "status": "active"}
-        allocation = client.create(ScheduledComputeNodeRecord(workflow_id=two, **fields)).id
+        fields: dict[str, Any] = {"scheduler_id": 7, "scheduler_config_id": 1, "status": "active"}
+        allocation = client.create(ScheduledComputeNodeRecord(workflow_id=two, scheduler_type="slurm", **fields)).id
         (node,) = client.find(ComputeNodeRecord, workflow_id=two)
         client.update(ComputeNodeRecord, node.id or 0, {"scheduler": {"scheduler_id": allocation}})
     jobs = call("scheduled-compute-nodes", "list-jobs", allocation)["jobs"]

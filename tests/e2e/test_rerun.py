@@ -158,7 +158,10 @@ def test_archived_workflows_are_closed(person: Person) -> None:
     other = person.json("workflows", "new", "--name", "other")["id"]
     shown = person.done("workflows", "archive", "true", person.id, other).stdout
     assert shown == f"Successfully archived workflow {person.id}\nSuccessfully archived workflow {other}\n"
-    listed = lambda *options: {w["id"] for w in person.json("workflows", "list", *options)}  # noqa: E731
+
+    def listed(*options: str) -> set[int]:
+        return {w["id"] for w in person.json("workflows", "list", *options)}
+
     assert {person.id, other}.isdisjoint(listed())
     assert {person.id, other} <= listed("--archived-only") <= listed("--include-archived")
     for command in (["reset-status"], ["reinitialize"], ["initialize", "--no-prompts"]):

@@ -204,8 +204,8 @@ def test_a_runner_that_was_killed(call: Explain, at_work: AtWork, server: str) -
 def test_queued_allocations(call: Explain, create: Callable[..., int], server: str) -> None:
     wid = create("name: a, command: 'true'")
     with TorcClient(server) as client:
-        fields = {"scheduler_id": 7, "scheduler_config_id": 1, "scheduler_type": "slurm", "status": "pending"}
-        client.create(ScheduledComputeNodeRecord(workflow_id=wid, **fields))
+        fields: dict[str, Any] = {"scheduler_id": 7, "scheduler_config_id": 1, "status": "pending"}
+        client.create(ScheduledComputeNodeRecord(workflow_id=wid, scheduler_type="slurm", **fields))
     found = call("explain", wid)
     assert (found["queued_allocations"], found["commands"]) == (1, [])
     assert (found["groups"][0]["reason"], found["groups"][0]["is_problem"]) == ("allocation_waits", False)

@@ -102,4 +102,4 @@ def test_standard_output_counts_where_standard_error_tells_little(
     for path, text in zip(reader.paths(result()), (errors, output), strict=True):
         path.write_text(text)
     decisive = reader.read_decisive_end(result())
-    assert (decisive and decisive.best and decisive.best.text) == told
+    assert (decisive.best and decisive.best.text) == told

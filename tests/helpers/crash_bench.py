@@ -61,9 +61,11 @@ class Bench:
 
     def start_server(self) -> None:
         """Start the server on the database that is there."""
-        command = [BIN / "torc-server", "run", "--host", "127.0.0.1", "--port", str(self.port), "--log-level", "error"]
+        command = [str(BIN / "torc-server"), "run", "--host", "127.0.0.1", "--port", str(self.port)]
         self.server = subprocess.Popen(
-            [*command, "--database", self.folder / "torc.db"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            [*command, "--log-level", "error", "--database", str(self.folder / "torc.db")],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
         )
         wait_for(self._answers, "the server does not come up")
 

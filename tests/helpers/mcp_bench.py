@@ -157,7 +157,9 @@ def over_http(scene: Scene, talk: Talk, *options: str) -> Any:
 async def use(client: Client, tool: str, /, **arguments: Any) -> Any:
     """Call a tool; return its answer, or the text of its error."""
     answer = await client.call_tool(tool, arguments)
+    (first, *_) = answer.content
+    assert first.type == "text"
     if answer.is_error:
-        return answer.content[0].text
-    assert json.loads(answer.content[0].text) == answer.structured_content
+        return first.text
+    assert json.loads(first.text) == answer.structured_content
     return answer.structured_content

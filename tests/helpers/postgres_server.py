@@ -42,7 +42,7 @@ class PostgresServer:
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self._folder = folder
-        self._command = [programs / "postgres", "-D", folder / "data", "-k", folder, "-c", "listen_addresses="]
+        self._command = [str(programs / "postgres"), "-D", str(folder / "data"), "-k", str(folder)]
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = count(1)
         subprocess.run(
@@ -56,16 +56,17 @@ class PostgresServer:
 
     def start(self) -> None:
         """Run it; return when it answers."""
-        settings = [word for name in _SPARED for word in ("-c", f"{name}=off")]
+        settings = ["-c", "listen_addresses=", *(word for name in _SPARED for word in ("-c", f"{name}=off"))]
         with (self._folder / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [*self._command, *settings], cwd=self._folder, stdout=log, stderr=log, **_identity()
             )
+        self._process = process
         while True:
             try:
                 psycopg.connect(self.url("postgres")).close()
             except psycopg.OperationalError:
-                assert self._process.poll() is None, (self._folder / "server.log").read_text()
+                assert process.poll() is None, (self._folder / "server.log").read_text()
                 time.sleep(0.02)
             else:
                 return
@@ -83,7 +84,7 @@ class PostgresServer:
     def execute(self, statement: str, database: str = "postgres") -> list[Any]:
         """Run one statement; return its rows."""
         with psycopg.connect(self.url(database), autocommit=True) as connection:
-            cursor = connection.execute(statement)  # type: ignore[call-overload]
+            cursor = connection.execute(statement.encode())
             return list(cursor) if cursor.description else []
 
     @contextmanager
@@ -104,7 +105,7 @@ class PostgresServer:
         """
         impatient = psycopg.connect(self.url("postgres"), autocommit=True, options="-c statement_timeout=5000")
         with impatient as connection, suppress(psycopg.errors.QueryCanceled):
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[call-overload]
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @contextmanager

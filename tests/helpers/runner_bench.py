@@ -56,7 +56,7 @@ class Bench:
 
     def settings(self, workflow_id: int, **changes: Any) -> RunnerSettings:
         """Return settings for a runner that neither takes over signals nor waits long when idle."""
-        values = {
+        values: dict[str, Any] = {
             "url": self.client.url,
             "workflow_id": workflow_id,
             "output_dir": self.folder / "output",

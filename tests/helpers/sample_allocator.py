@@ -12,7 +12,7 @@ class SampleAllocator(Allocator):
 
     name: ClassVar[str] = "sample_batch"
     description: ClassVar[str] = "Allocations of the batch system of the tests"
-    capabilities: ClassVar[Capabilities] = Capabilities(can_allocate=True)
+    capabilities = Capabilities(can_allocate=True)
 
     def allocate(self, request: AllocationRequest) -> list[Allocation]:
         """Submit one after the other; a refusal ends it."""

@@ -107,8 +107,8 @@ class Cluster:
     @contextmanager
     def server(self, *options: str) -> Iterator[str]:
         """Run a server as the user; yield its base URL."""
-        command = [self.bin / "torc-server", "run", "--host", "127.0.0.1", "--port", "0", "--log-level", "warning"]
-        process = self.start(*command, "--database", self.folder / "torc.db", *options)
+        command = [str(self.bin / "torc-server"), "run", "--host", "127.0.0.1", "--port", "0", "--log-level", "warning"]
+        process = self.start(*command, "--database", str(self.folder / "torc.db"), *options)
         assert process.stdout is not None
         assert process.stderr is not None
         try:
@@ -247,7 +247,7 @@ def chosen_user() -> tuple[str, Path]:
         programs = bridge()
     except (OSError, subprocess.CalledProcessError):
         return "root", BIN
-    command = ["/usr/sbin/runuser", "-u", USER, "--", programs / "torc", "--version"]
+    command = ["/usr/sbin/runuser", "-u", USER, "--", str(programs / "torc"), "--version"]
     done = subprocess.run(command, capture_output=True, cwd="/", timeout=120, check=False)
     return (USER, programs) if done.returncode == 0 else ("root", BIN)
 

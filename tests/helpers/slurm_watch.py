@@ -1,6 +1,7 @@
 """Watchers of workflows on a cluster, for tests."""
 
 import subprocess
+from pathlib import Path
 from typing import Any, Final
 
 from slurm_cluster import ServedTorc
@@ -13,7 +14,7 @@ class Watch:
 
     def __init__(self, torc: ServedTorc, workflow: str, *options: str) -> None:
         program, folder = torc.cluster.bin / "torc", f"out{workflow}"
-        command = (program, "watch", workflow, "-p", "5", "--recover", "-o", folder, *options)
+        command: tuple[str | Path, ...] = (program, "watch", workflow, "-p", "5", "--recover", "-o", folder, *options)
         self.process = torc.cluster.start(*command, env=torc.env)
 
     def said(self, code: int = 0) -> str:

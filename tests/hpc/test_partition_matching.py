@@ -1,5 +1,7 @@
 """Which partition fits: the rules one by one, and what holds of every profile."""
 
+from typing import Any
+
 import pytest
 from attrs import evolve
 from hypothesis import given
@@ -14,10 +16,9 @@ GIB = 1024**3
 HOUR = 3_600
 
 
-def partition(name: str, **facts: object) -> Partition:
-    return Partition(
-        **{"name": name, "cpus_per_node": 48, "memory_mb": 192_000, "max_walltime_secs": 48 * HOUR} | facts
-    )  # type: ignore[arg-type]
+def partition(name: str, **facts: Any) -> Partition:
+    values = {"cpus_per_node": 48, "memory_mb": 192_000, "max_walltime_secs": 48 * HOUR}
+    return Partition(name, **(values | facts))
 
 
 RESEARCH = HpcProfile(

@@ -1,6 +1,8 @@
 """Requests for nodes: every job fits, in space and in time, and there are enough of them."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -34,14 +36,14 @@ CLUSTER = HpcProfile(
 OPTIONS = PlanOptions("science", "batch")
 
 
-def asking(name: str = "work", **amounts: object) -> ResourceRequirementsRecord:
+def asking(name: str = "work", **amounts: Any) -> ResourceRequirementsRecord:
     values = {"num_cpus": 1, "memory": "1g", "runtime": "PT1H", **amounts}
     return ResourceRequirementsRecord(workflow_id=0, name=name, **values)
 
 
 def plan_of(
     kinds: list[ResourceRequirementsRecord],
-    jobs: list[int | None],
+    jobs: Sequence[int | None],
     pairs: list[tuple[int, int]] | None = None,
     **workflow: object,
 ) -> Plan:
@@ -131,7 +133,7 @@ def test_of_a_shared_node_only_what_is_used_is_asked_for() -> None:
         ({"num_cpus": 1, "num_gpus": 1}, 4),
     ],
 )
-def test_cpus_memory_and_gpus_limit_how_many_jobs_a_node_takes(amounts: dict[str, object], expected: int) -> None:
+def test_cpus_memory_and_gpus_limit_how_many_jobs_a_node_takes(amounts: dict[str, Any], expected: int) -> None:
     profile = only_partition(gpus_per_node=2)
     assert allocations(plan_schedulers(plan_of([asking(**amounts)], [0] * 8), profile, OPTIONS)) == [expected]
 
@@ -290,10 +292,10 @@ def test_every_job_gets_enough_room_and_time(
     partitions = {partition.name: partition for partition in CLUSTER.partitions}
     names = [each.name for each in planned.schedulers]
     assert len(set(names)) == len(names)
-    for job, kind in enumerate(drawn):
+    for job, drawn_kind in enumerate(drawn):
         bound = planned.bound[job]
         assert bound is not None
-        scheduler, asked = planned.schedulers[bound], requested_resources(kinds[kind])
+        scheduler, asked = planned.schedulers[bound], requested_resources(kinds[drawn_kind])
         partition = partitions[scheduler.partition or ""]
         walltime_s = parse_walltime(scheduler.walltime)
         cpus = int((scheduler.extra or "").removeprefix("--cpus-per-task="))

@@ -84,7 +84,7 @@ def test_the_tools_answer(scene: Scene) -> None:
     async def talk(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == READING | CHANGING
-        assert {name for name, tool in tools.items() if tool.annotations.read_only_hint} == READING
+        assert {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint} == READING
         assert all(tool.description for tool in tools.values())
         status = await use(client, "get_workflow_status", workflow_id=wf)
         assert status["job_counts_by_status"] == {"completed": 1, "pending_failed": 2, "blocked": 2}

@@ -1,10 +1,12 @@
 """Exit codes are a rendering of what was seen."""
 
+from typing import Any
+
 import pytest
 
 from torc_framework.models.exits import ExitObservation, StopReason, render_return_code, signal_name
 
-CASES = {
+CASES: dict[str, tuple[dict[str, Any], int]] = {
     "success": ({"exit_code": 0}, 0),
     "own code": ({"exit_code": 64}, 64),
     "own code above 128 stays as it is": ({"exit_code": 137}, 137),

@@ -19,7 +19,7 @@ class Slow(Allocator):
     """A batch system in whose answering time a test lets things happen; it has no nodes."""
 
     name: ClassVar[str] = "slow"
-    capabilities: ClassVar[Capabilities] = Capabilities(can_allocate=True)
+    capabilities = Capabilities(can_allocate=True)
     meanwhile: ClassVar[Callable[[str], None]]
 
     def allocate(self, request: AllocationRequest) -> list[Allocation]:

@@ -1,7 +1,7 @@
 """The conversation with the server when answers get lost, and when calls are made at all."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 from attrs import define, field
@@ -39,10 +39,10 @@ def line() -> Line:
 
 
 @pytest.fixture
-def courier(line: Line) -> "Callable[[], ExchangeClient]":
+def courier(line: Line) -> Iterator[ExchangeClient]:
     """Return a courier on that line."""
     made = ExchangeClient(line, lambda: ExchangeRequest(1, 1), 1, line.woken.release, patience_s=10)
-    yield made  # type: ignore[misc]
+    yield made
     made.close()
 
 

@@ -262,7 +262,7 @@ def test_nodes_that_a_complete_workflow_waits_for_are_given_back(bench: Bench, s
     project_plugin(bench.folder, "paper", text)
     workflow = {"compute_node_ignore_workflow_completion": stays}
     workflow_id = bench.create(job("a", "true"), workflow=workflow)
-    asked = {"workflow_id": workflow_id, "scheduler_config_id": 1, "scheduler_type": "paper"}
+    asked: dict[str, Any] = {"workflow_id": workflow_id, "scheduler_config_id": 1, "scheduler_type": "paper"}
     for number, status in ((7, "pending"), (8, "active")):
         bench.client.create(ScheduledComputeNodeRecord(**asked, scheduler_id=number, status=status))
     settings = bench.settings(workflow_id, scheduler_config_id=1, time_limit_s=5.0 if stays else None)

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -128,9 +129,7 @@ def test_queue_depth_ignores_resources(bench: Bench) -> None:
         ({}, {"num_cpus": 4}, 4),
     ],
 )
-def test_resources_are_never_exceeded(
-    bench: Bench, asked: dict[str, object], offered: dict[str, float], most: int
-) -> None:
+def test_resources_are_never_exceeded(bench: Bench, asked: dict[str, Any], offered: dict[str, Any], most: int) -> None:
     """As many at once as fit, and no more."""
     log = bench.folder / "log"
     jobs = [job(f"j{i}", counted(log), resource_requirements=0) for i in range(10)]

@@ -26,6 +26,11 @@ def settings(**changes: object) -> RunnerSettings:
     return RunnerSettings(url="http://127.0.0.1:1", workflow_id=1, **changes)  # type: ignore[arg-type]
 
 
+def refuse(line: bytes) -> None:
+    """Fail the test for a line that cannot be read."""
+    pytest.fail(repr(line))
+
+
 def test_offers_what_it_may_use() -> None:
     """The CPUs of its affinity mask, the memory of the machine; what is asked for instead wins."""
     offer = machine.offered(settings(), None, [])
@@ -111,18 +116,18 @@ def test_spool_keeps_what_is_not_acknowledged(tmp_path: Path) -> None:
     """And nothing else; a half-written line is not read."""
     path = tmp_path / "folder" / "ends"
     spool = ReportSpool(path)
-    assert read_spool(path, pytest.fail) == []
+    assert read_spool(path, refuse) == []
     spool.add(report(1))
     spool.add(report(2))
-    assert read_spool(path, pytest.fail) == [report(1), report(2)]
+    assert read_spool(path, refuse) == [report(1), report(2)]
     spool.acknowledge([report(1)])
-    assert read_spool(path, pytest.fail) == [report(1), report(2)], "the file is emptied when all are there"
+    assert read_spool(path, refuse) == [report(1), report(2)], "the file is emptied when all are there"
     spool.acknowledge([report(2)])
-    assert read_spool(path, pytest.fail) == []
+    assert read_spool(path, refuse) == []
     spool.add(report(3))
     with path.open("ab") as file:
         file.write(b'{"job_id": 4, "att')
-    assert read_spool(path, pytest.fail) == [report(3)]
+    assert read_spool(path, refuse) == [report(3)]
     spool.close()
     assert path.exists()
     spool = ReportSpool(path)
@@ -171,5 +176,5 @@ def test_a_report_is_spooled_whole_or_not_at_all(small_disk: Path) -> None:
         any(map(spool.add, map(report, kept)))
     ballast.unlink()
     spool.add(report(10_000))
-    assert read_spool(spool.path, pytest.fail) == [report(number) for number in (*range(1, next(kept) - 1), 10_000)]
+    assert read_spool(spool.path, refuse) == [report(number) for number in (*range(1, next(kept) - 1), 10_000)]
     spool.close()

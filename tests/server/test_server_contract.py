@@ -82,8 +82,8 @@ class Argument(str):
 class Notebook(official.ApiClient):
     """Writes requests down instead of sending them."""
 
-    def param_serialize(self, **request: Any) -> Any:
-        """Return the request as it was composed."""
+    def param_serialize(self, *_: Any, **request: Any) -> Any:
+        """Return the request as it was composed; its parts are given by their names."""
         return request
 
 

@@ -83,7 +83,7 @@ def test_both_formats_are_spoken(server: str) -> None:
     assert list(prometheus(text))
     _, kind, text = scrape(server, Accept=OPEN_METRICS)
     assert kind.startswith("application/openmetrics-text")
-    assert list(open_metrics(text))
+    assert list(open_metrics(text))  # type: ignore[no-untyped-call]  # prometheus-client leaves it without types
     assert scrape(server, f"{urlsplit(server).path}/metrics")[0] == 200
 
 

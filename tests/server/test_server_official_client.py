@@ -111,7 +111,7 @@ def refusal(call: Any, *arguments: Any, **named: Any) -> tuple[int, str]:
     """Return the status and reason with which a call is refused."""
     with pytest.raises(ApiException) as refused:
         call(*arguments, **named)
-    body = official.DefaultErrorResponse.from_json(refused.value.body)
+    body = official.DefaultErrorResponse.from_json(refused.value.body or "")
     assert body is not None
     return int(refused.value.status), str(body.error["message"])
 

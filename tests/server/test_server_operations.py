@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -73,9 +73,10 @@ class World:
             return [self.filled(value, **other) for value in template]
         return template
 
-    def call(self, operation: Operation, *, body: bool = True, query: bool = True, **other: Any) -> Any:
-        """Send an operation, with other ids than those of the world."""
-        given = self.filled(operation.body, **other) if body else None
+    def call(self, operation: Operation, ids: Mapping[str, int | str] = {}, *, query: bool = True) -> Any:
+        """Send an operation, with these ids instead of those of the world."""
+        other = dict(ids)
+        given = self.filled(operation.body, **other)
         asked = self.filled(operation.query, **other) if query else {}
         path = operation.path.format(**self.ids | other)
         return self._api.call(operation.method, path, given, **asked)
@@ -111,12 +112,12 @@ def test_the_table_has_every_operation(api: Any) -> None:
 def test_an_operation_is_done_or_refused_with_a_reason(world: World, api: Any, operation: Operation) -> None:
     """Done for ids that exist; else 404 or 400, with the reason, and without a fault of the server."""
     if operation.unknown:
-        gone = world.call(operation, **{operation.unknown: UNKNOWN})
+        gone = world.call(operation, {operation.unknown: UNKNOWN})
         assert (gone.status, gone.message) == (404, f"{operation.kind} not found with ID: {UNKNOWN}")
-        negative = world.call(operation, **{operation.unknown: -1})
+        negative = world.call(operation, {operation.unknown: -1})
         assert (negative.status, negative.message) == (404, f"{operation.kind} not found with ID: -1")
         if f"{{{operation.unknown}}}" in operation.path or operation.query:
-            wrong = world.call(operation, **{operation.unknown: "x1"})
+            wrong = world.call(operation, {operation.unknown: "x1"})
             assert (wrong.status, "'x1' is not an integer" in wrong.message) == (400, True)
     if operation.query:
         missing = world.call(operation, query=False)
@@ -152,8 +153,7 @@ def test_unknown_fields_are_named_in_a_warning(world: World, api: Any, operation
     assert answer.headers["warning"] == '299 torc "ignored: no_such_field"'
 
 
-def records(check: Callable[..., Any]) -> Callable[..., Any]:
-    return pytest.mark.parametrize("path", ["workflows", *RECORDS])(check)
+records = pytest.mark.parametrize("path", ["workflows", *RECORDS])
 
 
 @records

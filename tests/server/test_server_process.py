@@ -202,7 +202,7 @@ def _kept(place: str) -> tuple[dict[int, int], dict[int, int]]:
 def _work(port: int, workflow_id: int, node: int, held: dict[int, int], told: dict[int, int]) -> None:
     """Be a runner until the workflow is complete; ``told`` are the return codes that the server has answered for."""
     while True:
-        reports = [
+        reports: list[dict[str, Any]] = [
             {
                 "job_id": job,
                 "attempt_id": attempt,

@@ -75,7 +75,7 @@ def test_no_job_is_handed_out_twice(
         node = make_api(servers[0].url).node(workflow_id)
         held: list[dict[str, Any]] = []
         for n in count(number):
-            request = {
+            request: dict[str, Any] = {
                 "slots": 3,
                 "holding": [job["id"] for job in held],
                 "ended": [report_end(job["id"], attempt=job["attempt_id"]) for job in held],

@@ -23,7 +23,7 @@ class Site:
     def __init__(self, cluster: Cluster, url: str) -> None:
         self.cluster, self.environment = cluster, {"TORC_API_URL": url}
 
-    def torc(self, *arguments: str | int) -> Any:
+    def torc(self, *arguments: str | int | Path) -> Any:
         """Run ``torc`` and return the JSON that it printed."""
         done = self.cluster.torc("-f", "json", *arguments, env=self.environment)
         assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"

@@ -53,7 +53,7 @@ def test_a_count_of_decimals_is_a_log_scale() -> None:
     numbers = [value.number for value in values]
     assert len(values) == 10
     assert (values[0].text, values[-1].text) == ("0.0001", "0.01")
-    ratios = [later / earlier for earlier, later in pairwise(numbers)]
+    ratios = [(later or 0) / (earlier or 0) for earlier, later in pairwise(numbers)]
     assert max(ratios) == pytest.approx(min(ratios))
     assert texts("1.0:0.01:3") == ["1.0", "0.1", "0.01"]
 

@@ -179,7 +179,7 @@ def test_a_dry_run_changes_nothing(bench: Any) -> None:
     assert asked(bench, 0)["memory"] == "1g"
 
 
-REFUSALS = {
+REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "another run": ({"run_id": 7}, "Run ID mismatch"),
     "an active runner": ({"leave": False}, "1 active compute node"),
 }

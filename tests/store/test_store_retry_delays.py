@@ -7,9 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torc_framework.models.exchange import RetryRequest
+from torc_framework.models.exits import ExitClass
 from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES
 from torc_framework.store.exchange import claims, single_claims
-from torc_framework.store.record_kinds.kinds import JOBS
+from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.records.crud import get
 
 LATER = "9999-01-01T00:00:00.000Z"
@@ -68,7 +69,7 @@ def test_a_reset_ends_the_wait(bench: Any) -> None:
     assert [job.name for job in bench.claim()] == ["job0"]
 
 
-CLASSES = ["user_error", "oom", *sorted(SEPARATE_BUDGET_CLASSES)]
+CLASSES = [ExitClass.USER_ERROR, ExitClass.OOM, *sorted(SEPARATE_BUDGET_CLASSES)]
 
 
 def test_what_is_not_the_jobs_doing_costs_no_attempt(bench: Any) -> None:
@@ -88,7 +89,7 @@ def test_what_is_not_the_jobs_doing_costs_no_attempt(bench: Any) -> None:
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(CLASSES), min_size=1, max_size=25), st.integers(0, 4))
-def test_attempts_never_exceed_the_budgets(bench: Any, endings: list[str], limit: int) -> None:
+def test_attempts_never_exceed_the_budgets(bench: Any, endings: list[ExitClass], limit: int) -> None:
     """However attempts end: no budget is overdrawn, and every attempt has a result."""
     bench.plan(1)
     own, others = 0, dict.fromkeys(SEPARATE_BUDGET_CLASSES, 0)

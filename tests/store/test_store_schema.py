@@ -61,6 +61,7 @@ def test_a_field_is_a_column(record: type[Any], attribute: "Attribute[Any]") -> 
     column = table.c[attribute.name]
     optional = type(None) in get_args(attribute.type) or (attribute.type is Any and attribute.default is not NOTHING)
     assert column.nullable == (optional and attribute.name != "id")
+    assert isinstance(column.default, sa.ColumnDefault | None)
     default = None if column.default is None else column.default.arg
     assert default == (None if attribute.default is NOTHING else attribute.default)
 

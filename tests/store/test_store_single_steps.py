@@ -123,12 +123,13 @@ def test_a_result_that_does_not_fit_changes_nothing(bench: Any, label: str, fiel
 def test_a_step_of_another_run_changes_nothing(bench: Any) -> None:
     """Each names the run that it is meant for."""
     bench.plan(1)
-    for call in (
+    calls: list[Callable[[], Any]] = [
         lambda: step(bench, "start_job", 0, 9, bench.nodes[0]),
         lambda: step(bench, "complete_job", 0, "completed", 9, result(bench, 0)),
         lambda: step(bench, "retry_job", 0, 9),
         lambda: step(bench, "change_status", 0, "pending", 9),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(RuleError, match="Run ID mismatch: provided 9 but workflow status has 1"):
             call()
     assert (bench.statuses(), bench.results()) == (["ready"], [])

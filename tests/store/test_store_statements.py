@@ -29,9 +29,8 @@ def text_of(tx: Tx, statement: Statement) -> tuple[str, int]:
 
 
 def _takes_ids(statement: Statement) -> bool:
-    found: list[str] = []
-    sa.sql.visitors.traverse(statement._clause, {}, {"bindparam": lambda bind: found.append(bind.key)})  # type: ignore[arg-type]
-    return IDS in found
+    clause: Any = statement._clause  # SQLAlchemy's types do not say that executable clauses can be visited
+    return IDS in {part.key for part in sa.sql.visitors.iterate(clause) if isinstance(part, sa.BindParameter)}
 
 
 @pytest.mark.parametrize("name", HOT)

@@ -5,6 +5,7 @@ sixty letters. If the form of the expression and the lengths of the texts bound 
 process; otherwise it runs in a child process with a limit on its CPU time.
 """
 
+import importlib
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -88,10 +89,9 @@ def _search_apart(compiled: re.Pattern[str], texts: Sequence[str]) -> list[int]:
 
 def _most_steps(compiled: re.Pattern[str], texts: Sequence[str]) -> float:
     """Return an upper bound of the steps of a search in all texts; infinity if there is none."""
-    from re import _parser  # type: ignore[attr-defined]  # private module of CPython without stubs; no public parser exists
-
+    parser = importlib.import_module("re._parser")  # private module of CPython, without types; no public parser exists
     try:
-        tokens = _parser.parse(compiled.pattern, compiled.flags & ~re.DEBUG)
+        tokens = parser.parse(compiled.pattern, compiled.flags & ~re.DEBUG)
         factor, exponent = _work(tokens)
     except (_UnknownWorkError, re.error, RecursionError):
         return float("inf")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,7 @@ def test_ends_can_be_adopted_twice(make_bench: Callable[..., Bench], tmp_path: P
     for bench in (first, second):
         assert bench.launcher.adopt(victim.state, keys(1)).adopted == tuple(keys(1))
     for bench in (first, second):
-        bench.until(lambda bench=bench: bench.ended)
+        bench.until(partial(getattr, bench, "ended"))
         assert bench.ended[AttemptKey(1, 1)].exit_code == 21
 
 

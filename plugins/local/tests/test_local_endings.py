@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from local_bench import Bench, python
@@ -189,7 +190,9 @@ def test_a_removed_folder_of_logs_is_made_again(bench: Bench) -> None:
     """An attempt that removes it costs those that come after nothing."""
     logs = bench.folder / "deep" / "logs"
     logs.mkdir(parents=True)
-    paths = [{"stdout_path": str(logs / f"{i}.o"), "stderr_path": str(logs / f"{i}.e")} for i in range(3)]
+    paths: list[dict[str, Any]] = [
+        {"stdout_path": str(logs / f"{i}.o"), "stderr_path": str(logs / f"{i}.e")} for i in range(3)
+    ]
     bench.run(bench.attempt(f"rm -rf {bench.folder}/deep", **paths[1]))
     (seen,) = bench.run(bench.attempt("echo here", job_id=2, **paths[2]))
     assert seen.exit_code == 0

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -99,7 +100,7 @@ def test_limits_of_the_partition_count() -> None:
         ({"ReqResv": "YES"}, "needs a reservation"),
     ],
 )
-def test_partitions_that_are_not_for_everybody_have_to_be_named(facts: dict[str, str], note: str) -> None:
+def test_partitions_that_are_not_for_everybody_have_to_be_named(facts: dict[str, Any], note: str) -> None:
     found = one(Default="NO", **facts)
     assert (found.requires_explicit_request, found.description) == (True, note)
 

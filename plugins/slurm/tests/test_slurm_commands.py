@@ -4,6 +4,7 @@ import os
 import select
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,10 @@ class Desk:
 
     def want(self, *steps: str) -> None:
         for step in steps:
-            self.accounting.request_row(step, lambda row, why, step=step: self.told.update({step: (row, why)}))
+            self.accounting.request_row(step, partial(self._take, step))
+
+    def _take(self, step: str, row: StepRow | None, why: str) -> None:
+        self.told[step] = (row, why)
 
     def wait(self, number: int) -> None:
         deadline = time.monotonic() + PATIENCE_S

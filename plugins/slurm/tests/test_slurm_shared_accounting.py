@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,10 @@ class Runner:
 
     def want(self, *steps: str) -> None:
         for step in steps:
-            self.accounting.request_row(step, lambda row, why, step=step: self.told.update({step: (row, why)}))
+            self.accounting.request_row(step, partial(self._take, step))
+
+    def _take(self, step: str, row: StepRow | None, why: str) -> None:
+        self.told[step] = (row, why)
 
 
 _MADE: list[Runner] = []
@@ -81,13 +85,18 @@ def calls(site: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
+def all_told(runners: list[Runner], wave: int) -> bool:
+    """Say whether each runner was told what it wanted in a wave."""
+    return all(f"{number}.{wave}" in each.told for number, each in enumerate(runners))
+
+
 def test_a_hundred_runners_ask_as_often_as_one(site: Path) -> None:
     """The first asks for itself; while it and the pause after it last, the others write what they want."""
     runners = [runner(site, number) for number in range(100)]
     for wave in range(3):
         for number, each in enumerate(runners):
             each.want(f"{number}.{wave}")
-        until(runners, lambda wave=wave: all(f"{n}.{wave}" in each.told for n, each in enumerate(runners)))
+        until(runners, partial(all_told, runners, wave))
     assert all(row is not None for each in runners for row, _ in each.told.values())
     assert len(calls(site)) <= 3 * 4
     for each in runners:
