@@ -73,7 +73,7 @@ def test_a_run_completes_under_a_limit(
         return [group for group in groups if group["reason"] == "launch_hindered"]
 
     group = wait_for(waiting)[0]
-    assert "no more processes can be begun" in group["text"]
+    assert "no more processes can be started" in group["text"]
     assert "ulimit -u" in group["text"]
     assert f"torc run {wid} --max-parallel-jobs" in group["text"]
     assert not group["is_problem"]

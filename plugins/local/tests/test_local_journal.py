@@ -43,7 +43,7 @@ def test_a_whole_journal_is_understood() -> None:
     assert set(journal.entries) == {(1, 1), (2, 1), (3, 1)}
     end = journal.entries[1, 1].end
     assert end is not None
-    assert (end.status, end.duration_s, end.peak_kib, end.told) == (256, 0.75, -9000, {"oom_kills": 0})
+    assert (end.status, end.duration_s, end.peak_kib, end.cgroup_facts) == (256, 0.75, -9000, {"oom_kills": 0})
     assert journal.entries[3, 1].failure == "no such shell"
     assert not journal.entries[2, 1].is_over()
     assert journal.is_settled

@@ -53,7 +53,7 @@ def test_attempts_wait_for_processes(process_limit: ProcessLimit, tmp_path: Path
     out, err = process.communicate(timeout=60)
     seen, told, at_last = json.loads(out)
     assert set(seen.values()) == {0}
-    assert told[0].startswith("no more processes can be begun (Resource temporarily unavailable): ")
+    assert told[0].startswith("no more processes can be started (Resource temporarily unavailable): ")
     assert at_last is None
     assert err.count("event=attempts_wait") <= 2, "it is logged once, not at every try"
 
@@ -69,7 +69,7 @@ def test_the_process_that_runs_jobs_waits_for_its_place(process_limit: ProcessLi
     out, err = process.communicate(timeout=60)
     seen, told, at_last = json.loads(out)
     assert seen == {"1": 3, "2": 3}
-    assert [each.startswith("no more processes can be begun (") for each in told] == [True]
+    assert [each.startswith("no more processes can be started (") for each in told] == [True]
     assert at_last is None
     assert "supervisor_replaced" not in err
 

@@ -23,14 +23,14 @@ _LOG: Final = logging.getLogger("torc_framework.local")
 
 
 class RecordedExit(NamedTuple):
-    """How an attempt ended, as the kernel told its supervisor.
+    """How an attempt ended, as the kernel cgroup_facts its supervisor.
 
     Attributes:
         status: Raw wait status.
         duration_s: Seconds that it ran, by a clock that is never set.
         peak_kib: Largest resident set; negative is an upper bound: the supervisor's own memory was counted in; 0 is not
             known.
-        told: What control groups told; see `torc_local.supervisor.supervisor.Supervisor.facts_of_groups`.
+        cgroup_facts: What control groups cgroup_facts; see `torc_local.supervisor.supervisor.Supervisor.facts_of_groups`.
     """
 
     status: int
@@ -39,7 +39,7 @@ class RecordedExit(NamedTuple):
     duration_s: float
     peak_kib: int
     cpu_s: float
-    told: Mapping[str, int]
+    cgroup_facts: Mapping[str, int]
 
 
 @define

@@ -505,7 +505,7 @@ def _observe(end: RecordedExit) -> ExitObservation:
     The peak of a control group is the attempt's if its memory ran out: then nothing of it was cache that
     could have been given back.
     """
-    raw: dict[str, Any] = dict(end.told)
+    raw: dict[str, Any] = dict(end.cgroup_facts)
     kills, group_peak = raw.pop("oom_kills", None), raw.pop("peak", None)
     peak = end.peak_kib * 1024 if end.peak_kib > 0 else None
     if end.peak_kib < 0:

@@ -1,30 +1,33 @@
-"""The parent process of all jobs of one runner: how to start it, and what it shares with its launcher.
+"""The supervisor of local jobs: the parent process of all attempts of one runner, and its protocol with the launcher.
 
-There are two processes, started by `PROGRAM`, that import this package alone, without the framework
-and without what Python's ``site`` adds. The supervisor (`main`) begins attempts and is their parent. The
-reaper (`reaper`) is the supervisor's parent and sleeps: if the supervisor is killed, the kernel makes the
-reaper the parent of the attempts that run, and the reaper sees them to their ends.
+`PROGRAM` starts two processes, which import only this package: neither the framework nor Python's ``site``. The
+supervisor (`supervisor.supervisor`) starts the attempts and is their parent. The reaper (`supervisor.reaper`) is the
+supervisor's parent and sleeps. If the supervisor is killed, the kernel makes the reaper the parent of the running
+attempts, and the reaper waits for their ends and records them.
 
 Journal (append only, one record a line, times in seconds since the epoch)::
 
     H <boot id>                              the lines below belong to this boot of the machine
-    I <job> <attempt> [<version> <folder>]   about to begin, in this control group; written before the process exists
-    S <job> <attempt> <pid> <boottime> <at>  began, with the seconds since boot
-    W <job> <attempt>                        was not begun after all: its line I is void
+    I <job> <attempt> [<version> <folder>]   about to start, in this control group; written before the process exists
+    S <job> <attempt> <pid> <boottime> <at>  started, with the seconds since boot
+    W <job> <attempt>                        not started: its line I is void
     E <job> <attempt> <status> <at> <began at> <duration s> <peak KiB> <CPU s> [<fact>=<number>...]
-                                             ended, with the raw wait status; a peak that may be this process's own
-                                             is negative: it was at most that; 0 is not known; facts of control groups
+                                             ended, with the raw wait status. A negative peak is an upper bound, because
+                                             the supervisor's own memory was counted in; 0 is unknown. The facts are
+                                             counters of control groups.
     L <job> <attempt> <at> <reason>          could not be started
-    O                                        nothing will be begun any more: the runner or the supervisor is gone
+    O                                        no attempt will be started any more: runner or supervisor is gone
 
-Every end is in the journal before the runner is told. Each supervisor has a journal of its own; the lock of that
-(flock) is held as long as one of the two processes lives. A line that cannot be read counts for nothing.
+Every end is in the journal before the supervisor reports it to the runner. Each supervisor has a journal of its own
+and holds its lock (flock), together with its reaper, as long as one of the two processes lives. Lines that cannot be
+parsed are ignored.
 
-Messages in both directions are marshalled tuples behind four bytes of length.
+Messages in both directions are marshalled tuples, each after its length in four bytes.
 """
 
 import marshal
 import os
+from collections import namedtuple
 from collections.abc import Iterator
 
 PROGRAM = """\
@@ -34,26 +37,53 @@ package.__path__ = [sys.argv[1]]
 from torc_local.supervisor.reaper import main
 main(*sys.argv[2:])
 """
-"""What Python runs as the reaper, its first argument the folder of `torc_local`, which is not loaded itself."""
+"""Python code that runs the reaper. Its first argument is the folder of `torc_local`, whose ``__init__`` is not run."""
 CONTROL_FD = 3
 JOURNAL_FD = 4
 CHUNK = 1 << 16
 Key = tuple[int, int]
 """Job id and attempt number."""
 CgroupPlan = tuple[int, str, int, bool]
-"""A control group to make for an attempt: version, folder, limit in bytes, whether the attempt may run without."""
-AttemptOrder = tuple[int, int, int, list[str], dict[bytes, bytes], str, str, CgroupPlan | None]
-"""Job id, attempt, lane, arguments, extra environment, stdout and stderr path ("" is the same file), control group."""
+"""A control group to create for an attempt: version, folder, limit in bytes, whether the attempt may run without it."""
 
 
-def encode_message(message: tuple) -> bytes:  # type: ignore[type-arg] # shapes differ by kind
-    """Return a message as it travels."""
+class AttemptOrder(
+    namedtuple("AttemptOrder", "job_id attempt_id lane arguments environment stdout stderr cgroup")
+):
+    """The launcher's order to start an attempt.
+
+    Attributes:
+        arguments: The command line as words.
+        environment: Variables beyond those of the supervisor.
+        stdout: Path of the file for standard output; "" is none.
+        stderr: Path of the file for standard error; "" is that of standard output.
+        cgroup: Control group to create for it, if any.
+    """
+
+    __slots__ = ()
+    job_id: int
+    attempt_id: int
+    lane: int
+    arguments: list[str]
+    environment: dict[bytes, bytes]
+    stdout: str
+    stderr: str
+    cgroup: CgroupPlan | None
+
+    @property
+    def key(self) -> Key:
+        """Job id and attempt number."""
+        return self.job_id, self.attempt_id
+
+
+def encode_message(message: tuple) -> bytes:  # type: ignore[type-arg] # the shape depends on the kind of message
+    """Return a message as bytes."""
     body = marshal.dumps(message)
     return len(body).to_bytes(4, "little") + body
 
 
-def decode_messages(buffer: bytearray) -> list[tuple]:  # type: ignore[type-arg]
-    """Take all whole messages out of ``buffer``."""
+def decode_messages(buffer: bytearray) -> list[tuple]:  # type: ignore[type-arg] # as above
+    """Remove all complete messages from ``buffer`` and return them."""
     messages = []
     at = 0
     while len(buffer) - at >= 4:
@@ -67,24 +97,24 @@ def decode_messages(buffer: bytearray) -> list[tuple]:  # type: ignore[type-arg]
 
 
 def boot_id() -> str:
-    """Return the name of this boot of the machine."""
+    """Return the id of the present boot of the machine."""
     with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123 - pathlib is not loaded here
         return file.read().strip()
 
 
 def process_stats() -> Iterator[tuple[int, list[bytes]]]:
-    """Yield each process of the machine: its pid, and what ``/proc/<pid>/stat`` says after its name."""
-    for entry in os.listdir("/proc"):  # noqa: PTH208
+    """Yield the pid of each process of the machine, and the fields of ``/proc/<pid>/stat`` after its name."""
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is not loaded here
         if entry.isdigit():
             try:
-                with open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
+                with open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123 - pathlib is not loaded here
                     yield int(entry), file.read().rpartition(b")")[2].split()
             except OSError:
                 continue  # it ended meanwhile
 
 
 def send_signal(leaders: set[int], number: int) -> None:
-    """Signal the groups of these leaders and every other group of the sessions that they lead."""
+    """Send a signal to the process groups of these session leaders, and to all other groups of their sessions."""
     groups = set(leaders)
     groups.update(int(fields[2]) for _, fields in process_stats() if int(fields[3]) in leaders)
     for group in groups:
@@ -92,7 +122,7 @@ def send_signal(leaders: set[int], number: int) -> None:
 
 
 def signal_group(leader: int, number: int) -> bool:
-    """Signal a process group, 0 to ask only; return whether it still has members."""
+    """Send a signal to a process group, 0 for none; return whether the group still has members."""
     try:
         os.killpg(leader, number)
     except ProcessLookupError:

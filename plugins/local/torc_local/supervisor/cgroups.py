@@ -1,20 +1,20 @@
-"""Control groups for memory: one for each attempt whose memory the kernel limits, made, read and removed here.
+"""Control groups that limit the memory of one attempt each: creation, counters and removal.
 
-Words of both versions of control groups; the folder of a group says nothing of its version, so both
-travel together. A group is a folder of the kernel's: making it is one call, each limit another, and
-it can be removed once no process is in it.
+The module supports versions 1 and 2 of control groups (Linux, "Control Group v1: Memory Resource Controller" and
+"Control Group v2", section Memory). A group is identified by its version and its folder. Its folder is created by one
+call and its limits are set by further calls; it can be removed when no process is in it.
 """
 
 import os
 import signal
 
 Cgroup = tuple[int, str]
-"""Version of control groups, and folder of one."""
+"""Version and folder of a control group."""
 KillCounts = tuple[int, int]
 """What `Surroundings.mark` returned."""
 
 JOIN_FILES = {1: "tasks", 2: "cgroup.procs"}
-"""A process that writes 0 there is in the group; ``tasks`` takes no lock that all processes of the machine share."""
+"""File to which a process writes 0 to join the group; ``tasks`` takes no lock that all processes share."""
 MEMBERS_FILE = "cgroup.procs"
 _LIMITS = {1: "memory.limit_in_bytes", 2: "memory.max"}
 _SWAP_LIMITS = {1: "memory.memsw.limit_in_bytes", 2: "memory.swap.max"}
@@ -32,7 +32,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _read(path: str) -> bytes:
-    """Return what a file holds, b"" where there is none."""
+    """Return the content of a file, b"" if it cannot be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -46,30 +46,30 @@ def _read(path: str) -> bytes:
 
 
 def _kills(events: bytes) -> int | None:
-    """Return how often the kernel killed for lack of memory, None where it does not count (before Linux 4.13)."""
+    """Return the number of OOM kills; None on kernels that do not count them (before Linux 4.13)."""
     counts = [line for line in events.splitlines() if line.startswith(_KILLS)]
     return int(counts[0].split()[1]) if counts else None
 
 
 def create(group: Cgroup, limit_bytes: int) -> None:
-    """Make a group that may use so much memory, swap included where the kernel accounts for swap.
+    """Create a group with a memory limit, including swap where the kernel accounts for swap.
 
     Raises:
-        OSError: it cannot be made or limited; nothing is left of it.
+        OSError: it cannot be created or limited; it does not exist then.
     """
     version, folder = group
     os.mkdir(folder)  # noqa: PTH102 - pathlib is not loaded here
     try:
         _write(f"{folder}/{_LIMITS[version]}", str(limit_bytes))
-        if os.path.exists(swap := f"{folder}/{_SWAP_LIMITS[version]}"):  # noqa: PTH110
+        if os.path.exists(swap := f"{folder}/{_SWAP_LIMITS[version]}"):  # noqa: PTH110 - pathlib is not loaded here
             _write(swap, str(limit_bytes if version == 1 else 0))
     except OSError:
-        os.rmdir(folder)  # noqa: PTH106
+        os.rmdir(folder)  # noqa: PTH106 - pathlib is not loaded here
         raise
 
 
 def run_inside(group: Cgroup, arguments: list[str]) -> list[str]:
-    """Return a shell's arguments changed so that it enters a group before it does anything else."""
+    """Return a shell's arguments, changed so that the shell first joins a group."""
     version, folder = group
     shell, *rest = arguments
     entrance = f"{folder}/{JOIN_FILES[version]}".replace("'", "'\\''")
@@ -80,7 +80,7 @@ def run_inside(group: Cgroup, arguments: list[str]) -> list[str]:
 
 
 def read_counters(group: Cgroup) -> dict[str, int]:
-    """Return what the kernel says of a group: ``oom_kills`` and ``peak`` in bytes, each where it is counted."""
+    """Return the kernel's counters of a group: ``oom_kills``, and ``peak`` in bytes, if the kernel has them."""
     version, folder = group
     peak = _read(f"{folder}/{_PEAKS[version]}").strip()
     found = {"oom_kills": _kills(_read(f"{folder}/{_EVENTS[version]}")), "peak": int(peak) if peak.isdigit() else None}
@@ -88,29 +88,29 @@ def read_counters(group: Cgroup) -> dict[str, int]:
 
 
 def remove(group: Cgroup, home: Cgroup | None, *, kill: bool) -> bool:
-    """Remove a group; those who are still in it are killed, or let go on in the group ``home``.
+    """Remove a group after killing the processes in it, or after moving them to the group ``home``.
 
     Returns:
-        False when it is still there: some of them have not ended yet, or cannot be moved.
+        False if it still exists: some processes have not ended yet, or cannot be moved.
     """
     if _is_removed(group[1]):
         return True
     for pid in _read(f"{group[1]}/{MEMBERS_FILE}").split():
         if int(pid) <= 1:
-            continue  # 0 is how the kernel shows a process of another pid namespace; to kill it would be to kill ours
+            continue  # the kernel shows 0 for a process of another pid namespace; `kill(0)` would hit our own group
         try:
             if kill:
                 os.kill(int(pid), signal.SIGKILL)
             elif home is not None:
                 _write(f"{home[1]}/{MEMBERS_FILE}", pid.decode())
         except OSError:
-            continue  # it has ended, or is not ours
+            continue  # it has ended, or belongs to another user
     return _is_removed(group[1])
 
 
 def _is_removed(folder: str) -> bool:
     try:
-        os.rmdir(folder)  # noqa: PTH106
+        os.rmdir(folder)  # noqa: PTH106 - pathlib is not loaded here
     except FileNotFoundError:
         return True
     except OSError:
@@ -119,10 +119,10 @@ def _is_removed(folder: str) -> bool:
 
 
 class SharedCgroup:
-    """The group that attempts without one of their own share with this process: who was killed in it?
+    """OOM kills in the group of this process, which attempts without a group of their own share.
 
-    The kernel counts kills, but does not say whose. So a kill is taken for an attempt's only if it
-    happened while that attempt ran, and never for two.
+    The kernel counts kills without naming the processes. A kill is attributed to an attempt only if it happened while
+    that attempt ran, and to one attempt only.
     """
 
     def __init__(self, home: Cgroup | None) -> None:
@@ -132,10 +132,10 @@ class SharedCgroup:
             try:
                 self.fd = os.open(f"{home[1]}/{_EVENTS[home[0]]}", os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
-                return  # the root group of version 2 counts nothing
+                return  # the root group of version 2 has no counters
 
-    def mark(self) -> KillCounts:
-        """Return what to compare with later: kills so far, and those of them that are known to be somebody's."""
+    def counts(self) -> KillCounts:
+        """Return the number of kills so far, and of those that were attributed to an attempt."""
         return self._count(), self.claimed
 
     def _count(self) -> int:
@@ -147,8 +147,8 @@ class SharedCgroup:
             return 0
 
     def claim(self, since: KillCounts) -> int:
-        """Return how many kills since a mark are nobody else's, and take one of them."""
-        kills, claimed = self.mark()
+        """Return the number of kills since earlier counts that are not attributed, and attribute one of them."""
+        kills, claimed = self.counts()
         left = kills - since[0] - (claimed - since[1])
         self.claimed += left > 0
         return max(left, 0)

@@ -1,4 +1,4 @@
-"""Reads the lines of a journal; the package's docstring says what they mean."""
+"""Parser of the lines of a journal, which the docstring of `torc_local.supervisor` describes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -44,11 +44,11 @@ KINDS: dict[bytes, tuple[Sequence[_Reader], _Reader | None]] = {
     b"L": ((_id, _id, _seconds), _text),
     b"O": ((), None),
 }
-"""How the words of each kind are read: those that must be there, and those that may follow (None: no others)."""
+"""Parsers of the words of each kind of line: for the required words, and for those after them (None: not allowed)."""
 
 
 def parse(line: bytes) -> tuple[Any, ...] | None:
-    """Return a record: its kind, the words that it must have, and a list of those that follow; None if it is none."""
+    """Return a record: its kind, its required words, and a list of the words after them; None for an invalid line."""
     kind, *words = line.split(b" ")
     if kind not in KINDS:
         return None

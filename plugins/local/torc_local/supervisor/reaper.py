@@ -1,8 +1,8 @@
-"""The reaper: parent of the supervisor, and of what the supervisor leaves behind when it is killed.
+"""The reaper: parent of the supervisor, and of the attempts of a supervisor that was killed.
 
-It is a subreaper (prctl(2), PR_SET_CHILD_SUBREAPER): the kernel gives it the children of a process
-below it that dies. It has nothing to do with the runner, begins nothing, and ends with the supervisor if that
-ends well. If not, it reads the journal and writes the ends of the attempts that still ran.
+It is a subreaper (prctl(2), PR_SET_CHILD_SUBREAPER): when a process below it dies, the kernel makes it the parent of
+that process's children. It does not communicate with the runner and starts no attempts. It exits with the supervisor if
+that exits with status 0; otherwise it reads the journal, waits for the running attempts and writes their ends.
 """
 
 import os
@@ -16,15 +16,15 @@ from torc_local.supervisor.unrecorded_exits import UnrecordedExits
 
 PR_SET_CHILD_SUBREAPER = 36
 EXEC_PATIENCE_S = 2.0
-"""How long a process that the supervisor had just begun may take to become the attempt's shell."""
+"""How long the reaper waits for the exec of a process that the killed supervisor had just started."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def main(*home: str) -> None:
-    """Serve one runner.
+    """Run reaper and supervisor of one runner.
 
     Args:
-        home: Version and folder of the control group that this process shares with its runner, if it is known.
+        *home: Version and folder of the control group that this process shares with its runner, if it is known.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
@@ -38,13 +38,13 @@ def main(*home: str) -> None:
     supervisor = fork()
     if supervisor == 0:
         os.close(writable)
-        os.setsid()  # a signal to the group of the one does not reach the other
-        os.read(readable, 1)  # ends when the reaper is ready: no attempt begins before that
+        os.setsid()  # so that a signal to the group of one does not reach the other
+        os.read(readable, 1)  # returns when the reaper is ready: no attempt starts before that
         os.close(readable)
         Supervisor(group, pending).serve()
         return
     os.close(readable)
-    os.close(CONTROL_FD)  # only the supervisor keeps it open: its death ends the conversation with the runner
+    os.close(CONTROL_FD)  # only the supervisor keeps it open, so that its death closes the connection to the runner
     become_subreaper()
     os.close(writable)
     status, peak_kib = wait_for(supervisor)
@@ -53,9 +53,9 @@ def main(*home: str) -> None:
 
 
 def become_subreaper() -> None:
-    """Have the kernel make this process the parent of orphans below it; nothing where that cannot be asked for."""
+    """Make this process the parent of orphaned processes below it, if the system supports that."""
     try:
-        import ctypes  # not before the fork: the supervisor stays as small as it can
+        import ctypes  # not before the fork: the supervisor's memory stays small
 
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
@@ -63,7 +63,7 @@ def become_subreaper() -> None:
 
 
 def wait_for(child: int) -> tuple[int, int]:
-    """Wait for the end of a child, and take in all others that end; return its wait status and peak in KiB."""
+    """Wait for the end of a child, reaping all others that end; return its wait status and peak in KiB."""
     while True:
         pid, status, usage = os.wait4(-1, 0)
         if pid == child:
@@ -71,12 +71,12 @@ def wait_for(child: int) -> tuple[int, int]:
 
 
 def take_over(supervisor: Supervisor, peak_kib: int, pending: UnrecordedExits) -> None:
-    """Do the rest of a dead supervisor's work: its attempts are our children now.
+    """Finish the work of a killed supervisor, whose attempts are now children of this process.
 
     Args:
-        supervisor: Has no attempts yet.
-        peak_kib: Largest resident set of the dead one; the kernel counts it in the peaks of its attempts.
-        pending: Ends that the dead one may not have written.
+        supervisor: A new supervisor object without attempts.
+        peak_kib: Largest resident set of the killed supervisor; the kernel counts it in the peaks of its attempts.
+        pending: Ends that the killed supervisor may not have written.
     """
     supervisor.own_peak_kib = peak_kib
     supervisor.orphaned = True
@@ -85,25 +85,25 @@ def take_over(supervisor: Supervisor, peak_kib: int, pending: UnrecordedExits) -
     running, intents = unfinished(text)
     supervisor.live = {job.leader: job for job in running}
     supervisor.leaders = {job.key: job.leader for job in running}
-    for key, cell in intents.items():
+    for key, cgroup in intents.items():
         if found := find_unrecorded(key, set(supervisor.live)):
             pid, boottime = found
             at = time() - (clock_gettime(CLOCK_BOOTTIME) - boottime)
             supervisor.live[pid] = job = RunningAttempt(key, 0, pid, boottime, at)
-            supervisor.leaders[key], job.cell = pid, cell
+            supervisor.leaders[key], job.cgroup = pid, cgroup
             lines += f"S {key[0]} {key[1]} {pid} {boottime:.6f} {at:.6f}\n"
         else:
             lines += f"W {key[0]} {key[1]}\n"
     for pid, (status, at, boottime) in pending.read().items():
         if ended := supervisor.live.pop(pid, None):
             lines += supervisor.end(ended, status, (at, boottime), (0, 0.0))
-    supervisor.note(lines + "O\n")
+    supervisor.write_journal(lines + "O\n")
     supervisor.reap()
     supervisor.run()
 
 
 def unfinished(text: bytes) -> tuple[list[RunningAttempt], dict[Key, cgroups.Cgroup | None]]:
-    """Return the jobs that a journal says are running, and the control groups of those only meant to be begun."""
+    """Return the attempts that run by the journal, and the control groups of those with an intent only."""
     intents: dict[Key, cgroups.Cgroup | None] = {}
     running: dict[Key, RunningAttempt] = {}
     for line in text.split(b"\n"):
@@ -114,7 +114,7 @@ def unfinished(text: bytes) -> tuple[list[RunningAttempt], dict[Key, cgroups.Cgr
                 intents[job, attempt] = None
             case ("S", job, attempt, pid, boottime, at, _):
                 running[job, attempt] = begun = RunningAttempt((job, attempt), 0, pid, boottime, at)
-                begun.cell = intents.pop((job, attempt), None)
+                begun.cgroup = intents.pop((job, attempt), None)
             case ("W" | "L", job, attempt, *_):
                 intents.pop((job, attempt), None)
             case ("E", job, attempt, *_):
@@ -123,24 +123,25 @@ def unfinished(text: bytes) -> tuple[list[RunningAttempt], dict[Key, cgroups.Cgr
 
 
 def find_unrecorded(key: Key, known: set[int]) -> tuple[int, float] | None:
-    """Find the process of an attempt whose supervisor was killed between begin and record.
+    """Find the process of an attempt whose supervisor was killed between its start and its record in the journal.
 
-    It is a child of ours, leads a session, and has the attempt's numbers in its environment as soon as it is the
-    attempt's shell; before that it has our own environment. All others among our unknown children are what
-    attempts left behind; these have the numbers of their own attempts.
+    The process is a child of this process and leads a session. After its exec its environment has the attempt's
+    numbers; before that it has the environment of this process. Further unknown children were left by other attempts
+    and have the numbers of those.
 
     Args:
+        key: The attempt.
         known: Pids of attempts that were recorded.
 
     Returns:
-        Its pid and its start in seconds since boot; None if the attempt was not begun.
+        Its pid and its start in seconds since boot; None if the attempt was not started.
     """
     with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib is not loaded here
         own = file.read()
     marks = {b"TORC_JOB_ID=%d" % key[0], b"TORC_ATTEMPT_ID=%d" % key[1]}
     deadline, others = monotonic() + EXEC_PATIENCE_S, set(known)
     while True:
-        is_open = False
+        is_undecided = False
         for pid, fields in process_stats():
             if int(fields[1]) != os.getpid() or pid in others:
                 continue
@@ -149,18 +150,18 @@ def find_unrecorded(key: Key, known: set[int]) -> tuple[int, float] | None:
             if is_leader and (has_ended or marks <= set(environment.split(b"\0"))):
                 return pid, int(fields[19]) / TICKS_PER_S
             if environment in (own, b"") and not has_ended:
-                is_open = True  # it has not become anything yet, or becomes it at this moment
+                is_undecided = True  # its exec is still to come, or happens at this moment
             else:
                 others.add(pid)
-        if not is_open or monotonic() > deadline:
+        if not is_undecided or monotonic() > deadline:
             return None
         sleep(0.001)
 
 
 def environment_of(pid: int) -> bytes:
-    """Return the environment of a process as it began, b"" if it has ended."""
+    """Return the environment of a process after its exec, b"" if it has ended."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - pathlib is not loaded here
             return file.read()
     except OSError:
         return b""

@@ -1,9 +1,9 @@
-"""The supervisor itself.
+"""The supervisor: the process that starts, stops and reaps attempts and writes the journal.
 
-It outlives its runner: when the runner is gone it starts nothing more, stays until its running
-jobs have ended, writes their ends down and leaves. It is one thread, woken by its control socket
-and by SIGCHLD, and imports as little as it can: the kernel counts in a process's peak what it shared
-with its parent before its exec, so that a job's own peak below that of this process cannot be seen.
+It outlives its runner. When the runner is gone, the supervisor starts no more attempts, waits for the running ones,
+writes their ends to the journal and exits. It has one thread, which its control socket and SIGCHLD wake up. It imports
+few modules: until a child's exec the kernel counts the parent's memory as the child's, so that a peak of an attempt
+below that of this process cannot be measured.
 """
 
 import os
@@ -31,61 +31,72 @@ from torc_local.supervisor.spawning import ignored_signals, spawn
 from torc_local.supervisor.unrecorded_exits import UnrecordedExits
 
 CORE_FLAG = 0x80
-"""Set in the wait status of a process that wrote a core file."""
-LINGER_S = 0.01
-"""How long news waits for more while attempts are queued; an end is told at once when none is."""
+"""Bit of a wait status: the process wrote a core file."""
+MESSAGE_DELAY_S = 0.01
+"""How long messages are collected while attempts are queued; without queued attempts an end is sent at once."""
 LEFTOVER_CHECK_S = 0.05
-"""How often the rest of a group is looked at after its leader has ended on request."""
+"""Interval of the checks for processes that are left of a process group after its leader was stopped."""
 CGROUP_PATIENCE_S = 2.0
-"""How long a control group is tried to be removed."""
+"""How long the supervisor tries to remove a control group."""
 KILLED_STATUSES = (signal.SIGKILL, (128 + signal.SIGKILL) << 8)
-"""Wait statuses of attempts of which somebody was killed: the first process, or perhaps one that a shell waited for."""
+"""Wait statuses of attempts with a killed process: the first process itself, or possibly a child of its shell."""
 
 
 def own_peak_kib() -> int:
-    """Return the largest resident set that this process has had, 0 where the system does not say."""
+    """Return the largest resident set of this process so far; 0 if the system does not show it."""
     try:
-        with open("/proc/self/status", "rb") as file:  # noqa: PTH123
+        with open("/proc/self/status", "rb") as file:  # noqa: PTH123 - pathlib is not loaded here
             return int(next(line for line in file if line.startswith(b"VmHWM:")).split()[1])
     except (OSError, StopIteration):
         return 0
 
 
 def wait_status(seen: "os.waitid_result") -> int:
-    """Return as a wait status what `os.waitid` says of an ended process."""
+    """Return the result of `os.waitid` for an ended process as a wait status."""
     if seen.si_code == os.CLD_EXITED:
         return seen.si_status << 8
     return seen.si_status | (CORE_FLAG if seen.si_code == os.CLD_DUMPED else 0)
 
 
 class RunningAttempt:
-    """One begun attempt. ``stopping`` is the strongest signal sent to it, 0 if none; ``cell`` its control group."""
+    """One started attempt.
 
-    __slots__ = ("boottime", "cell", "key", "lane", "leader", "mark", "news", "started_at", "stopping")
+    Attributes:
+        leader: Pid of its first process, which leads its session.
+        boottime: Its start in seconds since boot.
+        started_at: Its start in seconds since the epoch.
+        stopping: The strongest signal sent to it; 0 if none.
+        cgroup: Its own control group, if it has one.
+        kills_before: Counts of `SharedCgroup` before its start.
+        end_message: The message about its end, once it has ended.
+    """
+
+    __slots__ = ("boottime", "cgroup", "end_message", "key", "kills_before", "lane", "leader", "started_at", "stopping")
 
     def __init__(self, key: Key, lane: int, leader: int, boottime: float, started_at: float) -> None:
         self.key, self.lane, self.leader, self.boottime, self.started_at = key, lane, leader, boottime, started_at
         self.stopping = 0
-        self.cell: cgroups.Cgroup | None = None
-        self.mark: cgroups.KillCounts = (0, 0)
-        self.news: tuple = ()  # type: ignore[type-arg] # its end, once seen
+        self.cgroup: cgroups.Cgroup | None = None
+        self.kills_before: cgroups.KillCounts = (0, 0)
+        self.end_message: tuple = ()  # type: ignore[type-arg] # `typing` is not loaded here
 
 
 class Supervisor:
-    """Begins, stops and reaps jobs, and keeps the journal."""
+    """Starts, stops and reaps attempts, and writes the journal."""
 
     def __init__(self, home: cgroups.Cgroup | None, pending: UnrecordedExits) -> None:
         self.home, self.pending = home, pending
-        self.surroundings = cgroups.SharedCgroup(home)
-        self.mark: cgroups.KillCounts = (0, 0)
-        self.cells: dict[cgroups.Cgroup, tuple[bool, float]] = {}
-        """Control groups to be removed: whether to kill who is in them, and until when to try."""
+        self.shared_cgroup = cgroups.SharedCgroup(home)
+        self.kill_counts: cgroups.KillCounts = (0, 0)
+        """Counts of the shared control group before the attempts that are due."""
+        self.cgroups_to_remove: dict[cgroups.Cgroup, tuple[bool, float]] = {}
+        """Control groups to be removed: whether to kill the processes in them, and until when to try."""
         self.environment = dict(os.environb)
         self.ignored = ignored_signals()
         self.live: dict[int, RunningAttempt] = {}
         self.leaders: dict[Key, int] = {}
-        self.leaving: dict[Key, RunningAttempt] = {}
-        """Ended on request, but others of their group are still at it."""
+        self.lingering: dict[Key, RunningAttempt] = {}
+        """Stopped attempts whose first process has ended, but not all others of its process group."""
         self.due: list[AttemptOrder] = []
         self.queued: dict[int, deque[AttemptOrder]] = {}
         self.waiting: dict[Key, int] = {}
@@ -96,8 +107,8 @@ class Supervisor:
         self.write_error: str | None = None
         self.shortage = ProcessShortage()
         self.started: dict[Key, tuple[float, float]] = {}
-        self.news: list[tuple] = []  # type: ignore[type-arg]
-        self.news_since = 0.0
+        self.messages: list[tuple] = []  # type: ignore[type-arg] # `typing` is not loaded here
+        self.messages_since = 0.0
         self.inbox, self.outbox = bytearray(), bytearray()
         self.wakeup = self.watch_children()
         self.poller = select.poll()
@@ -111,42 +122,42 @@ class Supervisor:
         return reader
 
     def serve(self) -> None:
-        """Work for the runner until it is gone and no job is left."""
+        """Serve the runner until it is gone and no attempt is left."""
         self.poller.register(CONTROL_FD, select.POLLIN)
-        self.note(f"H {boot_id()}\n")
+        self.write_journal(f"H {boot_id()}\n")
         self.run()
 
     def run(self) -> None:
-        """Work until nothing more is to be begun and no job is left."""
-        while self.live or self.leaving or self.cells or not self.orphaned:
-            for fd, _ in self.poller.poll(self.patience_ms()):
+        """Work until the runner is gone and no attempt is left."""
+        while self.live or self.lingering or self.cgroups_to_remove or not self.orphaned:
+            for fd, _ in self.poller.poll(self.poll_timeout_ms()):
                 if fd == CONTROL_FD:
-                    self.talk()
+                    self.receive()
                 else:
                     os.read(self.wakeup, CHUNK)
             self.reap()
             self.begin_due()
-            if self.leaving:
-                self.look_after_leaving()
-            if self.cells:
-                self.remove_cells()
-            self.tell()
+            if self.lingering:
+                self.check_lingering()
+            if self.cgroups_to_remove:
+                self.remove_cgroups()
+            self.send_messages()
 
-    def patience_ms(self) -> float | None:
-        """Return how long the next wait may take."""
+    def poll_timeout_ms(self) -> float | None:
+        """Return the timeout of the next poll; None without limit."""
         waits_s = []
-        if self.leaving or self.unwritten or self.cells:
+        if self.lingering or self.unwritten or self.cgroups_to_remove:
             waits_s.append(LEFTOVER_CHECK_S)
         if self.due and (wait_s := self.shortage.wait_s(len(self.live))) is not None:
             waits_s.append(wait_s)
-        if (self.news or self.started) and not self.outbox:
-            waits_s.append(max(0.0, LINGER_S - (monotonic() - self.news_since)))
+        if (self.messages or self.started) and not self.outbox:
+            waits_s.append(max(0.0, MESSAGE_DELAY_S - (monotonic() - self.messages_since)))
         return min(waits_s) * 1000 if waits_s else None
 
-    # --- the runner's wishes ---------------------------------------------------------------------
+    # --- commands of the runner ------------------------------------------------------------------
 
-    def talk(self) -> None:
-        """Exchange bytes with the runner; notice when it is gone."""
+    def receive(self) -> None:
+        """Read from the control socket and carry out the commands; its end means that the runner is gone."""
         try:
             while chunk := os.read(CONTROL_FD, CHUNK):
                 self.inbox += chunk
@@ -154,12 +165,12 @@ class Supervisor:
             for kind, *arguments in decode_messages(self.inbox):
                 getattr(self, kind)(*arguments)
         except OSError:
-            self.orphan()
+            self.release_runner()
         else:
-            self.orphan()
+            self.release_runner()
 
-    def orphan(self) -> None:
-        """The runner is gone: carry out its last requests to stop, but begin nothing more."""
+    def release_runner(self) -> None:
+        """Continue without the runner, which is gone: stop what it has asked to stop, drop all unstarted attempts."""
         for kind, *arguments in decode_messages(self.inbox):
             if kind == "stop":
                 self.stop(*arguments)
@@ -169,69 +180,69 @@ class Supervisor:
         self.due.clear()
         self.queued.clear()
         self.waiting.clear()
-        self.note("O\n")
+        self.write_journal("O\n")
 
-    def start(self, orders: list[AttemptOrder]) -> None:
-        """Begin these attempts."""
-        self.due += orders
+    def start(self, orders: list[tuple]) -> None:  # type: ignore[type-arg] # `typing` is not loaded here
+        """Start these attempts."""
+        self.due += map(AttemptOrder._make, orders)
 
-    def queue(self, orders: list[AttemptOrder]) -> None:
-        """Begin these when others of their lanes end."""
-        for order in orders:
-            self.queued.setdefault(order[2], deque()).append(order)
-            self.waiting[order[0], order[1]] = order[2]
+    def queue(self, orders: list[tuple]) -> None:  # type: ignore[type-arg] # `typing` is not loaded here
+        """Start each of these attempts when another attempt of its lane ends."""
+        for order in map(AttemptOrder._make, orders):
+            self.queued.setdefault(order.lane, deque()).append(order)
+            self.waiting[order.key] = order.lane
 
     def promote(self, keys: list[Key]) -> None:
-        """Begin these queued attempts now; those already begun are left alone."""
-        self.due += [order for key in keys if (order := self.take(key))]
+        """Start these queued attempts now; those already started are not changed."""
+        self.due += [order for key in keys if (order := self.dequeue(key))]
 
     def stop(self, keys: list[Key], number: int) -> None:
-        """Signal these attempts; hand back those that have not begun."""
+        """Send a signal to these attempts; return those that have not started to the runner."""
         leaders = set()
         for key in keys:
             if (leader := self.leaders.get(key)) is not None:
-                job = self.live.get(leader) or self.leaving[key]
+                job = self.live.get(leader) or self.lingering[key]
                 job.stopping = number
                 leaders.add(leader)
-            elif self.take(key):
-                self.say(("R", *key))
-        self.due = self.hand_back(self.due, set(keys))
+            elif self.dequeue(key):
+                self.add_message(("R", *key))
+        self.due = self.return_unstarted(self.due, set(keys))
         if leaders:
             send_signal(leaders, number)
 
     def withdraw(self, keys: list[Key]) -> None:
-        """Hand back those of these attempts that are queued."""
+        """Return those of these attempts that are queued to the runner."""
         for key in keys:
-            if self.take(key):
-                self.say(("R", *key))
+            if self.dequeue(key):
+                self.add_message(("R", *key))
 
-    def take(self, key: Key) -> AttemptOrder | None:
-        """Take one attempt out of its queue."""
+    def dequeue(self, key: Key) -> AttemptOrder | None:
+        """Remove an attempt from its queue and return it; None if it is not queued."""
         lane = self.waiting.pop(key, None)
         if lane is None:
             return None
         queue = self.queued[lane]
-        order = next(order for order in queue if order[0] == key[0] and order[1] == key[1])
+        order = next(order for order in queue if order.key == key)
         queue.remove(order)
         return order
 
-    def hand_back(self, orders: list[AttemptOrder], keys: set[Key]) -> list[AttemptOrder]:
-        """Tell the runner that those of ``orders`` named by ``keys`` never begin; return the others."""
+    def return_unstarted(self, orders: list[AttemptOrder], keys: set[Key]) -> list[AttemptOrder]:
+        """Return those of ``orders`` that have one of ``keys`` to the runner; return the others."""
         kept = []
         for order in orders:
-            if (order[0], order[1]) in keys:
-                self.say(("R", order[0], order[1]))
+            if order.key in keys:
+                self.add_message(("R", *order.key))
             else:
                 kept.append(order)
         return kept
 
-    # --- beginnings and ends ---------------------------------------------------------------------
+    # --- starts and ends -------------------------------------------------------------------------
 
     def begin_due(self) -> None:
-        """Begin what is due; each intent is on disk before its process exists."""
+        """Start the attempts that are due; the intent of each is in the journal before its process exists."""
         lines = ""
         if self.due:
-            self.mark = self.surroundings.mark()
+            self.kill_counts = self.shared_cgroup.counts()
         while self.due and not self.shortage.is_full(len(self.live)):
             orders, self.due = self.due, []
             for at, order in enumerate(orders):
@@ -239,59 +250,59 @@ class Supervisor:
                 if self.shortage.is_full(len(self.live)):
                     self.due += orders[at + 1 :]
                     break
-        self.note(lines)
-        if (told := self.shortage.news(waiting=len(self.due))) is not None:
-            self.say(("B", 0, 0, told))
+        self.write_journal(lines)
+        if (hindrance := self.shortage.change(waiting=len(self.due))) is not None:
+            self.add_message(("B", 0, 0, hindrance))
 
-    def intend(self, order: AttemptOrder, lines: str) -> bool:
-        """Write that an attempt is about to begin; return whether that is on disk."""
-        plan = order[7]
-        cell = f" {plan[0]} {plan[1]}" if plan else ""
-        self.note(f"{lines}I {order[0]} {order[1]}{cell}\n")
+    def write_intent(self, order: AttemptOrder, lines: str) -> bool:
+        """Write to the journal that an attempt is about to start; return whether it is written."""
+        plan = order.cgroup
+        cgroup = f" {plan[0]} {plan[1]}" if plan else ""
+        self.write_journal(f"{lines}I {order.job_id} {order.attempt_id}{cgroup}\n")
         return not self.unwritten
 
     def begin(self, order: AttemptOrder, lines: str) -> str:
-        """Begin one attempt; return the journal's line on how that went.
+        """Start one attempt; return the journal's line about the result.
 
         Args:
-            lines: What is to be written before.
+            order: The attempt.
+            lines: Lines of the journal that are to be written first.
         """
-        if not self.intend(order, lines):
-            return self.refuse(order, time(), f"the journal of running jobs cannot be written: {self.write_error}")
-        job, attempt, lane, arguments, extra, out, err, plan = order
+        if not self.write_intent(order, lines):
+            return self.fail(order, time(), f"the journal of running jobs cannot be written: {self.write_error}")
+        arguments, plan = order.arguments, order.cgroup
         boottime, at = clock_gettime(CLOCK_BOOTTIME), time()
-        cell = None
+        cgroup = None
         try:
-            if plan and (cell := self.make_cell(plan)):
-                arguments = cgroups.run_inside(cell, arguments)
-            pid = spawn(arguments, self.environment | extra, out, err, self.ignored)
+            if plan and (cgroup := self.make_cgroup(plan)):
+                arguments = cgroups.run_inside(cgroup, arguments)
+            pid = spawn(arguments, self.environment | order.environment, order.stdout, order.stderr, self.ignored)
         except (OSError, ValueError) as error:
-            if cell:
-                cgroups.remove(cell, None, kill=False)
-            if isinstance(error, OSError) and self.shortage.refuses(error, len(self.live)):
+            if cgroup:
+                cgroups.remove(cgroup, None, kill=False)
+            if isinstance(error, OSError) and self.shortage.record_refusal(error, len(self.live)):
                 self.due.append(order)
-                return f"W {job} {attempt}\n"
-            return self.refuse(order, at, str(error))
-        self.shortage.has_begun()
-        key = (job, attempt)
-        self.live[pid] = started = RunningAttempt(key, lane, pid, boottime, at)
-        started.cell, started.mark = cell, self.mark
+                return f"W {order.job_id} {order.attempt_id}\n"
+            return self.fail(order, at, str(error))
+        self.shortage.record_start()
+        key = order.key
+        self.live[pid] = started = RunningAttempt(key, order.lane, pid, boottime, at)
+        started.cgroup, started.kills_before = cgroup, self.kill_counts
         self.leaders[key] = pid
-        if not self.news and not self.started:
-            self.news_since = monotonic()
+        if not self.messages and not self.started:
+            self.messages_since = monotonic()
         self.started[key] = at, boottime
-        return f"S {job} {attempt} {pid} {boottime:.6f} {at:.6f}\n"
+        return f"S {order.job_id} {order.attempt_id} {pid} {boottime:.6f} {at:.6f}\n"
 
-    def refuse(self, order: AttemptOrder, at: float, reason: str) -> str:
-        """Tell that an attempt could not be started; return the journal's line on that."""
-        job, attempt, lane, *_ = order
+    def fail(self, order: AttemptOrder, at: float, reason: str) -> str:
+        """Report that an attempt could not be started; return the journal's line about it."""
         reason = " ".join(reason.split())
-        self.say(("L", job, attempt, at, reason))
-        self.advance(lane)
-        return f"L {job} {attempt} {at:.6f} {reason}\n"
+        self.add_message(("L", *order.key, at, reason))
+        self.start_next(order.lane)
+        return f"L {order.job_id} {order.attempt_id} {at:.6f} {reason}\n"
 
-    def make_cell(self, plan: CgroupPlan) -> cgroups.Cgroup | None:
-        """Make the control group of an attempt; None where there is none and it may run without."""
+    def make_cgroup(self, plan: CgroupPlan) -> cgroups.Cgroup | None:
+        """Create the control group of an attempt; None if that fails and the attempt may run without one."""
         version, folder, limit_bytes, is_optional = plan
         try:
             cgroups.create((version, folder), limit_bytes)
@@ -301,21 +312,21 @@ class Supervisor:
             raise
         return version, folder
 
-    def remove_cells(self) -> None:
-        """Remove the control groups of attempts that are over."""
-        for cell, (kill, until) in list(self.cells.items()):
-            if cgroups.remove(cell, self.home, kill=kill) or monotonic() > until:
-                del self.cells[cell]
+    def remove_cgroups(self) -> None:
+        """Remove the control groups of ended attempts."""
+        for cgroup, (kill, until) in list(self.cgroups_to_remove.items()):
+            if cgroups.remove(cgroup, self.home, kill=kill) or monotonic() > until:
+                del self.cgroups_to_remove[cgroup]
 
-    def advance(self, lane: int) -> None:
-        """Let the next attempt of a lane begin."""
+    def start_next(self, lane: int) -> None:
+        """Make the next attempt of a lane due."""
         if queue := self.queued.get(lane):
             order = queue.popleft()
-            del self.waiting[order[0], order[1]]
+            del self.waiting[order.key]
             self.due.append(order)
 
     def reap(self) -> None:
-        """Take in all children that have ended."""
+        """Reap all children that have ended."""
         lines = ""
         while self.live:
             try:
@@ -325,112 +336,113 @@ class Supervisor:
             if seen is None:
                 break
             at, boottime = time(), clock_gettime(CLOCK_BOOTTIME)
-            self.pending.add(seen.si_pid, wait_status(seen), at, boottime)  # after the next call only we know of it
+            self.pending.add(seen.si_pid, wait_status(seen), at, boottime)  # after `wait4` the kernel no longer has it
             pid, status, usage = os.wait4(seen.si_pid, 0)
             job = self.live.pop(pid, None)
-            if job is not None:  # else a process that became ours when its parent died
+            if job is not None:  # None: an orphan of an attempt, reparented to this process
                 used = self.peak_kib(usage.ru_maxrss), usage.ru_utime + usage.ru_stime
                 lines += self.end(job, status, (at, boottime), used)
         if lines:
-            self.note(lines)
+            self.write_journal(lines)
         if not self.unwritten:
             self.pending.clear()
 
     def end(self, job: RunningAttempt, status: int, when: tuple[float, float], used: tuple[int, float]) -> str:
-        """Let a job go that has ended; return the journal's line on that.
+        """Take note of the end of an attempt; return the journal's line about it.
 
         Args:
-            when: Its end in seconds since the epoch, and since the boot.
-            used: Its peak in KiB as the journal has it, and its CPU seconds.
+            job: The attempt.
+            status: Its wait status.
+            when: Its end in seconds since the epoch, and in seconds since boot.
+            used: Its peak in KiB as in the journal, and its CPU seconds.
         """
         (at, boottime), (peak, cpu) = when, used
         duration = max(0.0, boottime - job.boottime)
-        facts = self.facts_of_groups(job, status)
-        job.news = ("E", *job.key, status, at, job.started_at, duration, peak, cpu, facts)
-        self.leave(job)
-        told = "".join(f" {name}={number}" for name, number in facts.items())
+        facts = self.cgroup_facts(job, status)
+        job.end_message = ("E", *job.key, status, at, job.started_at, duration, peak, cpu, facts)
+        self.finish(job)
+        counters = "".join(f" {name}={number}" for name, number in facts.items())
         began_at = f"{job.started_at:.6f} {duration:.6f}"
-        return f"E {job.key[0]} {job.key[1]} {status} {at:.6f} {began_at} {peak} {cpu:.6f}{told}\n"
+        return f"E {job.key[0]} {job.key[1]} {status} {at:.6f} {began_at} {peak} {cpu:.6f}{counters}\n"
 
-    def facts_of_groups(self, job: RunningAttempt, status: int) -> dict[str, int]:
-        """Return what control groups know of an attempt that has just ended."""
-        if job.cell:
-            return cgroups.read_counters(job.cell)
-        if status in KILLED_STATUSES and not job.stopping and (kills := self.surroundings.claim(job.mark)):
+    def cgroup_facts(self, job: RunningAttempt, status: int) -> dict[str, int]:
+        """Return the counters of control groups for an attempt that has just ended."""
+        if job.cgroup:
+            return cgroups.read_counters(job.cgroup)
+        if status in KILLED_STATUSES and not job.stopping and (kills := self.shared_cgroup.claim(job.kills_before)):
             return {"shared_oom_kills": kills, "shared_attempts": 1 + len(self.live)}
         return {}
 
     def peak_kib(self, counted: int) -> int:
-        """Return a job's peak as the kernel counted it, negative when that may have been this process's own."""
+        """Return an attempt's peak as the kernel counted it, negative if it may be the peak of this process."""
         if counted > self.own_peak_kib:
-            self.own_peak_kib = max(
-                self.own_peak_kib, own_peak_kib()
-            )  # it grows; looked up only for jobs larger than it was
+            # The own peak grows; it is read again only for attempts that exceed the last value.
+            self.own_peak_kib = max(self.own_peak_kib, own_peak_kib())
         return counted if counted > self.own_peak_kib else -counted
 
-    def leave(self, job: RunningAttempt) -> None:
-        """Let an ended job go, unless it was asked to end and others of its group are not done."""
+    def finish(self, job: RunningAttempt) -> None:
+        """Report the end of an attempt, unless it was stopped and other processes of its group still run."""
         if job.stopping == signal.SIGKILL:
-            signal_group(job.leader, signal.SIGKILL)  # whoever was born while the first one was on its way
+            signal_group(job.leader, signal.SIGKILL)  # for processes forked while the first signal was being sent
         elif job.stopping and signal_group(job.leader, 0):
-            self.leaving[job.key] = job
+            self.lingering[job.key] = job
             return
         del self.leaders[job.key]
-        if job.cell:
-            self.cells[job.cell] = bool(job.stopping), monotonic() + CGROUP_PATIENCE_S
-        self.say(job.news)
-        self.advance(job.lane)
+        if job.cgroup:
+            self.cgroups_to_remove[job.cgroup] = bool(job.stopping), monotonic() + CGROUP_PATIENCE_S
+        self.add_message(job.end_message)
+        self.start_next(job.lane)
 
-    def look_after_leaving(self) -> None:
-        """Let those go whose group has ended, or was killed."""
-        for job in list(self.leaving.values()):
+    def check_lingering(self) -> None:
+        """Report the ends of stopped attempts whose process group has ended or was killed."""
+        for job in list(self.lingering.values()):
             if job.stopping == signal.SIGKILL or not signal_group(job.leader, 0):
-                del self.leaving[job.key]
-                self.leave(job)
+                del self.lingering[job.key]
+                self.finish(job)
 
-    # --- what is written and said ----------------------------------------------------------------
+    # --- journal and messages --------------------------------------------------------------------
 
-    def note(self, lines: str) -> None:
-        """Append lines to the journal; what a full disk refuses is tried again with the next ones."""
+    def write_journal(self, lines: str) -> None:
+        """Append lines to the journal; on a full disk the rest is kept and written with the next lines."""
         if self.unwritten or lines:
             self.unwritten += lines.encode()
             try:
-                while self.unwritten:  # a disk with little room takes a part, and refuses the rest with the reason
+                while self.unwritten:  # a nearly full disk writes a part; the next call raises the error
                     self.unwritten = self.unwritten[os.write(JOURNAL_FD, self.unwritten) :]
             except OSError as error:
                 self.write_error = error.strerror
 
-    def say(self, news: tuple) -> None:  # type: ignore[type-arg]
-        """Remember something for the runner."""
-        if not self.news and not self.started:
-            self.news_since = monotonic()
-        if news[0] == "E":
-            self.started.pop((news[1], news[2]), None)
-        self.news.append(news)
+    def add_message(self, message: tuple) -> None:  # type: ignore[type-arg] # `typing` is not loaded here
+        """Keep a message for the runner."""
+        if not self.messages and not self.started:
+            self.messages_since = monotonic()
+        if message[0] == "E":
+            self.started.pop((message[1], message[2]), None)
+        self.messages.append(message)
 
-    def tell(self) -> None:
-        """Send the news, at once or after the linger."""
+    def send_messages(self) -> None:
+        """Send the messages to the runner, at once or after `MESSAGE_DELAY_S`."""
         if self.unwritten:
-            self.note("")
+            self.write_journal("")
         if self.orphaned:
-            self.news.clear()
+            self.messages.clear()
             self.started.clear()
             return
-        lingers = (self.waiting or not self.news) and monotonic() - self.news_since < LINGER_S
-        if (self.news or self.started) and not self.outbox and not lingers:
+        delays = (self.waiting or not self.messages) and monotonic() - self.messages_since < MESSAGE_DELAY_S
+        if (self.messages or self.started) and not self.outbox and not delays:
             begun = [("S", *key, at, boottime, self.leaders[key]) for key, (at, boottime) in self.started.items()]
-            self.outbox += encode_message(("news", begun + self.news))
+            self.outbox += encode_message(("reports", begun + self.messages))
             self.started.clear()
-            self.news.clear()
+            self.messages.clear()
         if self.outbox:
-            self.push()
+            self.flush()
 
-    def push(self) -> None:
-        """Write as much of the outgoing bytes as the socket takes."""
+    def flush(self) -> None:
+        """Write as many of the outgoing bytes as the socket accepts."""
         try:
             del self.outbox[: os.write(CONTROL_FD, self.outbox)]
         except BlockingIOError:
             pass
         except OSError:
-            self.outbox.clear()  # the runner is gone; the next read says so
+            self.outbox.clear()  # the runner is gone; the next read returns the end of file
         self.poller.modify(CONTROL_FD, select.POLLIN | (select.POLLOUT if self.outbox else 0))

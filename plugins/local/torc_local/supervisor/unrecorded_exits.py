@@ -1,28 +1,28 @@
-"""Ends that the kernel has told and that are not in the journal yet, in memory that outlives the process."""
+"""Ends of processes that are not in the journal yet, in shared memory that survives the supervisor."""
 
 import mmap
 import struct
 
 CAPACITY = 128
 _ENTRY = struct.Struct("qddq")
-"""Status, time, seconds since boot, and last the pid: an entry without one is not whole."""
+"""Status, time, seconds since boot and pid. The pid is written last; an entry without a pid is incomplete."""
 
 
 class UnrecordedExits:
-    """Shared by both processes: what the supervisor has added and not cleared, the reaper reads after its death."""
+    """Ends in memory shared by supervisor and reaper; after the supervisor's death the reaper reads what is left."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, CAPACITY * _ENTRY.size)
         self._count = 0
 
     def add(self, pid: int, status: int, at: float, boottime: float) -> None:
-        """Keep the end of a process, before the kernel is told to forget it."""
+        """Store the end of a process, before `wait4` removes it from the kernel."""
         if self._count < CAPACITY:
             _ENTRY.pack_into(self._memory, self._count * _ENTRY.size, status, at, boottime, pid)
             self._count += 1
 
     def clear(self) -> None:
-        """Forget all: they are in the journal."""
+        """Remove all ends: they are in the journal."""
         self._memory[: self._count * _ENTRY.size] = bytes(self._count * _ENTRY.size)
         self._count = 0
 
