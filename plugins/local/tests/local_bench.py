@@ -1,4 +1,4 @@
-"""A launcher in a folder of its own, and a way to wait for what it tells."""
+"""A launcher in a temporary folder, and a way to wait for its events."""
 
 import os
 import select
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
-from torc_local.launcher import LocalLauncher, LocalOptions
+from torc_local.launcher import LocalLauncher
+from torc_local.options import LocalOptions
 
 from torc_framework.api import (
     Attempt,
@@ -27,7 +28,7 @@ DEADLINE_S = 30.0
 
 @define
 class Bench:
-    """A launcher under test: gives orders and collects news."""
+    """A launcher under test, and the events that it has reported."""
 
     folder: Path
     launcher: LocalLauncher
@@ -53,24 +54,24 @@ class Bench:
         return Attempt(**(values | changes))  # type: ignore[arg-type]
 
     def until(self, condition: Callable[[], object]) -> None:
-        """Take news until a condition holds."""
+        """Poll the launcher until a condition holds."""
         poller = select.poll()
         poller.register(self.launcher.wait_fd(), select.POLLIN)
         deadline = time.monotonic() + DEADLINE_S
         while not condition():
             assert time.monotonic() < deadline, f"nothing but {self.order} {self.started}"
             poller.poll(50)
-            for news in self.launcher.poll():
-                match news:
+            for event in self.launcher.poll():
+                match event:
                     case AttemptStarted():
-                        self.started[news.key] = news.at
-                        self.ages[news.key] = news.age_s
+                        self.started[event.key] = event.at
+                        self.ages[event.key] = event.age_s
                     case AttemptEnded():
-                        assert news.key not in self.ended, "an end was told twice"
-                        self.ended[news.key] = news.observation
-                        self.order.append(news.key)
+                        assert event.key not in self.ended, "an end was reported twice"
+                        self.ended[event.key] = event.observation
+                        self.order.append(event.key)
                     case AttemptWithdrawn():
-                        self.returned.add(news.key)
+                        self.returned.add(event.key)
 
     def run(self, *attempts: Attempt) -> list[ExitObservation]:
         """Start attempts and return how they ended, in the order given."""
@@ -96,7 +97,7 @@ class Bench:
         os.kill(supervisor, signal.SIGKILL)
 
     def text(self, name: str) -> str:
-        """Return what a file in the folder holds."""
+        """Return the content of a file in the folder."""
         return (self.folder / name).read_text()
 
     def wait_for_file(self, name: str) -> str:

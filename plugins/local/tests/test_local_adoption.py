@@ -21,7 +21,8 @@ pytestmark = pytest.mark.crash
 VICTIM = """
 import select, sys
 from pathlib import Path
-from torc_local.launcher import LocalLauncher, LocalOptions
+from torc_local.launcher import LocalLauncher
+from torc_local.options import LocalOptions
 from torc_framework.api import Attempt, AttemptKey, RunnerContext
 folder = sys.argv[1]
 launcher = LocalLauncher(LocalOptions(), RunnerContext(1, 1, folder, str(Path.cwd()), "http://127.0.0.1:1"))

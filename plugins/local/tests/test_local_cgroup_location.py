@@ -62,7 +62,7 @@ def test_version_2_needs_a_group_above_that_hands_memory_on(tmp_path: Path) -> N
     scope.mkdir(parents=True)
     for folder in (tmp_path, scope.parent, scope):
         (folder / "cgroup.subtree_control").write_text("cpu pids\n")
-    with pytest.raises(cgroup_location.CgroupsUnavailable, match="hands memory on to this user") as caught:
+    with pytest.raises(cgroup_location.CgroupsUnavailable, match="delegates memory to this user") as caught:
         cgroup_location.find_parent((2, str(scope)))
     assert "systemd-run" in caught.value.fix
 

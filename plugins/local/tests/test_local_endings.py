@@ -349,7 +349,8 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGPIPE, sig
     signal.signal(number, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2, signal.SIGTERM})
 from pathlib import Path
-from torc_local.launcher import LocalLauncher, LocalOptions
+from torc_local.launcher import LocalLauncher
+from torc_local.options import LocalOptions
 from torc_framework.api import Attempt, AttemptEnded, AttemptKey, RunnerContext
 folder = sys.argv[1]
 launcher = LocalLauncher(LocalOptions(), RunnerContext(1, 1, folder, str(Path.cwd()), "http://127.0.0.1:1"))

@@ -14,7 +14,8 @@ import pytest
 from attrs import evolve
 from local_bench import Bench, child_of, context, is_gone, python
 from torc_local import cgroup_location
-from torc_local.launcher import LocalLauncher, LocalOptions
+from torc_local.launcher import LocalLauncher
+from torc_local.options import LocalOptions
 from torc_local.supervisor import cgroups
 from torc_local.supervisor.cgroups import Cgroup
 
@@ -234,7 +235,8 @@ SHARING = """
 import os, select, sys
 from pathlib import Path
 Path(sys.argv[2], "tasks" if sys.argv[1] == "1" else "cgroup.procs").write_text("0")
-from torc_local.launcher import LocalLauncher, LocalOptions
+from torc_local.launcher import LocalLauncher
+from torc_local.options import LocalOptions
 from torc_framework.api import Attempt, AttemptEnded, AttemptKey, RunnerContext, classify_exit
 folder, commands = sys.argv[3], sys.argv[4:]
 launcher = LocalLauncher(LocalOptions(), RunnerContext(1, 1, folder, str(Path.cwd()), "http://127.0.0.1:1"))
@@ -301,7 +303,8 @@ def test_a_failure_without_a_kill_is_not_blamed_on_the_shared_group(crowded: Cal
 VICTIM = """
 import json, select, sys
 from pathlib import Path
-from torc_local.launcher import LocalLauncher, LocalOptions
+from torc_local.launcher import LocalLauncher
+from torc_local.options import LocalOptions
 from torc_framework.api import Attempt, AttemptKey, RunnerContext
 folder = sys.argv[1]
 where = RunnerContext(1, 1, folder, str(Path.cwd()), "http://127.0.0.1:1", enforces_limits=True)

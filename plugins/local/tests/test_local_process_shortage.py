@@ -20,7 +20,8 @@ CROWD = """
 import json, select, sys
 from pathlib import Path
 Path(sys.argv[1], "cgroup.procs").write_text("0")
-from torc_local.launcher import LocalLauncher, LocalOptions
+from torc_local.launcher import LocalLauncher
+from torc_local.options import LocalOptions
 from torc_framework.api import Attempt, AttemptEnded, AttemptKey, RunnerContext
 folder, command, count = sys.argv[2], sys.argv[3], int(sys.argv[4])
 launcher = LocalLauncher(LocalOptions(), RunnerContext(1, 1, folder, str(Path.cwd()), "http://127.0.0.1:1"))

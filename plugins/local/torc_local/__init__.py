@@ -1,4 +1,4 @@
-"""Runs jobs as processes of this machine."""
+"""Executor ``local``: runs jobs as processes of this machine."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Where this process may make control groups for memory, by what the kernel says of its own."""
+"""Location in which this process can create control groups for memory."""
 
 import glob
 import os
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from torc_local.supervisor import cgroups as cells
+from torc_local.supervisor import cgroups
 from torc_local.supervisor.cgroups import Cgroup
 
 PROC: Final = Path("/proc/self")
 _TRIAL_BYTES: Final = 64 << 20
 
 
-class CgroupsUnavailable(Exception):  # noqa: N818 - a finding, not a fault
-    """Groups cannot be made; the message says why, ``fix`` what can be done about it."""
+class CgroupsUnavailable(Exception):  # noqa: N818 - a property of the machine, not an error
+    """Control groups cannot be created; the message is the reason, ``fix`` the advice."""
 
     def __init__(self, reason: str, fix: str) -> None:
         super().__init__(reason)
@@ -30,7 +30,7 @@ class _Mount(NamedTuple):
 
 
 def _mounts(mountinfo: str) -> Iterator[_Mount]:
-    """Yield where hierarchies that can account for memory are mounted: those of version 1, then those of version 2."""
+    """Yield the mounted hierarchies that can account for memory: those of version 1, then those of version 2."""
     rows = [line.split(" - ") for line in mountinfo.splitlines() if " - " in line]
     found = [(left.split(), right.split()) for left, right in rows]
     for version, kind in ((1, "cgroup"), (2, "cgroup2")):
@@ -39,10 +39,10 @@ def _mounts(mountinfo: str) -> Iterator[_Mount]:
                 yield _Mount(version, left[3], left[4])
 
 
-def _own_paths(cgroups: str) -> dict[int, str]:
-    """Return the path of the group of this process in each version's hierarchy."""
+def _own_paths(text: str) -> dict[int, str]:
+    """Return the path of this process's group in the hierarchy of each version."""
     paths = {}
-    for line in cgroups.splitlines():
+    for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
             paths[1] = path
@@ -52,7 +52,7 @@ def _own_paths(cgroups: str) -> dict[int, str]:
 
 
 def own_cgroup(proc: Path = PROC) -> Cgroup | None:
-    """Return the group that accounts for the memory of this process; None where the kernel has or shows none."""
+    """Return the group that accounts for the memory of this process; None if there is none or it cannot be read."""
     try:
         paths = _own_paths((proc / "cgroup").read_text())
         mounts = list(_mounts((proc / "mountinfo").read_text()))
@@ -61,7 +61,7 @@ def own_cgroup(proc: Path = PROC) -> Cgroup | None:
     for mount in mounts:
         path = paths.get(mount.version)
         if path is None or (mount.version == 2 and 1 in paths):
-            continue  # version 1 has the memory then
+            continue  # the memory controller belongs to version 1 then
         inner = os.path.relpath(path, mount.root) if mount.root != "/" else path.lstrip("/")
         folder = Path(mount.folder, "" if inner.startswith("..") else inner)
         if folder.is_dir():
@@ -70,16 +70,16 @@ def own_cgroup(proc: Path = PROC) -> Cgroup | None:
 
 
 def find_parent(own: Cgroup | None) -> Cgroup:
-    """Return the group in which groups of attempts can be made, after trying.
+    """Return the group in which groups of attempts can be created, after a trial.
 
-    Version 1: the own group. Version 2 lets no group with processes hand memory on to others, so
-    there it is the nearest above that does.
+    In version 1 it is the own group. In version 2 a group with processes cannot delegate the memory controller (Linux,
+    "Control Group v2", No Internal Process Constraint), so that it is the nearest ancestor that does.
 
     Args:
         own: The group of this process.
 
     Raises:
-        Unavailable: there is no such group.
+        CgroupsUnavailable: there is no such group.
     """
     if own is None:
         raise CgroupsUnavailable(
@@ -90,21 +90,21 @@ def find_parent(own: Cgroup | None) -> Cgroup:
     trial = version, f"{parent}/torc_trial_{os.getpid()}_{secrets.token_hex(4)}"
     fix = "run as a user who may write there, or have it delegated"
     try:
-        cells.create(trial, _TRIAL_BYTES)
+        cgroups.create(trial, _TRIAL_BYTES)
     except OSError as error:
         raise CgroupsUnavailable(f"no control group can be made in {parent} ({error.strerror})", fix) from error
     try:
         if subprocess.run(
-            cells.run_inside(trial, ["/bin/sh", "-c", "exit 0"]), stderr=subprocess.DEVNULL, check=False
+            cgroups.run_inside(trial, ["/bin/sh", "-c", "exit 0"]), stderr=subprocess.DEVNULL, check=False
         ).returncode:
             raise CgroupsUnavailable(f"no process can be put into a control group in {parent}", fix)
     finally:
-        cells.remove(trial, None, kill=True)
+        cgroups.remove(trial, None, kill=True)
     return version, parent
 
 
 def find_by_prefix(home: Cgroup, prefix: str) -> list[Cgroup]:
-    """Return the groups whose names begin with ``prefix``, wherever a process of ``own_cgroup`` may have made them."""
+    """Return the groups with a prefix in all places where a process of group ``home`` can have created them."""
     version, folder = home
     parents = (Path(folder), *Path(folder).parents) if version == 2 else (Path(folder),)
     return [(version, str(found)) for parent in parents for found in parent.glob(f"{glob.escape(prefix)}*")]
@@ -113,16 +113,16 @@ def find_by_prefix(home: Cgroup, prefix: str) -> list[Cgroup]:
 def _delegating(folder: Path) -> str:
     for candidate in (folder, *folder.parents):
         try:
-            handed_on = (candidate / "cgroup.subtree_control").read_text().split()
+            delegated = (candidate / "cgroup.subtree_control").read_text().split()
         except OSError:
             break  # above the root of the hierarchy
         if (
-            "memory" in handed_on
+            "memory" in delegated
             and os.access(candidate, os.W_OK)
-            and os.access(candidate / cells.MEMBERS_FILE, os.W_OK)
+            and os.access(candidate / cgroups.MEMBERS_FILE, os.W_OK)
         ):
             return str(candidate)
     raise CgroupsUnavailable(
-        f"no control group above {folder} hands memory on to this user",
+        f"no control group above {folder} delegates memory to this user",
         "start the runner with 'systemd-run --user --scope', which gives it a group within the user's own",
     )

@@ -1,4 +1,4 @@
-"""Reads the journal of a supervisor, alive or dead. The records are described in `torc_local.supervisor`."""
+"""Reader of the journals of living and dead supervisors; `torc_local.supervisor` describes their records."""
 
 import fcntl
 import glob
@@ -17,20 +17,20 @@ from torc_local.supervisor import journal_lines
 
 Key = tuple[int, int]
 START_SLACK_S = 1.0
-"""A process counts as the one recorded if it began at most this long after the record's time."""
+"""A process is taken for the recorded one if it started at most this long after the time in the record."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _LOG: Final = logging.getLogger("torc_framework.local")
 
 
 class RecordedExit(NamedTuple):
-    """How an attempt ended, as the kernel cgroup_facts its supervisor.
+    """End of the first process of an attempt, as the kernel reported it to the supervisor.
 
     Attributes:
         status: Raw wait status.
-        duration_s: Seconds that it ran, by a clock that is never set.
-        peak_kib: Largest resident set; negative is an upper bound: the supervisor's own memory was counted in; 0 is not
-            known.
-        cgroup_facts: What control groups cgroup_facts; see `torc_local.supervisor.supervisor.Supervisor.facts_of_groups`.
+        duration_s: Its run time by a monotonic clock.
+        peak_kib: Largest resident set. A negative value is an upper bound, because the supervisor's own memory was
+            counted in; 0 is unknown.
+        cgroup_facts: Counters of control groups; see `torc_local.supervisor.supervisor.Supervisor.cgroup_facts`.
     """
 
     status: int
@@ -44,14 +44,15 @@ class RecordedExit(NamedTuple):
 
 @define
 class JournalEntry:
-    """What the journal says of one attempt.
+    """The records of one attempt.
 
     Attributes:
-        pid: Its process; None while there is only the intent.
-        boottime: When that process was begun, in seconds since the boot.
+        boot: Id of the boot of the machine.
+        pid: Its first process; None as long as there is only the intent.
+        boottime: Start of that process, in seconds since boot.
         at: The same, in seconds since the epoch.
-        end: How it ended; None before that.
-        failure: Why it could not be started.
+        end: Its end; None before that.
+        failure: Why it could not be started; None if it could.
     """
 
     boot: str
@@ -62,11 +63,11 @@ class JournalEntry:
     failure: str | None = None
 
     def is_over(self) -> bool:
-        """Say whether its end is recorded."""
+        """Return whether its end is recorded."""
         return self.end is not None or self.failure is not None
 
     def is_alive(self) -> bool:
-        """Say whether its process still runs: same boot, same pid, same start."""
+        """Return whether its process still runs: a process with this pid and start, in the same boot."""
         if self.pid is None or self.boot != supervisor.boot_id():
             return False
         try:
@@ -79,7 +80,7 @@ class JournalEntry:
 
 @define
 class Journal:
-    """The records of one journal file, read as they are appended, also after the file was removed.
+    """The records of one journal file; they can be read while they are appended, and after the file was removed.
 
     Raises:
         OSError: the file cannot be opened.
@@ -88,9 +89,9 @@ class Journal:
     path: Path
     entries: dict[Key, JournalEntry] = field(factory=dict)
     is_settled: bool = False
-    """Nothing more is begun."""
+    """Its supervisor starts no more attempts."""
     has_begun: bool = False
-    """Its supervisor has begun to write."""
+    """Its supervisor has written the first line."""
     _file: BinaryIO = field(init=False, repr=False)
     _boot: str = ""
     _offset: int = 0
@@ -100,7 +101,7 @@ class Journal:
         self._file = self.path.open("rb", buffering=0)
 
     def read(self) -> None:
-        """Take in what was appended since the last call; a half-written line waits for its rest."""
+        """Read the lines that were appended since the last call; an incomplete line is left for the next call."""
         fd = self._file.fileno()
         text = os.pread(fd, max(0, os.fstat(fd).st_size - self._offset), self._offset)
         whole = text[: text.rfind(b"\n") + 1]
@@ -110,7 +111,7 @@ class Journal:
                 _LOG.warning("event=unreadable_journal_line journal=%r line=%r", str(self.path), line[:200])
 
     def _take(self, record: tuple[Any, ...] | None) -> bool:
-        """Take in one record; return whether it makes sense here."""
+        """Apply one record; return False if it does not fit the records before it."""
         match record:
             case ("H", boot, _):
                 self._boot, self.has_begun = boot, True
@@ -136,7 +137,7 @@ class Journal:
         return True
 
     def is_held(self) -> bool:
-        """Say whether the supervisor that writes it is alive, or the process that sees to its attempts after it."""
+        """Return whether the supervisor that writes it, or its reaper, is alive."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
@@ -145,10 +146,10 @@ class Journal:
         return False
 
     def wait_until_settled(self, patience_s: float) -> bool:
-        """Wait until nothing more will be begun: the supervisor is gone or knows that its runner is.
+        """Wait until the supervisor is gone, or has noticed that its runner is gone and starts no more attempts.
 
         Returns:
-            False when the supervisor did neither in time.
+            False if neither happened in time.
         """
         deadline = time.monotonic() + patience_s
         while True:
@@ -161,18 +162,18 @@ class Journal:
             time.sleep(0.005)
 
     def last_words(self) -> str:
-        """Return what a failed supervisor wrote at last, for a message."""
+        """Return the last line of a failed supervisor, for a message."""
         fd = self._file.fileno()
         lines = os.pread(fd, os.fstat(fd).st_size, 0).decode(errors="replace").splitlines()
         return lines[-1] if lines else "it said nothing"
 
     def close(self) -> None:
-        """Read nothing any more."""
+        """Close the file."""
         self._file.close()
 
 
 def journal_path(first: Path, number: int) -> Path:
-    """Return the path of the journal of a runner's supervisor of that number, of which ``first`` is number 1."""
+    """Return the path of the journal of a runner's supervisor with this number; ``first`` is that of number 1."""
     return first if number == 1 else first.with_suffix(f".{number}{first.suffix}")
 
 

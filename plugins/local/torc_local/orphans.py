@@ -1,4 +1,4 @@
-"""Follows attempts whose supervisor no longer talks to us: their runner was killed, or it was itself."""
+"""Attempts of other runners and of killed supervisors, whose ends the launcher learns from journals only."""
 
 import os
 import select
@@ -11,16 +11,16 @@ from torc_local import supervisor
 from torc_local.journal import Journal, JournalEntry, Key
 
 RECORD_PATIENCE_S = 0.01
-"""How long to wait for the record of a process that was just seen to end."""
+"""How long to wait for the record of a process that has just ended."""
 
 
 @define
 class Orphans:
-    """Attempts known from a journal only. A process's end wakes the epoll object that it is given.
+    """Attempts that are known from a journal only.
 
     Attributes:
-        epoll: Gets a descriptor of each followed process.
-        ended: Called with key and entry for each recorded end; with None as entry when nobody saw it.
+        epoll: Is to wake up when a followed process ends.
+        ended: Called with key and entry of each attempt that is over; with None as entry if its end is not recorded.
     """
 
     epoll: select.epoll
@@ -28,7 +28,7 @@ class Orphans:
     _followed: dict[Key, tuple[Journal, int | None]] = field(factory=dict)
 
     def follow(self, journal: Journal, key: Key) -> bool:
-        """Follow an attempt that the journal knows as begun; False if it is over and nobody saw how."""
+        """Follow an attempt that was started by the journal; return False if it is over without a recorded end."""
         entry = journal.entries[key]
         if not entry.is_over() and entry.is_alive():
             self._followed[key] = journal, self._watch(entry)
@@ -41,13 +41,13 @@ class Orphans:
     def _watch(self, entry: JournalEntry) -> int | None:
         try:
             fd = os.pidfd_open(entry.pid or 0)
-        except OSError:  # gone this instant, or a kernel before 5.3: `poll` looks for itself
+        except OSError:  # it has just ended, or the kernel is older than Linux 5.3 (pidfd_open(2)): `poll` checks it
             return None
         self.epoll.register(fd, select.EPOLLIN)
         return fd
 
     def poll(self) -> None:
-        """Tell of those that have ended."""
+        """Call `ended` for the attempts that are over."""
         ready = {fd for fd, _ in self.epoll.poll(0)} if self._followed else set()
         for key, (journal, fd) in list(self._followed.items()):
             if fd in ready or (fd is None and not journal.entries[key].is_alive()):
@@ -57,7 +57,7 @@ class Orphans:
         entry = journal.entries[key]
         seen = self._wait_for_record(journal, entry)
         if not seen and journal.is_held():
-            return  # its supervisor is slow; the descriptor stays readable
+            return  # the record is still to come; the descriptor stays readable
         _, fd = self._followed.pop(key)
         if fd is not None:
             self.epoll.unregister(fd)
@@ -75,20 +75,20 @@ class Orphans:
             time.sleep(0.001)
 
     def pid(self, key: Key) -> int | None:
-        """Return the process of an attempt that is followed."""
+        """Return the first process of an attempt; None if it is not followed."""
         if key not in self._followed:
             return None
         return self._followed[key][0].entries[key].pid
 
     def stop(self, keys: Iterable[Key], number: int) -> None:
-        """Signal those among these attempts that are followed."""
+        """Send a signal to those of these attempts that are followed."""
         entries = [self._followed[key][0].entries[key] for key in keys if key in self._followed]
         leaders = {entry.pid for entry in entries if entry.pid is not None and entry.is_alive()}
         if leaders:
             supervisor.send_signal(leaders, number)
 
     def close(self) -> None:
-        """Follow nothing any more."""
+        """Stop following all attempts."""
         for _, fd in self._followed.values():
             if fd is not None:
                 os.close(fd)

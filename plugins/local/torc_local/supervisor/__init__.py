@@ -47,9 +47,7 @@ CgroupPlan = tuple[int, str, int, bool]
 """A control group to create for an attempt: version, folder, limit in bytes, whether the attempt may run without it."""
 
 
-class AttemptOrder(
-    namedtuple("AttemptOrder", "job_id attempt_id lane arguments environment stdout stderr cgroup")
-):
+class AttemptOrder(namedtuple("AttemptOrder", "job_id attempt_id lane arguments environment stdout stderr cgroup")):
     """The launcher's order to start an attempt.
 
     Attributes:

@@ -63,7 +63,8 @@ def spawn(arguments: list[str], environment: dict[bytes, bytes], out: str, err: 
         if error.errno not in SHORTAGE_ERRNOS:
             for path in logs:
                 prepare_log_path(path)
-                os.close(os.open(path, LOG_FLAGS | os.O_CLOEXEC, 0o666))  # this error names the log; that of the spawn names the shell
+                # The error of this call names the log; that of the spawn would name the shell.
+                os.close(os.open(path, LOG_FLAGS | os.O_CLOEXEC, 0o666))
         raise
 
 
