@@ -23,7 +23,7 @@ def test_an_answer_reads_the_same_however_it_is_cut(framing: str, cuts: list[int
     answer = HttpResponse()
     for start, end in itertools.pairwise(edges):
         answer.feed(text[start:end])
-    if not answer.is_whole:
+    if not answer.is_complete:
         answer.feed(b"")
     assert (answer.status, answer.reason, answer.content) == (200, "OK", b"hello")
     assert answer.keeps_alive == (framing != "until the end of the connection")
@@ -34,21 +34,21 @@ def test_a_connection_closed_too_early_is_an_error(text: bytes) -> None:
     answer = HttpResponse()
     if text:
         answer.feed(text)
-    with pytest.raises(BrokenResponseError, match="without an answer"):
+    with pytest.raises(BrokenResponseError, match="without a response"):
         answer.feed(b"")
 
 
 def test_what_is_no_http_is_an_error() -> None:
-    with pytest.raises(BrokenResponseError, match="no HTTP"):
+    with pytest.raises(BrokenResponseError, match="not HTTP"):
         HttpResponse().feed(b"SSH-2.0-OpenSSH_9.2\r\n")
 
 
 def test_a_second_answer_to_one_request_is_an_error() -> None:
     """It must not be taken for the answer to the next request."""
-    with pytest.raises(BrokenResponseError, match="no HTTP"):
+    with pytest.raises(BrokenResponseError, match="not HTTP"):
         HttpResponse().feed(FRAMINGS["length"] * 2)
 
 
 def test_a_change_of_protocol_is_an_error() -> None:
-    with pytest.raises(BrokenResponseError, match="no HTTP"):
+    with pytest.raises(BrokenResponseError, match="not HTTP"):
         HttpResponse().feed(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")

@@ -130,7 +130,7 @@ def test_all_pauses_stay_within_the_bound(total: float, wanted: list[float]) -> 
         patience = Backoff(total)
         for after_s in wanted:
             failure = FailedRequest(TorcError(), RetryRule.ALWAYS, after_s=after_s)
-            pause = patience.pause_before_next(failure, harmless=False)
+            pause = patience.pause_before_retry(failure, is_idempotent=False)
             if pause is None:
                 break
             assert after_s <= pause <= max(after_s, LAST_PAUSE_S)

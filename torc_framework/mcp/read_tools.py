@@ -8,7 +8,7 @@ import msgspec
 from pydantic import Field
 
 from torc_framework import reports
-from torc_framework.client.calls.base import present
+from torc_framework.client.calls.base import given_fields
 from torc_framework.errors import UserError
 from torc_framework.logs import analyze
 from torc_framework.mcp.tool_context import MAX_ITEMS, ToolContext
@@ -78,9 +78,9 @@ class ReadTools:
         wanted = job.resource_requirements_id
         result = self._context.present_result(job)
         return {
-            **present(job),
-            "resource_requirements": present(client.get(ResourceRequirementsRecord, wanted)) if wanted else None,
-            "result": present(result) if result else None,
+            **given_fields(job),
+            "resource_requirements": given_fields(client.get(ResourceRequirementsRecord, wanted)) if wanted else None,
+            "result": given_fields(result) if result else None,
             "verdicts": [attrs.asdict(verdict) for verdict in client.verdicts(job.workflow_id, job_id=job_id)],
         }
 

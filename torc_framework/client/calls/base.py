@@ -95,7 +95,7 @@ class ClientBase:
             path = f"/workflows/{record.workflow_id}/actions"
         else:
             path = f"/{RECORD_PATHS[type(record)]}"
-        return self._call(type(record), "POST", path, body=present(record))
+        return self._call(type(record), "POST", path, body=given_fields(record))
 
     def get(self, kind: type[_R], id_: int) -> _R:
         """Return one record."""
@@ -108,7 +108,7 @@ class ClientBase:
     def replace(self, record: _R) -> _R:
         """Store a changed record; fields that are None stay as they are."""
         id_: int | None = getattr(record, "id", None)
-        return self._call(type(record), "PUT", f"/{RECORD_PATHS[type(record)]}/{id_}", body=present(record))
+        return self._call(type(record), "PUT", f"/{RECORD_PATHS[type(record)]}/{id_}", body=given_fields(record))
 
     def delete(self, kind: type[_R], id_: int, *, force: bool = True) -> _R:
         """Delete a record with everything that belongs to it; return the deleted record.
@@ -122,14 +122,14 @@ class ClientBase:
             ApiError: with status 409 if ``force`` is false and jobs are pending or running.
         """
         return self._call(
-            kind, "DELETE", f"/{RECORD_PATHS[kind]}/{id_}", query=without_force(force), timeout=PLAN_TIMEOUT_S
+            kind, "DELETE", f"/{RECORD_PATHS[kind]}/{id_}", query=force_query(force), timeout=PLAN_TIMEOUT_S
         )
 
     def delete_all(self, kind: type[_R], workflow_id: int, *, force: bool = True) -> int:
         """Delete all records of one kind in a workflow; return how many. ``force`` is that of `delete`."""
-        query = {"workflow_id": workflow_id, **without_force(force)}
-        answer = self._call(JsonObject, "DELETE", f"/{RECORD_PATHS[kind]}", query=query, timeout=PLAN_TIMEOUT_S)
-        count: int = answer["deleted_count"] if "deleted_count" in answer else answer["count"]
+        query = {"workflow_id": workflow_id, **force_query(force)}
+        response = self._call(JsonObject, "DELETE", f"/{RECORD_PATHS[kind]}", query=query, timeout=PLAN_TIMEOUT_S)
+        count: int = response["deleted_count"] if "deleted_count" in response else response["count"]
         return count
 
     def page(self, kind: type[_R], **query: Any) -> Page[_R]:
@@ -219,7 +219,7 @@ class ClientBase:
             ) from error
 
 
-def present(record: Any) -> JsonObject:
+def given_fields(record: Any) -> JsonObject:
     """Return the fields of a record that are not None."""
     return {
         attribute.name: value
@@ -228,6 +228,6 @@ def present(record: Any) -> JsonObject:
     }
 
 
-def without_force(force: bool) -> dict[str, Any]:
+def force_query(force: bool) -> dict[str, Any]:
     """Return the query of a delete; ``force`` is the server's default."""
     return {} if force else {"force": False}

@@ -5,7 +5,7 @@ from itertools import islice
 
 import msgspec
 
-from torc_framework.client.calls.base import PLAN_TIMEOUT_S, ClientBase, present, without_force
+from torc_framework.client.calls.base import PLAN_TIMEOUT_S, ClientBase, force_query, given_fields
 from torc_framework.client.calls.paging import PAGE_SIZE, Page
 from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord
 from torc_framework.models.responses import ClaimedJobs, CreatedJobs, DeletedJobs
@@ -44,21 +44,21 @@ class JobCalls(ClientBase):
         Each request is one transaction: if one is refused, the jobs of earlier ones stay.
         """
         waiting, created = iter(jobs), list[JobRecord]()
-        while batch := [present(job) for job in islice(waiting, BATCH)]:
+        while batch := [given_fields(job) for job in islice(waiting, BATCH)]:
             created += self._call(CreatedJobs, "POST", "/bulk_jobs", body={"jobs": batch}).jobs
         return created
 
     def delete_jobs(self, workflow_id: int, job_ids: Sequence[int], *, force: bool = True) -> list[JobRecord]:
         """Delete some jobs of a workflow, all of them or none; return the deleted jobs. ``force`` as in `delete`."""
         path, body = f"/workflows/{workflow_id}/delete_jobs", {"job_ids": list(job_ids)}
-        return self._call(DeletedJobs, "POST", path, query=without_force(force), body=body).jobs
+        return self._call(DeletedJobs, "POST", path, query=force_query(force), body=body).jobs
 
     def create_user_data(
         self, record: UserDataRecord, *, consumer_job_id: int | None = None, producer_job_id: int | None = None
     ) -> UserDataRecord:
         """Store user data and link it to jobs."""
         query = {"consumer_job_id": consumer_job_id, "producer_job_id": producer_job_id}
-        return self._call(UserDataRecord, "POST", "/user_data", query=query, body=present(record))
+        return self._call(UserDataRecord, "POST", "/user_data", query=query, body=given_fields(record))
 
     # --- claims -----------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class JobCalls(ClientBase):
     def complete_job(self, job_id: int, status: str, run_id: int, result: ResultRecord) -> JobRecord:
         """Report how an attempt ended: its result is stored, the job takes the status, dependents become ready."""
         path = f"/jobs/{job_id}/complete_job/{status}/{run_id}"
-        return self._call(JobRecord, "POST", path, body=present(result))
+        return self._call(JobRecord, "POST", path, body=given_fields(result))
 
     def retry_job(self, job_id: int, run_id: int, *, max_retries: int | None = None) -> JobRecord:
         """Make a job ready for another attempt, if it has had fewer than ``max_retries``."""

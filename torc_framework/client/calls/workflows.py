@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, ClientBase, present
+from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, ClientBase, given_fields
 from torc_framework.client.calls.paging import JsonObject
-from torc_framework.client.http.address import quoted
+from torc_framework.client.http.address import path_segment
 from torc_framework.errors import ApiError
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Addition, Plan, SchedulerOrder
@@ -186,7 +186,7 @@ class WorkflowCalls(ClientBase):
 
     def put_workflow_status(self, status: WorkflowStatusRecord, workflow_id: int) -> WorkflowStatusRecord:
         """Overwrite the state of a workflow as a whole."""
-        return self._call(WorkflowStatusRecord, "PUT", f"/workflows/{workflow_id}/status", body=present(status))
+        return self._call(WorkflowStatusRecord, "PUT", f"/workflows/{workflow_id}/status", body=given_fields(status))
 
     def is_complete(self, workflow_id: int) -> CompletionState:
         """Return whether no job of a workflow is unfinished."""
@@ -300,5 +300,5 @@ class WorkflowCalls(ClientBase):
 
     def delete_remote_worker(self, workflow_id: int, worker: str) -> RemoteWorker:
         """Remove a remote worker from a workflow."""
-        path = f"/workflows/{workflow_id}/remote_workers/{quoted(worker)}"
+        path = f"/workflows/{workflow_id}/remote_workers/{path_segment(worker)}"
         return self._call(RemoteWorker, "DELETE", path)

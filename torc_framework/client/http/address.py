@@ -68,12 +68,12 @@ class Address:
         return cls(secure, host, port, parts.path, authority, base, shown, username, password)
 
 
-def quoted(text: str) -> str:
+def path_segment(text: str) -> str:
     """Return a text quoted as one segment of a path."""
     return quote(text, safe="")
 
 
-def query_text(query: dict[str, Any] | None) -> str:
+def query_string(query: dict[str, Any] | None) -> str:
     """Return the query string of a URL; values that are None are left out, booleans are ``true`` and ``false``."""
     if not query:
         return ""

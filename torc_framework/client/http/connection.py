@@ -36,7 +36,7 @@ class Connection:
             self.sock.close()
             self.sock = None
 
-    def ask(self, method: str, target: str, headers: str, body: bytes | None) -> "HttpResponse":
+    def request(self, method: str, target: str, headers: str, body: bytes | None) -> "HttpResponse":
         """Send a request; return the complete response. Any exception, also one of a signal, closes the connection.
 
         Args:
@@ -50,13 +50,13 @@ class Connection:
             BrokenResponseError: the response is incomplete or not HTTP.
         """
         try:
-            answer = self.begin(method, target, headers, body)
-            while not answer.is_whole:
-                self.read_more(answer)
+            response = self.begin(method, target, headers, body)
+            while not response.is_complete:
+                self.read_more(response)
         except BaseException:
             self.close()  # the rest of this response must not be read as the response to another request
             raise
-        return answer
+        return response
 
     def begin(self, method: str, target: str, headers: str, body: bytes | None) -> "HttpResponse":
         """Send a request; return its response, of which nothing has arrived yet.
@@ -71,7 +71,7 @@ class Connection:
         self.sock.sendall(head + content)
         return HttpResponse()
 
-    def read_more(self, answer: "HttpResponse") -> None:
+    def read_more(self, response: "HttpResponse") -> None:
         """Wait for more of a response; close the connection if the response is complete and the last on it.
 
         Raises:
@@ -79,8 +79,8 @@ class Connection:
             BrokenResponseError: the response is incomplete or not HTTP.
         """
         assert self.sock is not None
-        answer.feed(self.sock.recv(CHUNK))
-        if answer.is_whole and not answer.keeps_alive:
+        response.feed(self.sock.recv(CHUNK))
+        if response.is_complete and not response.keeps_alive:
             self.close()
 
 
@@ -95,7 +95,7 @@ class HttpResponse:
 
     def __init__(self) -> None:
         self.status = 0
-        self.is_whole = False
+        self.is_complete = False
         self.keeps_alive = False
         self._reason: list[bytes] = []
         self._headers: dict[bytes, bytes] = {}
@@ -126,7 +126,7 @@ class HttpResponse:
         """The body."""
         return b"".join(self._chunks)
 
-    def take(self) -> bytes:
+    def take_body(self) -> bytes:
         """Return and forget the part of the body that has arrived since the last call."""
         content = self.content
         self._chunks.clear()
@@ -140,20 +140,20 @@ class HttpResponse:
         """
         if not chunk:
             if not self.status or self._has_length():
-                raise BrokenResponseError("the server closed the connection without an answer")
-            self.is_whole = True
+                raise BrokenResponseError("the server closed the connection without a response")
+            self.is_complete = True
             return
         try:
             self._parser.feed_data(chunk)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            raise BrokenResponseError(f"the answer is no HTTP: {error}") from error
+            raise BrokenResponseError(f"the response is not HTTP: {error}") from error
         if not self.status and not self._headers_to_come:
             self.status = self._parser.get_status_code()
         if not self._messages_to_come:
             # llhttp drops "Connection: close" when a message is complete, so its should_keep_alive() is wrong here.
             closes = b"close" in self._header(b"connection").lower()
             self.keeps_alive = self._parser.get_http_version() == "1.1" and not closes
-            self.is_whole = True
+            self.is_complete = True
 
     def _has_length(self) -> bool:
         """Return whether the headers determine the end of the body (RFC 9112, section 6.3)."""

@@ -86,13 +86,13 @@ class EventStream:
         self._closed = threading.Event()
         self.last_event_id = last_event_id
         """Id up to which all events were returned; None until the server has sent where the stream begins."""
-        self._connection, self._answer = self._connect()
+        self._connection, self._response = self._connect()
         self._frames = _Frames()
         self._arrived: deque[tuple[int, bytes | None]] = deque()
         """Id and content of events that have arrived and were not returned yet."""
         self._reader: int | None = None
         """The thread that waits for the next event; other threads do not close the connection meanwhile."""
-        self._take_in()
+        self._parse_arrived()
 
     def __enter__(self) -> Self:
         return self
@@ -162,15 +162,15 @@ class EventStream:
     def _read_more(self) -> None:
         """Wait until more data arrive or the connection ends."""
         try:
-            self._connection.read_more(self._answer)
+            self._connection.read_more(self._response)
         except OSError:
             self._connection.close()
-        self._take_in()
+        self._parse_arrived()
 
-    def _take_in(self) -> None:
+    def _parse_arrived(self) -> None:
         """Parse the events in the data that have arrived; close the connection if the response is complete."""
-        self._arrived.extend(self._frames.feed(self._answer.take()))
-        if self._answer.is_whole:
+        self._arrived.extend(self._frames.feed(self._response.take_body()))
+        if self._response.is_complete:
             self._connection.close()
 
     def _event(self, id_: int, content: bytes) -> StreamedEvent:
@@ -183,11 +183,11 @@ class EventStream:
     def _reconnect(self) -> None:
         """Open another connection; close the stream if the workflow is deleted."""
         self._disconnect()
-        patience = Backoff(self._patience_s)
+        backoff = Backoff(self._patience_s)
         self._closed.wait(FIRST_PAUSE_S)
         while not self._closed.is_set():
             try:
-                self._connection, self._answer = self._connect()
+                self._connection, self._response = self._connect()
             except ServerUnreachableError as error:
                 failure = FailedRequest(error, RetryRule.ALWAYS)
             except ApiError as error:
@@ -198,9 +198,9 @@ class EventStream:
                     error, RetryRule.ALWAYS if error.status == 429 or error.status >= 500 else RetryRule.NEVER
                 )
             else:
-                self._take_in()
+                self._parse_arrived()
                 return
-            pause = patience.pause_before_next(failure, harmless=True)
+            pause = backoff.pause_before_retry(failure, is_idempotent=True)
             if pause is None:
                 raise failure.error
             self._closed.wait(pause)

@@ -23,13 +23,13 @@ class RetryRule(Enum):
 
     NEVER = auto()
     """No: it would fail again, or the server may still be carrying it out."""
-    IF_HARMLESS = auto()
+    IF_IDEMPOTENT = auto()
     """If it is idempotent: the server may have carried it out."""
     ALWAYS = auto()
     """Yes: the server did not carry it out."""
 
 
-REFUSALS: Final = {429: RetryRule.ALWAYS, **dict.fromkeys((502, 503, 504), RetryRule.IF_HARMLESS)}
+REFUSALS: Final = {429: RetryRule.ALWAYS, **dict.fromkeys((502, 503, 504), RetryRule.IF_IDEMPOTENT)}
 """Rule for each status that a repetition may overcome; a response with ``Retry-After`` was not carried out."""
 
 
@@ -44,7 +44,7 @@ class FailedRequest:
     """
 
     error: TorcError
-    chance: RetryRule
+    retry_rule: RetryRule
     cause: Exception | None = None
     after_s: float = 0.0
 
@@ -60,9 +60,11 @@ class Backoff:
         self._until = time.monotonic() + total_s
         self._pause = FIRST_PAUSE_S
 
-    def pause_before_next(self, failure: FailedRequest, *, harmless: bool) -> float | None:
+    def pause_before_retry(self, failure: FailedRequest, *, is_idempotent: bool) -> float | None:
         """Return the seconds to wait before the request is repeated; None if it must not be, or the time is over."""
-        if failure.chance is RetryRule.NEVER or (failure.chance is RetryRule.IF_HARMLESS and not harmless):
+        if failure.retry_rule is RetryRule.NEVER or (
+            failure.retry_rule is RetryRule.IF_IDEMPOTENT and not is_idempotent
+        ):
             return None
         pause = max(failure.after_s, self._pause * random.uniform(0.5, 1.0))
         self._pause = min(2 * self._pause, LAST_PAUSE_S)

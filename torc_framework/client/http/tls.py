@@ -32,7 +32,7 @@ def tls_context(ca: str | Path | None, *, verify: bool) -> ssl.SSLContext:
     return context
 
 
-def explained(error: Exception) -> str | None:
+def tls_error_advice(error: Exception) -> str | None:
     """Return what is wrong with a server's encryption and what to do; None for any other error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message.rstrip(".")

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from torc_framework.client.http.address import Address, query_text
+from torc_framework.client.http.address import Address, query_string
 from torc_framework.client.http.connection import Connection, HttpResponse
 from torc_framework.client.http.password_file import read_password
 from torc_framework.client.http.retries import REFUSALS, Backoff, FailedRequest, RetryRule, retry_after_seconds
@@ -114,15 +114,14 @@ class Transport:
                 if it is not idempotent; then the message contains that.
             ApiError: the status of the response is not 2xx.
         """
-        target = self._address.path + path + query_text(query)
-        harmless = repeatable or method in _IDEMPOTENT
-        patience: Backoff | None = None
+        target = self._address.path + path + query_string(query)
+        is_idempotent = repeatable or method in _IDEMPOTENT
+        backoff = Backoff(self._patience) if self._patience else None
         while True:
-            patience = patience or (Backoff(self._patience) if self._patience else None)
-            outcome = self._send(method, target, body, timeout or self._timeout, harmless)
+            outcome = self._send(method, target, body, timeout or self._timeout, is_idempotent)
             if not isinstance(outcome, FailedRequest):
                 return outcome
-            pause = patience.pause_before_next(outcome, harmless=harmless) if patience else None
+            pause = backoff.pause_before_retry(outcome, is_idempotent=is_idempotent) if backoff else None
             if pause is None:
                 raise outcome.error from outcome.cause
             time.sleep(pause)
@@ -147,21 +146,21 @@ class Transport:
         except (OSError, UnicodeError) as error:
             raise self._not_connected(error).error from error
         try:
-            answer = connection.begin(
-                "GET", self._address.path + path + query_text(query), self._headers + headers, None
+            response = connection.begin(
+                "GET", self._address.path + path + query_string(query), self._headers + headers, None
             )
-            while not answer.is_whole and not 200 <= answer.status < 300:
-                connection.read_more(answer)
+            while not response.is_complete and not 200 <= response.status < 300:
+                connection.read_more(response)
         except OSError as error:
             connection.close()
-            raise self._no_answer("GET", error, harmless=True) from error
+            raise self._no_response("GET", error, is_idempotent=True) from error
         except BaseException:
             connection.close()
             raise
-        if not 200 <= answer.status < 300:
+        if not 200 <= response.status < 300:
             connection.close()
-            raise _api_error(answer)
-        return connection, answer
+            raise _api_error(response)
+        return connection, response
 
     def close(self) -> None:
         """Close all connections; the next request opens a new one. No other thread may be sending a request."""
@@ -171,7 +170,7 @@ class Transport:
     # --- one attempt ------------------------------------------------------------------------------
 
     def _send(
-        self, method: str, target: str, body: bytes | None, timeout: float, harmless: bool
+        self, method: str, target: str, body: bytes | None, timeout: float, is_idempotent: bool
     ) -> bytes | FailedRequest:
         """Send a request once; return the body of the response, or the failure.
 
@@ -179,23 +178,23 @@ class Transport:
         """
         for is_last in (False, True):
             try:
-                connection, fresh = self._take(timeout)
+                connection, fresh = self._connection_for_request(timeout)
             except (OSError, UnicodeError) as error:
                 return self._not_connected(error)
             try:
-                answer = connection.ask(method, target, self._headers, body)
+                response = connection.request(method, target, self._headers, body)
             except OSError as error:
                 late = isinstance(error, TimeoutError)
-                if is_last or fresh or late or not harmless:
-                    chance = RetryRule.NEVER if late else RetryRule.IF_HARMLESS
-                    return FailedRequest(self._no_answer(method, error, harmless), chance, error)
+                if is_last or fresh or late or not is_idempotent:
+                    retry_rule = RetryRule.NEVER if late else RetryRule.IF_IDEMPOTENT
+                    return FailedRequest(self._no_response(method, error, is_idempotent), retry_rule, error)
             else:
                 if connection.sock is not None:
                     self._idle.append(connection)
-                return answer.content if 200 <= answer.status < 300 else _refusal(answer)
+                return response.content if 200 <= response.status < 300 else _refusal(response)
         raise AssertionError("unreachable")  # the second round always returns
 
-    def _take(self, timeout: float) -> tuple[Connection, bool]:
+    def _connection_for_request(self, timeout: float) -> tuple[Connection, bool]:
         """Return a connection for one request, and whether it is new."""
         if self._pid != os.getpid():  # this process was forked, and its parent uses the connections
             self._idle, self._pid = [], os.getpid()
@@ -223,16 +222,16 @@ class Transport:
     def _not_connected(self, error: Exception) -> FailedRequest:
         distrust = None
         if self._tls is not None:
-            from torc_framework.client.http.tls import explained
+            from torc_framework.client.http.tls import tls_error_advice
 
-            distrust = explained(error)
+            distrust = tls_error_advice(error)
         if distrust is not None:
             return FailedRequest(ServerUnreachableError(f"{self.url}: {distrust}"), RetryRule.NEVER, error)
         return FailedRequest(self._unreachable(_reason(error)), RetryRule.ALWAYS, error)
 
-    def _no_answer(self, method: str, error: OSError, harmless: bool) -> ServerUnreachableError:
+    def _no_response(self, method: str, error: OSError, is_idempotent: bool) -> ServerUnreachableError:
         reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
-        if harmless:
+        if is_idempotent:
             return self._unreachable(reason)
         return self._unreachable(f"{reason}; this {method} may have been carried out, so it was not sent again")
 
@@ -257,24 +256,24 @@ def _is_stale(sock: socket.socket) -> bool:
     return bool(poller.poll(0))
 
 
-def _refusal(answer: HttpResponse) -> FailedRequest:
-    error, chance = _api_error(answer), REFUSALS.get(answer.status, RetryRule.NEVER)
-    if chance is RetryRule.NEVER or not answer.retry_after:
-        return FailedRequest(error, chance)
-    return FailedRequest(error, RetryRule.ALWAYS, after_s=retry_after_seconds(answer.retry_after))
+def _refusal(response: HttpResponse) -> FailedRequest:
+    error, retry_rule = _api_error(response), REFUSALS.get(response.status, RetryRule.NEVER)
+    if retry_rule is RetryRule.NEVER or not response.retry_after:
+        return FailedRequest(error, retry_rule)
+    return FailedRequest(error, RetryRule.ALWAYS, after_s=retry_after_seconds(response.retry_after))
 
 
-def _api_error(answer: HttpResponse) -> ApiError:
+def _api_error(response: HttpResponse) -> ApiError:
     """Return the error of a response, with the server's reason from any of the shapes that an error body can have."""
-    status, text = answer.status, answer.content.decode("utf-8", "replace").strip()
+    status, text = response.status, response.content.decode("utf-8", "replace").strip()
     try:
         body = json.loads(text)
     except ValueError:
-        return ApiError(status, text[:500] or f"HTTP {status} {answer.reason}")
+        return ApiError(status, text[:500] or f"HTTP {status} {response.reason}")
     message = body
     if isinstance(body, dict):
         message = body.get("error", body.get("errorMessage", body.get("detail", body.get("message"))))
         if isinstance(message, dict):
             message = message.get("message")
     shown = message if isinstance(message, str) else text[:500]
-    return ApiError(status, shown or f"HTTP {status} {answer.reason}", body)
+    return ApiError(status, shown or f"HTTP {status} {response.reason}", body)

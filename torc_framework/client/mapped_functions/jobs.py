@@ -71,43 +71,20 @@ def map_function_to_jobs(
     """
     directory = None if module_directory is None else str(expand_home(module_directory).resolve())
     with importable(directory):
-        named = _named(module, func, "job_name", "params")
-        inputs = _plain_inputs(params, annotation_of(load(*named), 1))
-        gatherer = None
+        mapped = _checked_names(module, func, "job_name", "params")
+        inputs = _plain_inputs(params, annotation_of(load(*mapped), 1))
         if postprocess_func is not None:
-            of = named[0] if module is None and isinstance(postprocess_func, str) else module
-            gatherer = _named(of, postprocess_func, "results")
-
-    build = _MappedJobsBuilder(
-        directory, {"resource_requirements_id": resource_requirements_id, "scheduler_id": scheduler_id}
-    )
-    for number, plain in enumerate(inputs, start_index):
-        name = f"{name_prefix}{number}"
-        build.add(name, RUN_FUNCTION, named, f"output_{name}", params=plain)
-    if gatherer is not None:
-        name = f"{name_prefix}postprocess"
-        results = [job.output_user_data[0] for job in build.jobs]
-        build.add(name, RUN_POSTPROCESS, gatherer, f"{name}_result", results)
-    awaited = list(depends_on_job_ids or ())
-    added = api.add(workflow_id, Addition(build.jobs, build.user_data, awaited))
-    return [
-        JobRecord(
-            id=job_id,
-            workflow_id=workflow_id,
-            name=job.name,
-            command=job.command,
-            status="uninitialized",
-            depends_on_job_ids=awaited or None,
-            input_user_data_ids=sorted(added.user_data_ids[position] for position in job.input_user_data),
-            output_user_data_ids=[added.user_data_ids[position] for position in job.output_user_data],
-            resource_requirements_id=resource_requirements_id,
-            scheduler_id=scheduler_id,
-        )
-        for job_id, job in zip(added.job_ids, build.jobs, strict=True)
-    ]
+            module = mapped[0] if module is None and isinstance(postprocess_func, str) else module
+            postprocess = _checked_names(module, postprocess_func, "results")
+    shared = {"resource_requirements_id": resource_requirements_id, "scheduler_id": scheduler_id}
+    builder = _MappedJobsBuilder(directory, name_prefix, shared)
+    builder.add_mapped(mapped, inputs, start_index)
+    if postprocess_func is not None:
+        builder.add_postprocess(postprocess)
+    return builder.store(api, workflow_id, list(depends_on_job_ids or ()))
 
 
-def _named(module: str | ModuleType | None, func: str | Callable[..., Any], *arguments: str) -> tuple[str, str]:
+def _checked_names(module: str | ModuleType | None, func: str | Callable[..., Any], *arguments: str) -> tuple[str, str]:
     """Return the names of a function's module and of the function, which exists and takes these arguments."""
     names = name_of(module, func)
     require_arguments(load(*names), *arguments)
@@ -117,26 +94,57 @@ def _named(module: str | ModuleType | None, func: str | Callable[..., Any], *arg
 class _MappedJobsBuilder:
     """Builds jobs that call functions, with the user data of their calls and of their results."""
 
-    def __init__(self, directory: str | None, shared: dict[str, Any]) -> None:
-        self.jobs: list[AddedJob] = []
-        self.user_data: list[UserDataRecord] = []
+    def __init__(self, directory: str | None, name_prefix: str, shared: dict[str, Any]) -> None:
+        self._jobs: list[AddedJob] = []
+        self._user_data: list[UserDataRecord] = []
         self._directory = {} if directory is None else {"module_directory": directory}
+        self._name_prefix = name_prefix
         self._shared = shared
 
-    def add(
-        self, job: str, command: str, named: tuple[str, str], output: str, results: Iterable[int] = (), **more: Any
+    def add_mapped(self, names: tuple[str, str], inputs: Iterable[Any], start_index: int) -> None:
+        """Add a job for each input."""
+        for number, plain in enumerate(inputs, start_index):
+            name = f"{self._name_prefix}{number}"
+            self._add(name, RUN_FUNCTION, names, f"output_{name}", params=plain)
+
+    def add_postprocess(self, names: tuple[str, str]) -> None:
+        """Add a job that reads the results of all jobs so far."""
+        name = f"{self._name_prefix}postprocess"
+        results = [job.output_user_data[0] for job in self._jobs]
+        self._add(name, RUN_POSTPROCESS, names, f"{name}_result", results)
+
+    def _add(
+        self, job: str, command: str, names: tuple[str, str], output: str, results: Iterable[int] = (), **more: Any
     ) -> None:
         """Add a job; ``results`` are the positions of the user data that it reads besides its call."""
-        module, func = named
+        module, func = names
         call = {"module": module, **self._directory, "func": func, "job_name": job, **more}
-        first = len(self.user_data)
-        self.user_data += [
+        first = len(self._user_data)
+        self._user_data += [
             UserDataRecord(workflow_id=0, name=input_name(job), data=call),
             UserDataRecord(workflow_id=0, name=output, data={}),
         ]
-        self.jobs.append(
+        self._jobs.append(
             AddedJob(job, command, input_user_data=[first, *results], output_user_data=[first + 1], **self._shared)
         )
+
+    def store(self, api: TorcClient, workflow_id: int, depends_on_job_ids: list[int]) -> list[JobRecord]:
+        """Store the jobs in one transaction; return their records."""
+        added = api.add(workflow_id, Addition(self._jobs, self._user_data, depends_on_job_ids))
+        return [
+            JobRecord(
+                id=job_id,
+                workflow_id=workflow_id,
+                name=job.name,
+                command=job.command,
+                status="uninitialized",
+                depends_on_job_ids=depends_on_job_ids or None,
+                input_user_data_ids=sorted(added.user_data_ids[position] for position in job.input_user_data),
+                output_user_data_ids=[added.user_data_ids[position] for position in job.output_user_data],
+                **self._shared,
+            )
+            for job_id, job in zip(added.job_ids, self._jobs, strict=True)
+        ]
 
 
 def _plain_inputs(params: Iterable[Any], annotation: Any) -> list[Any]:
