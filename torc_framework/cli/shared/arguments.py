@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Any
 
 import typer
 
@@ -10,9 +10,8 @@ from torc_framework.cli.shared import completion
 from torc_framework.cli.shared.output import print_table
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import UserError
-from torc_framework.models.records import Record, WorkflowRecord
-
-_R = TypeVar("_R", bound=Record)
+from torc_framework.models.records import WorkflowRecord
+from torc_framework.models.settings import setting_entries
 
 WorkflowId = Annotated[
     int | None,
@@ -27,6 +26,20 @@ Offset = Annotated[int, typer.Option("--offset", min=0, help="Records to skip.")
 SortBy = Annotated[str | None, typer.Option("--sort-by", metavar="FIELD", help="Field to sort by.")]
 ReverseSort = Annotated[bool, typer.Option("--reverse-sort", help="Sort from high to low.")]
 User = Annotated[str | None, typer.Option("--user", "-u", help="Owner (default: you).")]
+
+
+def option_of_setting(section: type[Any], name: str, *short: str, **facts: Any) -> Any:
+    """Return the option of a command that overrides a setting of the configuration.
+
+    Help, unit, least value and default are those of the setting's declaration.
+    """
+    (entry,) = (each for each in setting_entries(section) if each.path == (name,))
+    flag = "--" + name.replace("_", "-")
+    flags = f"{flag}/--no-{flag[2:]}" if entry.kind is bool else flag
+    unit = f" [{entry.facts.unit}]" if entry.facts.unit else ""
+    default = str(entry.default).lower() if entry.kind is bool else entry.default
+    shown = "" if default is None else f" [default: {default}]"
+    return typer.Option(flags, *short, min=entry.facts.low, help=f"{entry.facts.doc}{unit}{shown}", **facts)
 
 
 def ids(texts: Sequence[str] | None, flag: str) -> list[int] | None:

@@ -50,35 +50,41 @@ CORRECTION_COLUMNS: Final[list[Column]] = [
 ]
 
 
+RunId = Annotated[int | None, typer.Option("--run-id", "-r", help="This run (default: the latest).")]
+All = Annotated[bool, typer.Option("--all", "-a", help="Also show uses within the requirements.")]
+IncludeFailed = Annotated[bool, typer.Option("--include-failed", help="Failed and terminated attempts too.")]
+MinOver = Annotated[
+    float,
+    typer.Option(
+        "--min-over-utilization",
+        metavar="PERCENT",
+        min=0,
+        help="Ignore uses above the requirements by less than this.",
+    ),
+]
+Correct = Annotated[bool, typer.Option("--correct", help="Raise the requirements of jobs that exceeded them.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="With --correct: only show the new values.")]
+MemoryFactor = Annotated[
+    float, typer.Option("--memory-multiplier", min=1, help="New memory, as a multiple of the peak.")
+]
+RuntimeFactor = Annotated[
+    float, typer.Option("--runtime-multiplier", min=1, help="New run time, as a multiple of the longest.")
+]
+
+
 @app.command("check-resource-utilization")
 def check_resource_utilization(
     ctx: typer.Context,
     workflow_id: WorkflowId = None,
     *,
-    run_id: Annotated[int | None, typer.Option("--run-id", "-r", help="This run (default: the latest).")] = None,
-    all_: Annotated[bool, typer.Option("--all", "-a", help="Also show uses within the requirements.")] = False,
-    include_failed: Annotated[
-        bool, typer.Option("--include-failed", help="Failed and terminated attempts too.")
-    ] = False,
-    min_over_utilization: Annotated[
-        float,
-        typer.Option(
-            "--min-over-utilization",
-            metavar="PERCENT",
-            min=0,
-            help="Ignore uses above the requirements by less than this.",
-        ),
-    ] = 0.0,
-    correct: Annotated[
-        bool, typer.Option("--correct", help="Raise the requirements of jobs that exceeded them.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --correct: only show the new values.")] = False,
-    memory_multiplier: Annotated[
-        float, typer.Option("--memory-multiplier", min=1, help="New memory, as a multiple of the peak.")
-    ] = 1.2,
-    runtime_multiplier: Annotated[
-        float, typer.Option("--runtime-multiplier", min=1, help="New run time, as a multiple of the longest.")
-    ] = 1.3,
+    run_id: RunId = None,
+    all_: All = False,
+    include_failed: IncludeFailed = False,
+    min_over_utilization: MinOver = 0.0,
+    correct: Correct = False,
+    dry_run: DryRun = False,
+    memory_multiplier: MemoryFactor = 1.2,
+    runtime_multiplier: RuntimeFactor = 1.3,
 ) -> None:
     """Compare the resources that jobs used with their requirements.
 
@@ -101,23 +107,28 @@ def check_resource_utilization(
     wanted = corrections(report, memory_multiplier=memory_multiplier, runtime_multiplier=runtime_multiplier)
     if correct and not dry_run:
         apply(session.client, wanted)
-    if session.wants_json:
-        document = report.as_dict()
-        if all_:
-            document["figures"] = [figure.as_dict() for figure in report.figures]
-        if include_failed:
-            document["failed_jobs_count"] = len(report.failed)
-            document["failed_jobs"] = [failed.as_dict() for failed in report.failed]
-        if correct:
-            document["dry_run"] = dry_run
-            document["corrections"] = [correction.as_dict() for correction in wanted]
-        print_json(document)
+    if not session.wants_json:
+        _print_utilization(report, wanted if correct else None, all_=all_, dry_run=dry_run)
         return
+    document = report.as_dict()
+    if all_:
+        document["figures"] = [use.as_dict() for use in report.figures]
+    if include_failed:
+        document["failed_jobs_count"] = len(report.failed)
+        document["failed_jobs"] = [failed.as_dict() for failed in report.failed]
+    if correct:
+        document["dry_run"] = dry_run
+        document["corrections"] = [correction.as_dict() for correction in wanted]
+    print_json(document)
+
+
+def _print_utilization(report: "Utilization", wanted: "list[Correction] | None", *, all_: bool, dry_run: bool) -> None:
+    """Print the report, and the corrections unless these are None."""
     _print_uses(report, all_=all_)
     if report.failed:
         print(f"{len(report.failed)} failed attempts:")
         print_table(FAILED_COLUMNS, [failed.as_dict() for failed in report.failed])
-    if correct:
+    if wanted is not None:
         _print_corrections(wanted, dry_run=dry_run)
 
 

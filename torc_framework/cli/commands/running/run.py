@@ -7,38 +7,29 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from attrs import asdict
 
 from torc_framework.cli.shared.app import single_command
+from torc_framework.cli.shared.arguments import option_of_setting
 from torc_framework.cli.shared.completion import executors, spec_or_id
 from torc_framework.cli.shared.plugin_flags import ExecutorCommand, executor_options
 from torc_framework.cli.shared.session import Session, session_of
+from torc_framework.config.sections import RunSection
 from torc_framework.errors import ExitStatus, UserError
 from torc_framework.text.terminal import print_line
 
-MaxParallelJobs = Annotated[
-    int | None, typer.Option("--max-parallel-jobs", min=1, help="At most this many jobs at once; resources ignored.")
-]
-NumCpus = Annotated[int | None, typer.Option("--num-cpus", min=1, help="CPUs to offer (default: all).")]
-MemoryGb = Annotated[float | None, typer.Option("--memory-gb", min=0, help="Memory to offer, GiB (default: all).")]
-NumGpus = Annotated[int | None, typer.Option("--num-gpus", min=0, help="GPUs to offer (default: all).")]
-PollInterval = Annotated[
-    float | None, typer.Option("--poll-interval", "-p", min=0, help="Accepted; a runner is woken and never polls.")
-]
-OutputDir = Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder for logs (default: output).")]
+MaxParallelJobs = Annotated[int | None, option_of_setting(RunSection, "max_parallel_jobs")]
+NumCpus = Annotated[int | None, option_of_setting(RunSection, "num_cpus")]
+MemoryGb = Annotated[float | None, option_of_setting(RunSection, "memory_gb")]
+NumGpus = Annotated[int | None, option_of_setting(RunSection, "num_gpus")]
+PollInterval = Annotated[float | None, option_of_setting(RunSection, "poll_interval", "-p")]
+OutputDir = Annotated[Path | None, option_of_setting(RunSection, "output_dir", "-o")]
 ExecutorName = Annotated[
-    str | None,
-    typer.Option("--executor", metavar="NAME", help="Who runs the jobs (default: local).", autocompletion=executors),
+    str | None, option_of_setting(RunSection, "executor", metavar="NAME", autocompletion=executors)
 ]
 TimeLimit = Annotated[str | None, typer.Option("--time-limit", metavar="DURATION", help="Stop after, such as PT2H.")]
-EnforceLimits = Annotated[
-    bool | None,
-    typer.Option(
-        "--enforce-limits/--no-enforce-limits", help="Kill jobs that use more memory than they asked for [default: no]."
-    ),
-]
-TermLead = Annotated[
-    float | None, typer.Option("--term-lead-s", min=0, help="Seconds between SIGTERM and SIGKILL [default: 30].")
-]
+EnforceLimits = Annotated[bool | None, option_of_setting(RunSection, "enforce_limits")]
+TermLead = Annotated[float | None, option_of_setting(RunSection, "term_lead_s")]
 
 
 def run(
@@ -210,18 +201,8 @@ def runner_settings(session: Session, given: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: a value is wrong, or there is no such executor.
     """
-    run = session.config.client.run
-    chosen: dict[str, Any] = {
-        "executor": run.executor,
-        "poll_interval_s": run.poll_interval,
-        "max_parallel_jobs": run.max_parallel_jobs,
-        "num_cpus": run.num_cpus,
-        "memory_gb": run.memory_gb,
-        "num_gpus": run.num_gpus,
-        "output_dir": run.output_dir,
-        "term_lead_s": run.term_lead_s,
-        "enforce_limits": run.enforce_limits,
-    }
+    chosen = asdict(session.config.client.run, recurse=False)
+    chosen["poll_interval_s"] = chosen.pop("poll_interval")
     if given.get("scheduler_config_id") is not None:  # the runner was started in an allocation of that scheduler
         chosen["strict_scheduler_match"] = session.config.client.slurm.strict_scheduler_match
     chosen.update({name: value for name, value in given.items() if value is not None})

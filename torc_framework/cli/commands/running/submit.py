@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from torc_framework.cli.shared.app import plugin_commands_of_group, single_command
+from torc_framework.cli.shared.arguments import option_of_setting
 from torc_framework.cli.shared.completion import spec_or_id
 from torc_framework.cli.shared.interrupts import StopSignals
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import Session, session_of
+from torc_framework.config.sections import RunSection
 from torc_framework.errors import ExitStatus, TorcError, UserError
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 _LOOPBACK: Final = ("localhost", "::1")
 
-OutputDir = Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder for logs (default: output).")]
+OutputDir = Annotated[Path | None, option_of_setting(RunSection, "output_dir", "-o")]
 IgnoreMissingData = Annotated[
     bool, typer.Option("--ignore-missing-data", "-i", help="Also with input files or user data missing.")
 ]

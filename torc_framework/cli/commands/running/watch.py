@@ -25,11 +25,12 @@ from torc_framework.cli.commands.running.recover import (
 )
 from torc_framework.cli.commands.running.run import EnforceLimits
 from torc_framework.cli.shared.app import single_command
-from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
+from torc_framework.cli.shared.arguments import WorkflowId, option_of_setting, pick_workflow
 from torc_framework.cli.shared.interrupts import StopSignals
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.plugin_flags import PolicyCommand, policy_options
 from torc_framework.cli.shared.session import Session, session_of
+from torc_framework.config.sections import WatchSection
 from torc_framework.errors import ExitStatus, TorcError, UserError
 from torc_framework.text.terminal import one_line, print_line
 
@@ -37,20 +38,49 @@ if TYPE_CHECKING:
     from torc_framework.recovery.watch import WatchOptions, WatchOutcome
 
 
+PollInterval = Annotated[
+    float | None,
+    typer.Option("--poll-interval", "-p", min=0.1, help="Seconds between two queries of the workflow [default: 60]."),
+]
+Recover = Annotated[bool, typer.Option("--recover", "-r", help="Recover it from failures.")]
+MaxRetries = Annotated[int | None, option_of_setting(WatchSection, "max_retries", "-m")]
+ShowJobCounts = Annotated[
+    bool, typer.Option("--show-job-counts", "-s", help="Show jobs by status whenever they change.")
+]
+AutoSchedule = Annotated[
+    bool, typer.Option("--auto-schedule", help="Ask the batch system for nodes when jobs wait for nodes.")
+]
+Threshold = Annotated[
+    int,
+    typer.Option(
+        "--auto-schedule-threshold",
+        min=1,
+        help="With --auto-schedule: number of waiting retries for which nodes are asked for although there are some.",
+    ),
+]
+Cooldown = Annotated[
+    float,
+    typer.Option(
+        "--auto-schedule-cooldown", min=0, help="With --auto-schedule: least seconds between two requests for nodes."
+    ),
+]
+StrandedTimeout = Annotated[
+    float,
+    typer.Option(
+        "--auto-schedule-stranded-timeout",
+        min=0,
+        help="With --auto-schedule: seconds after which fewer waiting retries suffice; 0: never.",
+    ),
+]
+
+
 def watch(
     ctx: typer.Context,
     workflow_id: WorkflowId = None,
     *,
-    poll_interval: Annotated[
-        float | None,
-        typer.Option(
-            "--poll-interval", "-p", min=0.1, help="Seconds between two queries of the workflow [default: 60]."
-        ),
-    ] = None,
-    recover: Annotated[bool, typer.Option("--recover", "-r", help="Recover it from failures.")] = False,
-    max_retries: Annotated[
-        int | None, typer.Option("--max-retries", "-m", min=0, help="Most recoveries of the workflow [default: 3].")
-    ] = None,
+    poll_interval: PollInterval = None,
+    recover: Recover = False,
+    max_retries: MaxRetries = None,
     memory_multiplier: MemoryMultiplier = 1.5,
     runtime_multiplier: RuntimeMultiplier = 1.5,
     retry_unknown: RetryUnknown = False,
@@ -59,34 +89,11 @@ def watch(
     ai_agent: AiAgent = None,
     output_dir: OutputDir = None,
     enforce_limits: EnforceLimits = None,
-    show_job_counts: Annotated[
-        bool, typer.Option("--show-job-counts", "-s", help="Show jobs by status whenever they change.")
-    ] = False,
-    auto_schedule: Annotated[
-        bool, typer.Option("--auto-schedule", help="Ask the batch system for nodes when jobs wait for nodes.")
-    ] = False,
-    auto_schedule_threshold: Annotated[
-        int,
-        typer.Option(
-            "--auto-schedule-threshold", min=1, help="With --auto-schedule: ask for nodes once so many retries wait."
-        ),
-    ] = 5,
-    auto_schedule_cooldown: Annotated[
-        float,
-        typer.Option(
-            "--auto-schedule-cooldown",
-            min=0,
-            help="With --auto-schedule: least seconds between two requests for nodes.",
-        ),
-    ] = 1800,
-    auto_schedule_stranded_timeout: Annotated[
-        float,
-        typer.Option(
-            "--auto-schedule-stranded-timeout",
-            min=0,
-            help="With --auto-schedule: seconds after which fewer retries suffice; 0: never.",
-        ),
-    ] = 7200,
+    show_job_counts: ShowJobCounts = False,
+    auto_schedule: AutoSchedule = False,
+    auto_schedule_threshold: Threshold = 5,
+    auto_schedule_cooldown: Cooldown = 1800,
+    auto_schedule_stranded_timeout: StrandedTimeout = 7200,
 ) -> None:
     """Watch a workflow until it is over, and with --recover, recover it from failures.
 
@@ -95,31 +102,39 @@ def watch(
     [client.run] does. All messages are also written to watch_HOST_ID.log in the output directory. Exit
     code 1: not every job succeeded.
     """
-    from torc_framework.recovery.auto_schedule import AutoSchedule
+    from torc_framework.recovery import auto_schedule as scheduling
     from torc_framework.recovery.watch import WatchOptions
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     defaults = session.config.client.watch
-    automatic = AutoSchedule(auto_schedule_threshold, auto_schedule_cooldown, auto_schedule_stranded_timeout)
+    limits = (auto_schedule_threshold, auto_schedule_cooldown, auto_schedule_stranded_timeout)
     options = WatchOptions(
         defaults.poll_interval if poll_interval is None else poll_interval,
         recover or ai_recovery,
         defaults.max_retries if max_retries is None else max_retries,
         defaults.retry_cooldown,
         show_job_counts,
-        automatic if auto_schedule else None,
+        scheduling.AutoSchedule(*limits) if auto_schedule else None,
     )
     folder = output_dir or session.config.client.run.output_dir
-    multipliers = {"memory_multiplier": memory_multiplier, "runtime_multiplier": runtime_multiplier}
+    recovery: dict[str, Any] = {
+        "memory_multiplier": memory_multiplier,
+        "runtime_multiplier": runtime_multiplier,
+        "retry_unknown": retry_unknown,
+        "hook": recovery_hook,
+        "output_dir": folder,
+    }
     session.client.workflow_status(chosen)  # fails for an unknown workflow, before a log is made
     judge = pending_classifier(session, chosen, folder, ai_recovery=ai_recovery, ai_agent=ai_agent)
-    given = {**multipliers, "retry_unknown": retry_unknown, "hook": recovery_hook, "output_dir": folder, "judge": judge}
-    with _log(folder, chosen) as log:
-        runner: dict[str, Any] = {"output_dir": folder, "enforce_limits": enforce_limits}
-        if judge is not None:  # this process gives the verdicts, so that the runner does not wait for them
-            runner["wait_for_new_jobs_s"] = 0.0
-        outcome = _watch(session, chosen, options, (given, runner), _line_printer(session, log))
+    _show(session, _watch_logged(session, chosen, options, {**recovery, "judge": judge}, enforce_limits))
+
+
+app = single_command(watch, PolicyCommand)
+
+
+def _show(session: Session, outcome: "WatchOutcome") -> None:
+    """Print the outcome if JSON is wanted, and end the command with its exit code."""
     if session.wants_json:
         print_json(outcome.as_dict())
     if outcome.status == "interrupted":
@@ -128,33 +143,45 @@ def watch(
         raise typer.Exit(int(ExitStatus.FAILED))
 
 
-app = single_command(watch, PolicyCommand)
+def _watch_logged(
+    session: Session, workflow_id: int, options: "WatchOptions", recovery: dict[str, Any], enforce_limits: bool | None
+) -> "WatchOutcome":
+    """Watch the workflow, with messages on standard output and in the log file."""
+    runner = {"output_dir": recovery["output_dir"], "enforce_limits": enforce_limits}
+    if recovery["judge"] is not None:  # this process gives the verdicts, so that the runner does not wait for them
+        runner["wait_for_new_jobs_s"] = 0.0
+    with _log(recovery["output_dir"], workflow_id) as log:
+        show_line = _line_printer(session, log)
+        return _watch(session, workflow_id, options, recovery=recovery, runner=runner, show_line=show_line)
 
 
 def _watch(
     session: Session,
     workflow_id: int,
     options: "WatchOptions",
-    given: tuple[dict[str, Any], dict[str, Any]],
-    tell: Callable[[str], None],
+    *,
+    recovery: dict[str, Any],
+    runner: dict[str, Any],
+    show_line: Callable[[str], None],
 ) -> "WatchOutcome":
     from torc_framework.allocations.resubmission import NodeResubmitter
     from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
     from torc_framework.recovery.watch import Watcher
 
     client, plugins, executors = session.client, session.plugins(), configured_executor_options(session)
-    recovery, runner = given
     how = RecoveryOptions(**recovery, policies=policy_options(session))
-    submitter = NodeResubmitter(client, plugins, workflow_id, executors, how.output_dir, tell, cluster_lookup(session))
+    submitter = NodeResubmitter(
+        client, plugins, workflow_id, executors, how.output_dir, show_line, cluster_lookup(session)
+    )
     interrupts = StopSignals(signal.SIGINT, signal.SIGTERM)
     watcher = Watcher(
         client,
         plugins,
         workflow_id,
         options,
-        tell,
+        show_line,
         recoverer=WorkflowRecoverer(
-            client, plugins, workflow_id, how, tell, executor_options=executors, profiles=submitter.profiles
+            client, plugins, workflow_id, how, show_line, executor_options=executors, profiles=submitter.profiles
         ),
         submitter=submitter,
         run_here=_local_runner(session, workflow_id, runner) if options.recover else None,
@@ -164,7 +191,7 @@ def _watch(
         with interrupts:
             return watcher.watch()
     except KeyboardInterrupt:
-        tell(f"Stopped watching workflow {workflow_id}. Its runners continue.")
+        show_line(f"Stopped watching workflow {workflow_id}. Its runners continue.")
         watcher.outcome.status = "interrupted"
         return watcher.outcome
 
@@ -216,10 +243,10 @@ def _now() -> str:
 def _line_printer(session: Session, log: IO[str]) -> Callable[[str], None]:
     """Return a function that prints a line, unless JSON is wanted, and writes it to the log with the time."""
 
-    def tell(line: str) -> None:
+    def show_line(line: str) -> None:
         if not session.wants_json:
             print_line(line)
             sys.stdout.flush()
         print(f"{_now()} {one_line(line)}", file=log)
 
-    return tell
+    return show_line
