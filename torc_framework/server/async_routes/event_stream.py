@@ -24,7 +24,8 @@ from torc_framework.server.async_routes.waiting_calls import WaitingCalls
 from torc_framework.server.http.endpoint_calls import caller_of, workflow_id_of
 from torc_framework.server.http.responses import RequestError
 from torc_framework.server.settings import API_PREFIX, LimitSettings
-from torc_framework.store.access.checks import Caller, check_workflow
+from torc_framework.store.access.callers import Caller
+from torc_framework.store.access.checks import check_workflow
 from torc_framework.store.database.base import Database
 from torc_framework.store.errors import ForbiddenError, NotFoundError
 from torc_framework.store.records.events import StoredEvent, events_after, last_event_id

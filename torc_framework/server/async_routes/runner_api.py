@@ -25,7 +25,8 @@ from torc_framework.server.http.body_limits import refuse_nul
 from torc_framework.server.http.endpoint_calls import caller_of, workflow_id_of
 from torc_framework.server.http.responses import RequestError, json_response
 from torc_framework.server.settings import API_PREFIX
-from torc_framework.store.access.checks import Caller, check_own_name, check_workflow
+from torc_framework.store.access.callers import Caller
+from torc_framework.store.access.checks import check_own_name, check_workflow
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.exchange.exchange import exchange, has_something_for_runner

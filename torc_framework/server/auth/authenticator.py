@@ -10,7 +10,7 @@ from typing import Final
 from torc_framework.server.auth.passwords import PasswordChecker, PasswordFile
 from torc_framework.server.auth.throttle import LoginThrottle, TooManyLoginsError
 from torc_framework.server.settings import ServerSettings
-from torc_framework.store.access.checks import ANONYMOUS, Caller
+from torc_framework.store.access.callers import ANONYMOUS, Caller
 
 _log = logging.getLogger("torc.server.auth")
 _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="Torc", charset="UTF-8"'}

@@ -7,7 +7,7 @@ from attrs import Factory, frozen
 from starlette.requests import Request
 
 from torc_framework.server.http.responses import RequestError
-from torc_framework.store.access.checks import UNRESTRICTED_CALLER, Caller
+from torc_framework.store.access.callers import UNRESTRICTED_CALLER, Caller
 
 MAX_LIMIT: Final = 10_000
 """Most items of one page; a larger ``limit`` has the same effect."""

@@ -1,7 +1,7 @@
-"""Access groups: who is in them, and which workflows they may use.
+"""Access groups: their members, and the workflows that are shared with them.
 
-The group of administrators is made from the server's configuration and cannot be changed otherwise.
-Its id is 0, so that the ids of people's own groups begin at 1.
+The members of the group of administrators come from the server's configuration, and no request can change them. Its id
+is 0, so that the ids of all other groups begin at 1.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,8 @@ from typing import Final
 import sqlalchemy as sa
 
 from torc_framework.models import records as r
-from torc_framework.store.access.checks import ROLES, may_use
+from torc_framework.store.access.callers import ROLES
+from torc_framework.store.access.checks import may_use
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import ConflictError, ForbiddenError, NotFoundError, RuleError, StoreError
 from torc_framework.store.records.crud import find, get, require_workflow
@@ -27,7 +28,7 @@ _SYSTEM: Final = "The group of administrators is managed by the server's configu
 
 
 class NoSuchLinkError(NotFoundError):
-    """The person is not in the group, or the workflow is not shared with it."""
+    """The user is not a member of the group, or the workflow is not shared with it."""
 
     def __init__(self, message: str) -> None:
         StoreError.__init__(self, message)
@@ -37,10 +38,10 @@ class NoSuchLinkError(NotFoundError):
 
 
 def create_group(tx: Tx, name: str, description: str | None) -> Values:
-    """Make a group; return it.
+    """Create a group; return it.
 
     Raises:
-        ConflictError: there is one of this name.
+        ConflictError: a group has this name.
         RuleError: the name is empty.
     """
     if not name.strip():
@@ -52,7 +53,7 @@ def create_group(tx: Tx, name: str, description: str | None) -> Values:
 
 
 def find_groups(tx: Tx, wanted: PageRequest) -> tuple[list[Values], int]:
-    """Return one page of people's groups, and how many there are."""
+    """Return one page of all groups but that of administrators, and their number."""
     return find(tx, GROUPS, [sa.not_(ACCESS_GROUP.c.is_system)], wanted)
 
 
@@ -60,25 +61,25 @@ def get_group(tx: Tx, group_id: int) -> Values:
     """Return a group.
 
     Raises:
-        NotFoundError: there is none of this id.
+        NotFoundError: there is no group of this id.
     """
     return get(tx, GROUPS, group_id)
 
 
 def delete_group(tx: Tx, group_id: int) -> Values:
-    """Delete a group with its memberships and sharings; return it as it was.
+    """Delete a group with its memberships, and end its sharing of workflows; return the deleted group.
 
     Raises:
-        NotFoundError: there is none of this id.
+        NotFoundError: there is no group of this id.
         ForbiddenError: it is the group of administrators.
     """
-    group = _own_group(tx, group_id)
+    group = _changeable_group(tx, group_id)
     tx.connection.execute(sa.delete(ACCESS_GROUP).where(ACCESS_GROUP.c.id == group_id))
     return group
 
 
-def _own_group(tx: Tx, group_id: int) -> Values:
-    """Return a group that may be changed."""
+def _changeable_group(tx: Tx, group_id: int) -> Values:
+    """Return a group that requests may change."""
     group = get(tx, GROUPS, group_id)
     if group["is_system"]:
         raise ForbiddenError(_SYSTEM)
@@ -89,15 +90,15 @@ def _own_group(tx: Tx, group_id: int) -> Values:
 
 
 def add_member(tx: Tx, group_id: int, user_name: str, role: str) -> Values:
-    """Add a person to a group; return the membership.
+    """Add a user to a group; return the membership.
 
     Raises:
         NotFoundError: there is no such group.
         ForbiddenError: it is the group of administrators.
-        ConflictError: the person is in it already.
-        RuleError: the name or the role makes no sense.
+        ConflictError: the user is a member already.
+        RuleError: the name is not a user's, or the role is unknown.
     """
-    group = _own_group(tx, group_id)
+    group = _changeable_group(tx, group_id)
     if not user_name.strip() or ":" in user_name or "/" in user_name:
         raise RuleError(f"user_name: {user_name!r} is not the name of a user")
     if role not in ROLES:
@@ -123,7 +124,7 @@ def _is_member(group_id: int, user_name: str) -> Sequence[sa.ColumnElement[bool]
 
 
 def find_members(tx: Tx, group_id: int, wanted: PageRequest) -> tuple[list[Values], int]:
-    """Return one page of a group's members, and how many there are.
+    """Return one page of a group's members, and their number.
 
     Raises:
         NotFoundError: there is no such group.
@@ -133,13 +134,13 @@ def find_members(tx: Tx, group_id: int, wanted: PageRequest) -> tuple[list[Value
 
 
 def remove_member(tx: Tx, group_id: int, user_name: str) -> Values:
-    """Take a person out of a group; return the membership as it was.
+    """Remove a user from a group; return the removed membership.
 
     Raises:
-        NotFoundError: there is no such group, or the person is not in it.
+        NotFoundError: there is no such group, or the user is not a member.
         ForbiddenError: it is the group of administrators.
     """
-    group = _own_group(tx, group_id)
+    group = _changeable_group(tx, group_id)
     membership = _membership(tx, group_id, user_name)
     if membership is None:
         raise NoSuchLinkError(f"User {user_name!r} is not in group {group['name']!r}")
@@ -148,13 +149,13 @@ def remove_member(tx: Tx, group_id: int, user_name: str) -> Values:
 
 
 def groups_of_user(tx: Tx, user_name: str, wanted: PageRequest) -> tuple[list[Values], int]:
-    """Return one page of the groups that a person was added to, and how many there are."""
+    """Return one page of the groups of which a user is a member, without that of administrators, and their number."""
     mine = sa.select(USER_GROUP_MEMBERSHIP.c.group_id).where(USER_GROUP_MEMBERSHIP.c.user_name == user_name)
     return find(tx, GROUPS, [ACCESS_GROUP.c.id.in_(mine), sa.not_(ACCESS_GROUP.c.is_system)], wanted)
 
 
 def set_admins(tx: Tx, names: Iterable[str]) -> None:
-    """Make the group of administrators as the configuration says."""
+    """Set the members of the group of administrators."""
     if tx.connection.execute(sa.select(ACCESS_GROUP.c.id).where(ACCESS_GROUP.c.id == ADMINS_ID)).first() is None:
         values = {"id": ADMINS_ID, "name": ADMINS_NAME, "is_system": True, "created_at": utc_text()}
         tx.connection.execute(sa.insert(ACCESS_GROUP).values(description="Administrators of the server", **values))
@@ -167,11 +168,11 @@ def set_admins(tx: Tx, names: Iterable[str]) -> None:
 
 
 def share(tx: Tx, workflow_id: int, group_id: int) -> Values:
-    """Let a group use a workflow; return the link.
+    """Share a workflow with a group; return the link.
 
     Raises:
         NotFoundError: there is no such workflow or group.
-        ConflictError: it may already.
+        ConflictError: it is shared with the group already.
     """
     require_workflow(tx, workflow_id)
     group = get(tx, GROUPS, group_id)
@@ -183,7 +184,7 @@ def share(tx: Tx, workflow_id: int, group_id: int) -> Values:
 
 
 def unshare(tx: Tx, workflow_id: int, group_id: int) -> Values:
-    """Take a workflow away from a group; return the link as it was.
+    """End the sharing of a workflow with a group; return the removed link.
 
     Raises:
         NotFoundError: there is no such workflow, or it is not shared with that group.
@@ -208,7 +209,7 @@ def _is_link(workflow_id: int, group_id: int) -> Sequence[sa.ColumnElement[bool]
 
 
 def groups_of_workflow(tx: Tx, workflow_id: int, wanted: PageRequest) -> tuple[list[Values], int]:
-    """Return one page of the groups that may use a workflow, and how many there are.
+    """Return one page of the groups that a workflow is shared with, and their number.
 
     Raises:
         NotFoundError: there is no such workflow.
@@ -219,7 +220,7 @@ def groups_of_workflow(tx: Tx, workflow_id: int, wanted: PageRequest) -> tuple[l
 
 
 def has_access(tx: Tx, user_name: str, workflow_id: int) -> bool:
-    """Say whether a person would get at a workflow with access control on.
+    """Return whether a user may use a workflow while access control is on.
 
     Raises:
         NotFoundError: there is no such workflow.

@@ -1,4 +1,4 @@
-"""Actions: what is due, and who does it."""
+"""Actions: the kind of record, the actions that are due, and their claim and end by a runner."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -24,7 +24,7 @@ TRIGGERS: Final = (
     "on_jobs_ready",
     "on_jobs_complete",
 )
-"""What can fire an action."""
+"""Types of triggers."""
 _CONFIG_KEYS: Final[Mapping[str, Mapping[str, type[Any]]]] = {
     "run_commands": {"commands": list},
     "schedule_nodes": {
@@ -35,7 +35,7 @@ _CONFIG_KEYS: Final[Mapping[str, Mapping[str, type[Any]]]] = {
         "max_parallel_jobs": int,
     },
 }
-"""Keys of the configurations that Torc's own action types take; those of other types are stored as they are."""
+"""Keys in the configurations of Torc's own action types; configurations of other types are not checked."""
 
 
 def _check_config(action_type: str, config: Any) -> None:
@@ -55,10 +55,10 @@ def _check_config(action_type: str, config: Any) -> None:
 
 
 def check_action(trigger: str, action_type: str, config: Any) -> None:
-    """Refuse an action that nothing would fire, or that cannot be done as it says.
+    """Refuse an action with an unknown trigger, or with a wrong configuration of one of Torc's own types.
 
     Raises:
-        RuleError: it is such.
+        RuleError: the trigger or the configuration is refused.
     """
     if trigger not in TRIGGERS:
         raise RuleError(f"unknown trigger_type {trigger!r}; known: {', '.join(TRIGGERS)}")
@@ -91,7 +91,7 @@ def all_actions(tx: Tx, workflow_id: int) -> list[Values]:
 
 
 def due_actions(tx: Tx, workflow_id: int, triggers: Sequence[str] = ()) -> list[Values]:
-    """Return the actions that have been triggered and not been done, perhaps only of some triggers."""
+    """Return the actions that are triggered and not executed; ``triggers`` limits them to some trigger types."""
     workflow_status(tx, workflow_id)
     action = t.WORKFLOW_ACTION.c
     due = [
@@ -120,16 +120,15 @@ def claim_action(
     will_report: bool = False,
     again: bool = False,
 ) -> None:
-    """Take an action for a runner; a persistent one can be taken again and again.
+    """Claim an action for a runner; a persistent one can be claimed any number of times.
 
     Args:
-        will_report: The runner will say how it ended (`finish_action`): if it dies before, the action is
-            due again.
-        again: Also if it was carried out and failed.
+        will_report: The runner will call `finish_action`; if the runner ends before, the action is due again.
+        again: Claim it also if it was executed and failed.
 
     Raises:
         NotFoundError: the workflow has no such action.
-        ConflictError: another runner has it.
+        ConflictError: another runner has claimed it.
         RuleError: the compute node is another workflow's.
     """
     action = _action_of(tx, workflow_id, action_id)
@@ -153,7 +152,7 @@ def claim_action(
 
 
 def finish_action(tx: Tx, workflow_id: int, action_id: int, compute_node_id: int | None, error: str | None) -> Values:
-    """Record how an action ended, and tell it as an event; return the action.
+    """Store how an action ended, with an event; return the action.
 
     Raises:
         NotFoundError: the workflow has no such action.

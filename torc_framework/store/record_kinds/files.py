@@ -17,7 +17,7 @@ from torc_framework.store.tables import core as t
 
 
 def _users(*tables: sa.Table, other: str) -> list[Statement]:
-    """Return the questions which jobs the relations in these tables link to records."""
+    """Return the queries for the jobs to which the relations in these tables link records."""
     return [Statement(sa.select(table.c.job_id).where(table.c[other].in_(ids_param()))) for table in tables]
 
 
@@ -27,7 +27,7 @@ _USER_DATA_USERS: Final = [*_READERS, *_users(t.JOB_OUTPUT_USER_DATA, other="use
 
 
 def _remember_inputs(tx: Tx, users: Sequence[Statement], record_ids: Sequence[int]) -> None:
-    """Keep what the inputs of jobs were before these records change."""
+    """Store the hashes of the inputs of jobs before these records change."""
     remember_inputs(tx, sorted({job_id for statement in users for (job_id,) in tx.rows_for(statement, record_ids)}))
 
 
@@ -77,7 +77,7 @@ USER_DATA: Final = RecordKind(
 
 
 def link_user_data(tx: Tx, user_data: Values, consumer_job_id: int | None, producer_job_id: int | None) -> None:
-    """Say which jobs read and write a user data record."""
+    """Link a user data record to the jobs that read and write it."""
     links = ((t.JOB_INPUT_USER_DATA, consumer_job_id), (t.JOB_OUTPUT_USER_DATA, producer_job_id))
     for table, job_id in links:
         if job_id is None:

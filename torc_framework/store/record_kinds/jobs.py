@@ -1,4 +1,4 @@
-"""What is special about job records: their relations, and what may be changed when."""
+"""The kind of record of jobs: their relations, their creation and deletion, and what may be changed in which status."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from torc_framework.store.records.requirements import check_shell, default_requi
 from torc_framework.store.tables import core as t
 
 MAX_BATCH: Final = 10_000
-"""Most jobs of one bulk create."""
+"""Largest number of jobs in one bulk create."""
 
 _DEPENDS_ON: Final = sa.union_all(
     sa.select(t.JOB_DEPENDENCY.c.job_id, t.JOB_DEPENDENCY.c.depends_on_job_id),
@@ -35,10 +35,10 @@ _DEPENDS_ON: Final = sa.union_all(
 
 
 class _Dependencies(RelationTable):
-    """What a job waits for, directly or in a group; written directly."""
+    """The jobs that a job waits for, directly or as members of a group; a new list is stored as direct dependencies."""
 
     def query(self) -> Statement:
-        """Return the selection of (job, job it waits for) for a list of jobs."""
+        """Return the query for the pairs (job, job that it waits for) of several jobs."""
         direct = sa.select(t.JOB_DEPENDENCY.c.job_id, t.JOB_DEPENDENCY.c.depends_on_job_id).where(
             t.JOB_DEPENDENCY.c.job_id.in_(ids_param())
         )
@@ -56,7 +56,7 @@ _RELATIONS: Final = {
     "output_user_data_ids": RelationTable(t.JOB_OUTPUT_USER_DATA, "job_id", "user_data_id"),
 }
 _FIXED_ONCE_INITIALIZED: Final[tuple[str, ...]] = ("name", "command", "depends_on_job_ids")
-"""Fields that can be changed only while the job is uninitialized, the command also when it is over."""
+"""Fields that can be changed only while the job is uninitialized; the command also when it is over."""
 _TEXTS: Final = ("command", "invocation_script")
 COLUMNS: Final = (
     "id",
@@ -73,7 +73,7 @@ COLUMNS: Final = (
     "executor",
     "shell",
 )
-"""What of a job is said when it is made, and stands in its own row."""
+"""Columns of a job that its creation sets."""
 _DEFAULTS: Final = {
     "cancel_on_blocking_job_failure": True,
     "supports_termination": False,
@@ -96,7 +96,7 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
 
     Raises:
         NotFoundError: the workflow does not exist.
-        RuleError: there are too many, they belong to several workflows, or they name what is not there.
+        RuleError: there are too many, they belong to several workflows, or refer to records that do not exist.
     """
     if not sent:
         return []
@@ -133,7 +133,7 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
     if wanted is not None and wanted != before["status"] and not _enable_or_disable(tx, job_id, status, wanted):
         changed.append("status")
     if status in UNBLOCKING and changed == ["command"]:
-        changed = []  # nobody runs it now; the next reinitialize finds that it is another
+        changed = []  # the next reinitialize finds the changed command
     if changed and (status is not JobStatus.UNINITIALIZED or "status" in changed):
         raise RuleError(
             f"Job {job_id} is {status.label}: cannot change {', '.join(changed)}. Once initialized, a job takes "
@@ -153,14 +153,14 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
 
 
 def _still_written(tx: Tx, job_id: int, given: Mapping[str, Any]) -> str | None:
-    """Return a job's texts as they were written without those that change."""
+    """Return a job's ``written_texts`` without those of fields that change."""
     found = tx.connection.execute(sa.select(t.JOB.c.written_texts).where(t.JOB.c.id == job_id)).scalar()
     kept = {name: text for name, text in json.loads(found or "{}").items() if name not in given}
     return json.dumps(kept) if kept else None
 
 
 def _enable_or_disable(tx: Tx, job_id: int, status: JobStatus, wanted: str) -> bool:
-    """Take a job out of the workflow or put it back; False if that is not what is wanted."""
+    """Disable or enable a job; return False if the wanted status is another."""
     switches = {
         (JobStatus.UNINITIALIZED, "disabled"): transitions.disabled,
         (JobStatus.DISABLED, "uninitialized"): transitions.enabled,
@@ -170,7 +170,7 @@ def _enable_or_disable(tx: Tx, job_id: int, status: JobStatus, wanted: str) -> b
 
 
 def _set_dependencies(tx: Tx, job_id: int, others: Sequence[int]) -> None:
-    """Replace what a job waits for; whether that makes a cycle is seen at the next initialize."""
+    """Replace a job's dependencies; the next initialize refuses cycles."""
     if job_id in others:
         raise RuleError(f"Job {job_id} cannot wait for itself")
     execute = tx.connection.execute
@@ -182,10 +182,10 @@ def _set_dependencies(tx: Tx, job_id: int, others: Sequence[int]) -> None:
 
 
 def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool = True) -> int:
-    """Delete jobs; those that waited for them alone may go on.
+    """Delete jobs; dependents that waited for no other job become ready.
 
     Args:
-        force: Also pending and running ones, which their runners stop.
+        force: Delete also pending and running jobs, which their runners stop.
 
     Raises:
         ConflictError: without ``force``, some are pending or running.
@@ -205,18 +205,18 @@ def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool
 
 
 def delete_job(tx: Tx, job_id: int, *, force: bool = True) -> Values:
-    """Delete one job; return it as it was."""
+    """Delete one job; return the deleted job."""
     job = get(tx, JOBS, job_id)
     delete_jobs(tx, job["workflow_id"], [job_id], force=force)
     return job
 
 
 def delete_listed_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool = True) -> list[Values]:
-    """Delete these jobs of a workflow, all or none; return them as they were.
+    """Delete these jobs of a workflow, all or none; return the deleted jobs.
 
     Raises:
         ConflictError: without ``force``, one of them is pending or running.
-        NotFoundError: one of them is not there, or is another workflow's.
+        NotFoundError: one of them does not exist, or is another workflow's.
     """
     wanted = list(dict.fromkeys(job_ids))
     jobs = [get(tx, JOBS, job_id) for job_id in wanted]

@@ -8,7 +8,7 @@ from torc_framework.store.records.kind import ListFilter
 
 
 def equals(table: sa.Table, **kinds: type[Any]) -> dict[str, ListFilter]:
-    """Return filters that compare columns with their value."""
+    """Return filters on equality with columns, given the types of their values by the names of the columns."""
 
     def equal(column: sa.Column[Any]) -> ListFilter:
         return ListFilter(kinds[column.name], lambda value: column == value)
@@ -17,10 +17,10 @@ def equals(table: sa.Table, **kinds: type[Any]) -> dict[str, ListFilter]:
 
 
 def as_text(column: sa.Column[Any]) -> ListFilter:
-    """Return a filter that compares a number as it is written: Torc's clients send a text, which may be none."""
+    """Return a filter that compares a number with a text: Torc's clients send texts here, which may be no numbers."""
     return ListFilter(str, lambda text: sa.cast(column, sa.String) == text)
 
 
 def linked_to_job(record: sa.Table, table: sa.Table, other: str) -> ListFilter:
-    """Return a filter by a job that a relation links to the record."""
+    """Return a filter by the id of a job to which a relation links the record."""
     return ListFilter(int, lambda job_id: record.c.id.in_(sa.select(table.c[other]).where(table.c.job_id == job_id)))

@@ -53,7 +53,7 @@ COMPUTE_NODES: Final = RecordKind(
 
 def _add_allocation_event(tx: Tx, node: Values) -> None:
     if node.get("request") is not None and node.get("allocation_id") is None:
-        return  # a request: what came of it has records of its own
+        return  # a request; the allocations that it obtains have records of their own
     events = EventLog(node["workflow_id"])
     events.add(
         "scheduler_node_created",

@@ -1,4 +1,4 @@
-"""Machines that a workflow may use, as texts ``[user@]host[:port]``."""
+"""Remote workers: machines that a workflow may use, each as a text ``[user@]host[:port]``."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _ADDRESS: Final = re.compile(r"(?:[^@\s/:]+@)?(?:\[[0-9a-fA-F:.]+\]|[^@\s/:\[\]]
 
 
 def remote_workers(tx: Tx, workflow_id: int) -> list[RemoteWorker]:
-    """Return a workflow's machines in alphabetical order.
+    """Return a workflow's remote workers in alphabetical order.
 
     Raises:
         NotFoundError: there is no such workflow.
@@ -28,11 +28,11 @@ def remote_workers(tx: Tx, workflow_id: int) -> list[RemoteWorker]:
 
 
 def add_remote_workers(tx: Tx, workflow_id: int, addresses: Iterable[str]) -> list[RemoteWorker]:
-    """Add machines, those that are there already excepted; return the named ones.
+    """Add remote workers that the workflow does not have yet; return all of ``addresses``.
 
     Raises:
         NotFoundError: there is no such workflow.
-        RuleError: a text is no address.
+        RuleError: a text is not an address.
     """
     wanted = sorted(set(addresses))
     for address in wanted:
@@ -46,10 +46,10 @@ def add_remote_workers(tx: Tx, workflow_id: int, addresses: Iterable[str]) -> li
 
 
 def delete_remote_worker(tx: Tx, workflow_id: int, address: str) -> RemoteWorker:
-    """Take a machine away; return it.
+    """Remove a remote worker; return it.
 
     Raises:
-        NotFoundError: there is no such workflow, or it has no such machine.
+        NotFoundError: there is no such workflow, or it has no such remote worker.
     """
     require_workflow(tx, workflow_id)
     this = sa.and_(REMOTE_WORKER.c.workflow_id == workflow_id, REMOTE_WORKER.c.worker == address)

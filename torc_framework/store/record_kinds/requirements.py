@@ -58,7 +58,7 @@ def _free_requirements(tx: Tx, records: Sequence[Values]) -> None:
 
 
 def _runs_for(text: str) -> sa.ColumnElement[bool]:
-    """Compare a runtime as it is written, or its seconds: Torc's Python client can send an integer only."""
+    """Compare the text of a runtime, or its seconds if the text is a number: Torc's Python client can only send one."""
     columns = t.RESOURCE_REQUIREMENTS.c
     seconds = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
     return columns.runtime == text if seconds is None else columns.runtime_s == seconds

@@ -18,7 +18,7 @@ from torc_framework.store.tables import core as t
 
 
 def status_number(label: str) -> JobStatus:
-    """Return the status of that name.
+    """Return the status with a label.
 
     Raises:
         RuleError: there is none.

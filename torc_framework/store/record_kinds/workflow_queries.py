@@ -1,4 +1,4 @@
-"""Questions about a workflow that concern several tables."""
+"""Queries over several tables of a workflow: dependencies, relations of files and user data, missing inputs."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,7 +10,7 @@ from torc_framework.store.database.sql import Tx
 from torc_framework.store.tables import core as t
 
 FindPage = Callable[[Tx, int, int, int], tuple[list[dict[str, Any]], int]]
-"""Finds one page of a workflow's something: offset and limit in, items and their total out."""
+"""Function of a transaction, a workflow, offset and limit that returns one page of items and their total number."""
 
 
 def job_ids(tx: Tx, workflow_id: int) -> list[int]:
@@ -20,13 +20,13 @@ def job_ids(tx: Tx, workflow_id: int) -> list[int]:
 
 
 def required_existing_files(tx: Tx, workflow_id: int) -> list[int]:
-    """Return the files that must be there: inputs that no job writes, and outputs of completed jobs."""
+    """Return the files that have to exist: inputs that no job writes, and outputs of completed jobs."""
     query = _needed(t.FILE, t.JOB_INPUT_FILE, t.JOB_OUTPUT_FILE, "file_id", workflow_id)
     return list(tx.connection.execute(query).scalars())
 
 
 def missing_user_data(tx: Tx, workflow_id: int) -> list[int]:
-    """Return the user data that must have a value and has none; which must is as for files."""
+    """Return the user data that has to have a value (by the rule of `required_existing_files`) and has none."""
     query = _needed(t.USER_DATA, t.JOB_INPUT_USER_DATA, t.JOB_OUTPUT_USER_DATA, "user_data_id", workflow_id)
     return list(tx.connection.execute(query.where(t.USER_DATA.c.data.is_(None))).scalars())
 
@@ -62,7 +62,7 @@ _PAIRS: Final = sa.union_all(
 
 
 def dependency_graph(tx: Tx, workflow_id: int) -> dict[str, Any]:
-    """Return all dependencies as they are kept: direct pairs (job, job waited for), and groups by their ids."""
+    """Return all dependencies as they are stored: direct pairs (job, job that it waits for), and groups."""
     direct = sa.select(t.JOB_DEPENDENCY.c.job_id, t.JOB_DEPENDENCY.c.depends_on_job_id).where(
         t.JOB_DEPENDENCY.c.job_id.in_(sa.select(t.JOB.c.id).where(t.JOB.c.workflow_id == workflow_id))
     )
@@ -80,9 +80,9 @@ def dependency_graph(tx: Tx, workflow_id: int) -> dict[str, Any]:
 
 
 def job_dependencies(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
-    """Return one page of the pairs of jobs of which one waits for the other, and how many there are.
+    """Return one page of the pairs of jobs of which one waits for the other, and the number of all pairs.
 
-    Groups are shown as the pairs that they stand for; only those of the page's jobs are made.
+    The pairs include those of groups, which are computed for the jobs of the page only.
     """
     total = _count_pairs(tx, workflow_id)
     first, last, before = tx.connection.execute(_jobs_of_page(workflow_id, offset, limit)).one()
@@ -102,7 +102,7 @@ def job_dependencies(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple
 
 
 def _jobs_of_page(workflow_id: int, offset: int, limit: int) -> sa.Select[Any]:
-    """Ask for the first and the last job whose pairs are on a page, and how many pairs come before theirs."""
+    """Return the query for the first and the last job with pairs on a page, and the number of pairs before theirs."""
     sizes = (
         sa.select(t.GROUP_MEMBER.c.group_id, sa.func.count().label("pairs"))
         .join(t.DEPENDENCY_GROUP, t.DEPENDENCY_GROUP.c.id == t.GROUP_MEMBER.c.group_id)
@@ -125,7 +125,7 @@ def _jobs_of_page(workflow_id: int, offset: int, limit: int) -> sa.Select[Any]:
 
 
 def _count_pairs(tx: Tx, workflow_id: int) -> int:
-    """Count pairs without making them: a group of N members and M waiters has N x M."""
+    """Return the number of pairs without computing them: a group of N members and M waiters has N x M."""
     execute = tx.connection.execute
     direct = sa.select(sa.func.count()).where(
         t.JOB_DEPENDENCY.c.job_id == t.JOB.c.id, t.JOB.c.workflow_id == workflow_id
@@ -141,9 +141,9 @@ def _count_pairs(tx: Tx, workflow_id: int) -> int:
 
 
 def job_file_relationships(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
-    """Return one page of (file, job that writes it, job that reads it), and how many there are.
+    """Return one page of rows (file, job that writes it, job that reads it), and the number of all rows.
 
-    A file that several jobs read comes several times; one that no job uses does not come.
+    A file that several jobs read has several rows; a file that no job uses has none.
     """
     names = {"file_id": t.FILE.c.id, "file_name": t.FILE.c.name, "file_path": t.FILE.c.path}
     return _relationships(tx, names, (t.JOB_OUTPUT_FILE, t.JOB_INPUT_FILE), workflow_id, (offset, limit))

@@ -1,8 +1,8 @@
-"""Recovering a workflow: what failed jobs ask for grows, and they run again, in one transaction.
+"""Recovers a workflow: raises the resource requirements of failed jobs and makes them run again, in one transaction.
 
-Exactly the named jobs and what hangs on them are reset; every other job keeps its status, terminated ones
-included. Requirements that other jobs share are never changed: the jobs that grow get records of their own.
-Ephemeral user data is kept, for the jobs that wrote it do not run again.
+Only the named jobs and all jobs downstream of them are reset; every other job keeps its status, also terminated ones.
+Requirements that other jobs share are not changed: the recovered jobs get records of their own. Ephemeral user data is
+kept, because the jobs that wrote it do not run again.
 """
 
 import re
@@ -30,9 +30,9 @@ from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
 from torc_framework.store.tables.recovery import RECOVERY
 
 RECOVERABLE: Final = frozenset({JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED})
-"""Statuses of jobs that a recovery may be about."""
+"""Statuses of jobs that can be recovered."""
 _OPEN: Final = LIVE | {JobStatus.READY, JobStatus.UNINITIALIZED}
-"""Statuses of jobs that will still run without a recovery."""
+"""Statuses of jobs that still run without a recovery."""
 _ASKED: Final = (
     sa.select(
         t.JOB.c.id,
@@ -68,14 +68,14 @@ _SUFFIX: Final = re.compile(r"_recovered_r\d+(_\d+)?$")
 
 @frozen
 class _Amounts:
-    """What a job asks for; bytes and seconds."""
+    """The requirements of a job as numbers; bytes and seconds."""
 
     memory_bytes: int
     runtime_s: int
     num_cpus: int
 
     def grown(self, repair: Repair) -> "_Amounts":
-        """Return the amounts of a repair where they are more than these."""
+        """Return these amounts, raised to those of a repair."""
         return _Amounts(
             max(self.memory_bytes, repair.memory_bytes or 0),
             max(self.runtime_s, repair.runtime_s or 0),
@@ -90,13 +90,13 @@ class _Amounts:
         )
 
     def more_than(self, other: "_Amounts") -> tuple[bool, bool, bool]:
-        """Say of memory, run time and CPUs whether they are more."""
+        """Return for memory, run time and CPUs whether they are more."""
         return self.memory_bytes > other.memory_bytes, self.runtime_s > other.runtime_s, self.num_cpus > other.num_cpus
 
 
 @frozen
 class _RecoveredJob:
-    """One job that is to run again, with what it asks for now."""
+    """A job that runs again, with its present requirements."""
 
     repair: Repair
     name: str
@@ -118,7 +118,7 @@ class _RunPair:
 
 @frozen
 class _GrantedRequirements:
-    """What a job asks for after the recovery, as its record spells it."""
+    """The requirements of a job after the recovery, as in the record."""
 
     id: int
     memory: str
@@ -127,11 +127,11 @@ class _GrantedRequirements:
 
 
 def recover(tx: Tx, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
-    """Carry out a recovery, and begin the run in which the jobs run again; in a dry run leave everything as it is.
+    """Carry out a recovery, and begin the run in which the jobs run again; a dry run changes nothing.
 
     Raises:
-        NotFoundError: the workflow or a job of the order is not there.
-        RuleError: somebody works on the workflow, it is not over, or a job has gone on since it was looked at.
+        NotFoundError: the workflow or a job of the order does not exist.
+        RuleError: runners work on the workflow, it is not over, or a job has changed since the order was made.
     """
     check_recoverable(tx, workflow_id)
     check_run(tx, workflow_id, order.run_id)
@@ -150,22 +150,22 @@ def recover(tx: Tx, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
 def _carry_out(tx: Tx, workflow_id: int, order: RecoveryOrder, asked: Sequence[_RecoveredJob]) -> RecoveryReceipt:
     lifecycle.begin_planned_run(tx, workflow_id)
     run_id = workflow_status(tx, workflow_id).run_id
-    between = _RunPair(workflow_id, order.run_id, run_id)
-    granted = _grant(tx, between, asked)
+    runs = _RunPair(workflow_id, order.run_id, run_id)
+    granted = _grant(tx, runs, asked)
     count = _reset(tx, workflow_id, [each.repair.job_id for each in asked])
-    entries = _record(tx, between, asked, granted)
+    entries = _record(tx, runs, asked, granted)
     lifecycle.announce_run(tx, workflow_id, run_id, again=True)
     return RecoveryReceipt(run_id, count, entries)
 
 
 def check_recoverable(tx: Tx, workflow_id: int) -> None:
-    """Refuse to recover a workflow on which somebody works, or that is not over.
+    """Refuse to recover a workflow that is archived, on which runners work or are about to, or that is not over.
 
-    Jobs that wait for a verdict, and those behind them, do not keep a workflow from being recovered.
+    Jobs in ``pending_failed``, and the jobs downstream of them, do not prevent a recovery.
 
     Raises:
         NotFoundError: there is no such workflow.
-        RuleError: see above.
+        RuleError: the workflow cannot be recovered now.
     """
     status = workflow_status(tx, workflow_id)
     if status.is_archived:
@@ -191,7 +191,7 @@ def check_recoverable(tx: Tx, workflow_id: int) -> None:
 
 
 def find_recoveries(tx: Tx, workflow_id: int, offset: int = 0, limit: int = -1) -> tuple[list[RecoveryEntry], int]:
-    """Return what was done about a workflow's failed jobs, oldest first, and how many entries there are.
+    """Return the recovered jobs of a workflow, oldest first, and their number.
 
     Raises:
         NotFoundError: there is no such workflow.
@@ -208,7 +208,7 @@ def _count(tx: Tx, table: sa.Table, *where: Any) -> int:
 
 
 def _look_up(tx: Tx, workflow_id: int, order: RecoveryOrder) -> list[_RecoveredJob]:
-    """Return the jobs of an order as they are now."""
+    """Return the jobs of an order with their present requirements."""
     repairs = {repair.job_id: repair for repair in order.repairs}
     if not repairs and not order.dry_run:
         raise RuleError("a recovery names at least one job")
@@ -230,16 +230,17 @@ def _look_up(tx: Tx, workflow_id: int, order: RecoveryOrder) -> list[_RecoveredJ
     return [found[job_id] for job_id in sorted(found)]
 
 
-def _grant(tx: Tx, between: _RunPair, asked: Sequence[_RecoveredJob]) -> dict[int, _GrantedRequirements]:
-    """Let the jobs ask for more; return what each asks for now.
+def _grant(tx: Tx, runs: _RunPair, asked: Sequence[_RecoveredJob]) -> dict[int, _GrantedRequirements]:
+    """Raise the requirements of the jobs; return the new ones of each.
 
-    Jobs that shared requirements and lack the same go on sharing: the neediest decides.
+    Jobs that shared requirements and need more of the same amounts share the new requirements, too: the largest of
+    their amounts.
     """
     granted: dict[int, _GrantedRequirements] = {}
-    alike: dict[tuple[int, tuple[bool, bool, bool]], list[_RecoveredJob]] = defaultdict(list)
+    sharing: dict[tuple[int, tuple[bool, bool, bool]], list[_RecoveredJob]] = defaultdict(list)
     for each in asked:
-        alike[each.requirements_id, each.amounts.grown(each.repair).more_than(each.amounts)].append(each)
-    for (requirements_id, lacking), jobs in alike.items():
+        sharing[each.requirements_id, each.amounts.grown(each.repair).more_than(each.amounts)].append(each)
+    for (requirements_id, lacking), jobs in sharing.items():
         first = jobs[0]
         if not any(lacking):
             now = _GrantedRequirements(requirements_id, first.memory, first.runtime, first.amounts.num_cpus)
@@ -253,15 +254,15 @@ def _grant(tx: Tx, between: _RunPair, asked: Sequence[_RecoveredJob]) -> dict[in
                 format_duration(wanted.runtime_s) if lacking[1] else first.runtime,
                 wanted.num_cpus,
             )
-            now = _store(tx, between, now, wanted, jobs)
+            now = _store(tx, runs, now, wanted, jobs)
         granted |= {job.repair.job_id: now for job in jobs}
     return granted
 
 
 def _store(
-    tx: Tx, between: _RunPair, now: _GrantedRequirements, wanted: _Amounts, jobs: Sequence[_RecoveredJob]
+    tx: Tx, runs: _RunPair, now: _GrantedRequirements, wanted: _Amounts, jobs: Sequence[_RecoveredJob]
 ) -> _GrantedRequirements:
-    """Write new requirements: into the record if these jobs alone have it, else into a record of their own."""
+    """Store new requirements in the record if only these jobs have it, otherwise in a new record."""
     table, execute = t.RESOURCE_REQUIREMENTS, tx.connection.execute
     values = {
         "memory": now.memory,
@@ -270,12 +271,12 @@ def _store(
         "memory_bytes": wanted.memory_bytes,
         "runtime_s": wanted.runtime_s,
     }
-    mine = [t.JOB.c.workflow_id == between.workflow_id, t.JOB.c.resource_requirements_id == now.id]
+    mine = [t.JOB.c.workflow_id == runs.workflow_id, t.JOB.c.resource_requirements_id == now.id]
     if _count(tx, t.JOB, *mine) == len(jobs) and jobs[0].requirements_name != DEFAULT_REQUIREMENTS:
         execute(sa.update(table).where(table.c.id == now.id).values(**values))
         return now
     old = execute(sa.select(table).where(table.c.id == now.id)).mappings().one()
-    name = _free_name(tx, between.workflow_id, f"{_SUFFIX.sub('', old['name'])}_recovered_r{between.new}")
+    name = _free_name(tx, runs.workflow_id, f"{_SUFFIX.sub('', old['name'])}_recovered_r{runs.new}")
     own = {key: value for key, value in old.items() if key != "id"} | values | {"name": name}
     new_id = tx.add(table, **own)
     tx.run_each(_SET, [(new_id, job.repair.job_id) for job in jobs])
@@ -290,7 +291,7 @@ def _free_name(tx: Tx, workflow_id: int, name: str) -> str:
 
 
 def _reset(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> int:
-    """Make these jobs and what hangs on them ready or blocked again; return how many."""
+    """Make these jobs and all jobs downstream of them ready or blocked again; return how many."""
     add_implied_dependencies(tx, workflow_id)
     again = [*job_ids, *downstream(tx, job_ids)]
     count = transitions.reset(tx, again)
@@ -302,23 +303,23 @@ def _reset(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> int:
 
 
 def _record(
-    tx: Tx, between: _RunPair, asked: Sequence[_RecoveredJob], granted: Mapping[int, _GrantedRequirements]
+    tx: Tx, runs: _RunPair, asked: Sequence[_RecoveredJob], granted: Mapping[int, _GrantedRequirements]
 ) -> list[RecoveryEntry]:
-    """Keep what was done, and tell everybody."""
-    events, at = EventLog(between.workflow_id), utc_text()
+    """Store the recovered jobs, with events."""
+    events, at = EventLog(runs.workflow_id), utc_text()
     first = tx.new_ids(RECOVERY, len(asked))
     entries = []
     for number, each in enumerate(asked, first):
         repair, now = each.repair, granted[each.repair.job_id]
         entry = RecoveryEntry(
             id=number,
-            workflow_id=between.workflow_id,
+            workflow_id=runs.workflow_id,
             job_id=repair.job_id,
             job_name=each.name,
             recovered_at=at,
-            run_id=between.old,
+            run_id=runs.old,
             attempt_id=repair.attempt_id,
-            new_run_id=between.new,
+            new_run_id=runs.new,
             decided_by=repair.decided_by,
             reason=repair.reason,
             causes=repair.causes,
@@ -334,15 +335,15 @@ def _record(
             new_num_cpus=now.num_cpus,
         )
         entries.append(entry)
-        events.add("job_recovered", **{name: getattr(entry, name) for name in _TOLD})
+        events.add("job_recovered", **{name: getattr(entry, name) for name in _EVENT_KEYS})
     columns = [column.name for column in RECOVERY.columns]
     tx.connection.execute(sa.insert(RECOVERY), [{name: getattr(entry, name) for name in columns} for entry in entries])
-    events.add("workflow_recovered", run_id=between.new, recovered_jobs=len(entries))
+    events.add("workflow_recovered", run_id=runs.new, recovered_jobs=len(entries))
     events.write(tx)
     return entries
 
 
-_TOLD: Final = (
+_EVENT_KEYS: Final = (
     "job_id",
     "job_name",
     "run_id",
@@ -355,4 +356,4 @@ _TOLD: Final = (
     "old_runtime",
     "new_runtime",
 )
-"""Values of an entry that its event carries."""
+"""Fields of an entry that its event has."""

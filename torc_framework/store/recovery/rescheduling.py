@@ -1,4 +1,4 @@
-"""New schedulers for jobs that are still to run, in one transaction: who asked for nodes before asks no more."""
+"""Gives new schedulers to jobs that still have to run, and replaces the actions that request nodes."""
 
 from typing import Final
 
@@ -28,15 +28,16 @@ _RAISE = Statement(
 
 
 def reschedule(tx: Tx, workflow_id: int, order: SchedulerOrder) -> Rescheduled:
-    """Store the schedulers and the actions, bind the jobs, and retire all actions that ask for nodes so far.
+    """Store the schedulers and the actions of an order, bind the jobs, and retire all earlier actions that request
+    nodes.
 
-    The actions are those of a recovery: they go when a run begins anew. Those that watch no jobs are due at once, and
-    jobs that are ready already count for the others.
+    The actions belong to a recovery: they are deleted when a new run begins. Those that watch no jobs are due at once;
+    for the others, jobs that are ready already count.
 
     Raises:
         NotFoundError: the workflow does not exist.
-        ConflictError: another run has begun; a scheduler of one of the names is there already.
-        RuleError: the order contradicts itself, or names jobs that the workflow does not have.
+        ConflictError: another run has begun, or a scheduler has one of the names.
+        RuleError: the order is inconsistent, or names jobs that the workflow does not have.
     """
     present = workflow_status(tx, workflow_id).run_id
     if order.run_id != present:
@@ -75,15 +76,12 @@ def _check(tx: Tx, workflow_id: int, order: SchedulerOrder) -> None:
 
 
 def _retire_schedule_actions(tx: Tx, workflow_id: int) -> list[int]:
-    """Mark the actions that ask for nodes as claimed and finished; return their ids.
-
-    A claim without an end would be taken for a submission that was killed, and be carried out again.
-    """
+    """Mark the actions that request nodes as executed, without a runner; return their ids."""
     action = t.WORKFLOW_ACTION
     due = sa.and_(
         action.c.workflow_id == workflow_id,
         action.c.action_type == _SCHEDULE_NODES,
-        sa.or_(sa.not_(action.c.executed), action.c.error.is_not(None)),  # what failed would be done again
+        sa.or_(sa.not_(action.c.executed), action.c.error.is_not(None)),  # a failed action would be executed again
         sa.not_(action.c.persistent),
     )
     ids = list(tx.connection.execute(sa.select(action.c.id).where(due).order_by(action.c.id)).scalars())

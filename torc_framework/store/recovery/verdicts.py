@@ -1,10 +1,10 @@
-"""Verdicts on jobs that wait in ``pending_failed``: carried out together with all that follows, and kept."""
+"""Verdicts on jobs in ``pending_failed``: retry or fail; stored, and carried out with all that follows."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
-from attrs import asdict, evolve, fields_dict, frozen
+from attrs import asdict, evolve, fields_dict
 
 from torc_framework.models.events import EVENT_FACTS
 from torc_framework.models.statuses import JobStatus
@@ -43,9 +43,8 @@ _STATUSES = Statement(sa.select(t.JOB.c.id, t.JOB.c.status).where(t.JOB.c.id.in_
 _COLUMNS: Final = [VERDICT.c[name] for name in fields_dict(VerdictRecord) if name != "job_name"]
 
 
-@frozen
-class _JudgedJob:
-    """A job as its judge finds it, with the ending that is judged."""
+class _JudgedJob(NamedTuple):
+    """A job in ``pending_failed``, with the ending that the verdict is about."""
 
     id: int
     name: str
@@ -60,12 +59,12 @@ class _JudgedJob:
 
 
 def judge(tx: Tx, workflow_id: int, order: VerdictOrder, user: str | None = None) -> VerdictReceipt:
-    """Carry out an order; in a dry run find out what it would do, and leave everything as it is.
+    """Carry out an order; a dry run returns what would happen and changes nothing.
 
     Raises:
         NotFoundError: there is no such workflow.
-        RuleError: a job is another workflow's, waits for no verdict, has gone on since or is named twice;
-            a request is none; or the run is over.
+        RuleError: a job is another workflow's, is not in ``pending_failed``, is at another attempt or occurs twice; a
+            requirement has a wrong value; or the run is not the present one.
     """
     require_workflow(tx, workflow_id)
     if order.run_id is not None:
@@ -84,7 +83,7 @@ def judge(tx: Tx, workflow_id: int, order: VerdictOrder, user: str | None = None
 def find_verdicts(
     tx: Tx, workflow_id: int, wanted: PageRequest, job_id: int | None = None
 ) -> tuple[list[VerdictRecord], int]:
-    """Return one page of a workflow's verdicts, oldest first, and how many there are.
+    """Return one page of a workflow's verdicts, oldest first, and their number.
 
     Raises:
         NotFoundError: there is no such workflow.
@@ -105,31 +104,26 @@ def find_verdicts(
     return [VerdictRecord(**row) for row in tx.connection.execute(query).mappings()], int(total)
 
 
-# --- who is judged ---------------------------------------------------------------------------------
+# --- the jobs ---------------------------------------------------------------------------------
 
 
 def _jobs(tx: Tx, workflow_id: int, verdicts: Sequence[Verdict]) -> dict[int, _JudgedJob]:
-    """Return the judged jobs by id, if every verdict can be carried out."""
+    """Return the jobs of the verdicts by id; raise `RuleError` if a verdict cannot be carried out."""
     ids = [verdict.job_id for verdict in verdicts]
     if twice := sorted({job_id for job_id in ids if ids.count(job_id) > 1}):
         raise RuleError(f"Each job may have one verdict; several were sent for {_listed(twice)}")
-    rows = {row[0]: row for row in tx.rows_for(_JOBS, ids)}
-    jobs = {
-        job_id: _JudgedJob(row[0], row[1], JobStatus(row[2]), *row[3:])
-        for job_id, row in rows.items()
-        if row[7] == workflow_id
-    }
+    found = (_JudgedJob(*row) for row in tx.rows_for(_JOBS, ids))
+    jobs = {job.id: job._replace(status=JobStatus(job.status)) for job in found if job.workflow_id == workflow_id}
     wrong = [text for verdict in verdicts if (text := _obstacle(verdict, jobs.get(verdict.job_id), workflow_id))]
     if wrong:
         raise RuleError("; ".join(wrong))
     results = [job.result_id for job in jobs.values() if job.result_id is not None]
-    endings = {row[0]: row[1:] for row in tx.rows_for(_ENDINGS, results)}
-    return {
-        job.id: evolve(job, return_code=endings[job.result_id][0], exit_class=endings[job.result_id][1])
-        if job.result_id in endings
-        else job
-        for job in jobs.values()
-    }
+    endings = {result_id: ending for result_id, *ending in tx.rows_for(_ENDINGS, results)}
+    for job in jobs.values():
+        if job.result_id in endings:
+            return_code, exit_class = endings[job.result_id]
+            jobs[job.id] = job._replace(return_code=return_code, exit_class=exit_class)
+    return jobs
 
 
 def _obstacle(verdict: Verdict, job: _JudgedJob | None, workflow_id: int) -> str | None:
@@ -148,7 +142,7 @@ def _obstacle(verdict: Verdict, job: _JudgedJob | None, workflow_id: int) -> str
 
 
 def _requests(verdict: Verdict) -> dict[str, Any]:
-    """Return the requests that a verdict changes."""
+    """Return the requirements that a verdict changes."""
     return {name: value for name in REQUESTS if (value := getattr(verdict, name)) is not None}
 
 
@@ -156,7 +150,7 @@ def _listed(ids: Iterable[int]) -> str:
     return ", ".join(f"job {job_id}" for job_id in ids)
 
 
-# --- what is done ----------------------------------------------------------------------------------
+# --- the changes ----------------------------------------------------------------------------------
 
 
 def _carry_out(
@@ -190,13 +184,13 @@ def _carry_out(
     waiting = downstream(tx, failed, through={JobStatus.BLOCKED})
     propagate(tx, events, failed, ready)
     events.write(tx)
-    now: dict[int, int] = {row[0]: row[1] for row in tx.rows_for(_STATUSES, waiting)}
+    now: dict[int, int] = dict(tx.rows_for(_STATUSES, waiting))
     ready += [job_id for job_id in waiting if now[job_id] == JobStatus.READY]
     return VerdictReceipt(order.dry_run, kept, ready, [id_ for id_ in waiting if now[id_] == JobStatus.CANCELED])
 
 
 def _retry(tx: Tx, events: EventLog, job: _JudgedJob, record: VerdictRecord) -> None:
-    """Give a job another attempt; one that waits for jobs that run again themselves waits for them."""
+    """Make a job ready for another attempt, or blocked if jobs that it waits for run again themselves."""
     transitions.judged(tx, job.id, JobStatus.READY)
     if job.blockers:
         transitions.found_blocked(tx, [job.id])
@@ -217,7 +211,11 @@ def _event_data(record: VerdictRecord) -> dict[str, Any]:
 
 
 def _store_verdict(tx: Tx, verdict: Verdict, job: _JudgedJob, **facts: Any) -> VerdictRecord:
-    """Store a verdict; return it as stored. ``facts`` is what all of an order have in common."""
+    """Store a verdict; return its record.
+
+    Args:
+        facts: Fields that all verdicts of an order have in common.
+    """
     given = {**asdict(verdict), "attempt_id": job.attempt_id, "job_name": job.name}
     record = VerdictRecord(id=None, workflow_id=job.workflow_id, judged_at=utc_text(), **given, **facts)
     values = {name: value for name, value in asdict(record).items() if name not in ("id", "job_name")}
@@ -225,7 +223,7 @@ def _store_verdict(tx: Tx, verdict: Verdict, job: _JudgedJob, **facts: Any) -> V
 
 
 def _give_requests(tx: Tx, verdicts: Sequence[Verdict], jobs: Mapping[int, _JudgedJob]) -> None:
-    """Give jobs whose verdict changes what they ask for requirements of their own; equal ones are shared."""
+    """Give jobs whose verdict changes requirements new records of requirements; jobs with equal ones share a record."""
     made: dict[tuple[Any, ...], int] = {}
     for verdict in verdicts:
         changes, job = _requests(verdict), jobs[verdict.job_id]

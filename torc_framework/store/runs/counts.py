@@ -1,4 +1,4 @@
-"""What the whole database holds, counted: jobs by status, workflows by state, runners."""
+"""Counts of the whole database: jobs by status, workflows by state, active runners."""
 
 from collections import Counter, defaultdict
 from typing import Final
@@ -11,7 +11,10 @@ from torc_framework.store.database.sql import Statement, Tx, number
 from torc_framework.store.tables.core import COMPUTE_NODE, JOB, WORKFLOW_STATUS
 
 WORKFLOW_STATES: Final = ("new", "waiting", "active", "complete", "canceled", "archived")
-"""A workflow is in the last of these that is true of it; ``waiting`` has unfinished jobs and none in hand."""
+"""States of a workflow; the last one that applies is its state.
+
+``waiting`` has unfinished jobs of which no runner holds any, ``active`` has jobs that runners hold.
+"""
 
 _JOBS: Final = Statement(
     sa.select(JOB.c.workflow_id, JOB.c.status, JOB.c.is_interrupted, sa.func.count()).group_by(
@@ -29,7 +32,7 @@ _READ_ONE_ROW: Final = Statement(sa.select(WORKFLOW_STATUS.c.id).where(WORKFLOW_
 
 @define
 class DatabaseCounts:
-    """Numbers of everything.
+    """Numbers of jobs, workflows and runners.
 
     Attributes:
         jobs: By status label.
@@ -43,20 +46,20 @@ class DatabaseCounts:
 
 
 def count_database(tx: Tx) -> DatabaseCounts:
-    """Count everything."""
-    census = DatabaseCounts()
+    """Return the counts of the database."""
+    counts = DatabaseCounts()
     statuses: defaultdict[int, set[JobStatus]] = defaultdict(set)
     open_workflows: set[int] = set()
     for workflow_id, status, is_interrupted, count in tx.rows(_JOBS):
         statuses[workflow_id].add(JobStatus(status))
         if is_interrupted or status in UNFINISHED:
             open_workflows.add(workflow_id)
-        census.jobs[JobStatus(status).label] += count
+        counts.jobs[JobStatus(status).label] += count
     for workflow_id, run_id, is_canceled, is_archived in tx.rows(_WORKFLOWS):
         flags = bool(is_canceled), bool(is_archived), workflow_id in open_workflows
-        census.workflows[_state(run_id, *flags, bool(statuses[workflow_id] & LIVE))] += 1
-    census.runners = int(tx.value(_RUNNERS) or 0)
-    return census
+        counts.workflows[_state(run_id, *flags, bool(statuses[workflow_id] & LIVE))] += 1
+    counts.runners = int(tx.value(_RUNNERS) or 0)
+    return counts
 
 
 def _state(run_id: int, is_canceled: bool, is_archived: bool, is_open: bool, is_live: bool) -> str:
@@ -72,5 +75,5 @@ def _state(run_id: int, is_canceled: bool, is_archived: bool, is_open: bool, is_
 
 
 def check_readable(tx: Tx) -> None:
-    """Read from the tables of the database; what is wrong with it is raised."""
+    """Read from a table of the database, so that an unusable database raises its error."""
     tx.rows(_READ_ONE_ROW)

@@ -1,4 +1,4 @@
-"""The life of a workflow as a whole: begin a run, reset, cancel, complete."""
+"""Begins, initializes, resets and cancels the runs of a workflow."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -49,7 +49,7 @@ _LIVE_JOBS: Final = Statement(
     ),
     "workflow",
 )
-_IN: Final = {
+_JOBS_IN: Final = {
     name: Statement(
         sa.select(t.JOB.c.id).where(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status.in_(numbers(statuses))),
         "workflow",
@@ -57,7 +57,7 @@ _IN: Final = {
     for name, statuses in {
         "uninitialized": {JobStatus.UNINITIALIZED},
         "live": LIVE,
-        "spoiled": {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED},
+        "to_reset": {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED},
         "to_run": frozenset(JobStatus) - UNBLOCKING,
     }.items()
 }
@@ -99,7 +99,8 @@ _CLEAR_REWRITTEN = Statement(
     .values(data=sa.null()),
     "workflow",
 )
-"""Ephemeral user data of jobs that are done stays: nobody would write it again."""
+"""Ephemeral user data that unfinished jobs write; that of finished jobs stays, because it would not be written again.
+"""
 
 
 def resume_workflow(tx: Tx, workflow_id: int) -> list[int]:
@@ -125,13 +126,13 @@ def begin_run(
     force: bool = False,
     dry_run: bool = False,
 ) -> WorkflowStatusRecord:
-    """Start the next run: reset the jobs, count the run, find out which jobs are ready.
+    """Begin the next run: reset the jobs, count the run, find which jobs are ready.
 
     Args:
-        file_mtimes: Present modification times of files, by file id.
-        only_uninitialized: Keep what jobs have done; look again at uninitialized ones and what follows them.
-        force: Take jobs even from runners that are active.
-        dry_run: Only find out whether it may begin.
+        file_mtimes: Present modification times of files, by file id; None for a file that does not exist.
+        only_uninitialized: Initialize uninitialized jobs and all jobs downstream of them; the others keep their status.
+        force: Begin also if active runners hold jobs; these are taken from them.
+        dry_run: Only check whether the run may begin.
 
     Raises:
         RuleError: the workflow is archived, or an active runner holds jobs of it.
@@ -147,11 +148,11 @@ def begin_run(
 
 
 def check_may_begin(tx: Tx, workflow_id: int, *, force: bool = False) -> None:
-    """Refuse to begin a run of a workflow that is archived or, without ``force``, in the hands of runners.
+    """Refuse to begin a run of a workflow that is archived or, without ``force``, has jobs that active runners hold.
 
     Raises:
         NotFoundError: there is no such workflow.
-        RuleError: it may not begin.
+        RuleError: the run may not begin.
     """
     if workflow_status(tx, workflow_id).is_archived:
         raise RuleError("Cannot begin a run of an archived workflow. Unarchive it first.")
@@ -163,7 +164,7 @@ def check_may_begin(tx: Tx, workflow_id: int, *, force: bool = False) -> None:
 def begin_rerun(
     tx: Tx, workflow_id: int, job_ids: Sequence[int], file_mtimes: Mapping[int, float | None]
 ) -> WorkflowStatusRecord:
-    """Start the next run with these jobs reset, and what waits for them; all others keep what they have done."""
+    """Begin the next run; reset these jobs and all jobs downstream of them. All other jobs keep their status."""
     changed = transitions.reset(tx, job_ids) > 0
     begin_planned_run(tx, workflow_id)
     _note_mtimes(tx, workflow_id, file_mtimes)
@@ -177,7 +178,7 @@ def _note_mtimes(tx: Tx, workflow_id: int, file_mtimes: Mapping[int, float | Non
 
 
 def begin_planned_run(tx: Tx, workflow_id: int) -> None:
-    """Count a run of a workflow; clear what the last one left in its status."""
+    """Count a run of a workflow, and clear the flags of its status."""
     tx.run(_CLEAR, workflow_id)
     tx.run(_NEXT_RUN, workflow_id)
 
@@ -185,11 +186,10 @@ def begin_planned_run(tx: Tx, workflow_id: int) -> None:
 def initialize_jobs(
     tx: Tx, workflow_id: int, *, only_uninitialized: bool = False, clear_ephemeral_user_data: bool = True
 ) -> None:
-    """Find out which jobs are blocked and which are ready.
+    """Make jobs blocked or ready.
 
-    Without ``only_uninitialized``, jobs that had finished are blocked, too, if something that they
-    wait for has to run. Terminated jobs and those that wait for a verdict run again. Jobs that a runner
-    holds are left alone.
+    Without ``only_uninitialized``, finished jobs become blocked, too, if they wait for a job that has to run.
+    Terminated jobs and those in ``pending_failed`` become ready. Jobs that a runner holds keep their status.
 
     Raises:
         RuleError: the dependencies, with those implied by files and user data, have a cycle.
@@ -211,15 +211,19 @@ def _initialize(
     clear_ephemeral_user_data: bool = True,
     changed: bool = False,
 ) -> None:
-    """Do what `initialize_jobs` promises; ``changed`` says that the counters are wrong already."""
+    """Do the work of `initialize_jobs`.
+
+    Args:
+        changed: Statuses have changed before, so that the counters of blockers have to be computed again.
+    """
     changed |= add_implied_dependencies(tx, workflow_id)
     interruptions.resume_interrupted(tx, EventLog(workflow_id))
     changed |= transitions.found_ready_again(tx, workflow_id) > 0
     if only_uninitialized:
-        new = [job_id for (job_id,) in tx.rows(_IN["uninitialized"], workflow_id)]
+        new = [job_id for (job_id,) in tx.rows(_JOBS_IN["uninitialized"], workflow_id)]
         changed |= transitions.reset(tx, downstream(tx, new)) > 0
     elif not is_uninitialized(tx, workflow_id):
-        to_run = [job_id for (job_id,) in tx.rows(_IN["to_run"], workflow_id)]
+        to_run = [job_id for (job_id,) in tx.rows(_JOBS_IN["to_run"], workflow_id)]
         changed |= transitions.found_blocked(tx, downstream(tx, to_run)) > 0
     if changed:
         recount(tx, workflow_id)
@@ -233,7 +237,7 @@ def _initialize(
 
 
 def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) -> None:
-    """Set the workflow's actions to the present state, and tell that a run began."""
+    """Reset the workflow's actions for a new run, store the event that it began, and wake the runners."""
     rearm_actions(tx, workflow_id)
     events = EventLog(workflow_id)
     events.add("workflow_reinitialized" if again else "workflow_started", run_id=run_id)
@@ -242,7 +246,7 @@ def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) 
 
 
 def cancel_workflow(tx: Tx, workflow_id: int) -> None:
-    """Cancel the workflow: what runners hold ends, and nothing more is handed out."""
+    """Cancel the workflow: jobs that runners hold are canceled, and no jobs are claimed any more."""
     workflow_status(tx, workflow_id)
     held = sorted(tx.rows(_LIVE_JOBS, workflow_id))
     tx.run(_CANCEL, workflow_id)
@@ -260,7 +264,7 @@ def reset_status(tx: Tx, workflow_id: int, *, force: bool = False, user: str | N
     """Clear the workflow's canceled, archived and completion-script flags.
 
     Raises:
-        RuleError: it is archived; or, without ``force``, jobs or allocations of it are under way.
+        RuleError: it is archived; or, without ``force``, it has pending or running jobs or open allocations.
     """
     if workflow_status(tx, workflow_id).is_archived:
         raise RuleError("Cannot reset archived workflow status. Unarchive the workflow first.")
@@ -271,7 +275,7 @@ def reset_status(tx: Tx, workflow_id: int, *, force: bool = False, user: str | N
 
 
 def _check_nothing_under_way(tx: Tx, workflow_id: int) -> None:
-    if held := tx.rows(_IN["live"], workflow_id):
+    if held := tx.rows(_JOBS_IN["live"], workflow_id):
         raise RuleError(f"Cannot reset workflow status: {len(held)} job(s) are pending or running. Use force to reset.")
     node = SCHEDULED_COMPUTE_NODE
     asked = tx.connection.execute(
@@ -285,11 +289,11 @@ def _check_nothing_under_way(tx: Tx, workflow_id: int) -> None:
 
 
 def reset_job_status(tx: Tx, workflow_id: int, *, failed_only: bool = False, user: str | None = None) -> int:
-    """Make jobs uninitialized: all, or failed ones and everything downstream of them; return how many."""
+    """Make jobs uninitialized: all, or failed ones and all jobs downstream of them; return how many."""
     workflow_status(tx, workflow_id)
     if failed_only:
-        spoiled = [job_id for (job_id,) in tx.rows(_IN["spoiled"], workflow_id)]
-        count = transitions.reset(tx, [*spoiled, *downstream(tx, spoiled)])
+        to_reset = [job_id for (job_id,) in tx.rows(_JOBS_IN["to_reset"], workflow_id)]
+        count = transitions.reset(tx, [*to_reset, *downstream(tx, to_reset)])
     else:
         count = transitions.all_reset(tx, workflow_id)
     recount(tx, workflow_id)

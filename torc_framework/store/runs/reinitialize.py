@@ -1,9 +1,9 @@
-"""Running a workflow again where something changed, and saying of each job why it runs again.
+"""Begins a run in which only those jobs run again that have to, each with its cause.
 
-A job runs again if it did not come to an end of its own, if its inputs are not those of the last
-initialize, if a file that it reads is not as old as it was, if something that it wrote is gone, or if
-it waits for a job that runs again. A job that failed stays failed otherwise, and so does what was
-canceled because of it.
+A job runs again if it neither completed nor failed, if its inputs have changed since the last initialize, if the
+modification time of a file that it reads has changed, if a file or user data that it wrote is missing, or if it waits
+for a job that runs again. All other failed jobs stay failed, and the jobs that were canceled because of them stay
+canceled.
 """
 
 from collections import defaultdict
@@ -24,9 +24,9 @@ from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
 
 MTIME_SLACK_S: Final = 0.010
-"""Modification times that differ by less than this are the same; file systems round them."""
+"""Modification times that differ by no more than this are equal, because file systems round them."""
 _EVENT_JOBS: Final = 1000
-"""Most jobs that the event of a reinitialize names."""
+"""Largest number of job names in the event of a reinitialize."""
 
 _JOBS = Statement(
     sa.select(t.JOB.c.id, t.JOB.c.name, t.JOB.c.status, t.JOB.c.cancel_on_blocking_job_failure, t.JOB.c.is_interrupted)
@@ -63,32 +63,32 @@ _UNWRITTEN = Statement(
     .order_by(t.JOB.c.id, t.USER_DATA.c.id),
     "workflow",
 )
-_UNENDED: Final = {
+_REASONS_BY_STATUS: Final = {
     JobStatus.CANCELED: "it was canceled",
     JobStatus.TERMINATED: "it was terminated",
     JobStatus.PENDING_FAILED: "its failure waited for a verdict",
     JobStatus.PENDING: "its runner took it and did not start it",
     JobStatus.RUNNING: "its runner did not say how it ended",
 }
-"""Statuses in which a job did not come to an end of its own, and what is said of them."""
+"""Statuses of jobs that run again because they neither completed nor failed, with the reason that is given."""
 _INTERRUPTED: Final = "it was interrupted: its runner had to end"
 _ENDED: Final = {JobStatus.COMPLETED, JobStatus.FAILED}
 _HAS_RUN: Final = UNBLOCKING | LIVE | {JobStatus.PENDING_FAILED}
-"""Statuses of jobs of which it is news that they run again."""
+"""Statuses of jobs that are listed when they run again; all others have not run before."""
 
 
 @define
 class _RerunCandidate:
     name: str
     status: JobStatus
-    gives_up: bool
-    """It is canceled when a job that it waits for fails."""
+    cancels_with_blocker: bool
+    """Its ``cancel_on_blocking_job_failure``."""
     is_interrupted: bool
 
 
 @define
 class _RerunCause:
-    """Why a job runs again."""
+    """The cause for which a job runs again."""
 
     cause: str
     reason: str
@@ -104,13 +104,13 @@ def reinitialize(
     force: bool = False,
     user: str | None = None,
 ) -> Reinitialized:
-    """Begin the next run: reset what has to run again and nothing else.
+    """Begin the next run: reset only the jobs that have to run again.
 
     Args:
-        file_mtimes: Present modification times of the files that were looked at, by file id; None is
-            "not there". Files that are left out have not changed.
-        dry_run: Only say what would run again.
-        force: Take jobs even from runners that are active.
+        file_mtimes: Present modification times of files, by file id; None for a file that does not exist. Files that
+            are not in it have not changed.
+        dry_run: Only return the jobs that would run again.
+        force: Begin also if active runners hold jobs; these are taken from them.
 
     Raises:
         NotFoundError: there is no such workflow.
@@ -120,16 +120,18 @@ def reinitialize(
     with tx.connection.begin_nested() as changes:
         add_implied_dependencies(tx, workflow_id)
         jobs = {
-            row[0]: _RerunCandidate(row[1], JobStatus(row[2]), bool(row[3]), bool(row[4]))
-            for row in tx.rows(_JOBS, workflow_id)
+            id_: _RerunCandidate(name, JobStatus(status), bool(cancels_with_blocker), bool(is_interrupted))
+            for id_, name, status, cancels_with_blocker, is_interrupted in tx.rows(_JOBS, workflow_id)
         }
-        why = _rerun_causes(tx, workflow_id, jobs, file_mtimes)
+        causes = _rerun_causes(tx, workflow_id, jobs, file_mtimes)
         if dry_run:
             changes.rollback()
     found = [
-        RerunJob(job_id, job.name, job.status.label, why[job_id].cause, why[job_id].reason, why[job_id].because_of)
+        RerunJob(
+            job_id, job.name, job.status.label, causes[job_id].cause, causes[job_id].reason, causes[job_id].because_of
+        )
         for job_id, job in jobs.items()
-        if job_id in why and job.status in _HAS_RUN
+        if job_id in causes and job.status in _HAS_RUN
     ]
     if dry_run:
         return Reinitialized(workflow_id, workflow_status(tx, workflow_id).run_id, True, len(found), found)
@@ -142,33 +144,35 @@ def reinitialize(
 def _rerun_causes(
     tx: Tx, workflow_id: int, jobs: Mapping[int, _RerunCandidate], file_mtimes: Mapping[int, float | None]
 ) -> dict[int, _RerunCause]:
-    """Return why jobs run again, the first cause of each; some of them have not run yet."""
+    """Return the first cause of each job that runs again, also of jobs that have not run before."""
     waiting = _DependentsGraph(dependency_edges(tx, workflow_id))
-    why: dict[int, _RerunCause] = {}
+    causes: dict[int, _RerunCause] = {}
     for job_id, job in jobs.items():
-        if job.status in _UNENDED:
-            why[job_id] = _RerunCause("status", _INTERRUPTED if job.is_interrupted else _UNENDED[job.status])
+        if job.status in _REASONS_BY_STATUS:
+            causes[job_id] = _RerunCause(
+                "status", _INTERRUPTED if job.is_interrupted else _REASONS_BY_STATUS[job.status]
+            )
     for changed in changed_inputs(tx, workflow_id):
         if jobs[changed.job_id].status in _ENDED:
-            why.setdefault(changed.job_id, _RerunCause(changed.cause, changed.reason))
+            causes.setdefault(changed.job_id, _RerunCause(changed.cause, changed.reason))
     for job_id, found in (*_changed_files(tx, workflow_id, jobs, file_mtimes), *_unwritten(tx, workflow_id)):
         if jobs[job_id].status in _ENDED:
-            why.setdefault(job_id, found)
-    for job_id in _staying_canceled(jobs, why, waiting):
-        del why[job_id]
+            causes.setdefault(job_id, found)
+    for job_id in _staying_canceled(jobs, causes, waiting):
+        del causes[job_id]
     new = [job_id for job_id, job in jobs.items() if job.status is JobStatus.UNINITIALIZED]
-    for job_id, before in waiting.behind([*why, *new]):
-        why.setdefault(
+    for job_id, before in waiting.behind([*causes, *new]):
+        causes.setdefault(
             job_id, _RerunCause("dependency", f"it waits for {jobs[before].name!r}, which runs again", before)
         )
-    return why
+    return causes
 
 
 def _changed_files(
     tx: Tx, workflow_id: int, jobs: Mapping[int, _RerunCandidate], file_mtimes: Mapping[int, float | None]
 ) -> Iterable[tuple[int, _RerunCause]]:
-    """Yield jobs that read a changed file, then jobs that completed and whose output is not there."""
-    rows = [row for row in tx.rows(_FILES, workflow_id) if row[0] in file_mtimes]
+    """Yield jobs that read a changed file, then completed jobs whose output file is missing."""
+    rows = [(id_, path, before) for id_, path, before in tx.rows(_FILES, workflow_id) if id_ in file_mtimes]
     paths = {file_id: path for file_id, path, _ in rows}
     changed = {
         file_id: change
@@ -177,7 +181,7 @@ def _changed_files(
     }
     missing = sorted(file_id for file_id in paths if file_mtimes[file_id] is None)
     writers = tx.rows_for(_WRITERS, missing)
-    made = {file_id for _, file_id in writers}  # whoever writes it will write it again, and its readers follow
+    made = {file_id for _, file_id in writers}  # its writers run again, and its readers with them
     for job_id, file_id in tx.rows_for(_READERS, sorted(changed.keys() - made)):
         yield job_id, _RerunCause("input_file", f"input file {paths[file_id]} {changed[file_id]}")
     for job_id, file_id in writers:
@@ -186,7 +190,7 @@ def _changed_files(
 
 
 def _difference(before: float | None, now: float | None) -> str | None:
-    """Say what became of a file, by its modification times; None if nothing did."""
+    """Return how a file has changed, by its modification times; None if it has not."""
     if before is None or now is None:
         return None if before is now else "is missing" if now is None else "is new"
     if abs(now - before) <= MTIME_SLACK_S:
@@ -195,25 +199,25 @@ def _difference(before: float | None, now: float | None) -> str | None:
 
 
 def _unwritten(tx: Tx, workflow_id: int) -> Iterable[tuple[int, _RerunCause]]:
-    """Yield jobs that completed and whose user data has no value."""
+    """Yield completed jobs that write user data without a value."""
     for job_id, name in tx.rows(_UNWRITTEN, workflow_id):
         yield job_id, _RerunCause("output_user_data", f"output user data {name!r} has no value")
 
 
 def _staying_canceled(
-    jobs: Mapping[int, _RerunCandidate], why: Collection[int], waiting: "_DependentsGraph"
+    jobs: Mapping[int, _RerunCandidate], causes: Collection[int], waiting: "_DependentsGraph"
 ) -> list[int]:
-    """Return canceled jobs that stay so: a job that they wait for failed, and does not run again."""
-    failed = [job_id for job_id, job in jobs.items() if job.status is JobStatus.FAILED and job_id not in why]
+    """Return jobs that stay canceled, because a job that they wait for failed and does not run again."""
+    failed = [job_id for job_id, job in jobs.items() if job.status is JobStatus.FAILED and job_id not in causes]
 
     def is_canceled(job_id: int) -> bool:
-        return jobs[job_id].status is JobStatus.CANCELED and jobs[job_id].gives_up
+        return jobs[job_id].status is JobStatus.CANCELED and jobs[job_id].cancels_with_blocker
 
     return [job_id for job_id, _ in waiting.behind(failed, is_canceled)]
 
 
 class _DependentsGraph:
-    """Who waits for whom; groups are nodes too, minus their ids."""
+    """The dependents of each job; a dependency group is a node, too, minus its id."""
 
     def __init__(self, pairs: Iterable[tuple[int, int]]) -> None:
         self._waiting: dict[int, list[int]] = defaultdict(list)
@@ -221,15 +225,15 @@ class _DependentsGraph:
             self._waiting[on].append(node)
 
     def behind(self, job_ids: Iterable[int], through: Any = lambda _job_id: True) -> list[tuple[int, int]]:
-        """Return the jobs that wait, directly or not, for any of these, nearest first, each with one it waits for.
+        """Return the jobs that wait, directly or not, for any of these, nearest first, each with one that it waits for.
 
         Args:
-            through: Says of a job whether it counts, and what waits for it in turn.
+            through: Returns whether a job is returned and its dependents are followed.
         """
         found: list[tuple[int, int]] = []
         frontier = sorted((job_id, job_id) for job_id in job_ids)
         seen = {node for node, _ in frontier}
-        for node, job in frontier:  # grows while it is walked
+        for node, job in frontier:  # the loop below appends to it
             for next_node in sorted(self._waiting.get(node, ())):
                 if next_node in seen or (next_node > 0 and not through(next_node)):
                     continue

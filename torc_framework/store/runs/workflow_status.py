@@ -42,7 +42,7 @@ _COUNTS = Statement(
 
 @frozen
 class WorkflowCompletion:
-    """Is the workflow over?"""
+    """Whether a workflow is over."""
 
     is_complete: bool
     is_canceled: bool
@@ -58,21 +58,21 @@ def workflow_status(tx: Tx, workflow_id: int) -> WorkflowStatusRecord:
     row = tx.row(_STATUS, workflow_id)
     if row is None:
         raise NotFoundError("Workflow", workflow_id)
-    run_id, *flags = row
+    run_id, is_canceled, is_archived, needs_completion_script = row
     return WorkflowStatusRecord(
         id=workflow_id,
         run_id=run_id,
-        is_canceled=bool(flags[0]),
-        is_archived=bool(flags[1]),
-        has_detected_need_to_run_completion_script=bool(flags[2]),
+        is_canceled=bool(is_canceled),
+        is_archived=bool(is_archived),
+        has_detected_need_to_run_completion_script=bool(needs_completion_script),
     )
 
 
 def check_run(tx: Tx, workflow_id: int, run_id: int) -> None:
-    """Refuse what is meant for another run than the present one.
+    """Check that a run is the present one.
 
     Raises:
-        RuleError: it is.
+        RuleError: it is another one.
     """
     now = workflow_status(tx, workflow_id).run_id
     if run_id != now:
@@ -105,7 +105,7 @@ def job_counts(tx: Tx, workflow_id: int) -> dict[str, int]:
 
 
 def workflow_completion(tx: Tx, workflow_id: int) -> WorkflowCompletion:
-    """Say whether the workflow is over: canceled, or without an unfinished job."""
+    """Return whether the workflow is over, which it is when it is canceled or has no unfinished job."""
     now = workflow_status(tx, workflow_id)
     return WorkflowCompletion(
         now.is_canceled or is_finished(tx, workflow_id),
@@ -115,6 +115,6 @@ def workflow_completion(tx: Tx, workflow_id: int) -> WorkflowCompletion:
 
 
 def is_uninitialized(tx: Tx, workflow_id: int) -> bool:
-    """Say whether every job is uninitialized or disabled."""
+    """Return whether every job is uninitialized or disabled."""
     workflow_status(tx, workflow_id)
     return set(job_counts(tx, workflow_id)) <= {JobStatus.UNINITIALIZED.label, JobStatus.DISABLED.label}

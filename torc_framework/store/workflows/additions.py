@@ -1,4 +1,4 @@
-"""Adding user data and jobs to a stored workflow in one transaction, whatever their number."""
+"""Adds user data and jobs to a stored workflow in one transaction."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -29,8 +29,8 @@ def add_to_workflow(tx: Tx, workflow_id: int, addition: Addition) -> Added:
 
     Raises:
         NotFoundError: the workflow does not exist.
-        ConflictError: user data of one of the names is there already.
-        RuleError: the addition names what is not there.
+        ConflictError: the workflow has user data of one of the names.
+        RuleError: the addition refers to records that do not exist.
     """
     require_workflow(tx, workflow_id)
     check_references(tx, "jobs", workflow_id, [{"depends_on_job_ids": addition.depends_on_job_ids}])
@@ -54,11 +54,11 @@ def _add_user_data(tx: Tx, workflow_id: int, addition: Addition) -> list[int]:
         raise ConflictError(f"User data {min(taken)!r} exists already in workflow {workflow_id}")
     first = tx.new_ids(t.USER_DATA, len(records))
     rows = [
-        (number, workflow_id, record.name, record.is_ephemeral, None if record.data is None else _json(record.data))
-        for number, record in enumerate(records, first)
+        (id_, workflow_id, record.name, record.is_ephemeral, None if record.data is None else _json(record.data))
+        for id_, record in enumerate(records, first)
     ]
     tx.insert(_INSERT_USER_DATA, rows)
-    return [row[0] for row in rows]
+    return [id_ for id_, *_ in rows]
 
 
 def _job_values(workflow_id: int, jobs: Sequence[AddedJob], user_data_ids: Sequence[int]) -> Iterator[Values]:
@@ -79,7 +79,7 @@ def _id_at_position(ids: Sequence[int], position: int, name: str) -> int:
 
 
 def _add_shared_dependency(tx: Tx, workflow_id: int, job_ids: Sequence[int], awaited: Sequence[int]) -> None:
-    """Make jobs wait for others: as one group, which costs a row for each of both."""
+    """Make jobs wait for others by one dependency group, which has one row for each job on either side."""
     group = tx.new_ids(t.DEPENDENCY_GROUP, 1)
     tx.insert(_INSERT_GROUP, [(group, workflow_id, len(awaited))])
     tx.insert(_INSERT_MEMBERS, [(group, job_id) for job_id in awaited])

@@ -1,4 +1,4 @@
-"""A workflow as one document."""
+"""Exports a workflow as one document."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ PARTS: Final = {
     "jobs": JOBS,
     "workflow_actions": ACTIONS,
 }
-"""Lists of the document that are always there, and the records in them."""
+"""Lists that every document has, and the kinds of their records."""
 _WRITTEN = Statement(
     sa.select(t.JOB.c.id, t.JOB.c.written_texts).where(t.JOB.c.id.in_(ids_param()), t.JOB.c.written_texts.is_not(None))
 )
@@ -40,8 +40,8 @@ _WRITTEN = Statement(
 def export_workflow(tx: Tx, workflow_id: int, *, include_results: bool = False, include_events: bool = False) -> Values:
     """Return a workflow as the document that `import_workflow` reads; see `WorkflowDocument`.
 
-    Each list of the document is an iterator of its slices, which are read within the transaction, one after the other:
-    the document of a large workflow is never in memory as a whole.
+    Each list of the document is an iterator of slices, which the caller reads within the transaction, one after the
+    other, so that the document of a large workflow is never in memory as a whole.
 
     Raises:
         NotFoundError: there is no such workflow.
@@ -66,12 +66,12 @@ def _all(tx: Tx, resource: RecordKind, workflow_id: int) -> Iterator[list[Values
     mine = [resource.table.c.workflow_id == workflow_id]
     for part, _ in slices(tx, resource, mine, PageRequest(limit=-1), relations=True):
         if resource is JOBS:
-            _add_written(tx, part)
+            _use_written_texts(tx, part)
         yield part
 
 
-def _add_written(tx: Tx, jobs: list[Values]) -> None:
-    """Put the texts of jobs as they were written in the place of those that are run."""
+def _use_written_texts(tx: Tx, jobs: list[Values]) -> None:
+    """Replace the texts of jobs by ``written_texts``, in which user data has names and not ids."""
     written: dict[int, str] = dict(tx.rows_for(_WRITTEN, [job["id"] for job in jobs]))
     for job in jobs:
         job.update(json.loads(written.get(job["id"], "{}")))

@@ -1,7 +1,7 @@
-"""A document becomes a workflow: new ids for everything, and every reference follows.
+"""Imports the workflow of a document: every record gets a new id, and all references are changed accordingly.
 
-A reference that leads nowhere refuses the whole document, with the place where it stands. The jobs
-are uninitialized; results and events are history, and the next run is counted on from them.
+A reference to a record that is not in the document refuses the whole document; the message has its place. All jobs are
+uninitialized. Results and events are those of past runs; the next run has the next number.
 """
 
 import json
@@ -45,10 +45,10 @@ _EVENT_IDS: Final = {
     "compute_node_id": "compute_nodes",
     "resource_requirements_id": "resource_requirements",
 }
-"""Keys of events that hold ids, and the lists that these are of."""
+"""Keys of events that hold ids, and the lists of the records."""
 _INSERT_EVENTS: Final = insertion(t.EVENT, "workflow_id", "timestamp", "data")
 _UNKNOWN_NODE: Final = 0
-"""Runner of results whose document does not tell of runners."""
+"""Id of the runner of a result whose runner is not in the document."""
 
 Ids = dict[int, int]
 
@@ -57,7 +57,7 @@ def import_workflow(tx: Tx, document: WorkflowDocument, owner: str) -> ImportedW
     """Store the workflow of a document as a new one.
 
     Raises:
-        RuleError: the document contradicts itself, or is of another version; the transaction must be rolled back.
+        RuleError: the document is inconsistent, or of another version; the caller must roll the transaction back.
     """
     if document.export_version != EXPORT_VERSION:
         raise RuleError(f"export_version is {document.export_version!r}; this server reads {EXPORT_VERSION!r}")
@@ -66,7 +66,7 @@ def import_workflow(tx: Tx, document: WorkflowDocument, owner: str) -> ImportedW
     placed = store_plan(tx, plan)
     _complete_jobs(tx, document, plan, positions, placed)
     _update_default(tx, document, placed)
-    ids = {name: positions.ids(name, placed) for name in positions.of}
+    ids = {name: positions.ids(name, placed) for name in positions.by_id}
     _insert_actions(tx, document, ids, placed.workflow_id)
     ids["compute_nodes"] = _insert_nodes(tx, document, placed.workflow_id)
     _insert_results(tx, document, ids, placed.workflow_id)
@@ -84,15 +84,15 @@ def import_workflow(tx: Tx, document: WorkflowDocument, owner: str) -> ImportedW
 
 
 class _DocumentPositions:
-    """Where in the document's lists the records of which ids stand."""
+    """The positions of records in the document's lists, by their ids in the document."""
 
     def __init__(self, document: WorkflowDocument) -> None:
         self.default: int | None = None
         """Id of the default resource requirements: the new workflow has its own."""
-        self.of: dict[str, Ids] = {}
+        self.by_id: dict[str, Ids] = {}
         lists = ("files", "user_data", "failure_handlers", "slurm_schedulers", "local_schedulers", "jobs")
         for name in lists:
-            self.of[name] = self._numbered(name, getattr(document, name))
+            self.by_id[name] = self._numbered(name, getattr(document, name))
         requirements = self._numbered("resource_requirements", document.resource_requirements)
         for record in document.resource_requirements:
             if record.name == DEFAULT_REQUIREMENTS and record.id is not None:
@@ -100,7 +100,7 @@ class _DocumentPositions:
                     raise RuleError("resource_requirements: two are named 'default'")
                 self.default = record.id
                 del requirements[record.id]
-        self.of["resource_requirements"] = {record_id: n for n, record_id in enumerate(requirements)}
+        self.by_id["resource_requirements"] = {record_id: n for n, record_id in enumerate(requirements)}
 
     @staticmethod
     def _numbered(name: str, records: Sequence[Any]) -> Ids:
@@ -114,30 +114,30 @@ class _DocumentPositions:
         return found
 
     def at(self, name: str, record_id: int | None, place: str) -> int | None:
-        """Return the position of a record that is referred to.
+        """Return the position of a record that is referred to; None for None.
 
         Raises:
-            RuleError: it is not there.
+            RuleError: the record is not in the document.
         """
         if record_id is None:
             return None
         try:
-            return self.of[name][record_id]
+            return self.by_id[name][record_id]
         except KeyError:
             raise RuleError(f"{place}: {record_id} is none of the document's {name}") from None
 
     def all_at(self, name: str, record_ids: Iterable[int] | None, place: str) -> list[int] | None:
         """Return the positions of records, each once; None for none."""
-        found = [self.of[name].get(record_id, -1) for record_id in dict.fromkeys(record_ids or ())]
+        found = [self.by_id[name].get(record_id, -1) for record_id in dict.fromkeys(record_ids or ())]
         if -1 in found:
             for record_id in record_ids or ():
                 self.at(name, record_id, place)
         return found or None
 
     def ids(self, name: str, placed: PlanIds) -> Ids:
-        """Return the new ids by the old ones."""
+        """Return the new ids by those in the document."""
         first = placed.first[name]
-        found = {record_id: first + n for record_id, n in self.of[name].items()}
+        found = {record_id: first + n for record_id, n in self.by_id[name].items()}
         if name == "resource_requirements" and self.default is not None:
             found[self.default] = placed.first["default"]
         return found
@@ -147,7 +147,7 @@ class _DocumentPositions:
 
 
 def _plan(document: WorkflowDocument, positions: _DocumentPositions, owner: str) -> Plan:
-    """Return everything but actions and history as a plan."""
+    """Return the document without actions, results and events as a plan."""
     if not document.workflow.name:
         raise RuleError("workflow: name is empty")
     check_sort_method(document.workflow.jobs_sort_method)
@@ -191,7 +191,10 @@ def _planned(job: JobRecord, positions: _DocumentPositions, place: str) -> Plann
         supports_termination=job.supports_termination,
         clean_exit_after_stop=job.clean_exit_after_stop,
     )
-    if job.scheduler_id not in positions.of["local_schedulers"] or job.scheduler_id in positions.of["slurm_schedulers"]:
+    if (
+        job.scheduler_id not in positions.by_id["local_schedulers"]
+        or job.scheduler_id in positions.by_id["slurm_schedulers"]
+    ):
         planned.scheduler = positions.at("slurm_schedulers", job.scheduler_id, f"{place}: scheduler_id")
     for name, (ids_name, kind) in _JOB_LISTS.items():
         setattr(planned, name, positions.all_at(kind, getattr(job, ids_name), f"{place}: {ids_name}"))
@@ -201,7 +204,7 @@ def _planned(job: JobRecord, positions: _DocumentPositions, place: str) -> Plann
 def _dependencies(
     jobs: Sequence[JobRecord], positions: _DocumentPositions
 ) -> tuple[list[tuple[int, int]], list[Barrier]]:
-    """Return what jobs wait for; those that wait for the same several jobs share a group."""
+    """Return the dependencies, and barriers for jobs that wait for the same several jobs."""
     sharing: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for n, job in enumerate(jobs):
         if job.depends_on_job_ids:
@@ -217,13 +220,13 @@ def _dependencies(
     return pairs, barriers
 
 
-# --- what a plan does not say ----------------------------------------------------------------------
+# --- what a plan does not have ----------------------------------------------------------------------
 
 
 def _complete_jobs(
     tx: Tx, document: WorkflowDocument, plan: Plan, positions: _DocumentPositions, placed: PlanIds
 ) -> None:
-    """Write what plans know nothing of: local schedulers, and jobs whose files imply more than they wait for."""
+    """Store what a plan does not have: local schedulers of jobs, and which jobs lack implied dependencies."""
     first = placed.first["jobs"]
     local = positions.ids("local_schedulers", placed)
     bound = [
@@ -241,7 +244,7 @@ def _complete_jobs(
 
 
 def _unresolved(records: Sequence[JobRecord], plan: Plan, positions: _DocumentPositions) -> list[int]:
-    """Return jobs that do not wait for all who write what they read; the next initialize adds these dependencies."""
+    """Return jobs that lack dependencies implied by their files and user data; the next initialize adds these."""
     found = []
     producers = {reads: _producers(plan.jobs, writes) for reads, writes in _PRODUCERS.items()}
     for n, job in enumerate(plan.jobs):
@@ -250,7 +253,7 @@ def _unresolved(records: Sequence[JobRecord], plan: Plan, positions: _DocumentPo
             for position in getattr(job, reads) or ():
                 implied |= writers.get(position, frozenset())
         if implied - {n}:
-            awaited = {positions.of["jobs"][on] for on in records[n].depends_on_job_ids or ()}
+            awaited = {positions.by_id["jobs"][on] for on in records[n].depends_on_job_ids or ()}
             if not implied - {n} <= awaited:
                 found.append(n)
     return found
@@ -265,7 +268,7 @@ def _producers(jobs: Sequence[PlannedJob], writes: str) -> dict[int, set[int]]:
 
 
 def _update_default(tx: Tx, document: WorkflowDocument, placed: PlanIds) -> None:
-    """Give the new workflow's default requirements the values of the old one's."""
+    """Copy the values of the document's default requirements to those of the new workflow."""
     for record in document.resource_requirements:
         if record.name == DEFAULT_REQUIREMENTS:
             names = [name for name in field_names(ResourceRequirementsRecord) if name not in ("id", "workflow_id")]
@@ -322,11 +325,11 @@ def _new_id(ids: Ids, old: Any, place: str, kind: str) -> int:
     return ids[old]
 
 
-# --- history ---------------------------------------------------------------------------------------
+# --- runners, results and events -------------------------------------------------------------------
 
 
 def _insert_nodes(tx: Tx, document: WorkflowDocument, workflow_id: int) -> Ids:
-    """Insert runners, none of them active; return their new ids by the old ones."""
+    """Insert runners, all of them not active; return their new ids by those in the document."""
     found: Ids = {}
     for node in document.compute_nodes or ():
         values = {name: getattr(node, name) for name in field_names(type(node)) if name not in ("id", "workflow_id")}
@@ -339,15 +342,15 @@ def _insert_nodes(tx: Tx, document: WorkflowDocument, workflow_id: int) -> Ids:
 
 @define
 class _SeenAttempts:
-    """The attempts whose results were seen so far."""
+    """The attempts of the results that have been inserted."""
 
     seen: set[tuple[int, int, int]]
 
     def add(self, place: str, *attempt: int) -> None:
-        """Note one.
+        """Add an attempt.
 
         Raises:
-            RuleError: it was there.
+            RuleError: it has a result already.
         """
         if attempt in self.seen:
             raise RuleError(f"{place}: there are two results of attempt {attempt[2]} in run {attempt[1]}")
@@ -355,7 +358,7 @@ class _SeenAttempts:
 
 
 def _insert_results(tx: Tx, document: WorkflowDocument, ids: Mapping[str, Ids], workflow_id: int) -> None:
-    """Insert the results of all runs; the workflow's last run is the last of them."""
+    """Insert the results of all runs; set the workflow's run to the last of them."""
     if not document.results:
         return
     names = [name for name in field_names(type(document.results[0])) if name not in ("id", "workflow_id")]
@@ -390,7 +393,7 @@ def _insert_events(tx: Tx, document: WorkflowDocument, ids: Mapping[str, Ids], w
 
 
 def _with_new_ids(data: Any, ids: Mapping[str, Ids], workflow_id: int) -> Any:
-    """Return an event's data with new ids; null for what had been deleted before the export."""
+    """Return an event's data with new ids; null for records that had been deleted before the export."""
     if not isinstance(data, dict):
         return data
     moved = dict(data)

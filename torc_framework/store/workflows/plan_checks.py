@@ -1,7 +1,6 @@
-"""Does a plan hang together? Cheap checks of what the rows will rely on.
+"""Checks that a plan is consistent: names, positions, shells, and the order of its jobs.
 
-The spec pipeline has told the author everything long before; these guard the store against any
-other sender.
+Plans from specs have passed more thorough checks already; these protect the store from other clients.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +15,7 @@ from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, chec
 
 
 def check_plan(plan: Plan) -> None:
-    """Raise `RuleError` unless names are unique, positions exist and nothing waits for itself."""
+    """Raise `RuleError` unless names are unique, all positions exist, and the dependencies have no cycle."""
     if not plan.workflow.name:
         raise RuleError("the workflow has no name")
     check_sort_method(plan.workflow.jobs_sort_method)
@@ -38,13 +37,13 @@ def check_plan(plan: Plan) -> None:
 
 
 def check_shells(plan: Plan) -> None:
-    """Raise `RuleError` unless every shell is a program and its options."""
+    """Raise `RuleError` unless every shell is a program with its options."""
     for shell in {plan.workflow.shell, *map(attrgetter("shell"), plan.jobs)}:
         check_shell(shell)
 
 
 def check_names(kind: str, names: Iterable[str], count: int) -> None:
-    """Raise `RuleError` unless all names of a kind are there, each once."""
+    """Raise `RuleError` if a name is empty or occurs more than once."""
     seen = set(names)
     if "" in seen:
         raise RuleError(f"a {kind} has no name")
@@ -98,7 +97,7 @@ def check_order(plan: Plan) -> None:
     if all(starmap(gt, plan.dependencies)) and all(
         max(barrier.upstream) < min(barrier.downstream) for barrier in plan.barriers
     ):
-        return  # everything waits only for what stands before it
+        return  # every job waits only for jobs before it in the list
     barrier_edges = [
         edge
         for node, barrier in enumerate(plan.barriers, len(plan.jobs))

@@ -1,7 +1,7 @@
-"""Storing a whole plan in one transaction.
+"""Stores a plan, which is a whole workflow, in one transaction.
 
-Ids are given here, counting on from the largest in use, so that rows can refer to each other before
-they exist. A plan of 100,000 jobs is a handful of ``executemany`` calls.
+The ids of all rows are reserved before the rows are inserted, so that the rows can refer to each other. A plan of
+100,000 jobs takes a few ``executemany`` calls.
 """
 
 import gc
@@ -40,12 +40,12 @@ _USER_DATA_MARK: Final = "${user_data."
 
 @frozen
 class PlanIds:
-    """Where the records of a plan are now.
+    """The ids of the records of a stored plan.
 
     Attributes:
         workflow_id: The workflow.
-        first: Id of the first record of each list; the others follow it. ``default`` are the workflow's own
-            resource requirements.
+        first: Id of the first record of each list of the plan; the ids of the others follow it without gaps. The key
+            ``default`` has the id of the workflow's default resource requirements.
     """
 
     workflow_id: int
@@ -54,11 +54,11 @@ class PlanIds:
 
 @frozen
 class PlanCounts:
-    """What became of a plan.
+    """The workflow of a stored plan, and the number of its records.
 
     Attributes:
         id: The workflow.
-        counts: How many of each kind were stored: ``job_count``, ``file_count``, ...
+        counts: Number of records of each kind: ``job_count``, ``file_count``, ...
     """
 
     id: int
@@ -66,12 +66,12 @@ class PlanCounts:
 
 
 def _names(table: sa.Table) -> tuple[str, ...]:
-    """Return a table's columns without the ones that every insert has."""
+    """Return the names of a table's columns without ``id`` and ``workflow_id``."""
     return tuple(column.name for column in table.columns if column.name not in ("id", "workflow_id"))
 
 
 def _record_insertion(table: sa.Table) -> tuple[Insertion, Callable[[Any], Row]]:
-    """Return the insert of a record, and the function that takes the values after its ids from it."""
+    """Return the insert of a record, and a function that returns its values without the two ids."""
     names = _names(table)
     special: dict[str, Callable[[Any], Row]] = {
         t.USER_DATA.name: _user_data_values,
@@ -172,10 +172,10 @@ def create_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> PlanCounts:
     """Store a plan.
 
     Args:
-        initialized: Make the jobs blocked or ready at once; else they are uninitialized.
+        initialized: Store the jobs as blocked or ready; otherwise they are uninitialized.
 
     Raises:
-        RuleError: the plan contradicts itself; the caller's transaction must be rolled back.
+        RuleError: the plan is inconsistent; the caller must roll the transaction back.
     """
     check_plan(plan)
     with _no_garbage_collection():
@@ -184,7 +184,7 @@ def create_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> PlanCounts:
 
 
 def store_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> PlanIds:
-    """Store a plan of which is known that it does not contradict itself."""
+    """Store a plan that has been checked to be consistent."""
     workflow_id = create_workflow(tx, plan.workflow)
     first = {part: insert_records(tx, part, getattr(plan, part), workflow_id) for part in _RECORD_TABLES}
     first["jobs"] = first_job = tx.new_ids(t.JOB, len(plan.jobs))
@@ -201,7 +201,11 @@ def store_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> PlanIds:
 
 
 def insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) -> int:
-    """Insert records of one kind, the name of a plan's list; return the id of the first."""
+    """Insert records of one kind; return the id of the first.
+
+    Args:
+        part: Name of the list in a plan.
+    """
     start = tx.new_ids(_RECORD_TABLES[part], len(records))
     if records:
         statement, values = _RECORD_INSERTIONS[part]
@@ -211,7 +215,7 @@ def insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) 
 
 
 def _blockers(plan: Plan) -> list[int]:
-    """Count what each job waits for."""
+    """Return the number of blockers of each job."""
     blockers = [0] * len(plan.jobs)
     for job, _ in plan.dependencies:
         blockers[job] += 1
@@ -222,7 +226,7 @@ def _blockers(plan: Plan) -> list[int]:
 
 
 def _status_of_new_jobs(*, initialized: bool) -> tuple[int, int]:
-    """Return the status of a job that waits for nothing, and of one that waits."""
+    """Return the statuses of new jobs without and with blockers."""
     new = JobStatus.UNINITIALIZED
     free, waiting = (JobStatus.READY, JobStatus.BLOCKED) if initialized else (new, new)
     return int(free), int(waiting)
@@ -258,7 +262,7 @@ def _job_rows(
 
 
 def _user_data_ids(plan: Plan, first: int) -> Callable[[str], str]:
-    """Return a function that puts ids where a command names user data."""
+    """Return a function that replaces the names of user data in a text by ids."""
     ids = {record.name: record_id for record_id, record in enumerate(plan.user_data, first)}
 
     def replace(match: re.Match[str]) -> str:
@@ -270,7 +274,7 @@ def _user_data_ids(plan: Plan, first: int) -> Callable[[str], str]:
 
 
 def _written_texts(plan: Plan, first_job: int) -> list[Row]:
-    """Return the texts that name user data, as they were written, of the jobs that have any."""
+    """Return the texts that name user data, as they were written, of jobs that have such texts."""
     found: list[Row] = []
     for job_id, job in enumerate(plan.jobs, first_job):
         texts = {"command": job.command, "invocation_script": job.invocation_script or ""}
@@ -302,7 +306,13 @@ def insert_actions(
     first_scheduler: int,
     is_recovery: bool = False,
 ) -> list[int]:
-    """Insert planned actions, whose jobs and schedulers are counted from these ids; return their own ids."""
+    """Insert planned actions; return their ids.
+
+    Args:
+        first_job: Id of the job at position 0.
+        first_scheduler: Id of the scheduler at position 0.
+        is_recovery: The actions are deleted when a new run begins.
+    """
     if not actions:
         return []
     numbered = list(enumerate(actions, tx.new_ids(t.WORKFLOW_ACTION, len(actions))))
@@ -331,7 +341,7 @@ def insert_actions(
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Make a million tuples without being searched for cycles."""
+    """Switch garbage collection off during the block: it creates a million tuples, and no reference cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
