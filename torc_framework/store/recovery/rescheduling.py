@@ -76,7 +76,10 @@ def _check(tx: Tx, workflow_id: int, order: SchedulerOrder) -> None:
 
 
 def _retire_schedule_actions(tx: Tx, workflow_id: int) -> list[int]:
-    """Mark the actions that request nodes as executed, without a runner; return their ids."""
+    """Mark the actions that request nodes as claimed and finished; return their ids.
+
+    A claimed action that is not finished counts as a submission that was killed, and would be executed again.
+    """
     action = t.WORKFLOW_ACTION
     due = sa.and_(
         action.c.workflow_id == workflow_id,
