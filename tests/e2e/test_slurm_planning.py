@@ -207,7 +207,7 @@ def test_jobs_that_are_left_get_new_schedulers(torc: Torc, lab: Path) -> None:
     assert [name for name, *_ in shown(dry)] == [f"{name}_r1" for name, *_ in PLANNED]
     told = torc(*command, "--account", "mine")
     assert told.returncode == 0, told.stderr
-    assert "10 job(s) have new schedulers; 3 action(s) that asked for nodes ask no more" in told.stdout
+    assert "10 job(s) have new schedulers; 3 action(s) that requested nodes were replaced" in told.stdout
     assert f"torc slurm schedule-nodes {made['id']} --scheduler-config-id 4 -n 1" in told.stdout
     actions = json.loads(torc("workflows", "list-actions", made["id"], "-f", "json").stdout)["actions"]
     assert [each["executed"] for each in actions] == [True, True, True, False, False]

@@ -8,13 +8,15 @@ point of the group ``torc_framework.commands``, whose name is the command as it 
 from torc_framework.allocations.jobs import jobs_of_allocation
 from torc_framework.allocations.node_requests import NodeRequest, obtain_nodes, torc_program
 from torc_framework.cli.commands.running.submit import (
+    IgnoreMissingData,
+    OutputDir,
     allocator_of,
     require_lasting_server,
     show_submission,
     submit_workflow,
 )
 from torc_framework.cli.shared.app import CommandGroup, single_command
-from torc_framework.cli.shared.arguments import Limit, Offset, RecordId, WorkflowId, pick_workflow
+from torc_framework.cli.shared.arguments import Limit, Offset, RecordId, User, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column, memory_text, print_json, print_pairs, print_table, seconds_text
 from torc_framework.cli.shared.plugin_flags import executor_options
 from torc_framework.cli.shared.record_commands import RecordCommands
@@ -25,12 +27,15 @@ from torc_framework.logs import analyze as analyze_logs
 __all__ = [
     "Column",
     "CommandGroup",
+    "IgnoreMissingData",
     "Limit",
     "NodeRequest",
     "Offset",
+    "OutputDir",
     "RecordCommands",
     "RecordId",
     "Session",
+    "User",
     "WorkflowId",
     "allocator_of",
     "analyze_logs",

@@ -1,4 +1,4 @@
-"""``torc slurm``: schedulers, allocations and what Slurm says of them."""
+"""The command group ``torc slurm``."""
 
 from torc_framework.api.commands import CommandGroup
 from torc_slurm.commands import (
@@ -12,7 +12,7 @@ from torc_slurm.commands import (
     schedulers,
 )
 
-app = CommandGroup("Slurm: schedulers, allocations, and what Slurm says of them.")
+app = CommandGroup("Slurm: schedulers, allocations, accounting and logs.")
 schedulers.register(app)
 schedule_nodes.register(app)
 generate.register(app)

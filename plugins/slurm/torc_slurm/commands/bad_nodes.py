@@ -1,4 +1,4 @@
-"""``torc slurm bad-nodes``: nodes that failed, which new allocations keep away from for a while."""
+"""``torc slurm bad-nodes``: nodes that failed and that new allocations exclude for a while."""
 
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -25,9 +25,9 @@ def bad_nodes(
     ] = None,
     forget_all: Annotated[bool, typer.Option("--forget-all", help="Forget all of them.")] = False,
 ) -> None:
-    """Show the nodes that failed under your jobs and that new allocations keep away from.
+    """Show the nodes that failed under your allocations and that new allocations exclude.
 
-    A node is forgotten by itself after the time that the executor's option --exclude-failed-nodes-s says.
+    A node is excluded for the time of the executor's option --exclude-failed-nodes-s.
     """
     session = session_of(ctx)
     memory = BadNodes.of_user()

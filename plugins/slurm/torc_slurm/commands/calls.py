@@ -1,4 +1,4 @@
-"""``torc slurm calls``: how much was asked of Slurm."""
+"""``torc slurm calls``: the number of calls of Slurm's programs."""
 
 from collections import defaultdict
 from operator import itemgetter
@@ -20,13 +20,12 @@ def calls(
     ctx: typer.Context,
     *,
     since: Annotated[
-        str, typer.Option("--since", metavar="DURATION", help="Look back so long, such as PT30M or P1D.")
+        str, typer.Option("--since", metavar="DURATION", help="Calls within this time, such as PT30M or P1D.")
     ] = "P1D",
 ) -> None:
-    """Show how often Slurm's programs were called, by whom, and how they answered.
+    """Show how often your torc processes called Slurm's programs, for which purpose, and with which result.
 
-    Every call of any torc process of yours is counted; sites ask users to keep these low. "Most a minute"
-    is the largest number within any calendar minute.
+    Sites ask users to keep these numbers low. "Most a minute" is the largest number within any calendar minute.
     """
     session = session_of(ctx)
     try:

@@ -1,34 +1,24 @@
-"""``torc workflows create-slurm``: a stored workflow with schedulers that its spec does not have."""
-
-from typing import Annotated
+"""``torc workflows create-slurm``: creates a workflow and plans the schedulers that its spec lacks."""
 
 import typer
 
-from torc_framework.api.commands import print_json, session_of, single_command
+from torc_framework.api.commands import User, print_json, session_of, single_command
 from torc_slurm.commands import scheduler_options as g
 
-User = Annotated[str | None, typer.Option("--user", "-u", help="Owner (default: you).")]
-NoMonitoring = Annotated[bool, typer.Option("--no-resource-monitoring", help="No samples of what jobs use.")]
-SkipChecks = Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")]
 
-
+@g.takes_scheduler_choices
 def create(
     ctx: typer.Context,
     file: g.SpecFile,
     *,
-    account: g.Account = None,
-    profile: g.Profile = None,
-    single_allocation: g.SingleAllocation = False,
-    group_by: g.GroupByOption = "resource-requirements",
-    walltime_strategy: g.Strategy = "max-job-runtime",
-    walltime_multiplier: g.Multiplier = 1.5,
+    choices: g.SchedulerChoices,
     overwrite: g.Overwrite = False,
     user: User = None,
-    no_resource_monitoring: NoMonitoring = False,
-    skip_checks: SkipChecks = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would be created.")] = False,
+    no_resource_monitoring: g.NoMonitoring = False,
+    skip_checks: g.SkipChecks = False,
+    dry_run: g.DryRun = False,
 ) -> None:
-    """Create a workflow from a spec file, with Slurm schedulers made from what its jobs ask for.
+    """Create a workflow from a spec file, with Slurm schedulers planned from the requirements of its jobs.
 
     'torc slurm generate' shows the schedulers first; 'torc submit ID' submits what was created.
     """
@@ -38,16 +28,7 @@ def create(
     if not dry_run:
         session.start_server()  # it boots while the spec is read
     options = load_options(session, file, user=user, skip_checks=skip_checks)
-    wanted = g.SchedulerChoices(
-        account,
-        profile,
-        single_allocation,
-        group_by,
-        walltime_strategy,
-        walltime_multiplier,
-        overwrite=overwrite,
-    )
-    made = g.generate_spec(session, file, options, wanted)
+    made = g.generate_spec(session, file, options, choices, overwrite=overwrite)
     if dry_run:
         if not session.wants_json:
             g.print_plan(made.planned)

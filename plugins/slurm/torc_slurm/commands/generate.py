@@ -1,4 +1,4 @@
-"""``torc slurm generate``: a spec with schedulers, job by job, for a look before anything is submitted."""
+"""``torc slurm generate``: prints a spec with planned schedulers."""
 
 from pathlib import Path
 from typing import Annotated, Final
@@ -17,44 +17,31 @@ def register(app: CommandGroup) -> None:
     app.command("generate")(generate)
 
 
+@g.takes_scheduler_choices
 def generate(
     ctx: typer.Context,
     file: g.SpecFile,
     *,
-    account: g.Account = None,
-    profile: g.Profile = None,
+    choices: g.SchedulerChoices,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it here instead of printing it.")
     ] = None,
-    single_allocation: g.SingleAllocation = False,
-    group_by: g.GroupByOption = "resource-requirements",
-    walltime_strategy: g.Strategy = "max-job-runtime",
-    walltime_multiplier: g.Multiplier = 1.5,
-    no_actions: Annotated[bool, typer.Option("--no-actions", help="Leave out the actions that ask for nodes.")] = False,
+    no_actions: Annotated[bool, typer.Option("--no-actions", help="Leave out the actions that request nodes.")] = False,
     overwrite: g.Overwrite = False,
-    skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which schedulers it would have.")] = False,
+    skip_checks: g.SkipChecks = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the planned schedulers.")] = False,
 ) -> None:
-    """Give a workflow Slurm schedulers, made from what its jobs ask for, and print it.
+    """Plan Slurm schedulers for a workflow from the requirements of its jobs, and print the spec with them.
 
-    Jobs that ask for the same share a scheduler; nodes for jobs that wait for others are asked for when
-    these are ready. The result is a spec that 'torc submit' takes, after whatever changes you make.
+    Jobs with the same requirements share a scheduler. Nodes for jobs that depend on others are requested when
+    these jobs are ready. You may change the printed spec; 'torc submit' takes it.
     """
     from torc_framework.api.planning import dump_spec, load_options, spec_as_data
 
     session = session_of(ctx)
-    wanted = g.SchedulerChoices(
-        account,
-        profile,
-        single_allocation,
-        group_by,
-        walltime_strategy,
-        walltime_multiplier,
-        actions=not no_actions,
-        overwrite=overwrite,
-    )
     form = _form(output or file)
-    made = g.generate_spec(session, file, load_options(session, file, skip_checks=skip_checks), wanted)
+    options = load_options(session, file, skip_checks=skip_checks)
+    made = g.generate_spec(session, file, options, choices, overwrite=overwrite, actions=not no_actions)
     if dry_run:
         if session.wants_json:
             print_json({"dry_run": True, **made.as_dict()})
@@ -75,10 +62,10 @@ def generate(
 
 
 def _form(path: Path) -> str:
-    """Return the format that a file's name stands for.
+    """Return the format of a file by the end of its name.
 
     Raises:
-        UserError: it stands for none.
+        UserError: no format has this end.
     """
     form = _FORMATS.get(path.suffix.lower())
     if form is None:

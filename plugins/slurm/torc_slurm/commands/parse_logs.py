@@ -1,4 +1,4 @@
-"""``torc slurm parse-logs``: lines of trouble in what Slurm and the runners printed, and the jobs that were there."""
+"""``torc slurm parse-logs``: error lines in the logs of batch jobs and of the kernel, and the jobs that ran there."""
 
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Final
@@ -20,10 +20,10 @@ from torc_framework.api.commands import (
 )
 
 LOG_KINDS: Final = frozenset({"slurm", "kernel"})
-"""Kinds of logs that are looked at: what a batch job printed, and the kernel's messages."""
+"""Kinds of logs that are searched: the output of batch jobs, and the kernel's messages."""
 ERROR_SEVERITIES: Final = frozenset({Severity.ERROR, Severity.CRITICAL})
 SHOWN_JOBS: Final = 5
-"""Jobs that a line of the table names."""
+"""Most jobs that a line of the table names."""
 
 
 def register(app: CommandGroup) -> None:
@@ -36,11 +36,11 @@ def parse_logs(
     workflow_id: WorkflowId = None,
     *,
     output_dir: Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder that the logs are in.")] = None,
-    errors_only: Annotated[bool, typer.Option("--errors-only", help="No warnings.")] = False,
+    errors_only: Annotated[bool, typer.Option("--errors-only", help="Leave out warnings.")] = False,
 ) -> None:
-    """Look through the logs of a workflow's batch jobs for known errors, and name the jobs that ran there.
+    """Search the logs of a workflow's batch jobs for known errors, and name the jobs that ran there.
 
-    What jobs themselves print is looked through by 'torc logs analyze'.
+    'torc logs analyze' searches the output of the jobs themselves.
     """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)

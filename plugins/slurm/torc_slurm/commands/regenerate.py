@@ -1,4 +1,4 @@
-"""``torc slurm regenerate``: new schedulers for the jobs of a stored workflow that are still to run."""
+"""``torc slurm regenerate``: plans new schedulers for the jobs of a workflow that are still to run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,19 +29,13 @@ def register(app: CommandGroup) -> None:
     app.command("regenerate")(regenerate)
 
 
+@g.takes_scheduler_choices
 def regenerate(
     ctx: typer.Context,
     workflow_id: WorkflowId = None,
     *,
-    account: Annotated[
-        str | None, typer.Option("--account", metavar="NAME", help="Account to charge (default: that of before).")
-    ] = None,
-    profile: g.Profile = None,
-    single_allocation: g.SingleAllocation = False,
-    group_by: g.GroupByOption = "resource-requirements",
-    walltime_strategy: g.Strategy = "max-job-runtime",
-    walltime_multiplier: g.Multiplier = 1.5,
-    submit: Annotated[bool, typer.Option("--submit", help="Ask for the first nodes at once.")] = False,
+    choices: g.SchedulerChoices,
+    submit: Annotated[bool, typer.Option("--submit", help="Request the first nodes at once.")] = False,
     output_dir: Annotated[
         Path | None, typer.Option("--output-dir", "-o", help="Folder for logs, with --submit (default: output).")
     ] = None,
@@ -51,17 +45,17 @@ def regenerate(
     include_job_ids: Annotated[
         list[str] | None,
         typer.Option(
-            "--include-job-ids", metavar="IDS", help="Plan for these jobs too, such as 1,2,3, whatever their status."
+            "--include-job-ids", metavar="IDS", help="Plan also for these jobs, such as 1,2,3, in any status."
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be made.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the planned schedulers.")] = False,
 ) -> None:
-    """Make new Slurm schedulers for jobs that are still to run.
+    """Make new Slurm schedulers for the jobs that are still to run.
 
-    What jobs ask for now decides: after a recovery that may be more than before. Actions that asked for
-    nodes so far ask no more; nodes for jobs that wait are asked for when these are ready. Account, quality of
-    service and further sbatch options are those of the schedulers that the workflow has, and so is the partition
-    if it still fits. Either all of it is done or nothing.
+    They are planned from the present requirements of these jobs, which a recovery may have raised. They replace the
+    actions that requested nodes so far. Nodes for jobs that depend on others are requested when these jobs are
+    ready. The new schedulers take over the account, the quality of service and further sbatch options of the
+    workflow's schedulers, and the partition if it still fits. The whole change is one transaction.
     """
     del poll_interval
     session = session_of(ctx)
@@ -79,10 +73,9 @@ def regenerate(
             f"jobs of workflow {chosen} wait for a run to begin: 'torc workflows reinitialize {chosen}' begins one; "
             "schedulers made before would be forgotten by it"
         )
-    here = g.choose_profile(session, profile)
-    payer = g.choose_account(account, rescheduler.account(), here)
-    wanted = g.SchedulerChoices(payer, profile, single_allocation, group_by, walltime_strategy, walltime_multiplier)
-    done = rescheduler.plan(here, wanted.plan_options(payer, idle=g.idle_nodes(session, wanted)))
+    here = g.choose_profile(session, choices.profile)
+    account = g.choose_account(choices.account, rescheduler.account(), here)
+    done = rescheduler.plan(here, choices.plan_options(account, idle=g.idle_nodes(session, choices)))
     for warning in done.planned.warnings:
         typer.echo(f"Warning: {warning}", err=True)
     if not dry_run:
@@ -132,10 +125,10 @@ def _print_result(workflow_id: int, done: "Rescheduling", *, dry_run: bool, subm
         print(f"Dry run: {count} job(s) would get these schedulers. Nothing was changed.")
         return
     retired = len(done.retired_action_ids)
-    print(f"{count} job(s) have new schedulers; {retired} action(s) that asked for nodes ask no more")
+    print(f"{count} job(s) have new schedulers; {retired} action(s) that requested nodes were replaced")
     if submit or not done.at_once:
         return
-    print("Nodes for jobs that can start are asked for by:")
+    print("Request the nodes for jobs that can start with:")
     for each in done.at_once:
         command = f"torc slurm schedule-nodes {workflow_id} --scheduler-config-id {each.scheduler_id}"
         worker = " --start-one-worker-per-node" if each.start_one_worker_per_node else ""

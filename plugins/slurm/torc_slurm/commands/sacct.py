@@ -1,4 +1,4 @@
-"""``torc slurm sacct``: what accounting says of a workflow's allocations and their steps."""
+"""``torc slurm sacct``: accounting's records of a workflow's allocations and their steps."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,10 +35,11 @@ def sacct(
     *,
     output_dir: Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder for the JSON files.")] = None,
     save_json: Annotated[
-        bool, typer.Option("--save-json", help="Also save all that sacct knows, as sacct_ID.json in the folder.")
+        bool,
+        typer.Option("--save-json", help="Also save the complete output of sacct, as sacct_ID.json in the folder."),
     ] = False,
 ) -> None:
-    """Show what Slurm's accounting says of a workflow's allocations and of the steps in them."""
+    """Show the records of a workflow's allocations and their steps in Slurm's accounting."""
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     nodes = session.client.find(ScheduledComputeNodeRecord, workflow_id=chosen)
@@ -69,7 +70,7 @@ def sacct(
 
 
 def parse_summary_rows(text: str) -> Iterator[dict[str, Any]]:
-    """Yield one row for each job and step of an answer of ``sacct``."""
+    """Yield one row for each job and step in the output of ``sacct``; other lines are skipped."""
     for line in text.splitlines():
         fields = line.split("|")
         if len(fields) != len(SUMMARY_FIELDS):
@@ -97,7 +98,7 @@ def _bytes(text: str) -> int | None:
 
 
 def _save_json(slurm: SlurmCommands, ids: list[str], folder: Path) -> list[str]:
-    """Save all that accounting knows, a file for each allocation; return their paths."""
+    """Save the complete output of ``sacct``, one file per allocation; return the paths."""
     files = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

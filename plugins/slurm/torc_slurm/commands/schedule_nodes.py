@@ -1,4 +1,4 @@
-"""``torc slurm schedule-nodes``: allocations for a workflow whose jobs wait."""
+"""``torc slurm schedule-nodes``: requests allocations for a workflow."""
 
 from pathlib import Path
 from typing import Annotated
@@ -32,9 +32,9 @@ def schedule_nodes(
     scheduler_config_id: Annotated[
         int | None, typer.Option("--scheduler-config-id", metavar="ID", help="Scheduler (default: the only one).")
     ] = None,
-    num_hpc_jobs: Annotated[int, typer.Option("--num-hpc-jobs", "-n", min=1, help="Allocations to ask for.")] = 1,
+    num_hpc_jobs: Annotated[int, typer.Option("--num-hpc-jobs", "-n", min=1, help="Allocations to request.")] = 1,
     start_one_worker_per_node: Annotated[
-        bool, typer.Option("--start-one-worker-per-node", help="A runner on each node of an allocation.")
+        bool, typer.Option("--start-one-worker-per-node", help="Start a runner on each node of an allocation.")
     ] = False,
     max_parallel_jobs: Annotated[
         int | None, typer.Option("--max-parallel-jobs", "-m", min=1, help="Most jobs of a runner at once.")
@@ -43,7 +43,7 @@ def schedule_nodes(
         str, typer.Option("--job-prefix", "-j", help="What the names of the batch jobs begin with.")
     ] = "worker",
     keep_submission_scripts: Annotated[
-        bool, typer.Option("--keep-submission-scripts", help="Keep the scripts that are submitted.")
+        bool, typer.Option("--keep-submission-scripts", help="Keep the submitted scripts.")
     ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "--output-dir", "-o", help="Folder for logs (default: output).")
@@ -52,10 +52,10 @@ def schedule_nodes(
         int, typer.Option("--poll-interval", "-p", min=0, help="Accepted; a runner is woken and never polls.")
     ] = 60,
 ) -> None:
-    """Ask Slurm for nodes, on which runners take the jobs of a workflow that wait.
+    """Request Slurm allocations, in which runners run the waiting jobs of a workflow.
 
-    What is asked for is said by a scheduler: 'torc slurm list' shows those of the workflow, 'torc slurm create'
-    makes one.
+    A scheduler of the workflow describes the allocation: 'torc slurm list' shows its schedulers, 'torc slurm
+    create' makes one.
     """
     session = session_of(ctx)
     require_lasting_server(session)
@@ -80,7 +80,11 @@ def schedule_nodes(
 
 
 def _check_workflow(session: Session, workflow_id: int) -> None:
-    """Refuse to ask for nodes that would find no job."""
+    """Check that the workflow has jobs for new nodes.
+
+    Raises:
+        UserError: it is not initialized, complete or canceled.
+    """
     client = session.client
     if client.is_uninitialized(workflow_id):
         raise UserError(f"workflow {workflow_id} is not initialized: 'torc workflows initialize {workflow_id}' does it")
@@ -91,10 +95,10 @@ def _check_workflow(session: Session, workflow_id: int) -> None:
 
 
 def _choose_scheduler(session: Session, workflow_id: int, wanted: int | None) -> int:
-    """Return the id of the scheduler that is meant.
+    """Return the id of the named scheduler, or of the workflow's only one.
 
     Raises:
-        UserError: it is not one of the workflow's, or none is named and there is not just one.
+        UserError: it is not one of the workflow's schedulers; or none is named and the workflow has none or several.
     """
     known = {each.id or 0: each for each in session.client.find(SlurmSchedulerRecord, workflow_id=workflow_id)}
     if wanted is None and len(known) == 1:

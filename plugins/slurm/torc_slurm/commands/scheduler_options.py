@@ -1,12 +1,14 @@
-"""What the commands share that plan schedulers: their options, the cluster, the account, the spec that comes of it."""
+"""Common parts of the commands that plan schedulers: options, cluster, account, and the spec with its schedulers."""
 
-from collections.abc import Collection, Mapping
+import inspect
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
-from attrs import asdict, frozen
+from attrs import asdict, fields, frozen
 
 from torc_framework.api import HpcProfile, UserError
 from torc_framework.api.commands import Column, Session, executor_options, print_table
@@ -19,55 +21,64 @@ _E = TypeVar("_E", bound=StrEnum)
 EXECUTOR: Final = "slurm"
 _SHOWN_STAGES: Final = 5
 SpecFile = Annotated[Path, typer.Argument(metavar="FILE", help="Spec file: YAML, JSON, JSON5 or KDL.")]
-Account = Annotated[
-    str | None,
-    typer.Option("--account", metavar="NAME", help="Account to charge (default: that of slurm_defaults or profile)."),
-]
-_PROFILE_HELP: Final = "HPC profile (default: that of this machine, else what Slurm says of itself)."
-Profile = Annotated[str | None, typer.Option("--profile", "--hpc-profile", metavar="NAME", help=_PROFILE_HELP)]
-SingleAllocation = Annotated[
-    bool,
-    typer.Option(
-        "--single-allocation",
-        help="Ask for all nodes of a scheduler in one allocation, with a runner on each, instead of one by one.",
-    ),
-]
-GroupByOption = Annotated[
-    str,
-    typer.Option("--group-by", metavar="resource-requirements|partition", help="One scheduler for each of these."),
-]
-Strategy = Annotated[
-    str,
-    typer.Option(
-        "--walltime-strategy",
-        metavar="max-job-runtime|max-partition-time",
-        help="Ask for the longest run time of a job times the multiplier, or for all that the partition gives.",
-    ),
-]
-Multiplier = Annotated[
-    float, typer.Option("--walltime-multiplier", min=1.0, help="Walltime in units of the longest run time.")
-]
 Overwrite = Annotated[bool, typer.Option("--overwrite", "--force", help="Replace the schedulers that the spec has.")]
+NoMonitoring = Annotated[bool, typer.Option("--no-resource-monitoring", help="No samples of what jobs use.")]
+SkipChecks = Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would be created.")]
 
 
 @frozen
 class SchedulerChoices:
-    """What a person asked of the planning; the names are those of `PlanOptions`."""
+    """The options by which a person chooses how schedulers are planned.
 
-    account: str | None = None
-    profile: str | None = None
-    single_allocation: bool = False
-    group_by: str = "resource-requirements"
-    walltime_strategy: str = "max-job-runtime"
-    walltime_multiplier: float = 1.5
-    actions: bool = True
-    overwrite: bool = False
+    They are declared here once. `takes_scheduler_choices` adds them to a command.
+    """
+
+    account: Annotated[
+        str | None,
+        typer.Option(
+            "--account",
+            metavar="NAME",
+            help="Account to charge (default: that of the workflow's schedulers, of slurm_defaults or of the profile).",
+        ),
+    ] = None
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            "--hpc-profile",
+            metavar="NAME",
+            help="HPC profile (default: that of this machine, else one made from Slurm's description of the cluster).",
+        ),
+    ] = None
+    single_allocation: Annotated[
+        bool,
+        typer.Option(
+            "--single-allocation",
+            help="Request all nodes of a scheduler in one allocation, with a runner on each, instead of one by one.",
+        ),
+    ] = False
+    group_by: Annotated[
+        str,
+        typer.Option("--group-by", metavar="resource-requirements|partition", help="One scheduler for each of these."),
+    ] = "resource-requirements"
+    walltime_strategy: Annotated[
+        str,
+        typer.Option(
+            "--walltime-strategy",
+            metavar="max-job-runtime|max-partition-time",
+            help="Request the longest run time of a job times the multiplier, or the partition's longest walltime.",
+        ),
+    ] = "max-job-runtime"
+    walltime_multiplier: Annotated[
+        float, typer.Option("--walltime-multiplier", min=1.0, help="Walltime in units of the longest run time.")
+    ] = 1.5
 
     def plan_options(self, account: str, **more: Any) -> "PlanOptions":
-        """Return them for the planner.
+        """Return the options of the planner.
 
         Raises:
-            UserError: a word is none of those allowed.
+            UserError: the grouping or the walltime strategy is unknown.
         """
         from torc_framework.api.planning import GroupBy, PlanOptions, WalltimeStrategy
 
@@ -78,9 +89,29 @@ class SchedulerChoices:
             walltime_strategy=_choice("--walltime-strategy", WalltimeStrategy, self.walltime_strategy),
             walltime_multiplier=self.walltime_multiplier,
             single_allocation=self.single_allocation,
-            actions=self.actions,
             **more,
         )
+
+
+def takes_scheduler_choices(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options of `SchedulerChoices` in place of its parameter ``choices``."""
+    signature = inspect.signature(command)
+    options = [
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
+        for each in fields(SchedulerChoices)
+    ]
+    parameters = [
+        option for each in signature.parameters.values() for option in (options if each.name == "choices" else [each])
+    ]
+
+    @wraps(command)
+    def call(*args: Any, **given: Any) -> None:
+        choices = SchedulerChoices(**{each.name: given.pop(each.name) for each in options})
+        command(*args, choices=choices, **given)
+
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # typer reads it
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    return call
 
 
 def _choice(flag: str, words: type[_E], given: str) -> _E:
@@ -95,8 +126,9 @@ class GeneratedSpec:
     """A spec with schedulers.
 
     Attributes:
-        planned: What was put into it.
-        profile: The cluster for which.
+        spec: The spec with the planned schedulers and actions.
+        planned: These schedulers and actions.
+        profile: The cluster for which they were planned.
     """
 
     spec: "WorkflowSpec"
@@ -104,7 +136,7 @@ class GeneratedSpec:
     profile: HpcProfile
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what scripts read."""
+        """Return the values for JSON output."""
         return {
             "profile": self.profile.name,
             "slurm_schedulers": scheduler_rows(self.planned),
@@ -113,12 +145,24 @@ class GeneratedSpec:
         }
 
 
-def generate_spec(session: Session, file: Path, options: "LoadOptions", wanted: SchedulerChoices) -> GeneratedSpec:
+def generate_spec(
+    session: Session,
+    file: Path,
+    options: "LoadOptions",
+    choices: SchedulerChoices,
+    *,
+    overwrite: bool,
+    actions: bool = True,
+) -> GeneratedSpec:
     """Return the spec of a file with schedulers for its jobs; warnings go to standard error.
 
+    Args:
+        overwrite: Replace the schedulers that the file has.
+        actions: Also plan the actions that request nodes.
+
     Raises:
-        SpecError: something is wrong with the file.
-        UserError: it has schedulers already; no account, no cluster, or no partition is known for it.
+        SpecError: the file has errors.
+        UserError: the file has schedulers already; the account or the cluster is unknown, or no partition fits.
     """
     from torc_framework.api.planning import (
         has_schedulers,
@@ -131,26 +175,27 @@ def generate_spec(session: Session, file: Path, options: "LoadOptions", wanted: 
 
     spec = load_spec(file, options=options)
     if has_schedulers(spec):
-        if not wanted.overwrite:
+        if not overwrite:
             raise UserError(
                 f"{file} has schedulers already: submit it as it is ('torc submit {file}'), "
                 "or replace them by --overwrite"
             )
         spec = without_schedulers(spec)
     loaded = load_plan(spec, options=options)
-    profile = choose_profile(session, wanted.profile)
-    account = choose_account(wanted.account, (spec.slurm_defaults or {}).get("account"), profile)
-    planned = plan_schedulers(loaded.plan, profile, wanted.plan_options(account, idle=idle_nodes(session, wanted)))
+    profile = choose_profile(session, choices.profile)
+    account = choose_account(choices.account, (spec.slurm_defaults or {}).get("account"), profile)
+    plan_options = choices.plan_options(account, actions=actions, idle=idle_nodes(session, choices))
+    planned = plan_schedulers(loaded.plan, profile, plan_options)
     for warning in planned.warnings:
         typer.echo(f"Warning: {warning}", err=True)
     return GeneratedSpec(with_schedulers(spec, planned), planned, profile)
 
 
 def choose_profile(session: Session, name: str | None) -> HpcProfile:
-    """Return the named profile, else that of this machine, else what Slurm says of the cluster.
+    """Return the named profile, else that of this machine, else one made from Slurm's description of the cluster.
 
     Raises:
-        UserError: there is no such profile; nothing is known of this machine, and Slurm does not answer.
+        UserError: there is no such profile; or none is for this machine, and Slurm does not answer.
     """
     from torc_framework.api.planning import current_cluster_profile
 
@@ -159,19 +204,22 @@ def choose_profile(session: Session, name: str | None) -> HpcProfile:
     return current_cluster_profile(session.config.client.hpc, plugins, options, name, EXECUTOR)
 
 
-def idle_nodes(session: Session, wanted: SchedulerChoices) -> Mapping[str, Collection[str]]:
-    """Return the idle nodes of this cluster by partition; none where another may have been named."""
+def idle_nodes(session: Session, choices: SchedulerChoices) -> Mapping[str, Collection[str]]:
+    """Return the idle nodes of this cluster by partition; none if a profile, perhaps of another cluster, is named."""
     from torc_framework.api.planning import idle_nodes_of
 
     plugins = session.plugins()
-    return {} if wanted.profile else idle_nodes_of(plugins, executor_options(session, plugins, EXECUTOR), EXECUTOR)
+    return {} if choices.profile else idle_nodes_of(plugins, executor_options(session, plugins, EXECUTOR), EXECUTOR)
 
 
 def choose_account(*given: Any) -> str:
-    """Return the first account: of the command line, of the workflow, of the profile.
+    """Return the first account that is set: of the command line, of the workflow, of the profile.
+
+    Args:
+        given: Accounts or None in this order, then the profile.
 
     Raises:
-        UserError: there is none.
+        UserError: none is set.
     """
     *names, profile = given
     found = next((str(name) for name in (*names, profile.default_account) if name), None)
@@ -184,7 +232,7 @@ def choose_account(*given: Any) -> str:
 
 
 def scheduler_rows(planned: "SchedulerPlan") -> list[dict[str, Any]]:
-    """Return one row for each scheduler: its fields, how many jobs are bound to it, the allocations of each action."""
+    """Return one row per scheduler: its fields, the number of its jobs, the allocations of each of its actions."""
     found = []
     for position, record in enumerate(planned.schedulers):
         fields = {name: value for name, value in asdict(record).items() if name not in ("id", "workflow_id")}
@@ -194,7 +242,7 @@ def scheduler_rows(planned: "SchedulerPlan") -> list[dict[str, Any]]:
 
 
 def print_plan(planned: "SchedulerPlan") -> None:
-    """Show schedulers to a person."""
+    """Print a table of schedulers."""
     print_table(_COLUMNS, scheduler_rows(planned))
 
 

@@ -1,4 +1,4 @@
-"""``torc slurm``: the records of schedulers, each of which says what one kind of allocation is asked for with."""
+"""``torc slurm create|update|list|get|delete``: records of schedulers, each of which describes a kind of allocation."""
 
 from typing import Any, Final
 
@@ -15,7 +15,11 @@ def register(app: CommandGroup) -> None:
 
 
 def read_walltime(text: str, flag: str) -> str:
-    """Return a time limit that sbatch takes."""
+    """Return a time limit, if sbatch accepts it.
+
+    Raises:
+        UserError: sbatch does not.
+    """
     if not parse_sbatch_time(text):
         raise UserError(f"{flag} is {text!r}; expected a time such as 04:00:00 or 1-12:00:00")
     return text

@@ -1,11 +1,11 @@
-"""``torc submit-slurm``: from a spec without schedulers to allocations, in one command."""
-
-from pathlib import Path
-from typing import Annotated
+"""``torc submit-slurm``: creates a workflow, plans its schedulers and requests the first nodes."""
 
 import typer
 
 from torc_framework.api.commands import (
+    IgnoreMissingData,
+    OutputDir,
+    User,
     require_lasting_server,
     session_of,
     show_submission,
@@ -13,36 +13,27 @@ from torc_framework.api.commands import (
     submit_workflow,
 )
 from torc_slurm.commands import scheduler_options as g
-from torc_slurm.commands.create import NoMonitoring, SkipChecks, User
 
 
+@g.takes_scheduler_choices
 def submit(
     ctx: typer.Context,
     file: g.SpecFile,
     *,
-    account: g.Account = None,
-    profile: g.Profile = None,
-    single_allocation: g.SingleAllocation = False,
-    group_by: g.GroupByOption = "resource-requirements",
-    walltime_strategy: g.Strategy = "max-job-runtime",
-    walltime_multiplier: g.Multiplier = 1.5,
+    choices: g.SchedulerChoices,
     overwrite: g.Overwrite = False,
-    ignore_missing_data: Annotated[
-        bool, typer.Option("--ignore-missing-data", "-i", help="Also with input files or user data missing.")
-    ] = False,
+    ignore_missing_data: IgnoreMissingData = False,
     user: User = None,
-    no_resource_monitoring: NoMonitoring = False,
-    skip_checks: SkipChecks = False,
-    output_dir: Annotated[
-        Path | None, typer.Option("--output-dir", "-o", help="Folder for logs (default: output).")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would be created.")] = False,
+    no_resource_monitoring: g.NoMonitoring = False,
+    skip_checks: g.SkipChecks = False,
+    output_dir: OutputDir = None,
+    dry_run: g.DryRun = False,
 ) -> None:
-    """Submit a workflow to Slurm, with schedulers made from what its jobs ask for.
+    """Submit a workflow to Slurm, with schedulers planned from the requirements of its jobs.
 
-    The schedulers are those that 'torc slurm generate' shows: look at them before you submit anything large.
-    Nodes for jobs that wait for others are asked for by the runners, when these jobs are ready. The command
-    ends at once: 'torc watch ID' stays with the workflow.
+    'torc slurm generate' shows the same schedulers: look at them before you submit a large workflow. Runners
+    request the nodes of jobs that depend on others when these jobs are ready. The command does not wait;
+    'torc watch ID' follows the workflow.
     """
     from torc_framework.api.planning import create_workflow, load_options, show_dry_run
 
@@ -50,16 +41,7 @@ def submit(
     if not dry_run:
         require_lasting_server(session)
     options = load_options(session, file, user=user, skip_checks=skip_checks)
-    wanted = g.SchedulerChoices(
-        account,
-        profile,
-        single_allocation,
-        group_by,
-        walltime_strategy,
-        walltime_multiplier,
-        overwrite=overwrite,
-    )
-    made = g.generate_spec(session, file, options, wanted)
+    made = g.generate_spec(session, file, options, choices, overwrite=overwrite)
     if dry_run:
         if not session.wants_json:
             g.print_plan(made.planned)
