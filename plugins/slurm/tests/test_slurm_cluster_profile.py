@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torc_slurm.cluster.cluster_profile import UNLIMITED_S, cluster_profile_of, is_shared, parse_gpus, walltime_s
 from torc_slurm.cluster.scontrol import parse_number, parse_records
+from torc_slurm.executor import SlurmExecutor
 
-from torc_framework.api import HpcProfile, Partition
+from torc_framework.api import Allocator, HpcProfile, Partition
 
 CONFIG = """Configuration data as of 2026-11-21T15:20:24
 AccountingStorageHost   = 127.0.0.1
@@ -233,3 +234,8 @@ def test_what_is_missing_or_odd_is_an_error_or_has_a_default(data: st.DataObject
         for found in survey_of(mangled(PARTITION), nodes=(mangled(NODE),)).partitions:
             assert min(found.cpus_per_node, found.memory_mb, found.max_walltime_secs, found.min_nodes) >= 1
             assert found.max_nodes == 1
+
+
+def test_the_executor_describes_its_cluster() -> None:
+    """By the contract's method, which the core asks every allocator for."""
+    assert SlurmExecutor.cluster_profile is not Allocator.cluster_profile

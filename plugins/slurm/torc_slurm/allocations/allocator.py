@@ -183,7 +183,7 @@ class SbatchAllocator(Allocator):
             found.setdefault(partition, []).append(node)
         return found
 
-    def survey(self) -> HpcProfile:
+    def cluster_profile(self) -> HpcProfile:
         """Return the profile of this cluster, as ``scontrol`` describes it."""
         from torc_slurm.cluster.cluster_profile import query_cluster_profile
 
