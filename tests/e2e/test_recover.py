@@ -256,7 +256,7 @@ def test_watching_alone_recovers_nothing(torc: Any, work: Path) -> None:
     document(torc, "recover", "1")
     idle = torc("watch", "1")
     assert idle.returncode == 2
-    assert "nobody works on workflow 1" in idle.stderr
+    assert "no runner works on workflow 1" in idle.stderr
 
 
 def test_the_end_of_a_workflow_wakes_the_watcher(torc_env: dict[str, str], work: Path, server: str, torc: Any) -> None:

@@ -113,4 +113,4 @@ def test_a_workflow_that_ends_during_a_question(bench: Bench, during: str, statu
     ).watch()
     assert outcome.status == status
     assert recoverer.asked == int(status == "failed")
-    assert "There are no nodes for what is left." not in said
+    assert "No nodes were obtained for the jobs that are left." not in said

@@ -1,4 +1,4 @@
-"""Asking batch systems for compute nodes again, for jobs that wait and have nobody to run them."""
+"""Requests nodes again, for jobs that wait and have no runner."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 ClusterLookup = Callable[[str], HpcProfile | None]
-"""Returns the profile of the cluster of an executor, by name; None if nobody knows it."""
+"""Returns the profile of the cluster of an executor, by name; None if it is not known."""
 
 
 def _no_cluster(_executor: str) -> HpcProfile | None:
@@ -33,7 +33,7 @@ def _no_cluster(_executor: str) -> HpcProfile | None:
 
 @frozen
 class NodeResubmitter:
-    """Asks for nodes, for a workflow that has asked for some before.
+    """Requests nodes for a workflow that has requested some before.
 
     Args:
         executor_options: Values of executors' options, by executor and option.
@@ -51,24 +51,24 @@ class NodeResubmitter:
     cluster: ClusterLookup = _no_cluster
 
     def has_schedulers(self) -> bool:
-        """Return whether nodes were ever asked for."""
+        """Return whether nodes were ever requested."""
         return bool(self._used())
 
     def profiles(self) -> Mapping[str, HpcProfile] | None:
-        """Return the cluster on which the workflow has run; None if it has not, or nobody knows the cluster."""
+        """Return the cluster on which the workflow has run; None if it has not, or the cluster is not known."""
         used = self._used()
         here = self.cluster(next(iter(used))[0]) if used else None
         return None if here is None else {here.name: here}
 
     def submit(self) -> int:
-        """Ask for nodes for the jobs that are ready; return how many allocations there will be.
+        """Request nodes for the jobs that are ready; return how many allocations were accepted.
 
-        What the workflow's own actions ask for and nobody has carried out yet is asked for first. Otherwise it is as
-        many allocations as ready jobs can use, of a scheduler at most as many as before. What one batch system refuses
-        is told, and does not keep the others from being asked.
+        Due actions of the workflow that request nodes are carried out first. If they obtain none, as many allocations
+        are requested as ready jobs can use, of each scheduler at most as many as before. A refusal of one batch system
+        is reported, and the others are asked all the same.
         """
         self._resume()
-        if total := self._carry_out():
+        if total := self._carry_out_due_actions():
             return total
         ready = self.client.find(JobRecord, workflow_id=self.workflow_id, status=JobStatus.READY.label)
         unbound = sum(job.scheduler_id is None for job in ready)
@@ -85,10 +85,10 @@ class NodeResubmitter:
         return total
 
     def submit_anew(self) -> int:
-        """Ask for nodes by what jobs ask for now, which may be more than before; return how many there will be.
+        """Request nodes by what jobs request now, which may be more than before; return how many were accepted.
 
-        Jobs get new schedulers of the cluster's best partitions. Where the cluster is not known, or has nothing for
-        them, the schedulers stay as they are.
+        Jobs get new schedulers for the best partitions of the cluster. If the cluster is not known, or has no partition
+        for them, the schedulers stay as they are.
         """
         self._resume()
         used = self._used()
@@ -109,15 +109,15 @@ class NodeResubmitter:
             self.report(f"Warning: {warning}")
         done = rescheduler.carry_out(planned, at_once=True)
         self.report(f"Made {len(done.scheduler_ids)} scheduler(s) for what jobs ask for now")
-        return self._carry_out()
+        return self._carry_out_due_actions()
 
     def _resume(self) -> None:
-        """Make interrupted jobs ready, so that nodes are asked for for them, too."""
+        """Make interrupted jobs ready, so that nodes are requested for them as well."""
         if resumed := self.client.resume_interrupted_jobs(self.workflow_id):
             self.report(run_again_text(len(resumed)))
 
-    def _carry_out(self) -> int:
-        """Carry out due actions that ask for nodes and that runners left; return how many allocations there will be."""
+    def _carry_out_due_actions(self) -> int:
+        """Carry out due actions that request nodes; return how many allocations were accepted."""
         done = ask_for_first_nodes(self.client, self.plugins, self.executor_options, self.workflow_id, self.output_dir)
         for trouble in done.troubles:
             self.report(f"Warning: {trouble}")
@@ -132,10 +132,10 @@ class NodeResubmitter:
 
     def _allocate(self, executor: str, scheduler_id: int, count: int) -> int:
         context = context_without_runner(self.client, self.workflow_id)
-        wishes = NodeRequest(scheduler_id, self.output_dir, count)
+        wanted = NodeRequest(scheduler_id, self.output_dir, count)
         try:
             allocator = make_allocator(self.plugins.executor, self.executor_options, context, executor)
-            return len(obtain_nodes(self.client, allocator, self.workflow_id, wishes))
+            return len(obtain_nodes(self.client, allocator, self.workflow_id, wanted))
         except TorcError as error:
             self.report(f"Warning: no nodes from {executor!r}: {error}")
             return 0

@@ -1,4 +1,4 @@
-"""Jobs that wait in ``pending_failed``: what there is to know of each, and verdicts on them by plugins."""
+"""Jobs with status ``pending_failed``: how they ended, and the verdicts of plugins on them."""
 
 from torc_framework.pending.classification import MIN_CONFIDENCE, PendingClassification, UndecidedJob, classify_pending
 from torc_framework.pending.pending_jobs import WaitingJob, failure_of, read_tail, waiting_jobs

@@ -1,4 +1,4 @@
-"""Asking plugins about the jobs that wait for a verdict, and having their verdicts carried out."""
+"""Verdicts of plugins on jobs that wait for one: asked for, checked and carried out."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
@@ -16,17 +16,17 @@ from torc_framework.pending.pending_jobs import WaitingJob, waiting_jobs
 from torc_framework.plugins.manager import PluginManager
 
 MIN_CONFIDENCE: Final = 0.8
-"""Verdicts that are less sure than this are left to a person."""
+"""Verdicts with less confidence than this are left to a person."""
 _DECISIVE: Final = {RecoveryAction.RETRY, RecoveryAction.FAIL}
 
 
 @frozen
 class UndecidedJob:
-    """A job that goes on waiting.
+    """A job that still waits for a verdict.
 
     Attributes:
         reason: Why nothing was decided, in one sentence.
-        verdict: What a plugin thought, if it was not sure enough.
+        verdict: The verdict of a plugin that was not carried out, if there is one.
     """
 
     job_id: int
@@ -37,13 +37,13 @@ class UndecidedJob:
 
 @define
 class PendingClassification:
-    """What became of the jobs that waited.
+    """The outcome for all jobs that waited.
 
     Attributes:
-        verdicts: Those that were given, also by an agent that did so itself; in a dry run, those that would be.
+        verdicts: Those that were given, also those that an agent gave itself; in a dry run, those that would be given.
         ready_job_ids: Jobs that may run because of verdicts of plugins.
         canceled_job_ids: Jobs that were canceled because of verdicts of plugins.
-        left: Jobs that go on waiting.
+        left: Jobs that still wait.
     """
 
     dry_run: bool
@@ -66,16 +66,16 @@ def classify_pending(
     job_ids: Collection[int] | None = None,
     dry_run: bool = False,
 ) -> PendingClassification:
-    """Ask plugins about every job that waits for a verdict, and carry out what they say.
+    """Ask plugins for a verdict on every job that waits for one, and carry the verdicts out.
 
     Args:
         output_dir: Folder of the runners' logs.
-        ai_agent: Name of an agent that a plugin may ask about what its own rules leave open; None for none.
-        min_confidence: Verdicts that are less sure leave the job waiting.
+        ai_agent: Name of an agent that a plugin may ask about failures that its rules do not cover; None is none.
+        min_confidence: A verdict with less confidence leaves the job waiting.
         settings: Further options for the plugins.
-        ceiling_of: Returns the most that a job may ask for; a verdict that wants more leaves it waiting.
+        ceiling_of: Returns the most that a job may request; a verdict that requests more leaves the job waiting.
         job_ids: Only these jobs.
-        dry_run: Only find out what would be done.
+        dry_run: Find out what would be done, and change nothing.
     """
     waiting = waiting_jobs(client, workflow_id, output_dir, job_ids)
     if not waiting:
@@ -85,7 +85,7 @@ def classify_pending(
     own = {"ai_agent": ai_agent, "min_confidence": min_confidence, "dry_run": dry_run}
     context = PendingContext(workflow_id, str(output_dir), {**(settings or {}), **own}, dict(client.environment))
     verdicts = plugins.classify_pending([each.failure for each in waiting], context)
-    if ai_agent is not None:  # which may have given verdicts itself
+    if ai_agent is not None:  # the agent may have given verdicts itself
         still = {each.failure.job_id: each.failure.attempt_id for each in waiting_jobs(client, workflow_id, output_dir)}
         waiting = [each for each in waiting if still.get(each.failure.job_id) == each.failure.attempt_id]
     done = PendingClassification(dry_run, [], [], [], [])
@@ -107,7 +107,7 @@ def classify_pending(
 
 
 def _why_left(verdict: PendingVerdict | None, min_confidence: float, ceiling: Ceiling) -> str | None:
-    """Return why a job goes on waiting; None if the verdict decides."""
+    """Return why a job still waits; None if the verdict decides."""
     if verdict is None:
         return "no plugin had an opinion"
     if verdict.action not in _DECISIVE:

@@ -1,4 +1,4 @@
-"""The jobs of a workflow that wait for a verdict, with how their last attempts ended and where the logs are."""
+"""The jobs of a workflow that wait for a verdict, with the ends of their last attempts and their logs."""
 
 import os
 from collections.abc import Collection
@@ -15,9 +15,9 @@ from torc_framework.models.result_observations import exit_class_of, observation
 from torc_framework.models.statuses import JobStatus
 
 TAIL_LINES: Final = 50
-"""Lines of a log that are shown of its end."""
+"""Number of last lines of a log that are shown."""
 TAIL_BYTES: Final = 32 * 1024
-"""Most bytes of them."""
+"""Most bytes of these lines."""
 _UNKNOWN_CODE: Final = 1
 
 
@@ -26,8 +26,8 @@ class WaitingJob:
     """One job that waits for a verdict.
 
     Attributes:
-        result: How its last attempt ended; None if nobody told.
-        failure: The same as plugins see it.
+        result: How its last attempt ended; None if no end was reported.
+        failure: The same as plugins receive it.
     """
 
     job: JobRecord
@@ -70,14 +70,14 @@ def waiting_jobs(
 
 
 def log_stem(output_dir: Path, job: JobRecord, run_id: int) -> Path:
-    """Return the path of an attempt's logs without their suffix, by the runner's naming."""
+    """Return the path of an attempt's logs without their suffix, as the runner names them."""
     return output_dir / "job_stdio" / f"job_wf{job.workflow_id}_j{job.id}_r{run_id}_a{job.attempt_id}"
 
 
 def read_tail(path: Path, lines: int = TAIL_LINES, max_bytes: int = TAIL_BYTES) -> str:
     """Return the last lines of a text file, as far as they fit into ``max_bytes``; empty if it cannot be read."""
     try:
-        if not path.is_file():  # nor a pipe, which would be waited for
+        if not path.is_file():  # opening a pipe would block
             return ""
         with path.open("rb") as log:
             size = log.seek(0, os.SEEK_END)
@@ -87,15 +87,15 @@ def read_tail(path: Path, lines: int = TAIL_LINES, max_bytes: int = TAIL_BYTES) 
         return ""
     kept = text.splitlines(keepends=True)
     if size > max_bytes and len(kept) > 1:
-        kept = kept[1:]  # the first has no beginning
+        kept = kept[1:]  # the first line is incomplete
     return "".join(kept[-lines:]) if lines > 0 else ""
 
 
 def failure_of(job: JobRecord, result: ResultRecord | None, run_id: int, output_dir: Path) -> Failure:
-    """Return a failed job's last attempt as plugins see it.
+    """Return a failed job's last attempt as plugins receive it.
 
     Args:
-        result: How it ended; None if nobody told.
+        result: How it ended; None if no end was reported.
         run_id: The present run.
         output_dir: Folder of the runners' logs.
     """
@@ -115,4 +115,4 @@ def failure_of(job: JobRecord, result: ResultRecord | None, run_id: int, output_
 
 def _verdict(result: ResultRecord | None) -> ExitVerdict:
     exit_class = exit_class_of(result) if result else ExitClass.UNKNOWN
-    return ExitVerdict(exit_class, (result.reason if result else None) or "nobody said how it ended")
+    return ExitVerdict(exit_class, (result.reason if result else None) or "no end was reported")

@@ -1,7 +1,7 @@
-"""Looks after failed workflows: what failed and why, what may be done about it, and doing it.
+"""The recovery of failed workflows: what failed, what the policies decide, and how it is carried out.
 
-`cases` reads what happened, `decisions` asks the policies, `recover` carries out one recovery,
-`watch` repeats that until a workflow is well. Nothing here prints: a *teller* is told every line.
+`failed_jobs` reads what happened, `decisions` asks the policies, `recover` carries out one recovery, `watch` repeats
+that until no job is left to recover. Nothing here prints: every line for people goes to a `ReportLine`.
 """
 
 from collections.abc import Callable

@@ -1,16 +1,16 @@
-"""Decides when a watched workflow needs more nodes (Torc, ``--auto-schedule``)."""
+"""The rule when a watched workflow needs more nodes (Torc, ``--auto-schedule``)."""
 
 from attrs import frozen
 
 
 @frozen
 class AutoSchedule:
-    """When to ask for more nodes (Torc, ``--auto-schedule``); seconds.
+    """When to request more nodes (Torc, ``--auto-schedule``); seconds.
 
     Attributes:
-        threshold: So many retries that wait are worth more nodes although there are some.
-        cooldown_s: Rest after asking.
-        stranded_s: Fewer retries that waited so long are worth it, too; 0 is never.
+        threshold: More nodes are requested, although there are some, if this many retries wait.
+        cooldown_s: Least time between two requests.
+        stranded_s: More nodes are requested also for fewer retries that have waited this long; 0 is never.
     """
 
     threshold: int = 5
@@ -18,14 +18,14 @@ class AutoSchedule:
     stranded_s: float = 7200.0
 
     def is_due(self, *, ready: int, retries: int, has_nodes: bool, since_asked_s: float, waited_s: float) -> bool:
-        """Return whether to ask now.
+        """Return whether to request nodes now.
 
         Args:
             ready: Jobs that wait for a runner.
             retries: Those of them that are not at their first attempt.
-            has_nodes: Somebody works on the workflow, or is about to.
-            since_asked_s: Time since nodes were asked for; infinite if they never were.
-            waited_s: Time for which there has been a retry that waits.
+            has_nodes: A runner works on the workflow, or an allocation is open.
+            since_asked_s: Time since the last request; infinite if there was none.
+            waited_s: Time for which retries have waited.
         """
         if not ready:
             return False

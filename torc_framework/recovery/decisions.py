@@ -1,4 +1,4 @@
-"""What is to be done about each failed job, before anything is done."""
+"""Decisions of the recovery policies on failed jobs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
 
 UNKNOWN: Final = "unknown"
-"""Cause of failures on which no policy has an opinion."""
+"""Cause of failures on which no policy decides."""
 
 
 @frozen
 class JobDecision:
-    """One failed job and what is to be done about it.
+    """The decision on one failed job.
 
     Attributes:
-        is_unknown: No policy had an opinion.
+        is_unknown: No policy decided.
     """
 
     case: RecoveryCase
@@ -30,11 +30,11 @@ class JobDecision:
 
     @property
     def is_retry(self) -> bool:
-        """It is to run again."""
+        """Whether the job runs again."""
         return self.decision.action is RecoveryAction.RETRY
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values; requests that stay are null."""
+        """Return the decision as JSON values; a request that does not change is null."""
         job, seen, decision = self.case.job, self.case.seen, self.decision
         memory, runtime = decision.memory_bytes, decision.runtime_s
         return {
@@ -66,8 +66,8 @@ def decide(
     """Ask the policies about each job.
 
     Args:
-        retry_unknown: Run unknown failures again, too.
-        has_hook: A recovery hook looks after unknown failures before they run again.
+        retry_unknown: Also run unknown failures again.
+        has_hook: A recovery hook runs before unknown failures run again.
     """
     return [_decide(plugins, case, retry_unknown=retry_unknown, has_hook=has_hook) for case in cases]
 
@@ -90,7 +90,7 @@ def _decide(plugins: "PluginManager", case: RecoveryCase, *, retry_unknown: bool
 
 
 def repair_of(decided: JobDecision) -> Repair:
-    """Return what the server is asked to do about a job that is to run again."""
+    """Return the repair that the server is asked to apply to a job that runs again."""
     decision = decided.decision
     return Repair(
         job_id=decided.case.job.id or 0,

@@ -1,4 +1,4 @@
-"""Waiting that ends as soon as something decisive happens to a workflow."""
+"""Waiting that ends early when a decisive event of a workflow arrives."""
 
 import threading
 from types import TracebackType
@@ -10,14 +10,14 @@ from torc_framework.errors import TorcError
 DECISIVE: Final = frozenset(
     {"workflow_completed", "workflow_canceled", "compute_node_stopped", "job_pending_failed", "job_retried"}
 )
-"""Types of events after which a workflow is worth a look."""
+"""Types of events after which a workflow is examined at once."""
 
 
 class EventWaiter:
-    """Follows a workflow's events in a thread of its own; without a stream, waiting is just waiting."""
+    """Follows a workflow's events in a thread of its own. If the stream of events breaks, `wait` only waits."""
 
     def __init__(self, client: TorcClient, workflow_id: int) -> None:
-        self._rang = threading.Event()
+        self._arrived = threading.Event()
         self._stream = client.event_stream(workflow_id)
         self._thread = threading.Thread(target=self._listen, name="torc-watch", daemon=True)
         self._thread.start()
@@ -34,11 +34,11 @@ class EventWaiter:
         try:
             for event in self._stream:
                 if event.event_type in DECISIVE:
-                    self._rang.set()
+                    self._arrived.set()
         except TorcError:
-            return  # looking now and then goes on
+            return  # `wait` ends after its time all the same
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until something decisive has happened since the last wait."""
-        self._rang.wait(seconds)
-        self._rang.clear()
+        """Wait this long, or until a decisive event has arrived since the last call."""
+        self._arrived.wait(seconds)
+        self._arrived.clear()

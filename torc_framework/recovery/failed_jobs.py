@@ -1,4 +1,4 @@
-"""The failed jobs of a workflow, as recovery policies see them."""
+"""The failed jobs of a workflow, as recovery policies receive them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from torc_framework.pending import failure_of
 from torc_framework.recovery.resource_ceilings import ResourceCeilings
 
 FAILED: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED)
-"""Statuses of jobs that a recovery is about, unless they were interrupted: those run again without one."""
+"""Statuses of jobs that need a recovery. Interrupted jobs among them run again without one."""
 _DEFAULT: Final = "default"
-"""Name of the requirements of jobs that asked for nothing."""
+"""Name of the requirements of jobs that have none of their own."""
 
 
 @frozen
@@ -26,8 +26,8 @@ class RecoveryCase:
     """One failed job.
 
     Attributes:
-        result: How its last attempt ended; None if nobody told.
-        seen: The same as policies see it.
+        result: How its last attempt ended; None if no end was reported.
+        seen: The same as policies receive it.
     """
 
     job: JobRecord
@@ -41,7 +41,7 @@ def failed_cases(
     """Return the failed jobs of a workflow by id.
 
     Args:
-        settings: What policies are told of the command's options.
+        settings: Values of the command's options for the policies.
         output_dir: Folder of the runners' logs.
     """
     labels = [status.label for status in FAILED]

@@ -1,4 +1,4 @@
-"""The ledger of recoveries, with how the failed attempts ended and what became of the new ones."""
+"""The history of recoveries, with the endings of the failed attempts and of the new ones."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from torc_framework.models.recovery import RecoveryEntry
 
 @frozen
 class RecoveredJob:
-    """One entry of the ledger and the attempts before and after it.
+    """One recovery of a job, with the attempts before and after it.
 
     Attributes:
         failed: How the failed attempt ended; None if its result was deleted.
@@ -24,7 +24,7 @@ class RecoveredJob:
 
     @property
     def changes(self) -> list[str]:
-        """What the job asked for and asks for since, where these differ."""
+        """Requests of the job that the recovery changed: old and new."""
         entry = self.entry
         pairs = (
             ("memory", entry.old_memory, entry.new_memory),
@@ -34,7 +34,7 @@ class RecoveredJob:
         return [f"{what} {old} -> {new}" for what, old, new in pairs if old != new]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values: the entry with both endings."""
+        """Return the entry with both endings as JSON values."""
         failed, after = self.failed, self.after
         return asdict(self.entry) | {
             "exit_class": failed and failed.exit_class,
@@ -46,10 +46,10 @@ class RecoveredJob:
 
 
 def recovery_history(client: TorcClient, workflow_id: int, job_id: int | None = None) -> list[RecoveredJob]:
-    """Return what was done about the failed jobs of a workflow, oldest first.
+    """Return the recoveries of a workflow's jobs, oldest first.
 
     Args:
-        job_id: Only what was done about this job.
+        job_id: Only recoveries of this job.
     """
     entries = [each for each in client.recoveries(workflow_id) if job_id in (None, each.job_id)]
     if not entries:

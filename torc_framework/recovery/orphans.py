@@ -1,9 +1,9 @@
-"""Jobs that are running on the server's books and nowhere else: found, and brought to an end.
+"""Orphans: jobs that the server takes to be running although their runner is gone.
 
-A runner is gone if its record says that it ended, if it is a process of this machine that is dead,
-or if the batch system has ended its allocation. What a dead runner of this machine observed is
-reported, and attempts of its that still run are left to the next runner here. A job that nobody runs
-fails with the return code of orphans; one that was never begun is given back.
+A runner is gone if its record says that it ended, if it is a dead process of this machine, or if the batch system has
+ended its allocation. The ends that a dead runner of this machine observed are reported, and its attempts that still run
+are left to the next runner here. A job that no runner runs any more fails with the return code of orphans. A job that
+was never begun is released.
 """
 
 import time
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _INTERRUPTED: Final = SEPARATE_BUDGET_CLASSES - {ExitClass.ORPHANED}
-"""Losses of which it is known that they were not the job's doing."""
+"""Classes of lost attempts whose cause is known and is not the job."""
 
 
 @define
@@ -44,7 +44,7 @@ class Orphan:
 
     Attributes:
         status: Its status; after a change the new one.
-        reason: Why its runner is thought to be gone.
+        reason: Why its runner counts as gone.
     """
 
     job_id: int
@@ -55,13 +55,13 @@ class Orphan:
 
 @define
 class OrphanFindings:
-    """What was found, and unless it was a dry run, brought to an end.
+    """What was found and, unless it was a dry run, ended.
 
     Attributes:
         compute_node_ids: Runners that are gone and that the server took to be active.
         allocation_ids: Records of allocations that have ended and that the server took to be there.
-        notes: What could not be found out.
-        reasons: Why allocations that are queued wait, by id of their records.
+        notes: What could not be found out, one sentence each.
+        reasons: Why queued allocations wait, by id of their records.
     """
 
     workflow_id: int
@@ -78,7 +78,7 @@ class _GoneRunner:
     node: ComputeNodeRecord
     reason: str
     is_local: bool = False
-    fate: AllocationEnding | None = None
+    ending: AllocationEnding | None = None
 
 
 def sync_status(
@@ -90,11 +90,11 @@ def sync_status(
     dry_run: bool = False,
     rerun: bool = False,
 ) -> OrphanFindings:
-    """Find jobs whose runners are gone, and bring them to an end.
+    """Find jobs whose runners are gone, and end them.
 
     Args:
-        rerun: Jobs that were interrupted through no doing of their own run again, as often as their kind of
-            interruption allows; otherwise they fail.
+        rerun: Jobs whose loss was not caused by themselves run again, as often as the class of the ending allows;
+            otherwise they fail.
 
     Raises:
         ApiError: the server refused something; what was done before stays done.
@@ -117,7 +117,7 @@ def sync_status(
     found.compute_node_ids = [each.node.id or 0 for each in dead if each.node.is_active]
     found.allocation_ids = sorted(node_id for node_id in over if node_id is not None)
     if not dry_run:
-        _settle_local(client, plugins, options, workflow_id, [each for each in dead if each.is_local])
+        _take_over_local(client, plugins, options, workflow_id, [each for each in dead if each.is_local])
         for each in _distinct([by for _, by in held if not by.is_local]):
             _end(client, plugins, each, [job for job, by in held if by is each], rerun=rerun)
         for each in dead:
@@ -140,10 +140,10 @@ def _why_gone(
         return _GoneRunner(node, f"its runner (compute node {node.id} on {node.hostname}) has ended")
     allocation = over.get(described.get("scheduler_id"))
     if allocation is not None:
-        fate = endings.get(allocation.id or 0)
-        said = f": {fate.state}" if fate else ""
+        ending = endings.get(allocation.id or 0)
+        said = f": {ending.state}" if ending else ""
         name = f"{allocation.scheduler_type.capitalize()} job {allocation.batch_id}{said}"
-        return _GoneRunner(node, f"Allocation terminated ({name})", fate=fate)
+        return _GoneRunner(node, f"Allocation terminated ({name})", ending=ending)
     if is_dead(node):
         return _GoneRunner(node, f"its runner (process {node.pid} of this machine) is dead", is_local=True)
     return None
@@ -152,7 +152,7 @@ def _why_gone(
 def _held(
     client: TorcClient, workflow_id: int, nodes: Sequence[ComputeNodeRecord], dead: Sequence[_GoneRunner]
 ) -> list[tuple[JobRecord, _GoneRunner]]:
-    """Return the jobs in the hands of dead runners, and if no runner is alive, every other running job, too."""
+    """Return the jobs of dead runners and, if no runner is alive, every other live job."""
     labels = {status.label for status in LIVE}
     live = [job for label in sorted(labels) for job in client.iterate(JobRecord, workflow_id=workflow_id, status=label)]
     if not live:
@@ -163,19 +163,19 @@ def _held(
             if job.status in labels:
                 found[job.id] = job, each
     if dead and len(dead) == len(nodes):
-        nobody = _GoneRunner(dead[-1].node, "no runner is active")
-        found |= {job.id: (job, nobody) for job in live if job.id not in found}
+        unknown = _GoneRunner(dead[-1].node, "no runner is active")
+        found |= {job.id: (job, unknown) for job in live if job.id not in found}
     return sorted(found.values(), key=lambda pair: pair[0].id or 0)
 
 
 def _end(
     client: TorcClient, plugins: "PluginManager", each: _GoneRunner, jobs: Sequence[JobRecord], *, rerun: bool
 ) -> None:
-    """Report in the name of a dead runner that its jobs are lost, or were never begun."""
+    """Report in the name of a dead runner that its jobs are lost, and release those never begun."""
     workflow_id = each.node.workflow_id
     running = [job for job in jobs if job.status == JobStatus.RUNNING.label]
     lost = [_lost(job.id or 0, job.attempt_id, each.reason) for job in running]
-    if each.fate is not None:
+    if each.ending is not None:
         _explain(lost, each, plugins, rerun=rerun)
     released = [job.id or 0 for job in jobs if job.status == JobStatus.PENDING.label]
     run_id = client.workflow_status(workflow_id).run_id
@@ -183,14 +183,14 @@ def _end(
 
 
 def _explain(lost: Sequence[EndedReport], each: _GoneRunner, plugins: "PluginManager", *, rerun: bool) -> None:
-    """Say what the end of their allocation makes of lost attempts."""
-    fate = each.fate or AllocationEnding("")
+    """Classify lost attempts by the end of their allocation."""
+    ending = each.ending or AllocationEnding("")
     seen = ExitObservation(
         executor=str((each.node.scheduler or {}).get("type", each.node.compute_node_type)),
         lost=True,
-        scheduler_state=fate.state,
-        scheduler_reason=fate.reason,
-        raw={**fate.raw, "nodes": list(fate.nodes)},
+        scheduler_state=ending.state,
+        scheduler_reason=ending.reason,
+        raw={**ending.raw, "nodes": list(ending.nodes)},
     )
     verdict = plugins.classify(seen)
     for report in lost:
@@ -205,7 +205,7 @@ def _distinct(several: Sequence[_GoneRunner]) -> list[_GoneRunner]:
 
 
 def _lost(job_id: int, attempt_id: int, reason: str) -> EndedReport:
-    """Return the report that an attempt is lost, and that there is to be no other."""
+    """Return the report that an attempt is lost and that no other follows."""
     return EndedReport(
         job_id,
         attempt_id,
@@ -219,14 +219,14 @@ def _lost(job_id: int, attempt_id: int, reason: str) -> EndedReport:
     )
 
 
-def _settle_local(
+def _take_over_local(
     client: TorcClient,
     plugins: "PluginManager",
     options: ExecutorOptions,
     workflow_id: int,
     dead: Sequence[_GoneRunner],
 ) -> None:
-    """Settle the dead runners of this machine as the next runner would, but run nothing."""
+    """Take over from the dead runners of this machine as the next runner would, but run nothing."""
     if not dead:
         return
     context = context_without_runner(client, workflow_id)

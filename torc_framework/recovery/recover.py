@@ -1,4 +1,4 @@
-"""One recovery of a workflow: orphans end, policies decide, a hook mends, one call to the server does it all."""
+"""One recovery of a workflow: end orphans, ask the policies, run the hook, and reset the jobs in one call."""
 
 import time
 from collections import Counter
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 
 MEMORY_MULTIPLIER: Final = 1.5
 RECOVER_RUNTIME_MULTIPLIER: Final = 1.4
-"""Growth of run times in ``torc recover`` (Torc's own default)."""
+"""Growth of run times in ``torc recover`` (the default of NREL's Torc)."""
 WATCH_RUNTIME_MULTIPLIER: Final = 1.5
 """The same in ``torc watch``."""
 LEAVING_S: Final = 60.0
-"""How long runners of a workflow that is over are waited for."""
+"""How long a recovery waits for runners of a complete workflow to end."""
 LOOK_S: Final = 2.0
 
 
 @frozen
 class RecoveryOptions:
-    """How a workflow is recovered.
+    """Options of a recovery.
 
     Attributes:
-        retry_unknown: Run failures again on which no policy has an opinion.
-        hook: Command that is run when there are such failures; they run again after it.
+        retry_unknown: Run failures again on which no policy decides.
+        hook: Command that is run if there are such failures; they run again after it.
         output_dir: Folder of the runners' logs.
         policies: Values of the options that policies offer, by name.
-        judge: Gives verdicts on jobs that wait for one, in a dry run only says which; None leaves that to others.
+        judge: Gives verdicts on jobs that wait for one, or in a dry run returns which it would give; None gives none.
     """
 
     memory_multiplier: float = MEMORY_MULTIPLIER
@@ -60,20 +60,20 @@ class RecoveryOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What policies are told."""
+        """Values that policies receive in `FailedJob.settings`."""
         multipliers = {"memory_multiplier": self.memory_multiplier, "runtime_multiplier": self.runtime_multiplier}
         return {**self.policies, **multipliers}
 
 
 @define
 class Recovery:
-    """What one recovery found and did.
+    """The outcome of one recovery.
 
     Attributes:
-        orphans: What was found of runners that are gone.
-        decided: Every failed job, and what was decided on it.
+        orphans: Runners that are gone, and their jobs.
+        decided: The decision on every failed job.
         receipt: What the server did, or in a dry run would do; None if there was nothing to do.
-        judged: What became of jobs that waited for a verdict; None if nobody was asked.
+        judged: The verdicts on jobs that waited for one; None if no plugin was asked.
     """
 
     workflow_id: int
@@ -85,11 +85,11 @@ class Recovery:
 
     @property
     def goes_on(self) -> bool:
-        """Jobs run again, because of a repair or of a verdict."""
+        """Whether jobs run again, because of a repair or a verdict."""
         return bool(self.retried) or any(v.action == "retry" for v in (self.judged.verdicts if self.judged else ()))
 
     def fixed(self, cause: str) -> int:
-        """Return how many jobs run again that suffered from this."""
+        """Return how many jobs run again that failed for this cause."""
         return sum(each.is_retry and cause in each.decision.causes for each in self.decided)
 
     @property
@@ -99,11 +99,11 @@ class Recovery:
 
     @property
     def unknown(self) -> list[JobDecision]:
-        """The jobs on whose failures no policy had an opinion."""
+        """The jobs on whose failures no policy decided."""
         return [each for each in self.decided if each.is_unknown]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the outcome as JSON values."""
         actions = Counter(each.decision.action for each in self.decided)
         return {
             "workflow_id": self.workflow_id,
@@ -129,7 +129,7 @@ class WorkflowRecoverer:
     Args:
         executor_options: Values of executors' options, by executor and option.
         report: Gets a line about everything that happens.
-        profiles: Returns the clusters in which partitions are looked up; None of them stands for those of the plugins.
+        profiles: Returns the clusters in which partitions are looked up; if it returns None, those of the plugins are.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class WorkflowRecoverer:
         self._options, self._report, self._executor_options = options, report, executor_options or {}
         self._profiles = profiles
         if options.hook is not None:
-            split_hook(options.hook)  # one that cannot be run is said before anything happens
+            split_hook(options.hook)  # raises before anything is changed
 
     def recover(self, *, dry_run: bool = False) -> Recovery:
         """Recover the workflow once.
@@ -159,16 +159,16 @@ class WorkflowRecoverer:
         found = Recovery(self._workflow_id, dry_run)
         found.orphans = self._end_orphans(dry_run=dry_run)
         if not dry_run and self._client.is_complete(self._workflow_id).is_complete:
-            self._clear_out()
+            self._end_allocations()
         if self._options.judge is not None:
             found.judged = self._judged(self._options.judge(dry_run))
-            if found.goes_on and not dry_run:  # what failed otherwise is looked at when these are over
+            if found.goes_on and not dry_run:  # other failures are recovered when these jobs are over
                 return found
         order = RecoveryOrder(self._client.workflow_status(self._workflow_id).run_id, [], dry_run=True)
-        self._leave_to_the_next_runner()
+        self._refuse_interrupted()
         must_wait = dry_run and bool(found.orphans.compute_node_ids or found.orphans.allocation_ids)
         if not must_wait:
-            self._client.recover(self._workflow_id, order)  # refused unless it is over and nobody works on it
+            self._client.recover(self._workflow_id, order)  # refused unless it is complete and has no active runner
         self._report("Diagnosing failures...")
         found.decided = self._decide()
         if not found.decided:
@@ -199,8 +199,8 @@ class WorkflowRecoverer:
         self._report(f"Reset {found.receipt.reset_count} job(s)")
         return found
 
-    def _leave_to_the_next_runner(self) -> None:
-        """Refuse a workflow whose jobs can still run: it needs a runner, not a recovery.
+    def _refuse_interrupted(self) -> None:
+        """Refuse a workflow with interrupted jobs: it needs a runner and no recovery.
 
         Raises:
             UserError: jobs were interrupted.
@@ -230,8 +230,8 @@ class WorkflowRecoverer:
             self._report(f"  Job {job.job_id} ({job.job_name}) is orphaned: {job.reason}")
         return found
 
-    def _clear_out(self) -> None:
-        """End the allocations of a workflow that is over: those that wait are given back, the others are leaving."""
+    def _end_allocations(self) -> None:
+        """Give back the waiting allocations of a complete workflow, and wait until the others have ended."""
         client, id_ = self._client, self._workflow_id
         deadline = time.monotonic() + LEAVING_S
         while (there := open_allocations(client, id_)) and time.monotonic() < deadline:
@@ -284,5 +284,5 @@ class WorkflowRecoverer:
 
 
 def _fixes(found: Recovery) -> str:
-    """Return how many jobs get more of what they lacked."""
+    """Return how many jobs get more memory or time, as text."""
     return f"{found.fixed('oom')} OOM, {found.fixed('timeout')} timeout"

@@ -1,4 +1,4 @@
-"""Recovery hooks: a command of the user's that mends what no policy understands, before the jobs run again."""
+"""Recovery hooks: a command of the user that runs before jobs with unknown failures run again."""
 
 import os
 import shlex
@@ -28,7 +28,7 @@ def split_hook(command: str) -> list[str]:
 def run_hook(command: str, workflow_id: int, environment: Mapping[str, str], report: ReportLine) -> None:
     """Run a hook in the present folder; the workflow's id is its last argument and ``TORC_WORKFLOW_ID``.
 
-    Where the system has no more processes, it is tried again for `processes.PATIENCE_S` seconds.
+    If the system cannot start another process, the start is repeated for `processes.PATIENCE_S` seconds.
 
     Args:
         environment: Variables by which the hook reaches the server.

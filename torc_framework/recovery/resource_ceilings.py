@@ -1,4 +1,4 @@
-"""The most that jobs may ask for: what runners offered, or what the partition of a job's scheduler gives."""
+"""The most that jobs may request: what runners offered, or what the partition of a job's scheduler offers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -15,14 +15,14 @@ _MIB: Final = 1024**2
 
 
 class ResourceCeilings:
-    """Knows what each job of a workflow may ask for.
+    """The most that each job of a workflow may request.
 
-    A job that is bound to a scheduler may ask for what any partition has that could take it instead: those of the
-    clusters with a partition of the scheduler's name, without those that must be asked for by name, and GPUs only if
-    that one has some. Any other may ask for what the largest runner of the workflow offered so far.
+    A job that is bound to a scheduler may request what any partition offers that could take it: the partitions of the
+    clusters that have one with the scheduler's name, except those that must be named explicitly, and with GPUs only if
+    the scheduler's partition has some. Any other job may request what the largest runner of the workflow offered.
 
     Args:
-        reserve: Part of a walltime that runners keep from their jobs; None is none of it.
+        reserve: Part of a walltime that runners keep for a clean end; None is nothing.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ResourceCeilings:
     def of_workflow(
         cls, client: TorcClient, workflow_id: int, profiles: Mapping[str, HpcProfile]
     ) -> "ResourceCeilings":
-        """Return those of a workflow's jobs."""
+        """Return the ceilings of a workflow's jobs."""
         return cls(
             client.find(ComputeNodeRecord, workflow_id=workflow_id),
             client.find(SlurmSchedulerRecord, workflow_id=workflow_id),
@@ -49,7 +49,7 @@ class ResourceCeilings:
         )
 
     def of(self, job: JobRecord) -> Ceiling:
-        """Return the most that a job may ask for."""
+        """Return the most that a job may request."""
         scheduler = self._schedulers.get(job.scheduler_id)
         if scheduler is None:
             return self._runner
@@ -66,7 +66,7 @@ class ResourceCeilings:
         )
 
     def _partitions(self, name: str | None) -> list[tuple[str, Partition]]:
-        """Return the partitions that could take a job of this one, each with the name of its cluster."""
+        """Return the partitions that could take a job of the named one, each with the name of its cluster."""
         found = []
         for cluster, profile in self._profiles.items():
             own = next((each for each in profile.partitions if each.name == name), None)

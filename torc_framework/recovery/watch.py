@@ -1,4 +1,4 @@
-"""Watches a workflow until it is over, and as often as allowed recovers it from failures."""
+"""The watcher of a workflow: follows it until it is over, requests nodes, and recovers it from failures."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -26,32 +26,32 @@ if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
 
 _OPEN: Final = [status.label for status in (*sorted(LIVE), JobStatus.READY, JobStatus.UNINITIALIZED)]
-"""Statuses of jobs that can still run by themselves."""
+"""Statuses of jobs that can still run without a recovery."""
 _GOOD: Final = frozenset({JobStatus.COMPLETED.label, JobStatus.DISABLED.label})
 _SHOWN: Final = ("completed", "running", "pending", "failed", "blocked")
 """Statuses whose counts are shown while watching."""
 _TROUBLE: Final = (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED)
 
 QUIET_GROWTH: Final = 1.5
-"""While nothing changes, batch systems are asked after ever longer intervals: each is so many times the last."""
+"""While nothing changes, the interval between two questions to batch systems grows by this factor."""
 QUIETEST: Final = 4.0
-"""The longest such interval, in poll intervals."""
+"""Longest interval between two questions, in poll intervals."""
 MOST_IN_VAIN: Final = 3
-"""Nodes that ended so often in a row without any job getting further are not asked for again."""
+"""Nodes are not requested again after they ended this often in a row without progress of any job."""
 
 RunHere = Callable[[], bool]
-"""Runs the workflow in this process until there is nothing left to do; returns whether a person interrupted it."""
+"""Runs the workflow in this process until nothing is left to run; returns whether a person interrupted it."""
 
 
 @frozen
 class WatchOptions:
-    """How a workflow is watched; seconds.
+    """Options of a watcher; seconds.
 
     Attributes:
-        poll_interval_s: Longest time between two looks; what happens is also told by the server.
+        poll_interval_s: Longest time between two queries; events of the server cause earlier ones.
         max_retries: Most recoveries.
-        cooldown_s: Rest before a recovery.
-        auto_schedule: When to ask for more nodes; None is never.
+        cooldown_s: Pause before a recovery.
+        auto_schedule: When to request more nodes; None is never.
     """
 
     poll_interval_s: float = 60.0
@@ -64,11 +64,11 @@ class WatchOptions:
 
 @frozen
 class WorkflowSnapshot:
-    """Where a workflow stands.
+    """The state of a workflow at one moment.
 
     Attributes:
-        is_over: No job can run any more without somebody's doing.
-        has_nodes: Somebody works on it, or is about to.
+        is_over: No job can run any more without a recovery or a verdict.
+        has_nodes: A runner works on it, or an allocation is open.
     """
 
     counts: Mapping[str, int]
@@ -79,7 +79,7 @@ class WorkflowSnapshot:
 
 @define
 class WatchOutcome:
-    """How watching ended.
+    """The outcome of watching.
 
     Attributes:
         status: completed, failed, canceled, incomplete or interrupted.
@@ -91,7 +91,7 @@ class WatchOutcome:
     recoveries: list[Recovery] = Factory(list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the outcome as JSON values."""
         return {
             "workflow_id": self.workflow_id,
             "status": self.status,
@@ -102,7 +102,7 @@ class WatchOutcome:
 
 
 def _can_go_on(jobs: JobCounts) -> bool:
-    """Return whether any job can still run by itself."""
+    """Return whether any job can still run without a recovery."""
     return jobs.interrupted > 0 or any(jobs.counts.get(label) for label in _OPEN)
 
 
@@ -112,9 +112,9 @@ class Watcher:
     Args:
         rescuer: Recovers it.
         submitter: Asks for nodes.
-        run_here: Runs it in this process when nobody else does; None leaves that to others.
+        run_here: Runs it in this process when no other runner does; None does not.
         report: Gets a line about everything that happens.
-        check: Raises KeyboardInterrupt if a person wants watching to end; called before each look.
+        check: Raises KeyboardInterrupt if a person wants watching to end; called before each query.
     """
 
     def __init__(
@@ -148,28 +148,28 @@ class Watcher:
 
     @property
     def outcome(self) -> WatchOutcome:
-        """What is known so far."""
+        """The outcome so far."""
         return self._outcome
 
     def watch(self) -> WatchOutcome:
         """Watch until the workflow is over and nothing can be done about it.
 
         Raises:
-            UserError: nobody works on it, and nobody is to be asked to.
+            UserError: no runner works on it, and the options allow none to be started.
         """
         self._report(self._heading())
-        with EventWaiter(self._client, self._workflow_id) as alarm:
+        with EventWaiter(self._client, self._workflow_id) as waiter:
             while True:
                 self._check()
                 look = self._look()
                 self._outcome.counts = look.counts
                 if look.is_over:
-                    if not self._go_on(look, alarm):
+                    if not self._handle_end(look, waiter):
                         return self._outcome
                 elif not self._keep_going(look):
                     return self._outcome
                 elif look.has_nodes:
-                    alarm.wait(self._options.poll_interval_s)
+                    waiter.wait(self._options.poll_interval_s)
 
     def _heading(self) -> str:
         options = self._options
@@ -182,10 +182,10 @@ class Watcher:
             parts.append("job counts enabled")
         return f"Watching workflow {self._workflow_id} ({', '.join(parts)})"
 
-    # --- looking ------------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------------
 
     def _look(self) -> WorkflowSnapshot:
-        """Bring orphans to an end and see how things stand after that: batch systems may take minutes to answer."""
+        """End orphans and return the state after that: batch systems may take minutes to answer."""
         look = self._read()
         if not look.is_over and self._end_orphans(look.counts):
             look = self._read()
@@ -194,10 +194,10 @@ class Watcher:
         return look
 
     def _read(self) -> WorkflowSnapshot:
-        """Return how things stand now.
+        """Return the state of the workflow now.
 
-        Runners report before they leave, and the last report makes a workflow complete: read in the opposite order,
-        what is read later is not less than what was read before makes it seem.
+        A runner reports its last ends before it marks its record as ended. So the runners are read first and the jobs
+        after them: a runner that has ended in between has reported everything that the counts then include.
         """
         client, id_ = self._client, self._workflow_id
         active = client.find(ComputeNodeRecord, workflow_id=id_, is_active=True)
@@ -208,10 +208,10 @@ class Watcher:
         return WorkflowSnapshot(counted.counts, state.is_canceled, is_over, has_nodes and not is_over)
 
     def _end_orphans(self, counts: Mapping[str, int]) -> bool:
-        """Bring orphans to an end, if it is time to look for some; return whether it was.
+        """End orphans, if it is time to look for them; return whether it was.
 
-        Looking asks batch systems, and they are many people's: once in a poll interval, however often the server
-        wakes us, and less often while nothing changes.
+        This queries batch systems, which many people share: once per poll interval, however often events arrive, and
+        less often while nothing changes.
         """
         now = time.monotonic()
         if now < self._sync_due:
@@ -225,7 +225,7 @@ class Watcher:
             self._plugins,
             self._resubmitter.executor_options,
             self._workflow_id,
-            rerun=self._sees_to_nodes,
+            rerun=self._requests_nodes,
         )
         self._sync_due = time.monotonic() + self._sync_interval_s
         for note in found.notes:
@@ -233,11 +233,11 @@ class Watcher:
         for job in found.jobs:
             self._report(f"  Job {job.job_id} ({job.job_name}) was orphaned: {job.reason}; it is {job.status} now")
         self._gone = set(found.compute_node_ids)
-        self._tell_reasons(found.reasons)
+        self._report_reasons(found.reasons)
         return True
 
-    def _tell_reasons(self, reasons: Mapping[int, PendingReason]) -> None:
-        """Return why allocations wait, when that has changed."""
+    def _report_reasons(self, reasons: Mapping[int, PendingReason]) -> None:
+        """Report why allocations wait, if that has changed."""
         for reason in sorted({*reasons.values()}, key=str):
             ids = sorted(id_ for id_, each in reasons.items() if each == reason)
             if any(self._reasons.get(id_) != reason for id_ in ids):
@@ -252,41 +252,41 @@ class Watcher:
             self._report(f"  {text}")
             self._shown = text
 
-    # --- while it is under way ----------------------------------------------------------------------
+    # --- while the workflow runs --------------------------------------------------------------------
 
     def _keep_going(self, look: WorkflowSnapshot) -> bool:
-        """See that somebody works on the workflow; return whether to go on watching."""
+        """Start a runner or request nodes if there is none; return whether to go on watching."""
         if self._options.auto_schedule is not None and self._schedule(self._options.auto_schedule, look):
             return True
         if look.has_nodes:
             return True
-        if self._sees_to_nodes and self._resubmitter.has_schedulers():
+        if self._requests_nodes and self._resubmitter.has_schedulers():
             return self._resubmit(look)
         if self._run_here is None:
             step = next_step_text(self._client, self._workflow_id, self._plugins.executors)
             raise UserError(
-                f"nobody works on workflow {self._workflow_id}, and it is not complete: {step}, "
+                f"no runner works on workflow {self._workflow_id}, and it is not complete: {step}, "
                 "or watch it with --recover"
             )
-        self._report(f"Nobody works on workflow {self._workflow_id}: running it here")
+        self._report(f"No runner works on workflow {self._workflow_id}: running it here")
         if self._run_here():
             self._outcome.status = "interrupted"
             return False
         counts = self._client.job_counts(self._workflow_id).counts
         if counts == look.counts:
-            self._report("Nothing of what is left can run here.")
+            self._report("None of the jobs that are left can run here.")
             return False
         return True
 
     @property
-    def _sees_to_nodes(self) -> bool:
-        """The workflow is to go on although its nodes are gone."""
+    def _requests_nodes(self) -> bool:
+        """Whether nodes are requested when none are left."""
         return self._options.recover or self._options.auto_schedule is not None
 
     def _resubmit(self, look: WorkflowSnapshot) -> bool:
-        """Ask for nodes because there are none; return whether to go on watching.
+        """Request nodes because there are none; return whether to go on watching.
 
-        Nodes that end again and again without any job having got further are not asked for for ever.
+        After `MOST_IN_VAIN` requests in a row without progress of any job there are no more.
         """
         reached = look.counts, self._saved_states()
         self._in_vain = self._in_vain + 1 if reached == self._reached_when_asked else 0
@@ -296,25 +296,25 @@ class Watcher:
                 f"Nodes ended {self._in_vain} times in a row before any job progressed: no more are requested."
             )
             self._report(
-                f"Their logs in {self._resubmitter.output_dir} say why, and 'torc explain {self._workflow_id}' may;"
+                f"Their logs in {self._resubmitter.output_dir} and 'torc explain {self._workflow_id}' may show why;"
             )
             self._report(f"'torc scheduled-compute-nodes list {self._workflow_id}' lists them.")
             return False
-        self._report("No nodes are left, and jobs wait: asking for nodes")
+        self._report("No nodes are left, and jobs wait: requesting nodes")
         self._asked_at = time.monotonic()
-        if self._resubmitter.submit() > 0 or self._read() != look:  # what was to be done may be done, or others asked
+        if self._resubmitter.submit() > 0 or self._read() != look:  # or the state has changed meanwhile
             return True
-        self._report("There are no nodes for what is left.")
+        self._report("No nodes were obtained for the jobs that are left.")
         return False
 
     def _saved_states(self) -> int:
-        """Return how many attempts saved their state when their nodes ended, and so got their jobs further."""
+        """Return how many attempts saved their state when their nodes ended, which counts as progress."""
         status = JobStatus.TERMINATED.label
         results = self._client.iterate(ResultRecord, workflow_id=self._workflow_id, status=status, all_runs=True)
         return sum(each.exit_class == ExitClass.INTERRUPTED and each.return_code == 0 for each in results)
 
     def _schedule(self, when: AutoSchedule, look: WorkflowSnapshot) -> bool:
-        """Ask for more nodes if it is time to, although there are some; return whether there will be."""
+        """Request more nodes, although there are some, if the rule says so; return whether any were obtained."""
         if not look.has_nodes or not self._resubmitter.has_schedulers():
             return False
         now = time.monotonic()
@@ -331,19 +331,19 @@ class Watcher:
         ):
             return False
         self._asked_at, self._retries_since = now, None
-        self._report(f"Auto-schedule: {len(ready)} job(s) ready, {retries} of them retries; asking for nodes")
+        self._report(f"Auto-schedule: {len(ready)} job(s) ready, {retries} of them retries; requesting nodes")
         return self._resubmitter.submit() > 0
 
     # --- when it is over ----------------------------------------------------------------------------
 
-    def _go_on(self, look: WorkflowSnapshot, alarm: EventWaiter) -> bool:
-        """Return how the workflow ended, and recover it if that is wanted; return whether to go on watching."""
+    def _handle_end(self, look: WorkflowSnapshot, waiter: EventWaiter) -> bool:
+        """Report how the workflow ended, and recover it if the options say so; return whether to go on watching."""
         options, outcome, id_ = self._options, self._outcome, self._workflow_id
         total = sum(look.counts.values())
         waiting = look.counts.get(JobStatus.PENDING_FAILED.label, 0)
         if waiting and not look.is_canceled:
             if not options.recover:
-                return self._await_verdicts(waiting, alarm)
+                return self._await_verdicts(waiting, waiter)
             self._report(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
         else:
             self._report(f"Workflow {id_} is {'canceled' if look.is_canceled else 'complete'}")
@@ -370,25 +370,25 @@ class Watcher:
             self._report(f"Max retries ({options.max_retries}) exceeded. Manual intervention required.")
             self._report(f"'torc results list {id_}' shows how the jobs ended.")
             return False
-        alarm.wait(options.cooldown_s)
+        waiter.wait(options.cooldown_s)
         return self._recover(f"Attempting automatic recovery (attempt {done + 1}/{options.max_retries})")
 
-    def _await_verdicts(self, waiting: int, alarm: EventWaiter) -> bool:
-        """Go on watching a workflow that is not over before these jobs have got their verdicts (Torc, "torc watch")."""
+    def _await_verdicts(self, waiting: int, waiter: EventWaiter) -> bool:
+        """Wait for verdicts on these jobs: the workflow is not over before (Torc, "torc watch")."""
         if waiting != self._waiting:
             id_ = self._workflow_id
             self._report(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
             self._report(f"'torc pending list {id_}' shows them; 'torc pending retry {id_}' or 'fail' gives a verdict")
             self._report("Watching goes on until they have theirs; Ctrl-C ends it.")
         self._waiting = waiting
-        alarm.wait(self._options.poll_interval_s)
+        waiter.wait(self._options.poll_interval_s)
         return True
 
     def _recover(self, heading: str) -> bool:
         self._report(heading)
         try:
             found = self._recoverer.recover()
-        except UserError as error:  # only canceled jobs, which are somebody's will
+        except UserError as error:  # only canceled jobs, which a person has canceled
             self._report(f"{error}.")
             return False
         self._outcome.recoveries.append(found)
