@@ -84,7 +84,7 @@ def test_kinds_of_inputs_and_results(server: str, torc: Any, project: Path, monk
     """Classes go through the database and come back; results are gathered; nothing returned is {}."""
     monkeypatch.chdir(project)
     monkeypatch.syspath_prepend(str(project))
-    import physics  # type: ignore[import-not-found]
+    import physics  # type: ignore[import-not-found]  # the test writes this module
 
     point, weight = physics.Point(2), physics.Weight(physics.Point(1), 1.5)
     with make_api(server) as api:

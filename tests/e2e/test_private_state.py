@@ -29,7 +29,7 @@ def with_umask(request: pytest.FixtureRequest) -> Callable[..., "subprocess.Comp
     """Run a command under a umask."""
 
     def run(*command: object, **how: object) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(  # type: ignore[call-overload, no-any-return]
+        return subprocess.run(  # type: ignore[call-overload, no-any-return]  # the arguments are in a dictionary
             [str(part) for part in command], umask=request.param, capture_output=True, text=True, check=True, **how
         )
 

@@ -253,7 +253,7 @@ class JobReasons:
     def _later(self, job: JobRecord) -> JobReason | None:
         if not self.state.is_delayed(job):
             return None
-        return JobReason("delayed", "its next attempt waits for the delay that its failure handler wants")
+        return JobReason("delayed", "its next attempt waits for the delay of its failure handler")
 
     def _hindered(self, _job: JobRecord) -> JobReason | None:
         if not all(node.hindrance for node in self._open_nodes):

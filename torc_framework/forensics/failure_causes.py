@@ -25,13 +25,13 @@ def _neighbors(pairs: Iterable[tuple[int, int]], groups: Iterable[tuple[Sequence
         targets.append(others)
         for job in jobs:
             members.setdefault(job, []).append(number)
-    told: set[int] = set()
+    returned: set[int] = set()
 
     def walk(job: int) -> Iterable[int]:
         yield from direct.get(job, ())
         for number in members.get(job, ()):
-            if number not in told:
-                told.add(number)
+            if number not in returned:
+                returned.add(number)
                 yield from targets[number]
 
     return walk

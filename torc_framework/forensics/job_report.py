@@ -137,28 +137,28 @@ def explain_job(
     if job.resource_requirements_id is not None:
         wanted = client.get(ResourceRequirementsRecord, job.resource_requirements_id)
     recoveries = [entry for entry in _if_supported(lambda: client.recoveries(workflow_id)) if entry.job_id == job_id]
-    tried = tuple(past_attempts(results, wanted, recoveries))
-    failed = next((each.result for each in reversed(tried) if each.result.status != COMPLETED), None)
+    attempts = tuple(past_attempts(results, wanted, recoveries))
+    failed = next((each.result for each in reversed(attempts) if each.result.status != COMPLETED), None)
     if job.status == JobStatus.CANCELED.label and (causes := _causes(client, job)):
         names = ", ".join(f"{root.name} ({root.status})" for root in causes[:3]) + (", ..." if len(causes) > 3 else "")
         verdict = ExitVerdict(ExitClass.UPSTREAM_FAILED, f"not run, because of {names}", 1.0)
-        return JobReport(job, tried, verdict, causes=tuple(causes), next=_advice(client, plugins, job, verdict))
+        return JobReport(job, attempts, verdict, causes=tuple(causes), next=_advice(client, plugins, job, verdict))
     if failed is None:
         if job.status == JobStatus.CANCELED.label:
             verdict = ExitVerdict(ExitClass.CANCELED, "a person canceled it before it ran", 1.0)
-            return JobReport(job, tried, verdict, next=_advice(client, plugins, job, verdict))
-        return JobReport(job, tried)
-    seen = observation_of(failed)
-    verdict = verdict_of(failed, plugins, seen)
+            return JobReport(job, attempts, verdict, next=_advice(client, plugins, job, verdict))
+        return JobReport(job, attempts)
+    observation = observation_of(failed)
+    verdict = verdict_of(failed, plugins, observation)
     nodes = {node.id or 0: node for node in client.find(ComputeNodeRecord, workflow_id=workflow_id)}
     reader = LogExcerptReader(plugins.log_patterns(), nodes, output_dir)
     excerpts = [reader.read_log(path) for path in reader.paths(failed)]
     return JobReport(
         job,
-        tried,
+        attempts,
         verdict,
         failed,
-        tuple(evidence_of(seen, verdict)),
+        tuple(evidence_of(observation, verdict)),
         _decisive_line(excerpts),
         tuple(_lines(excerpts)),
         tuple((each.path, each.trouble) for each in excerpts if each.trouble is not None),

@@ -122,10 +122,10 @@ def lines_to_show(lines: Sequence[RankedLine]) -> list[RankedLine]:
 
     The lines before a final exception, which name the place where it was raised, are added.
     """
-    telling = [at for at, line in enumerate(lines) if line.rank > LineRank.PLAIN][-MAX_SHOWN_LINES:]
-    if not telling:
+    ranked = [at for at, line in enumerate(lines) if line.rank > LineRank.PLAIN][-MAX_SHOWN_LINES:]
+    if not ranked:
         return list(lines[-CONTEXT_LINES:])
-    chosen = set(telling)
-    if lines[telling[-1]].rank is LineRank.EXCEPTION:
-        chosen.update(range(max(0, telling[-1] - CONTEXT_LINES), telling[-1]))
+    chosen = set(ranked)
+    if lines[ranked[-1]].rank is LineRank.EXCEPTION:
+        chosen.update(range(max(0, ranked[-1] - CONTEXT_LINES), ranked[-1]))
     return [lines[at] for at in sorted(chosen)]

@@ -126,8 +126,8 @@ def _requested(
     result: ResultRecord, wanted: ResourceRequirementsRecord | None, entry: RecoveryEntry | None
 ) -> ResourceRequest:
     """Return the resources of an attempt: the observed ones, else those of the recovery before it, else the present."""
-    seen: Mapping[str, Any] = result.observation if isinstance(result.observation, dict) else {}
-    memory, runtime = seen.get("memory_limit_bytes"), seen.get("runtime_limit_s")
+    observation: Mapping[str, Any] = result.observation if isinstance(result.observation, dict) else {}
+    memory, runtime = observation.get("memory_limit_bytes"), observation.get("runtime_limit_s")
     cpus = entry.new_num_cpus if entry else wanted.num_cpus if wanted else None
     if wanted is not None and wanted.name != DEFAULT_NAME:
         memory = _memory(wanted.memory) if memory is None else memory

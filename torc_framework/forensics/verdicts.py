@@ -23,13 +23,13 @@ class Classifier(Protocol):
         """Return the verdict on an ending."""
 
 
-def verdict_of(result: ResultRecord, judge: Classifier, seen: ExitObservation) -> ExitVerdict:
+def verdict_of(result: ResultRecord, judge: Classifier, observation: ExitObservation) -> ExitVerdict:
     """Return the verdict on a stored result: its stored exit class, with the confidence of the present classifiers.
 
     If these give another class, the stored one comes from a plugin that is not installed here, so that its evidence is
     unknown and its confidence is `UNCONFIRMED_CONFIDENCE`.
     """
-    now = judge.classify(seen)
+    now = judge.classify(observation)
     if result.exit_class is None:
         return evolve(now, confidence=min(now.confidence, UNCONFIRMED_CONFIDENCE), reason=result.reason or now.reason)
     then = exit_class_of(result)
@@ -38,35 +38,39 @@ def verdict_of(result: ResultRecord, judge: Classifier, seen: ExitObservation) -
     return ExitVerdict(then, result.reason or result.exit_class, UNCONFIRMED_CONFIDENCE)
 
 
-def evidence_of(seen: ExitObservation, verdict: ExitVerdict) -> list[dict[str, Any]]:
+def evidence_of(observation: ExitObservation, verdict: ExitVerdict) -> list[dict[str, Any]]:
     """Return the evidence for a verdict: cited fields, the scheduler's state, use of memory and time against limits."""
     found: list[dict[str, Any]] = []
     for name in verdict.evidence:
         if name in _SHOWN_OTHERWISE:
             continue
-        value = getattr(seen, name, None)
+        value = getattr(observation, name, None)
         shown = ", ".join(value) if isinstance(value, tuple) else value
         if name == "signal" and isinstance(value, int):
             shown = f"{value} ({signal_name(value)})"
         found.append({"kind": "observed", "field": name, "value": _plain(value), "text": f"{name} is {shown}"})
-    if seen.scheduler_state is not None:
-        words = ": ".join(filter(None, (seen.scheduler_state, seen.scheduler_reason)))
-        found.append({"kind": "scheduler", "value": words, "text": f"{seen.executor} reported {words}"})
-    if seen.peak_memory_bytes is not None:
-        found.append(_usage("memory", "peak memory", seen.peak_memory_bytes, seen.memory_limit_bytes, format_memory))
-    if seen.runtime_s is not None:
-        found.append(_usage("runtime", "run time", seen.runtime_s, seen.runtime_limit_s, _seconds))
-    if seen.log_disk_full:
+    if observation.scheduler_state is not None:
+        words = ": ".join(filter(None, (observation.scheduler_state, observation.scheduler_reason)))
+        found.append({"kind": "scheduler", "value": words, "text": f"{observation.executor} reported {words}"})
+    if observation.peak_memory_bytes is not None:
+        found.append(
+            _usage(
+                "memory", "peak memory", observation.peak_memory_bytes, observation.memory_limit_bytes, format_memory
+            )
+        )
+    if observation.runtime_s is not None:
+        found.append(_usage("runtime", "run time", observation.runtime_s, observation.runtime_limit_s, _seconds))
+    if observation.log_disk_full:
         text = "the disk of its logs was full when it ended: the last lines may be missing"
         found.append({"kind": "observed", "field": "log_disk_full", "value": True, "text": text})
     return found
 
 
-def _usage(kind: str, what: str, used: float, limit: float | None, text: Any) -> dict[str, Any]:
-    said = f"{what} {text(used)}"
+def _usage(kind: str, what: str, used: float, limit: float | None, format_amount: Any) -> dict[str, Any]:
+    text = f"{what} {format_amount(used)}"
     if limit:
-        said += f" of {text(limit)} asked for ({100 * used / limit:.0f} %)"
-    return {"kind": kind, "used": used, "limit": limit, "text": said}
+        text += f" of {format_amount(limit)} asked for ({100 * used / limit:.0f} %)"
+    return {"kind": kind, "used": used, "limit": limit, "text": text}
 
 
 def _seconds(seconds: float) -> str:

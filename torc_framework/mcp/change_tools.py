@@ -76,10 +76,12 @@ class ChangeTools:
             f"workflow {workflow_id} does not have use_pending_failed on: its failures are not for assistants to judge",
         )
         least = self._context.min_confidence
-        sure = [each for each in classifications if (each.confidence if each.confidence is not None else 0.0) >= least]
-        left = [each.job_id for each in classifications if each not in sure]
-        self._refuse_what_is_not_there(workflow_id, sure)
-        verdicts = [Verdict(**each.model_dump()) for each in sure]
+        confident = [
+            each for each in classifications if (each.confidence if each.confidence is not None else 0.0) >= least
+        ]
+        left = [each.job_id for each in classifications if each not in confident]
+        self._refuse_excessive_requests(workflow_id, confident)
+        verdicts = [Verdict(**each.model_dump()) for each in confident]
         order = VerdictOrder(verdicts, self.judge, JudgeKind.AGENT, dry_run=dry_run)
         receipt = (
             to_plain_values(self._context.client.judge(workflow_id, order))
@@ -89,7 +91,7 @@ class ChangeTools:
         note = f"confidence below {least:g}: left to a person" if left else None
         return {"workflow_id": workflow_id, **receipt, "left_job_ids": left, "note": note}
 
-    def _refuse_what_is_not_there(self, workflow_id: int, given: list[FailureClassification]) -> None:
+    def _refuse_excessive_requests(self, workflow_id: int, given: list[FailureClassification]) -> None:
         """Raise `UserError` if a retry asks for more than any node on which the job could run has."""
         wanted = [each for each in given if each.action == "retry" and (each.memory or each.runtime or each.num_cpus)]
         requests = [_RequestedResources(each.job_id, each.memory, each.runtime, each.num_cpus) for each in wanted]

@@ -198,8 +198,8 @@ class ReadTools:
 
 def _job_ending(job: JobRecord, result: ResultRecord | None) -> dict[str, Any]:
     fields = ("return_code", "exit_class", "reason", "run_id", "exec_time_minutes", "peak_memory_bytes")
-    seen = {name: getattr(result, name) for name in fields} if result else {}
-    return {"job_id": job.id, "name": job.name, "status": job.status, "attempt_id": job.attempt_id, **seen}
+    values = {name: getattr(result, name) for name in fields} if result else {}
+    return {"job_id": job.id, "name": job.name, "status": job.status, "attempt_id": job.attempt_id, **values}
 
 
 def refuse_if(condition: object, message: str) -> None:

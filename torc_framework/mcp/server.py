@@ -81,7 +81,7 @@ def _wrapped_tool(context: ToolContext, function: Callable[..., dict[str, Any]])
     tool.__signature__ = signature.replace(parameters=[*signature.parameters.values(), parameter])
     tool.__annotations__ = {**function.__annotations__, "ctx": Context[Any, Any]}
     del tool.__wrapped__
-    return tool  # type: ignore[no-any-return]
+    return tool  # type: ignore[no-any-return]  # Any, since its signature is replaced
 
 
 def _client_name(ctx: Any) -> str:

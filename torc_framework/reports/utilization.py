@@ -48,19 +48,19 @@ class ComparisonRule:
 RULES: Final[Mapping[ComparedResource, ComparisonRule]] = {
     ComparedResource.MEMORY: ComparisonRule(
         lambda wanted: parse_memory(wanted.memory),
-        lambda seen: seen.peak_memory_bytes,
+        lambda result: result.peak_memory_bytes,
         formatting.memory,
         formatting.memory,
     ),
     ComparedResource.RUNTIME: ComparisonRule(
         lambda wanted: parse_duration(wanted.runtime),
-        lambda seen: seen.exec_time_minutes * 60,
+        lambda result: result.exec_time_minutes * 60,
         formatting.duration,
         formatting.duration,
     ),
     ComparedResource.CPU: ComparisonRule(
         lambda wanted: wanted.num_cpus * 100,
-        lambda seen: seen.peak_cpu_percent,
+        lambda result: result.peak_cpu_percent,
         lambda percent: formatting.cores(percent / 100),
         formatting.cpu,
         CPU_NOISE_PERCENT,

@@ -302,8 +302,8 @@ def status(arguments: argparse.Namespace) -> int:
     """Print whether the service is installed and runs; exit code 0 if it runs, else 3."""
     manager = manager_of(is_user=arguments.user)
     _need_systemd()
-    said = _systemctl(manager, "show", "--property=" + ",".join(_STATES), UNIT)
-    state = dict(line.partition("=")[::2] for line in said.splitlines() if "=" in line)
+    output = _systemctl(manager, "show", "--property=" + ",".join(_STATES), UNIT)
+    state = dict(line.partition("=")[::2] for line in output.splitlines() if "=" in line)
     runs = state.get("ActiveState") == "active"
     found = {
         "unit": str(manager.unit),
@@ -356,6 +356,6 @@ def _systemctl(manager: SystemdManager, *words: str) -> str:
     call = ["systemctl", *manager.scope, *words]
     done = subprocess.run(call, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = done.stderr.strip() or f"exit code {done.returncode}"
-        raise OperatorError(f"{' '.join(call)}: {said}")
+        reason = done.stderr.strip() or f"exit code {done.returncode}"
+        raise OperatorError(f"{' '.join(call)}: {reason}")
     return done.stdout

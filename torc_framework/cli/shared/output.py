@@ -124,8 +124,8 @@ def memory_text(size_bytes: float | None) -> str | None:
 
 def peak_memory_text(result: Any) -> str | None:
     """Return the peak memory of a result record, such as ``9.6MB``; ``<9.6MB`` where only a bound is known."""
-    seen = result.observation if isinstance(result.observation, dict) else {}
-    bound = seen.get("raw", {}).get("peak_memory_below_bytes")
+    observation = result.observation if isinstance(result.observation, dict) else {}
+    bound = observation.get("raw", {}).get("peak_memory_below_bytes")
     if result.peak_memory_bytes is None and bound is not None:
         return f"<{memory_text(bound)}"
     return memory_text(result.peak_memory_bytes)

@@ -125,7 +125,7 @@ class RecordCommands:
             own = fields_dict(self.record)
             links = {key: value for key, value in values.items() if key not in own}
             chosen = pick_workflow(session, workflow_id)
-            record = self.record(workflow_id=chosen, **{k: v for k, v in values.items() if k in own})  # type: ignore[call-arg]
+            record = self.record(workflow_id=chosen, **{k: v for k, v in values.items() if k in own})  # type: ignore[call-arg]  # fields of the subclass
             show_created(session, self.what, self.store(session.client, record, **links))
 
         return self._made(name, work, f"Add {self.one} to a workflow.", _WORKFLOW, *_parameters(options))

@@ -166,6 +166,6 @@ def make_command(
         work(**given)
 
     command.__doc__ = sentence
-    command.__signature__ = inspect.Signature([CONTEXT, *parameters])  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature([CONTEXT, *parameters])  # type: ignore[attr-defined]  # any attribute is allowed
     command.__annotations__ = {each.name: each.annotation for each in (CONTEXT, *parameters)}
     return command

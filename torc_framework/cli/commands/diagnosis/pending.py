@@ -233,13 +233,13 @@ def _show_receipt(session: Session, receipt: "VerdictReceipt") -> None:
         print_json(receipt)
         return
     verdicts: list[VerdictRecord] = receipt.verdicts
-    told = {
+    jobs_by_effect = {
         "Retried": _listed(verdict.job_id for verdict in verdicts if verdict.action == "retry"),
         "Failed": _listed(verdict.job_id for verdict in verdicts if verdict.action == "fail"),
         "Canceled after them": _listed(receipt.canceled_job_ids),
         "Ready": _listed(receipt.ready_job_ids),
     }
-    print_pairs("What would change (nothing was changed):" if receipt.dry_run else "Jobs:", told)
+    print_pairs("What would change (nothing was changed):" if receipt.dry_run else "Jobs:", jobs_by_effect)
 
 
 def _listed(ids: Any) -> str | None:

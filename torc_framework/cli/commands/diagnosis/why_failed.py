@@ -201,7 +201,7 @@ def _print_workflow(report: "WorkflowReport") -> None:
     if report.canceled_otherwise:
         print(f"{_jobs(report.canceled_otherwise)} canceled by a person, not because of a failure")
     if report.failed_jobs and not report.logs_read:
-        print("None of their logs can be read from here; --output-dir says where they are")
+        print("None of their logs can be read from here; name their folder with --output-dir")
     if report.next is not None:
         print(f"{_jobs(report.interrupted_jobs)} interrupted, which is no failure: their runner had to end")
     for number, group in enumerate(report.groups[:MAX_GROUPS], 1):

@@ -172,8 +172,8 @@ def _show(session: Session, event: "StreamedEvent") -> None:
         return
     shown: Any = event.data
     if isinstance(shown, dict):
-        said = {key: value for key, value in shown.items() if value is not None and key != "severity"}
-        shown = " ".join(f"{key}={value}" for key, value in said.items())
+        pairs = {key: value for key, value in shown.items() if value is not None and key != "severity"}
+        shown = " ".join(f"{key}={value}" for key, value in pairs.items())
     print(f"{_moment(event.timestamp)} {event.severity:<7} {event.event_type} {shown}".rstrip(), flush=True)
 
 

@@ -88,22 +88,22 @@ def recover(
         policy_options(session),
         pending_classifier(session, chosen, folder, ai_recovery=ai_recovery, ai_agent=ai_agent),
     )
-    tell = (lambda _line: None) if session.wants_json else print_line
+    show_line = (lambda _line: None) if session.wants_json else print_line
     executors = configured_executor_options(session)
     client, plugins = session.client, session.plugins()
-    submitter = NodeResubmitter(client, plugins, chosen, executors, folder, tell, cluster_lookup(session))
+    submitter = NodeResubmitter(client, plugins, chosen, executors, folder, show_line, cluster_lookup(session))
     recoverer = WorkflowRecoverer(
-        client, plugins, chosen, options, tell, executor_options=executors, profiles=submitter.profiles
+        client, plugins, chosen, options, show_line, executor_options=executors, profiles=submitter.profiles
     )
     found = recoverer.recover(dry_run=dry_run)
     submitted = submitter.submit_anew() if found.goes_on and not dry_run and submitter.has_schedulers() else 0
-    who = f"'torc watch {chosen}' stays with it" if submitted else next_step_text(client, chosen, session.executors)
+    step = f"'torc watch {chosen}' follows it" if submitted else next_step_text(client, chosen, session.executors)
     if session.wants_json:
         print_json({**found.as_dict(), "submitted_allocations": submitted})
     elif found.goes_on and not dry_run:
         if found.receipt is not None:
             _conclude(chosen, found)
-        print(who)
+        print(step)
     if not found.goes_on:
         raise typer.Exit(int(ExitStatus.FAILED))
 

@@ -58,7 +58,9 @@ def run(
     skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
     worker: Annotated[
         bool,
-        typer.Option("--worker", help="Be one of several: tell only what ran here; exit code 0 also when jobs failed."),
+        typer.Option(
+            "--worker", help="Be one of several runners: report only its attempts; exit code 0 also when jobs failed."
+        ),
     ] = False,
 ) -> None:
     """Run a workflow on this machine: create it from a spec file, or go on with an existing one.

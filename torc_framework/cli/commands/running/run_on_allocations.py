@@ -130,14 +130,14 @@ def _follow(session: Session, workflow_id: int, executor: str, submitted: "Submi
                 submitted and not session.wants_json
             ):  # printed within the block: from here on Ctrl-C stops watching only
                 ids = ", ".join(each.batch_id for each in submitted.allocations)
-                said = f"Submitted workflow {workflow_id}: {ids}. Ctrl-C stops watching; the workflow goes on."
-                print(said, flush=True)
+                text = f"Submitted workflow {workflow_id}: {ids}. Ctrl-C stops watching; the workflow continues."
+                print(text, flush=True)
             outcome = _watch(session, workflow_id, executor, progress, interrupts)
     except KeyboardInterrupt:
         progress.finish()
         print(
-            f"Stopped watching. Workflow {workflow_id} goes on: 'torc watch {workflow_id}' stays with it, "
-            f"'torc workflows cancel {workflow_id}' cancels it and gives its nodes back",
+            f"Stopped watching. Workflow {workflow_id} continues: 'torc watch {workflow_id}' follows it, "
+            f"'torc workflows cancel {workflow_id}' cancels it and releases its nodes",
             file=sys.stderr,
         )
         raise typer.Exit(int(ExitStatus.INTERRUPTED)) from None

@@ -165,13 +165,11 @@ def record_interrupted_submissions(session: Session, workflow_id: int, options: 
 
 def _report_interruption(workflow_id: int, allocations: "Sequence[ScheduledComputeNodeRecord]") -> None:
     """Print the outcome of a submission that the user interrupted."""
-    cancel = f"'torc workflows cancel {workflow_id}' cancels it and gives its nodes back"
+    cancel = f"'torc workflows cancel {workflow_id}' cancels it and releases its nodes"
     text = f"Interrupted: 'torc submit {workflow_id}' asks for the nodes that were not asked for; {cancel}"
     if allocations:
         ids = ", ".join(each.batch_id for each in allocations)
-        text = (
-            f"Interrupted. Submitted workflow {workflow_id}: {ids}. 'torc watch {workflow_id}' stays with it; {cancel}"
-        )
+        text = f"Interrupted. Submitted workflow {workflow_id}: {ids}. 'torc watch {workflow_id}' follows it; {cancel}"
     with suppress(OSError):  # the terminal may be closed
         typer.echo(text, err=True)
 
@@ -240,7 +238,7 @@ def show_submission(session: Session, done: "Submission", **more: Any) -> None:
     elif ids:
         noun = "allocation" if len(ids) == 1 else "allocations"
         print(f"Submitted workflow {id_}: {len(ids)} {noun} ({', '.join(ids)})")
-        print(f"'torc watch {id_}' stays with it; 'torc workflows cancel {id_}' cancels it and gives its nodes back")
+        print(f"'torc watch {id_}' follows it; 'torc workflows cancel {id_}' cancels it and releases its nodes")
     if not session.wants_json:
         for trouble in done.troubles:
             typer.echo(f"Error: {trouble}", err=True)

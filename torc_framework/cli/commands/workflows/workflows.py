@@ -102,7 +102,7 @@ def list_(
     sort_by: SortBy = None,
     reverse_sort: ReverseSort = False,
 ) -> None:
-    """List workflows: your own, unless told otherwise."""
+    """List workflows; by default your own."""
     session = session_of(ctx)
     archived = {(True, False): True, (False, False): False}.get((archived_only, include_archived))
     found = session.client.find(
