@@ -17,84 +17,39 @@ from torc_framework.cli.shared.app import (
 )
 
 CORE_COMMANDS: Final = {
-    "run": (
-        "torc_framework.cli.commands.running.run",
-        "Run a workflow on this machine: a spec file, or an existing workflow by id.",
-    ),
-    "submit": (
-        "torc_framework.cli.commands.running.submit",
-        "Submit a workflow to a batch system: ask for the nodes it begins with.",
-    ),
-    "watch": (
-        "torc_framework.cli.commands.running.watch",
-        "Watch a workflow until it is over, and recover it from failures.",
-    ),
-    "recover": ("torc_framework.cli.commands.running.recover", "Recover a workflow from failures, once."),
-    "workflows": ("torc_framework.cli.commands.workflows.workflows", "Create, inspect, run and delete workflows."),
-    "jobs": ("torc_framework.cli.commands.records.jobs", "Jobs of a workflow."),
-    "job-dependencies": (
-        "torc_framework.cli.commands.records.job_dependencies",
-        "Dependencies between jobs; files and user data that jobs share.",
-    ),
-    "results": ("torc_framework.cli.commands.records.results", "Results of jobs."),
-    "pending": (
-        "torc_framework.cli.commands.diagnosis.pending",
-        "Failures that wait for a verdict: list them, retry or fail them.",
-    ),
-    "recoveries": (
-        "torc_framework.cli.commands.diagnosis.recoveries",
-        "Recoveries of failed jobs, and their outcomes.",
-    ),
-    "classify": (
-        "torc_framework.cli.commands.diagnosis.classify",
-        "Classify endings of jobs and derive decisions, from JSON to JSON.",
-    ),
-    "files": ("torc_framework.cli.commands.records.files", "Files that jobs read and write."),
-    "user-data": ("torc_framework.cli.commands.records.user_data", "JSON values that jobs read and write."),
-    "resource-requirements": (
-        "torc_framework.cli.commands.records.resource_requirements",
-        "Resource requirements of jobs.",
-    ),
-    "events": ("torc_framework.cli.commands.records.events", "Events of a workflow."),
-    "compute-nodes": ("torc_framework.cli.commands.records.compute_nodes", "Runners that worked on a workflow."),
+    "run": ("running.run", "Run a workflow on this machine: a spec file, or an existing workflow by id."),
+    "submit": ("running.submit", "Submit a workflow to a batch system: ask for the nodes it begins with."),
+    "watch": ("running.watch", "Watch a workflow until it is over, and recover it from failures."),
+    "recover": ("running.recover", "Recover a workflow from failures, once."),
+    "workflows": ("workflows.workflows", "Create, inspect, run and delete workflows."),
+    "jobs": ("records.jobs", "Jobs of a workflow."),
+    "job-dependencies": ("records.job_dependencies", "Dependencies between jobs; files and user data that jobs share."),
+    "results": ("records.results", "Results of jobs."),
+    "pending": ("diagnosis.pending", "Failures that wait for a verdict: list them, retry or fail them."),
+    "recoveries": ("diagnosis.recoveries", "Recoveries of failed jobs, and their outcomes."),
+    "classify": ("diagnosis.classify", "Classify endings of jobs and derive decisions, from JSON to JSON."),
+    "files": ("records.files", "Files that jobs read and write."),
+    "user-data": ("records.user_data", "JSON values that jobs read and write."),
+    "resource-requirements": ("records.resource_requirements", "Resource requirements of jobs."),
+    "events": ("records.events", "Events of a workflow."),
+    "compute-nodes": ("records.compute_nodes", "Runners that worked on a workflow."),
     "scheduled-compute-nodes": (
-        "torc_framework.cli.commands.records.scheduled_compute_nodes",
+        "records.scheduled_compute_nodes",
         "Allocations that were requested from a batch system.",
     ),
-    "why-failed": (
-        "torc_framework.cli.commands.diagnosis.why_failed",
-        "Explain why a job, or the jobs of a workflow, failed; and the next step.",
-    ),
-    "explain": (
-        "torc_framework.cli.commands.diagnosis.explain",
-        "Explain why jobs do not run, and which command changes that.",
-    ),
-    "reports": (
-        "torc_framework.cli.commands.diagnosis.reports",
-        "Reports: use of resources, results with logs, summary.",
-    ),
-    "logs": (
-        "torc_framework.cli.commands.diagnosis.logs",
-        "Bundle the logs of a run, and search them for errors.",
-    ),
-    "hpc": ("torc_framework.cli.commands.setup.hpc", "Profiles of clusters: partitions, and which of them fit a job."),
-    "plot-resources": (
-        "torc_framework.cli.commands.diagnosis.plot_resources",
-        "Plot the resource use of jobs over time.",
-    ),
-    "access-groups": ("torc_framework.cli.commands.records.access_groups", "Groups of users who share workflows."),
-    "plugins": ("torc_framework.cli.commands.setup.plugins", "Installed plugins, and trust in folders with plugins."),
-    "config": (
-        "torc_framework.cli.commands.setup.config",
-        "Settings: their values and sources, their files.",
-    ),
-    "completions": (
-        "torc_framework.cli.commands.setup.completions",
-        "Print the completion script of a shell.",
-    ),
-    "ping": ("torc_framework.cli.commands.setup.ping", "Ask the server for its status."),
+    "why-failed": ("diagnosis.why_failed", "Explain why a job, or the jobs of a workflow, failed; and the next step."),
+    "explain": ("diagnosis.explain", "Explain why jobs do not run, and which command changes that."),
+    "reports": ("diagnosis.reports", "Reports: use of resources, results with logs, summary."),
+    "logs": ("diagnosis.logs", "Bundle the logs of a run, and search them for errors."),
+    "hpc": ("setup.hpc", "Profiles of clusters: partitions, and which of them fit a job."),
+    "plot-resources": ("diagnosis.plot_resources", "Plot the resource use of jobs over time."),
+    "access-groups": ("records.access_groups", "Groups of users who share workflows."),
+    "plugins": ("setup.plugins", "Installed plugins, and trust in folders with plugins."),
+    "config": ("setup.config", "Settings: their values and sources, their files."),
+    "completions": ("setup.completions", "Print the completion script of a shell."),
+    "ping": ("setup.ping", "Ask the server for its status."),
 }
-"""Commands of the core: the module that holds the command as ``app``, and its line in the list of commands."""
+"""Commands of the core: the module below `cli.commands` whose ``app`` is the command, and its line of help."""
 
 
 class ProgramCommand(FastParameters, TyperGroup):
@@ -117,7 +72,9 @@ class ProgramCommand(FastParameters, TyperGroup):
         """Import the module of the command that is called."""
         name = args[0]
         if name in CORE_COMMANDS:
-            command = typer.main.get_command(importlib.import_module(CORE_COMMANDS[name][0]).app)
+            command = typer.main.get_command(
+                importlib.import_module(f"torc_framework.cli.commands.{CORE_COMMANDS[name][0]}").app
+            )
         elif entries := plugin_commands_of_group("").get(name):
             command = load_plugin_command(name, entries)
         else:
