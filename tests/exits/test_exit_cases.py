@@ -91,7 +91,7 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
         "classify",
         {"scheduler_state": "ODD"},
         {},
-        {"outcome": "unknown", "reason": "the scheduler says ODD"},
+        {"outcome": "unknown", "reason": "the scheduler reports ODD"},
     ),
     # failure handlers
     (

@@ -1,4 +1,4 @@
-"""Words and codes of other batch systems: LSF, PBS and TORQUE, HTCondor, AWS Batch, Grid Engine, Nextflow.
+"""Cases of other batch systems: LSF, PBS and TORQUE, HTCondor, AWS Batch, Grid Engine, Nextflow.
 
 Sources: IBM Spectrum LSF, "Termination reasons displayed by bacct, bhist and bjobs"; Altair PBS
 Professional, Administrator's Guide, "Job Exit Codes", and TORQUE, appendix "Diagnostics and Error
@@ -27,7 +27,7 @@ PBS_NEGATIVE: Final[Mapping[int, ExitClass]] = {
     -28: _C.TIMEOUT,
     -29: _C.TIMEOUT,
 }
-"""Exit statuses that PBS itself gives; -3 asks for another attempt."""
+"""Class by exit status of PBS itself; `PBS_TRY_AGAIN` requests another attempt."""
 PBS_TRY_AGAIN: Final = -3
 CONDOR_HOLDS: Final[Mapping[int, ExitClass]] = {
     1: _C.CANCELED,
@@ -44,9 +44,9 @@ CONDOR_HOLDS: Final[Mapping[int, ExitClass]] = {
     26: _C.CANCELED,
     34: _C.OOM,
 }
-"""Hold reason codes of HTCondor."""
+"""Class by hold reason code of HTCondor."""
 CONDOR_SHADOW: Final[Mapping[int, ExitClass]] = {102: _C.CANCELED, 107: _C.EVICTED, 112: _C.UNKNOWN}
-"""Exit codes of a shadow that say more than that the job exited (100)."""
+"""Class by exit code of a shadow, except 100 (the job exited)."""
 AWS_REASONS: Final[tuple[tuple[str, ExitClass], ...]] = (
     ("OutOfMemoryError*", _C.OOM),
     ("CannotPull*", _C.IMAGE_PULL),
@@ -56,7 +56,7 @@ AWS_REASONS: Final[tuple[tuple[str, ExitClass], ...]] = (
     ("Host EC2*", _C.NODE_FAILURE),
     ("Job attempt duration exceeded timeout*", _C.TIMEOUT),
 )
-"""Reasons and status reasons of AWS Batch, trailing star as in its own conditions."""
+"""Class by reason or status reason of AWS Batch, with a trailing star as in its own conditions."""
 
 
 def _by_code(code: int | None) -> ExitClass:
@@ -71,7 +71,7 @@ def _answer(named: ExitClass | None, code: Any, **more: Any) -> dict[str, Any]:
 
 
 def classify_lsf(seen: CaseValues) -> dict[str, Any]:
-    """Answer what an ending was by the termination reason of LSF, else by its code."""
+    """Return the end of a job of LSF by its termination reason, else by its code."""
     answer = _lsf_ending(seen)
     return answer | {"status": "DONE" if answer["outcome"] is ExitClass.SUCCESS else "EXIT"}
 
@@ -90,7 +90,7 @@ def _lsf_ending(seen: CaseValues) -> dict[str, Any]:
 
 
 def classify_pbs(seen: CaseValues) -> dict[str, Any]:
-    """Answer what an exit status of PBS or TORQUE says: above its base it is the base and a signal."""
+    """Return the end of a job of PBS or TORQUE by its exit status, which above a base is base and signal."""
     status = seen.ending("exit_status", *CODE_NAMES)[0]
     if status is None:
         return _answer(ExitClass.UNKNOWN, None)
@@ -104,7 +104,10 @@ def classify_pbs(seen: CaseValues) -> dict[str, Any]:
 
 
 def classify_condor(seen: CaseValues) -> dict[str, Any]:
-    """Answer what HTCondor says: the reason of a hold, else code or signal; completed only means ended."""
+    """Return the end of a job of HTCondor by the reason of a hold, else by code or signal.
+
+    Its status Completed means only that the job has ended.
+    """
     hold = seen.integer("hold_reason_code", "HoldReasonCode", "hold_code")
     by_signal = seen.flag("exit_by_signal", "ExitBySignal")
     signal = seen.signal("exit_signal", "ExitSignal", "signal") or 0
@@ -121,7 +124,7 @@ def classify_condor(seen: CaseValues) -> dict[str, Any]:
 
 
 def classify_aws(seen: CaseValues) -> dict[str, Any]:
-    """Answer what AWS Batch says: its reasons, else the code."""
+    """Return the end of a job of AWS Batch by its reasons, else by its code."""
     if isinstance(seen.get("container"), dict):
         seen = CaseValues(seen.name, {**seen.object("container").values, **seen.values})
     code = seen.ending()[0]
@@ -134,7 +137,7 @@ def classify_aws(seen: CaseValues) -> dict[str, Any]:
 
 
 def decide_aws(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
-    """Answer what a retry strategy of AWS Batch does: the first condition that fits; without any, retry."""
+    """Return the action of a retry strategy of AWS Batch: of the first condition that fits, else a retry."""
     answer = classify_aws(seen)
     attempt = seen.integer("attempt", "attempt_id", "attempts") or 1
     if policy.has("retry_strategy", "retryStrategy"):
@@ -174,23 +177,23 @@ SGE_ERROR: Final = 100
 
 
 def classify_plain(seen: CaseValues) -> dict[str, Any]:
-    """Answer what a code or signal says where a system adds no words of its own."""
+    """Return the end of a job by code or signal, for systems without reasons of their own."""
     code, signal = seen.ending()
     return _answer(ExitClass.SIGNALED if signal else _by_code(code), 128 + signal if signal else code)
 
 
 def decide_sge(seen: CaseValues, _policy: CaseValues) -> dict[str, Any]:
-    """Answer what Grid Engine does about a job script's code: 99 queues it again, 100 holds it."""
+    """Return the action of Grid Engine by a job script's code: 99 queues the job again, 100 holds it."""
     answer = classify_plain(seen)
     return answer | {"action": {SGE_REQUEUE: "retry", SGE_ERROR: "hold"}.get(answer["exit"] or 0, "none")}
 
 
 NEXTFLOW_RETRIED: Final = frozenset({104, *range(130, 146)})
-"""Codes after which nf-core's template asks for more resources."""
+"""Codes after which nf-core's template requests more resources."""
 
 
 def decide_nextflow(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
-    """Answer what an error strategy does; by default nf-core's: one retry on `NEXTFLOW_RETRIED`, else finish."""
+    """Return the action of an error strategy; nf-core's default is one retry on `NEXTFLOW_RETRIED`, else finish."""
     answer = classify_plain(seen)
     if answer["outcome"] is ExitClass.SUCCESS:
         return answer

@@ -1,7 +1,7 @@
-"""Reads what others wrote down: values of JSON objects, asked for by name and type.
+"""Typed access to the values of a case's JSON objects.
 
-A value may be written in any way that says the same: 5, 5.0 and "5"; true, "True" and 1; 9, "9" and
-"SIGKILL"; a size in bytes or as "4g". What says something else is an error, never a guess.
+A value may have any equivalent form: 5, 5.0 or "5"; true, "True" or 1; 9, "9" or "SIGKILL"; a size in bytes or as
+"4g". A value in another form is an error.
 """
 
 import re
@@ -14,7 +14,7 @@ from attrs import frozen
 from torc_framework.exits.code_signal import decode_wait_status, parse_exit, parse_signal
 
 CODE_NAMES: Final = ("exit_code", "return_code", "exit", "code", "exit_status", "ExitCode", "exitCode", "Exit_status")
-"""What codes are called."""
+"""Keys of exit codes."""
 _FLAGS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,19})?")
 _SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([kmgt]?)i?b?")
@@ -23,11 +23,11 @@ _KINDS: Final[Mapping[type, str]] = {bool: "true or false", str: "a text", dict:
 
 
 class CaseError(ValueError):
-    """A question cannot be answered as it was asked; the message names the value."""
+    """A value of a case is invalid; the message names it."""
 
 
 def size_of(value: Any) -> int | None:
-    """Return the bytes that a number, or a text such as "4g", "4096K" or "2 GiB" stands for; None for anything else."""
+    """Return the bytes of a number, or of a text such as "4g", "4096K" or "2 GiB"; None for other values."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return int(value) if abs(value) < 1e300 and float(value).is_integer() else None
     match = _SIZE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
@@ -36,10 +36,10 @@ def size_of(value: Any) -> int | None:
 
 @frozen
 class CaseValues:
-    """An object of JSON; a key that is absent or null was not seen.
+    """A JSON object of a case; null counts as absent.
 
     Attributes:
-        name: What it is called in messages.
+        name: Its name in messages.
         values: Its values.
     """
 
@@ -47,11 +47,11 @@ class CaseValues:
     values: Mapping[str, Any]
 
     def get(self, *names: str) -> Any:
-        """Return the first value that was seen under one of these names."""
+        """Return the first value that is present under one of these names; None if there is none."""
         return next((self.values[name] for name in names if self.values.get(name) is not None), None)
 
     def has(self, *names: str) -> bool:
-        """Say whether one of these was seen."""
+        """Return whether a value is present under one of these names."""
         return self.get(*names) is not None
 
     def _typed(self, kind: type, names: Sequence[str]) -> Any:
@@ -64,7 +64,7 @@ class CaseValues:
         """Return a whole number.
 
         Raises:
-            CaseError: it is something else.
+            CaseError: the value has another form.
         """
         value = self.get(*names)
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
@@ -79,7 +79,7 @@ class CaseValues:
         """Return a number.
 
         Raises:
-            CaseError: it is something else.
+            CaseError: the value has another form.
         """
         value = self.get(*names)
         if value is None:
@@ -94,7 +94,7 @@ class CaseValues:
         """Return a text.
 
         Raises:
-            CaseError: it is something else.
+            CaseError: the value has another form.
         """
         value: str | None = self._typed(str, names)
         return value
@@ -103,7 +103,7 @@ class CaseValues:
         """Return true or false.
 
         Raises:
-            CaseError: it is something else.
+            CaseError: the value has another form.
         """
         value = self.get(*names)
         if value is None:
@@ -114,17 +114,17 @@ class CaseValues:
         raise CaseError(f"{self.name}.{names[0]} is {value!r}; expected true or false")
 
     def size(self, *names: str) -> int | None:
-        """Return a size in bytes; None if it was not seen or is written in no way that is known."""
+        """Return a size in bytes; None if it is absent or has an unknown form."""
         return size_of(self.get(*names))
 
     def signal(self, *names: str) -> int | None:
-        """Return the number of a signal, 0 if it is known that there was none.
+        """Return the number of a signal; 0 stands for no signal, None for an absent value.
 
         Raises:
-            CaseError: it is something else.
+            CaseError: the value has another form.
         """
         value = self.get(*(names or ("signal",)))
-        if isinstance(value, dict):  # as Slurm's own JSON has it
+        if isinstance(value, dict):  # the form of Slurm's own JSON
             return CaseValues(f"{self.name}.signal", value).signal("id", "signal_id", "number", "name")
         if not isinstance(value, str):
             return self.integer(*(names or ("signal",)))
@@ -134,46 +134,46 @@ class CaseValues:
             raise CaseError(f"{self.name}.{(names or ('signal',))[0]}: {error}") from None
 
     def ending(self, *names: str) -> tuple[int | None, int | None]:
-        """Return a code and a signal: two values, a pair such as "0:9", an object of both, or a raw wait status.
+        """Return exit code and signal: from two values, a pair such as "0:9", an object, or a raw wait status.
 
         Raises:
-            CaseError: it is something else.
+            CaseError: the value has another form.
         """
         value, signal = self.get(*(names or CODE_NAMES)), self.signal("signal", "term_signal", "exit_signal")
         if value is None and self.has("wait_status", "raw_status"):
             return decode_wait_status(self.integer("wait_status", "raw_status") or 0)
         if isinstance(value, dict):
             inner = CaseValues(f"{self.name}.{(names or CODE_NAMES)[0]}", value)
-            code, told = inner.ending(*CODE_NAMES, "number")
+            code, inner_signal = inner.ending(*CODE_NAMES, "number")
         elif isinstance(value, list) and len(value) == 2:
-            code, told = CaseValues(self.name, {"exit_code": value[0], "signal": value[1]}).ending()
+            code, inner_signal = CaseValues(self.name, {"exit_code": value[0], "signal": value[1]}).ending()
         elif isinstance(value, str) and ":" in value:
-            code, told = parse_exit(value)
+            code, inner_signal = parse_exit(value)
         else:
             return (None if value in ("", None) else self.integer(*(names or CODE_NAMES))), signal
-        return code, told if signal is None else signal
+        return code, inner_signal if signal is None else signal
 
     def items(self, *names: str) -> list[Any]:
-        """Return a list; empty if it was not seen.
+        """Return a list; empty if it is absent.
 
         Raises:
-            CaseError: it is something else.
+            CaseError: the value has another form.
         """
         return list(self._typed(list, names) or ())
 
     def object(self, *names: str) -> "CaseValues":
-        """Return an object; empty if it was not seen.
+        """Return an object; empty if it is absent.
 
         Raises:
-            CaseError: it is something else.
+            CaseError: the value has another form.
         """
         return CaseValues(f"{self.name}.{names[0]}", self._typed(dict, names) or {})
 
     def objects(self, *names: str) -> list["CaseValues"]:
-        """Return a list of objects; empty if it was not seen.
+        """Return a list of objects; empty if it is absent.
 
         Raises:
-            CaseError: it is something else.
+            CaseError: the value has another form.
         """
         found = []
         for index, value in enumerate(self.items(*names)):
@@ -183,15 +183,15 @@ class CaseValues:
             found.append(CaseValues(where, value))
         return found
 
-    def says(self, pattern: re.Pattern[str]) -> bool:
-        """Say whether something is true whose name, in small letters, has a pattern."""
+    def has_true_key(self, pattern: re.Pattern[str]) -> bool:
+        """Return whether a value is true whose key, in lower case, matches a pattern."""
         return any(
             str(value).strip().lower() in ("true", "yes") and pattern.search(key.lower())
             for key, value in self.values.items()
         )
 
     def words(self) -> Iterator[str]:
-        """Yield what it says in words: keys that are true, and texts, both in small letters."""
+        """Yield the keys of true values, and the texts, both in lower case."""
         for key, value in self.values.items():
             word = str(value).strip().lower()
             if word == "true":

@@ -1,8 +1,8 @@
-"""Answers questions on endings that are asked in JSON: one object a question.
+"""Entry point for cases: `answer_case` and the table of its functions by executor and kind.
 
-A question names ``executor`` (the system that speaks), ``kind`` (what is asked), what was seen
-(``observation``) and the settings (``policy``). Its answer is an object of values; ``outcome`` is a
-class of `ExitClass`, ``exit`` the code as that system prints it, ``action`` what is done next.
+A case is a JSON object with ``executor`` (the system), ``kind`` (the question), ``observation`` (the facts) and
+``policy`` (settings). Its answer is an object; ``outcome`` is a class of `ExitClass`, ``exit`` the code as that system
+prints it, ``action`` the next action.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,31 +27,32 @@ from torc_framework.exits import osmo_exit_actions
 from torc_framework.models.resources import parse_duration
 from torc_framework.models.time_limits import parse_time_limit
 
-Answer = dict[str, Any]
-Question = Callable[[CaseValues, CaseValues], Answer]
+CaseAnswer = dict[str, Any]
+CaseFunction = Callable[[CaseValues, CaseValues], CaseAnswer]
+"""Returns the answer for an observation and a policy."""
 
 
-def _seen_only(function: Callable[[CaseValues], Answer]) -> Question:
+def _seen_only(function: Callable[[CaseValues], CaseAnswer]) -> CaseFunction:
     return lambda seen, _policy: function(seen)
 
 
-def _torc(executor: str) -> Question:
+def _torc(executor: str) -> CaseFunction:
     return lambda seen, policy: torc.answer(seen, policy, executor)
 
 
-def _slurm_ending(seen: CaseValues, _policy: CaseValues) -> Answer:
+def _slurm_ending(seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
     return spur.classify_completion(seen) if seen.has("nodes", "steps") else slurm.classify_accounting(seen)
 
 
-def _spur_ending(seen: CaseValues, _policy: CaseValues) -> Answer:
+def _spur_ending(seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
     return slurm.classify_accounting(seen) if seen.has("scheduler_state") else spur.classify_completion(seen)
 
 
-def _validity(problems: list[str]) -> Answer:
+def _validity(problems: list[str]) -> CaseAnswer:
     return {"valid": not problems} | ({"problems": problems} if problems else {})
 
 
-def _check_osmo(seen: CaseValues, _policy: CaseValues) -> Answer:
+def _check_osmo(seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
     if seen.has("tasks"):
         problem = osmo_groups.check_group(seen)
         return _validity([problem] if problem else [])
@@ -63,7 +64,7 @@ def _check_osmo(seen: CaseValues, _policy: CaseValues) -> Answer:
     return answer
 
 
-def _check_rules(seen: CaseValues, _policy: CaseValues) -> Answer:
+def _check_rules(seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
     rules = seen.get("rules")
     if rules is None:
         rules = [seen.get("rule")] if seen.has("rule") else [dict(seen.values)]
@@ -72,12 +73,12 @@ def _check_rules(seen: CaseValues, _policy: CaseValues) -> Answer:
     return _validity([problem for rule in rules for problem in failure_handlers.rule_problems(rule)])
 
 
-def _check_report(seen: CaseValues, _policy: CaseValues) -> Answer:
+def _check_report(seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
     problem = spur.check_report(seen)
     return _validity([problem] if problem else [])
 
 
-def _time_limit(dialect: str, seen: CaseValues, _policy: CaseValues) -> Answer:
+def _time_limit(dialect: str, seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
     unit = (seen.text("unit") or "minutes").lower()
     text = seen.get("text", "time_limit", "time")
     try:
@@ -86,7 +87,7 @@ def _time_limit(dialect: str, seen: CaseValues, _policy: CaseValues) -> Answer:
         return {"value": "error", "message": str(error)}
 
 
-def _duration(seen: CaseValues, _policy: CaseValues) -> Answer:
+def _duration(seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
     try:
         seconds = parse_duration(str(seen.get("text", "runtime", "duration")))
     except ValueError as error:
@@ -94,13 +95,13 @@ def _duration(seen: CaseValues, _policy: CaseValues) -> Answer:
     return {"value": seconds if (seen.text("unit") or "").lower() == "seconds" else -(-seconds // 60)}
 
 
-def _log_line(seen: CaseValues, _policy: CaseValues) -> Answer:
+def _log_line(seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
     found = log_patterns.match_line(seen.text("line") or "", seen.text("tool") or "logs analyze")
     name, severity = found or (None, None)
     return {"pattern": name, "severity": severity}
 
 
-_TORC_KINDS: Final[Mapping[str, Question]] = {
+_TORC_KINDS: Final[Mapping[str, CaseFunction]] = {
     "classify": _torc("torc"),
     "match": failure_handlers.decide,
     "validate": _check_rules,
@@ -110,28 +111,28 @@ _TORC_KINDS: Final[Mapping[str, Question]] = {
     "parse_time": _duration,
 }
 _LOCAL: Final = {**_TORC_KINDS, "classify": _torc("local")}
-_SLURM: Final[Mapping[str, Question]] = {
+_SLURM: Final[Mapping[str, CaseFunction]] = {
     "classify": _slurm_ending,
     "match": spur.decide_requeue,
     "validate": _check_report,
     "parse_time": partial(_time_limit, "slurm"),
     "log_pattern": _log_line,
 }
-_PBS: Final[Mapping[str, Question]] = {"classify": _seen_only(batch_systems.classify_pbs)}
-_AWS: Final[Mapping[str, Question]] = {
+_PBS: Final[Mapping[str, CaseFunction]] = {"classify": _seen_only(batch_systems.classify_pbs)}
+_AWS: Final[Mapping[str, CaseFunction]] = {
     "classify": _seen_only(batch_systems.classify_aws),
     "match": batch_systems.decide_aws,
 }
-_SGE: Final[Mapping[str, Question]] = {
+_SGE: Final[Mapping[str, CaseFunction]] = {
     "classify": _seen_only(batch_systems.classify_plain),
     "match": batch_systems.decide_sge,
 }
-_K8S: Final[Mapping[str, Question]] = {
+_K8S: Final[Mapping[str, CaseFunction]] = {
     "classify": _seen_only(kubernetes.classify),
     "match": kubernetes.decide_retry,
 }
 
-EXECUTORS: Final[Mapping[str, Mapping[str, Question]]] = {
+EXECUTORS: Final[Mapping[str, Mapping[str, CaseFunction]]] = {
     "torc": _TORC_KINDS,
     "torc-local": _LOCAL,
     "torc-slurm": {**_TORC_KINDS, "classify": _torc("slurm"), "parse_time": partial(_time_limit, "slurm")},
@@ -152,7 +153,7 @@ EXECUTORS: Final[Mapping[str, Mapping[str, Question]]] = {
     "sge": _SGE,
     "nextflow": {"classify": _seen_only(batch_systems.classify_plain), "match": batch_systems.decide_nextflow},
 }
-"""Questions by executor and kind."""
+"""Functions that answer, by executor and kind."""
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "shell": "local",
     "posix": "local",
@@ -168,11 +169,11 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
     "gridengine": "sge",
     "nf-core": "nextflow",
 }
-"""Other names by which executors are known."""
+"""Further names of executors."""
 
 
-def answer_case(case: Any) -> Answer:
-    """Answer one question; the answer has the question's ``id``. A wrong question gets ``error`` instead."""
+def answer_case(case: Any) -> CaseAnswer:
+    """Return the answer to a case, with the ``id`` of the case; for an invalid case it has the key ``error``."""
     if not isinstance(case, dict):
         return {"id": None, "error": f"a case is {_short(case)}; expected an object with executor, kind, observation"}
     head = {"id": case.get("id")}
@@ -187,15 +188,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _answer(case: CaseValues) -> Answer:
+def _answer(case: CaseValues) -> CaseAnswer:
     executor = case.text("executor")
     name = (executor or "").strip().lower().replace("_", "-")
     kinds = EXECUTORS.get(OTHER_NAMES.get(name, name))
     if kinds is None:
         raise CaseError(f"executor is {executor!r}; known: {', '.join(EXECUTORS)}")
     kind = (case.text("kind") or "classify").strip().lower().replace("-", "_")
-    question = kinds.get(kind)
-    if question is None:
+    function = kinds.get(kind)
+    if function is None:
         raise CaseError(f"kind is {kind!r}; known of {executor}: {', '.join(kinds)}")
     seen, policy = case.object("observation"), case.object("policy")
-    return question(CaseValues("observation", seen.values), CaseValues("policy", policy.values))
+    return function(CaseValues("observation", seen.values), CaseValues("policy", policy.values))

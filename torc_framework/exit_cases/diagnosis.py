@@ -1,7 +1,7 @@
-"""Torc's heuristics on failed jobs: lack of memory, lack of time, and the next try's requests.
+"""Cases of Torc's recovery: diagnosis of failed jobs, and the requests of the next attempt.
 
-Source: Torc documentation, "Automatic Recovery" and "Check Resource Utilization". They read return
-codes, which is all that older results have; where a verdict exists it is the better evidence.
+Source: Torc documentation, "Automatic Recovery" and "Check Resource Utilization". The heuristics use return codes,
+because older results have nothing else.
 """
 
 import math
@@ -15,7 +15,7 @@ from torc_framework.models.exits import TIMEOUT_RETURN_CODE, ExitClass
 from torc_framework.models.resources import parse_duration
 
 NEAR_RUNTIME: Final = Fraction(9, 10)
-"""Run time above this part of the limit: probably too little time."""
+"""An attempt with a run time above this part of its limit probably ran out of time."""
 MEMORY_MULTIPLIER: Final = 1.5
 RUNTIME_MULTIPLIER: Final = 1.4
 WATCH_RUNTIME_MULTIPLIER: Final = 1.5
@@ -32,7 +32,7 @@ def _seconds(text: Any) -> int | None:
 
 
 def diagnose(seen: CaseValues) -> dict[str, Any]:
-    """Answer whether a failed job probably lacked memory or time."""
+    """Return whether a failed job probably ran out of memory or time."""
     code, signal = seen.ending("return_code", *CODE_NAMES)
     if signal and not code:
         code = 128 + signal
@@ -82,15 +82,15 @@ def _outcome(answer: dict[str, Any], code: int | None, status: str) -> ExitClass
         return ExitClass.OOM
     if answer["likely_timeout"]:
         return ExitClass.TIMEOUT
-    # 128+n may be a signal or the program's own word: nothing here tells them apart.
+    # 128+n may be a signal or a code of the program; these facts cannot distinguish them.
     return ExitClass.UNKNOWN if code is None or code > 128 or code < 0 else class_of_result(code, status)
 
 
-# --- requests of the next try ----------------------------------------------------------------------
+# --- requests of the next attempt ------------------------------------------------------------------
 
 
 def raised_memory(base_bytes: int, multiplier: float) -> str:
-    """Return a memory request: so many times the base, rounded up to whole units of the largest that fits."""
+    """Return the base times the multiplier as a memory request, rounded up to a whole number of the largest unit."""
     size = Fraction(base_bytes) * Fraction(repr(multiplier))
     for suffix in "gmk":
         if size >= _FACTORS[suffix]:
@@ -99,14 +99,14 @@ def raised_memory(base_bytes: int, multiplier: float) -> str:
 
 
 def raised_runtime(limit_s: int, multiplier: float) -> str:
-    """Return a run time in hours and whole minutes, at least one."""
+    """Return the limit times the multiplier as a duration in hours and whole minutes, at least one minute."""
     minutes = max(int(limit_s * Fraction(repr(multiplier)) / 60), 1)
     hours, rest = divmod(minutes, 60)
     return "PT" + (f"{hours}H" if hours else "") + (f"{rest}M" if rest or not hours else "")
 
 
 def _largest_peak(seen: CaseValues) -> int | None:
-    """Return the largest peak among the jobs that share the requirements."""
+    """Return the largest peak of the jobs with the same requirements."""
     peak = seen.get("peak_memory_bytes")
     peaks = peak if isinstance(peak, list) else [peak]
     peaks = [*peaks, *seen.items("peaks", "shared_peaks", "peak_memory_bytes_all", "shared_peak_memory_bytes")]
@@ -117,7 +117,7 @@ def _largest_peak(seen: CaseValues) -> int | None:
 
 
 def recover(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
-    """Answer what the next try of a diagnosed job asks for."""
+    """Return the requests of a diagnosed job's next attempt."""
     lacks_memory, lacks_time = seen.flag("likely_oom"), seen.flag("likely_timeout")
     is_watch = (policy.text("command") or "").lower() == "watch"
     by_memory = policy.number("memory_multiplier")

@@ -15,7 +15,7 @@ _I32: Final = 2**31
 
 
 def rule_problems(rule: Any) -> list[str]:
-    """Return what is wrong with one rule of Torc's own keys."""
+    """Return the problems of one rule with Torc's own keys."""
     if not isinstance(rule, Mapping):
         return [f"a rule is {rule!r}; expected an object such as {{'exit_codes': [10]}}"]
     checks = {
@@ -40,7 +40,7 @@ def _is_codes(value: Any) -> bool:
 
 
 def decide(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
-    """Answer what a failure handler does about a failed attempt."""
+    """Return the action of a failure handler after a failed attempt."""
     code, signal = seen.ending("return_code", *CODE_NAMES)
     if signal and not code:
         code = 128 + signal
@@ -78,7 +78,7 @@ def decide(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
 
 
 def _is_refused(seen: CaseValues) -> bool:
-    """The server would not reserve the retry: another run, status or attempt by then."""
+    """Return whether the server refused the retry, because run, status or attempt had changed."""
     for key, value in seen.values.items():
         if "reserv" in key and (value is False or (isinstance(value, str) and "refus" in value.lower())):
             return True

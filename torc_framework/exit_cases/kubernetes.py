@@ -1,9 +1,8 @@
-"""Words of Kubernetes: why containers wait or ended, why pods failed, why they were disrupted.
+"""Cases of Kubernetes: the end of a pod, and whether its Job creates another one.
 
-Sources: Kubernetes documentation, "Pod Lifecycle" (container states, pod phase), "Disruptions"
-(pod disruption conditions), "Node-pressure Eviction", "Jobs" (backoff limit, active deadline, pod
-failure policy). A condition or reason is the cluster's own word and outweighs any code; a code of
-137 without the reason ``OOMKilled`` proves nothing.
+Sources: Kubernetes documentation, "Pod Lifecycle", "Disruptions" and "Jobs" (backoff limit, active deadline, pod
+failure policy). A condition or reason of the cluster has precedence over exit codes; code 137 without the reason
+``OOMKilled`` does not prove lack of memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +27,7 @@ JOB_REASONS: Final[Mapping[str, ExitClass | None]] = {
     "BackoffLimitExceeded": None,
     "PodFailurePolicy": None,
 }
-"""Reasons of a Job's condition ``Failed``; None leaves it to the pods."""
+"""Class by reason of a Job's condition ``Failed``; None if its pods determine the class."""
 DEFAULT_BACKOFF_LIMIT: Final = 6
 _STRONGEST_FIRST: Final = (_C.OOM, _C.TIMEOUT, _C.IMAGE_PULL, _C.LAUNCH_FAILURE, _C.NODE_FAILURE)
 
@@ -47,7 +46,7 @@ def _by_conditions(seen: CaseValues) -> ExitClass | None:
 
 
 def _by_containers(containers: Sequence[CaseValues]) -> tuple[ExitClass | None, int | None]:
-    """Return what the containers' reasons and codes say, and the code that goes with it."""
+    """Return the class by the containers' reasons and codes, and the code that belongs to it."""
     named: dict[ExitClass, int | None] = {}
     codes: list[int] = []
     for each in containers:
@@ -69,7 +68,7 @@ def _by_containers(containers: Sequence[CaseValues]) -> tuple[ExitClass | None, 
 
 
 def classify(seen: CaseValues) -> dict[str, Any]:
-    """Answer what a pod's ending was: conditions, then the pod's reason, then its containers."""
+    """Return the end of a pod: by its conditions, else by its reason, else by its containers."""
     seen = pod_of(seen)
     phase = phase_of(seen)
     by_containers, code = _by_containers(containers_of(seen) or [lone_container(seen)])
@@ -89,13 +88,13 @@ def _by_phase(phase: str | None, code: int | None) -> ExitClass | None:
     return ExitClass.NODE_FAILURE if phase == "Unknown" else ExitClass.UNKNOWN
 
 
-# --- what a Job does next --------------------------------------------------------------------------
+# --- pod failure policy of a Job -------------------------------------------------------------------
 
 _RULE_ACTIONS: Final = {"failjob": "fail", "failindex": "fail", "ignore": "retry", "count": None}
 
 
 def decide_retry(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
-    """Answer what a Job does about a failed pod: its failure policy in order, then its backoff limit."""
+    """Return the action of a Job after a failed pod: by its failure policy, else by its backoff limit."""
     answer = classify(seen)
     answer["rule_index"] = None
     if answer["outcome"] in (None, ExitClass.SUCCESS):

@@ -1,8 +1,8 @@
-"""Codes and statuses of OSMO, and how a task's follow from its pod.
+"""Cases of OSMO tasks: status, code and class of a task by its pod.
 
-Sources: NVIDIA OSMO, user guide, "Exit Codes" and "Task Lifecycle"; its backend listener (pod
-status) for offsets, waiting codes and the order of questions. The code of a pod is the largest over
-its containers, each raised by the offset of its kind.
+Sources: NVIDIA OSMO, user guide, "Exit Codes" and "Task Lifecycle"; its backend listener (pod status) for offsets,
+waiting codes and the order of the checks. The code of a pod is the largest code of its containers, each with the
+offset of its kind added.
 """
 
 import json
@@ -21,10 +21,10 @@ PREFLIGHT_OFFSET: Final = 1000
 CONTROL_OFFSET: Final = 2000
 
 
-LEFT_ALONE: Final = frozenset(
+STATUSES_WITHOUT_ACTION: Final = frozenset(
     {"FAILED_UPSTREAM", "FAILED_SERVER_ERROR", "FAILED_CANCELED", "FAILED_EXEC_TIMEOUT", "FAILED_QUEUE_TIMEOUT"}
 )
-"""Statuses for which no exit action is looked for."""
+"""Statuses to which exit actions do not apply."""
 
 
 # --- from a pod to a task --------------------------------------------------------------------------
@@ -47,7 +47,7 @@ WAITING_CODES: Final = {
 }
 OTHER_WAITING_CODE: Final = 999
 PATIENCE_MIN: Final = {"CreateContainerConfigError": 10, "ContainerStatusUnknown": 30}
-"""Minutes of not being ready after which these errors are failures of the backend."""
+"""Minutes without the pod becoming ready after which these errors are failures of the backend."""
 _CREATING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _POD_REASONS: Final = {
     "Evicted": "FAILED_EVICTED",
@@ -66,24 +66,24 @@ def _offset(container: CaseValues) -> int:
 
 
 def _terminated_code(container: CaseValues) -> int | None:
-    """Return the code of a container that ended badly, its offset added."""
+    """Return the code of a failed container with its offset added; None for others."""
     ended = container.object("terminated")
     code = ended.ending()[0]
     if not ended.values or ended.get("reason") == "Completed" or code is None:
         return None
     if container.text("name") == CONTROL:
-        told = _told_code(ended.get("message"))
-        code = code if told is None else told
+        from_message = _message_code(ended.get("message"))
+        code = code if from_message is None else from_message
     return _offset(container) + code
 
 
-def _told_code(message: Any) -> int | None:
-    """Return the code in the JSON message that a control container leaves."""
+def _message_code(message: Any) -> int | None:
+    """Return the code in the JSON message of an ended control container."""
     try:
-        told = json.loads(message)
+        values = json.loads(message)
     except (TypeError, ValueError, RecursionError):
         return None
-    code = told.get("code") if isinstance(told, dict) else None
+    code = values.get("code") if isinstance(values, dict) else None
     return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
@@ -92,7 +92,7 @@ def _conditions(pod: CaseValues) -> list[CaseValues]:
 
 
 def _minutes_not_ready(pod: CaseValues) -> float:
-    """Return for how long a pod has not been ready, by the words in which that can be said."""
+    """Return the minutes for which a pod has not been ready, from any of the accepted forms."""
     places = [pod]
     for condition in conditions_of(pod):
         if condition.get("type") == "Ready" and str(condition.get("status")).lower() == "false":
@@ -111,7 +111,7 @@ def _minutes_not_ready(pod: CaseValues) -> float:
 
 
 def task_of_pod(pod: CaseValues) -> tuple[str, int | None, ExitClass | None]:
-    """Return status, code and class of the task whose pod looks like this; code and class None while it lives."""
+    """Return status, code and class of a task by its pod; code and class are None before its end."""
     if any(each.get("reason") == "PreemptionByScheduler" for each in _conditions(pod)):
         return "FAILED_PREEMPTED", 3006, ExitClass.PREEMPTED
     containers = containers_of(pod)
@@ -169,14 +169,14 @@ def _by_waiting(pod: CaseValues, containers: list[CaseValues], status: str, code
     return "FAILED", max(waiting.values())
 
 
-_OF_PODS: Final = ("pod_phase", "phase", "pod_reason", "containers", "containerStatuses", "conditions")
-"""What is told of pods only."""
+_POD_KEYS: Final = ("pod_phase", "phase", "pod_reason", "containers", "containerStatuses", "conditions")
+"""Keys of pods."""
 
 
 def classify(seen: CaseValues) -> dict[str, Any]:
-    """Answer what a task's ending was: by its pod, else by status and code."""
+    """Return the end of a task: by its pod, else by its status and code."""
     pod = pod_of(seen)
-    if pod.has(*_OF_PODS):
+    if pod.has(*_POD_KEYS):
         status, code, named = task_of_pod(pod)
     else:
         code = seen.ending()[0]

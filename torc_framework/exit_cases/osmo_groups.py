@@ -1,7 +1,7 @@
-"""How statuses of OSMO's tasks make up those of groups and workflows.
+"""Cases of OSMO groups and workflows: their statuses by those of their tasks.
 
-Source: NVIDIA OSMO, user guide, "Groups" and "Task Lifecycle"; the service's aggregation of
-statuses for precedence. A group has one lead task; by default the others' failures do not count.
+Source: NVIDIA OSMO, user guide, "Groups" and "Task Lifecycle"; the service's aggregation of statuses for precedence. A
+group has one lead task; by default failures of its other tasks are ignored.
 """
 
 import re
@@ -14,14 +14,14 @@ from torc_framework.exit_cases.case_values import CaseValues
 from torc_framework.exits.osmo_codes import is_failed, is_finished
 
 _ANY_TASK: Final = ("FAILED_UPSTREAM", "FAILED_SERVER_ERROR", "FAILED_PREEMPTED")
-"""Statuses that name the group whichever task has them, first wins."""
+"""Statuses that a group takes from any of its tasks; an earlier one has precedence."""
 _WORKFLOW: Final = ("FAILED_CANCELED", "FAILED_SERVER_ERROR", "FAILED_EXEC_TIMEOUT", "FAILED_QUEUE_TIMEOUT")
-"""Statuses that name the workflow whichever group has them, first wins."""
+"""Statuses that a workflow takes from any of its groups; an earlier one has precedence."""
 
 
 @frozen
 class OsmoTask:
-    """One task of a group: its newest attempt."""
+    """The newest attempt of one task of a group."""
 
     status: str
     is_lead: bool
@@ -39,13 +39,13 @@ def _tasks(seen: CaseValues) -> list[OsmoTask]:
 
 
 def _described(seen: CaseValues) -> list[CaseValues]:
-    """Return the tasks; one of which only the status was told is a text."""
+    """Return the values of the tasks; a text stands for a task with this status."""
     tasks = [{"status": task} if isinstance(task, str) else task for task in seen.items("tasks")]
     return CaseValues(seen.name, {"tasks": tasks}).objects("tasks")
 
 
 def check_group(seen: CaseValues) -> str | None:
-    """Return what is wrong with the tasks of a group: exactly one leads."""
+    """Return the problem of a group's tasks, None if there is none: exactly one must be the lead task."""
     tasks = seen.objects("tasks")
     leads = sum(task.flag("lead") for task in tasks)
     if not tasks:
@@ -68,7 +68,7 @@ def group_status(tasks: Sequence[OsmoTask], *, ignore_nonlead_status: bool = Tru
 
 
 def workflow_status(groups: Iterable[str]) -> str:
-    """Return the status of a workflow with groups in these statuses."""
+    """Return the status of a workflow with groups of these statuses."""
     statuses = list(groups)
     if not all(map(is_finished, statuses)):
         return "RUNNING" if any(one == "RUNNING" or is_finished(one) for one in statuses) else "PENDING"
@@ -82,7 +82,7 @@ def workflow_status(groups: Iterable[str]) -> str:
 
 
 def answer(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
-    """Answer what status a group or workflow has, and what becomes of its other tasks and its successors."""
+    """Return the status of a group or workflow, and the effect on its other tasks and its successors."""
     if seen.has("groups"):
         statuses = [_status_in(one) for one in seen.items("groups")]
         return {"status": workflow_status(statuses), "action": "none"}
@@ -101,7 +101,7 @@ def _status_in(group: Any) -> str:
 
 
 def _siblings(event: str, *, ignores_others: bool) -> dict[str, str | None]:
-    """Return what becomes of the other tasks after an event of one."""
+    """Return the effect of an event of one task on the other tasks."""
     is_lead = "lead" in event and not re.search(r"non_?-?lead", event)
     if "resched" in event:
         return {"siblings": "restart" if is_lead or not ignores_others else "none"}

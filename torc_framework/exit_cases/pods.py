@@ -1,4 +1,4 @@
-"""Pods as they are described: by Kubernetes itself (camelCase, states within states) or in short, both read alike."""
+"""Reader of descriptions of pods, in the form of Kubernetes (camelCase, nested states) or in a short form."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,7 +12,7 @@ _CONDITION_KEYS: Final = ("conditions", "pod_conditions")
 
 
 def pod_of(seen: CaseValues) -> CaseValues:
-    """Return a pod: its status taken out of it, if it was given with one."""
+    """Return a pod's values, with those of its status merged if it has one."""
     inner = seen.get("pod", "status")
     if not isinstance(inner, dict):
         return seen
@@ -24,24 +24,24 @@ def pod_of(seen: CaseValues) -> CaseValues:
 
 
 def phase_of(pod: CaseValues) -> str | None:
-    """Return the phase as Kubernetes spells it."""
+    """Return the phase in the spelling of Kubernetes."""
     phase = pod.text("pod_phase", "phase")
     return None if phase is None else _PHASES.get(phase.strip().lower(), phase)
 
 
 def same_word(table: Mapping[str, Any], word: Any) -> Any:
-    """Return what a table says of a word, however it is capitalised; None if nothing."""
+    """Return the value of a word in a table, in any capitalisation; None if it is not in the table."""
     text = "" if word is None else str(word).strip()
     return table.get(text) or next((value for known, value in table.items() if known.lower() == text.lower()), None)
 
 
 def is_true(condition: CaseValues) -> bool:
-    """Say whether a condition holds."""
+    """Return whether a condition is true."""
     return str(condition.get("status", "value")).lower() == "true"
 
 
 def conditions_of(seen: CaseValues, *names: str) -> list[CaseValues]:
-    """Return conditions; a single one may stand for itself."""
+    """Return the conditions; a single one need not be in a list."""
     names = names or _CONDITION_KEYS
     if isinstance(seen.get(*names), dict):
         return [seen.object(*names)]
@@ -49,7 +49,7 @@ def conditions_of(seen: CaseValues, *names: str) -> list[CaseValues]:
 
 
 def containers_of(pod: CaseValues) -> list[CaseValues]:
-    """Return all containers, those that initialise among them and marked so."""
+    """Return all containers; init containers have the key ``init``."""
     plain = [_container(each) for each in _listed(pod, _KEYS)]
     return [
         *plain,
@@ -77,23 +77,23 @@ def _container(seen: CaseValues) -> CaseValues:
             values[key] = {"reason": values[key]}
     if isinstance(values.get("terminated"), int) and not isinstance(values["terminated"], bool):
         values["terminated"] = {"exit_code": values["terminated"]}
-    is_told = isinstance(values.get("terminated"), dict) or isinstance(values.get("waiting"), dict)
-    if not is_told and CaseValues(seen.name, values).has(*CODE_NAMES, "signal"):
+    has_state = isinstance(values.get("terminated"), dict) or isinstance(values.get("waiting"), dict)
+    if not has_state and CaseValues(seen.name, values).has(*CODE_NAMES, "signal"):
         values["terminated"] = {
             key: values[key] for key in (*CODE_NAMES, "signal", "reason", "message") if key in values
         }
-    elif not is_told and isinstance(values.get("reason"), str):
+    elif not has_state and isinstance(values.get("reason"), str):
         values["waiting"] = {"reason": values["reason"]}
     return CaseValues(seen.name, values)
 
 
 def lone_container(seen: CaseValues) -> CaseValues:
-    """Return the container of which the pod's own reason and code tell, where no container was described."""
+    """Return the container of a pod that describes none: with the pod's own reason and code."""
     inner = seen.object("container") if isinstance(seen.get("container"), dict) else seen
-    told = {
+    ended = {
         "reason": inner.get("container_reason", "reason"),
         **{key: inner.get(key) for key in (*CODE_NAMES, "signal")},
     }
     return _container(
-        CaseValues(inner.name, {"terminated": inner.get("terminated") or told, "state": inner.get("state")})
+        CaseValues(inner.name, {"terminated": inner.get("terminated") or ended, "state": inner.get("state")})
     )

@@ -13,14 +13,14 @@ from torc_framework.models.exits import ExitClass
 
 
 def classify_accounting(seen: CaseValues) -> dict[str, Any]:
-    """Answer what an ending was by its accounting: the row of the allocation, if several were seen."""
+    """Return the end of a job by its accounting: by the row of the allocation, if there are several rows."""
     row = _deciding_row(seen)
-    state, told_reason = state_and_reason(row, "scheduler_state", "state", "State", "JobState", "job_state")
+    state, given_reason = state_and_reason(row, "scheduler_state", "state", "State", "JobState", "job_state")
     state = state or ""
     code, signal = row.ending("exit", "exit_code_pair", "ExitCode", *CODE_NAMES)
     written = None if code is None and signal is None else render_exit(code or 0, signal or 0)
     exit_class = class_of(state, code, signal) if state else _class_without_state(code, signal)
-    reason = row.text("reason", "Reason", "scheduler_reason", "state_reason") or told_reason
+    reason = row.text("reason", "Reason", "scheduler_reason", "state_reason") or given_reason
     if exit_class is ExitClass.UNKNOWN and reason is not None:
         exit_class = REASONS.get(reason.partition(":")[0]) or exit_class
     return {
@@ -33,9 +33,9 @@ def classify_accounting(seen: CaseValues) -> dict[str, Any]:
 
 
 def state_and_reason(seen: CaseValues, *names: str) -> tuple[str | None, str | None]:
-    """Return the state that was seen and a reason told with it: a word, a list of words, or both in an object."""
+    """Return state and reason of a value: a word, a list of words, or an object of both."""
     value = seen.get(*names)
-    if isinstance(value, dict):  # as Slurm's own JSON has it
+    if isinstance(value, dict):  # the form of Slurm's own JSON
         inner = CaseValues(f"{seen.name}.{names[0]}", value)
         return state_and_reason(inner, "current", "state")[0], inner.text("reason")
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
@@ -56,7 +56,7 @@ _STATE_KEYS: Final = ("allocation_state", "job_state", "JobState")
 
 
 def _deciding_row(seen: CaseValues) -> CaseValues:
-    """Return the row of the allocation, else the first, else the observation itself."""
+    """Return the row of the allocation, else the first row, else the observation itself."""
     for key in _JOB_KEYS:
         if isinstance(seen.get(key), dict):
             return seen.object(key)

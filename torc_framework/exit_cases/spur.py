@@ -1,8 +1,8 @@
-"""How a controller that follows Slurm derives a job's end from its nodes and steps, and what it does next.
+"""Cases of Spur: the end of a job by its nodes and steps, and whether the job is queued again.
 
-Sources: Spur (ROCm/spur), "close exit-code reporting gap" (pull request 274), checked there against
-Slurm 25.11; its job life cycle and time limits (change 680). A job's exit is the raw status of its
-first node's batch process, never a maximum; ``DerivedExitCode`` is the largest code of its steps.
+Sources: Spur (ROCm/spur), "close exit-code reporting gap" (pull request 274), checked there against Slurm 25.11; its
+job life cycle and time limits (change 680). A job's exit is the raw status of the batch process on its first node;
+``DerivedExitCode`` is the largest code of its steps.
 """
 
 import re
@@ -17,18 +17,18 @@ from torc_framework.exits.slurm_states import STATES, class_of, normal_state
 from torc_framework.models.exits import ExitClass
 
 FIRST_RESERVED_STEP: Final = 0xFFFF_FFF0
-"""Ids from here on are Slurm's own steps (batch, extern, interactive): they count for nothing."""
+"""First id of Slurm's own steps (batch, extern, interactive), which are ignored."""
 OOM_BIT: Final = 0x1000
-"""Bit of a reported signal that says memory ran out."""
+"""Bit of a reported signal: lack of memory."""
 UNSEEN: Final = (-1, 0)
-"""Exit of a job whose end nobody could see: lost node, cancel, preemption, the watchdog's kill."""
+"""Exit of a job whose end was not observed: lost node, cancellation, preemption, kill by the watchdog."""
 MAX_REQUEUES: Final = 5
 _RESERVED_NAMES: Final = frozenset({"batch", "extern", "interactive"})
 
 
 @frozen
 class ControllerEvent:
-    """What the controller itself learns of a job: the state it leads to and the words that tell of it."""
+    """An event of the controller that ends a job: the resulting state, reason and class, and the words for it."""
 
     state: str
     reason: str
@@ -56,14 +56,14 @@ CONTROLLER_EVENTS: Final[Mapping[str, ControllerEvent]] = {
     "deadline": ControllerEvent("DEADLINE", "DeadLine", _C.TIMEOUT, _words(r"deadline")),
     "canceled": ControllerEvent("CANCELLED", "None", _C.CANCELED, _words(r"cancel")),
 }
-"""Happenings in the order in which their words are looked for."""
+"""Events of the controller, in the order in which their patterns are tried."""
 
 
 _TOO_LATE: Final = re.compile(r"after_(the_)?(end|exit|completion)|late_")
-"""What comes after the end changes nothing."""
+"""Words of events after the end of a job, which have no effect."""
 
 
-def _happening(word: str | None) -> str | None:
+def _controller_event(word: str | None) -> str | None:
     if word is None:
         return None
     written = word.strip().lower().replace(" ", "_").replace("-", "_")
@@ -72,7 +72,7 @@ def _happening(word: str | None) -> str | None:
     return next((name for name, known in CONTROLLER_EVENTS.items() if known.pattern.search(written)), None)
 
 
-# --- how it ended ----------------------------------------------------------------------------------
+# --- end of a job ----------------------------------------------------------------------------------
 
 
 @frozen
@@ -85,7 +85,7 @@ class NodeExit:
 
     @property
     def is_failure(self) -> bool:
-        """It is no clean exit."""
+        """Whether code or signal is not 0."""
         return bool(self.code or self.signal)
 
 
@@ -97,7 +97,7 @@ _WATCHDOG: Final = re.compile("watchdog")
 def _exit(seen: CaseValues) -> NodeExit:
     code, signal = seen.ending("exit", *CODE_NAMES)
     code, signal = code or 0, signal or 0
-    return NodeExit(code, signal & ~OOM_BIT, seen.says(_OOM) or bool(signal & OOM_BIT))
+    return NodeExit(code, signal & ~OOM_BIT, seen.has_true_key(_OOM) or bool(signal & OOM_BIT))
 
 
 def _nodes(seen: CaseValues) -> dict[str, NodeExit]:
@@ -112,12 +112,12 @@ def _name(node: Any, index: int) -> str:
 
 
 def _node(node: Any, name: str | int) -> CaseValues:
-    """Return what was seen of a node: an object, or its exit alone."""
+    """Return the values of a node: an object, or its exit alone."""
     return CaseValues(f"observation.nodes.{name}", node if isinstance(node, dict) else {"exit": node})
 
 
 def derived_code(seen: CaseValues) -> int:
-    """Return the largest code of a job's own steps; a step that a signal ended counts as 128+n."""
+    """Return the largest code of a job's own steps; a step ended by signal n counts as 128+n."""
     return max(map(_step_code, seen.items("steps")), default=0)
 
 
@@ -139,7 +139,7 @@ def _step_code(step: Any) -> int:
 
 
 def _job_exit(nodes: Mapping[str, NodeExit], primary: str | None) -> NodeExit:
-    """Return the exit of the primary node, else the worst of those that failed."""
+    """Return the exit of the primary node, else the worst exit of the nodes that failed."""
     if primary in nodes:
         return nodes[primary or ""]
     failing = [node for node in nodes.values() if node.is_failure]
@@ -147,20 +147,20 @@ def _job_exit(nodes: Mapping[str, NodeExit], primary: str | None) -> NodeExit:
 
 
 def _hit_limit(seen: CaseValues) -> bool:
-    """The time limit was signalled while the job ran; a mark that came after its end says nothing."""
-    return seen.says(_LIMIT)
+    """Return whether the time limit was signalled while the job ran."""
+    return seen.has_true_key(_LIMIT)
 
 
 def classify_completion(seen: CaseValues) -> dict[str, Any]:
-    """Answer how a job ended: state, exit, derived exit, reason."""
+    """Return the end of a job: state, exit, derived exit, reason."""
     nodes = _nodes(seen)
     state = seen.text("state", "scheduler_state")
-    happened = _happening(seen.text("event")) or _watchdog(seen)
+    event = _controller_event(seen.text("event")) or _watchdog(seen)
     if nodes:
         primary = str(seen.get("primary")) if seen.has("primary") else next(iter(nodes))
         ended = _job_exit(nodes, primary)
-    elif happened or not seen.has(*CODE_NAMES, "signal", "wait_status", "raw_status"):
-        ended = NodeExit(*UNSEEN, ran_out_of_memory=False) if happened else NodeExit(0, 0, False)
+    elif event or not seen.has(*CODE_NAMES, "signal", "wait_status", "raw_status"):
+        ended = NodeExit(*UNSEEN, ran_out_of_memory=False) if event else NodeExit(0, 0, False)
     else:
         ended = _exit(seen)
     answer = {"derived_exit": render_exit(derived_code(seen)), "action": "none"}
@@ -174,8 +174,8 @@ def classify_completion(seen: CaseValues) -> dict[str, Any]:
         verdict = "OUT_OF_MEMORY", "OutOfMemory", ExitClass.OOM
     elif _hit_limit(seen):
         verdict = "TIMEOUT", "TimeLimit", ExitClass.TIMEOUT
-    elif happened:
-        known = CONTROLLER_EVENTS[happened]
+    elif event:
+        known = CONTROLLER_EVENTS[event]
         verdict = known.state, known.reason, known.exit_class or ExitClass.CANCELED
     elif ended.signal:
         verdict = "FAILED", render_end_reason("RaisedSignal", ended.signal), ExitClass.SIGNALED
@@ -184,7 +184,7 @@ def classify_completion(seen: CaseValues) -> dict[str, Any]:
     else:
         verdict = "COMPLETED", "None", ExitClass.SUCCESS
     status, reason, exit_class = verdict
-    shown = seen.text("description", "state_desc") or reason  # a description in free text is shown instead
+    shown = seen.text("description", "state_desc") or reason  # a description in free text has precedence
     return {
         **answer,
         "outcome": exit_class,
@@ -195,37 +195,37 @@ def classify_completion(seen: CaseValues) -> dict[str, Any]:
 
 
 def _watchdog(seen: CaseValues) -> str | None:
-    return "timeout" if seen.says(_WATCHDOG) else None
+    return "timeout" if seen.has_true_key(_WATCHDOG) else None
 
 
-# --- what happens next -----------------------------------------------------------------------------
+# --- requeueing ------------------------------------------------------------------------------------
 
 BACKOFF_CAP_S: Final = 300
 
 
 def launch_backoff_s(interval_s: int, requeue_count: int) -> int:
-    """Return the seconds before a job that could not be launched is tried again."""
+    """Return the seconds before the next launch of a job that could not be launched."""
     return min(max(2 * interval_s + 3, 5) << min(max(requeue_count, 0), 16), BACKOFF_CAP_S)
 
 
 def decide_requeue(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
-    """Answer whether a job is queued again: lost nodes and time-outs by budget, failures never."""
+    """Return whether a job is queued again: after lost nodes and time-outs within a budget, never after failures."""
     written = seen.text("event") or seen.text("state", "scheduler_state") or ""
-    happened = _happening(written)
-    state = CONTROLLER_EVENTS[happened].state if happened else (normal_state(written) or written)
+    event = _controller_event(written)
+    state = CONTROLLER_EVENTS[event].state if event else (normal_state(written) or written)
     count = seen.integer("requeue_count") or 0
     code, signal = seen.ending("exit", *CODE_NAMES)
     pair = None if code is None and signal is None else render_exit(code or 0, signal or 0)
     answer: dict[str, Any] = {"status": state, "action": "none", "requeue_count": count, "exit": pair}
-    if happened:
-        answer |= {"outcome": CONTROLLER_EVENTS[happened].exit_class, "reason": CONTROLLER_EVENTS[happened].reason}
+    if event:
+        answer |= {"outcome": CONTROLLER_EVENTS[event].exit_class, "reason": CONTROLLER_EVENTS[event].reason}
     else:
         answer["outcome"] = class_of(state, code, signal)
-    if happened == "admin_requeue" or (happened == "preempted" and _preemption_requeues(written, policy)):
+    if event == "admin_requeue" or (event == "preempted" and _preemption_requeues(written, policy)):
         return answer | {"status": "PENDING", "action": "retry"}
-    if happened in {"preempted", "canceled"}:
+    if event in {"preempted", "canceled"}:
         return answer | {"exit": pair or render_exit(*UNSEEN)}
-    if happened == "launch_failure":
+    if event == "launch_failure":
         answer["delay_s"] = launch_backoff_s(policy.integer("scheduler_interval", "interval", "interval_s") or 1, count)
         return answer | _by_budget(count, policy)
     if state in {"TIMEOUT", "NODE_FAIL"} and policy.flag("requeue"):
@@ -248,7 +248,7 @@ def _by_budget(count: int, policy: CaseValues) -> dict[str, Any]:
 
 
 def check_report(seen: CaseValues) -> str | None:
-    """Return what is wrong with an agent's report: completed goes with code 0, failed with any other."""
+    """Return the problem of an agent's report, None if there is none: COMPLETED requires code 0, FAILED another."""
     state = (seen.text("reported_state", "state") or "").strip().upper()
     code = seen.ending()[0] or 0
     if state not in {"COMPLETED", "FAILED"}:

@@ -1,7 +1,7 @@
-"""Endings of Torc's own jobs as a question describes them.
+"""Cases of Torc's own jobs: the end of an attempt.
 
-An observation names what was seen and, in words of any kind, who stopped the attempt:
-``killed_by: memory_monitor``, ``sigterm_sent: true``, ``canceled: true``.
+The observation has facts, and words for the cause of a stop, such as ``killed_by: memory_monitor``, ``sigterm_sent:
+true`` and ``canceled: true``.
 """
 
 import re
@@ -30,11 +30,11 @@ STOP_WORDS: Final[tuple[tuple[StopReason, re.Pattern[str]], ...]] = (
     (StopReason.RUNTIME_LIMIT, re.compile(r"runtime_?limit|job_timeout")),
     (StopReason.SHUTDOWN, re.compile(r"shut_?down|runner_?(end|stop|interrupt)|sigint|sighup")),
 )
-"""Words that tell why the runner stopped an attempt, the strongest reason first."""
+"""Words for the reason for which the runner stopped an attempt; an earlier entry has precedence."""
 _WARNING_WORDS: Final = re.compile(
     r"time_?-?\s?limit|time_?out|end_?time|end_reached|limit_reached|wall_?time|sigterm|terminat|by_runner|deadline"
 )
-"""Words of an early warning before a limit of the attempt's own: one that ends with code 0 then has succeeded."""
+"""Words for a warning before the attempt's own limit; code 0 after it is a success."""
 _LOST_WORDS: Final = re.compile(r"orphan|runner_?(gone|lost|dead|died|vanished|crashed|killed)|^lost$|node_lost")
 _LAUNCH_WORDS: Final = re.compile(r"launch_?(fail|error)|spawn_?(fail|error)|not_started")
 _KILL_WORDS: Final = re.compile(r"sigkill|forced|killed_after|had_to_be_killed")
@@ -58,10 +58,10 @@ _NO_WORDS_OF_STOPPING: Final = frozenset(
 
 
 def observe(seen: CaseValues, policy: CaseValues, executor: str) -> ExitObservation:
-    """Return the observation that a question describes.
+    """Return the observation that a case describes.
 
     Raises:
-        CaseError: a value is of another kind.
+        CaseError: a value has an invalid form.
     """
     stops = CaseValues(
         seen.name, {key: value for key, value in seen.values.items() if key not in _NO_WORDS_OF_STOPPING}
@@ -72,7 +72,7 @@ def observe(seen: CaseValues, policy: CaseValues, executor: str) -> ExitObservat
     if was_marked:
         signal, code = None, code or None
     lost = code == ORPHANED_RETURN_CODE or any(map(_LOST_WORDS.search, words))
-    if code is not None and code < 0:  # as Python writes the death by a signal
+    if code is not None and code < 0:  # the form of Python for the end by a signal
         signal = signal if lost else signal or -code
         code = None
     signal = signal or None
@@ -85,7 +85,7 @@ def observe(seen: CaseValues, policy: CaseValues, executor: str) -> ExitObservat
     forced = signal == 9 or any(map(_KILL_WORDS.search, words))
     missing = seen.get("outputs_missing", "missing_outputs")
     missing = [missing] if isinstance(missing, str) and missing.lower() not in {"true", "false", ""} else missing
-    state, told_reason = state_and_reason(seen, "scheduler_state", "step_state", "state")
+    state, given_reason = state_and_reason(seen, "scheduler_state", "step_state", "state")
     launch_error = seen.get("launch_error", "spawn_error") or next(filter(_LAUNCH_WORDS.search, words), None)
     return ExitObservation(
         executor=executor,
@@ -98,7 +98,7 @@ def observe(seen: CaseValues, policy: CaseValues, executor: str) -> ExitObservat
         lost=lost,
         missing_outputs=tuple(map(str, missing)) if isinstance(missing, list) else ("",) * int(bool(missing)),
         scheduler_state=state,
-        scheduler_reason=seen.text("scheduler_reason") or told_reason or ("OutOfMemory" if was_marked else None),
+        scheduler_reason=seen.text("scheduler_reason") or given_reason or ("OutOfMemory" if was_marked else None),
         peak_memory_bytes=peak,
         memory_limit_bytes=limit,
         oom_kills=seen.integer("oom_kills", "cgroup_oom_kills"),
@@ -117,7 +117,7 @@ def _limit(seen: CaseValues) -> int | None:
 
 
 def answer(seen: CaseValues, policy: CaseValues, executor: str) -> dict[str, Any]:
-    """Answer what an ending is called, the status that it leaves, and its return code."""
+    """Return class, status and return code of an ending."""
     observation = observe(seen, policy, executor)
     verdict = classify_exit(observation)
     status = status_of(verdict, observation.stop_reason)
@@ -128,10 +128,10 @@ def answer(seen: CaseValues, policy: CaseValues, executor: str) -> dict[str, Any
         timeout_exit_code=policy.integer("timeout_exit_code") or TIMEOUT_RETURN_CODE,
     )
     if observation.exit_code is None and observation.stop_reason is StopReason.CANCELED:
-        code = None  # it has no code of its own, and none is made up
+        code = None  # an attempt without a code of its own gets none
     is_warned = observation.stop_reason is StopReason.SHUTDOWN or observation.clean_exit == "completed"
     if is_warned and observation.signal and not observation.stop_forced:
-        code = 128 + observation.signal  # it ended of the warning, nobody had to kill it
+        code = 128 + observation.signal  # the warning ended it, without SIGKILL
     return {
         "outcome": verdict.exit_class,
         "status": status.label,
@@ -157,7 +157,7 @@ _BY_STATUS: Final[Mapping[str, ExitClass]] = {
 
 
 def class_of_result(code: int | None, status: str | None) -> ExitClass:
-    """Return what a result is called of which only return code and status are known."""
+    """Return the class of a result by its return code and status alone."""
     if status is not None and status in _BY_STATUS:
         return _BY_STATUS[status]
     if code is None:

@@ -1,11 +1,18 @@
-"""What one attempt's ending is called, the status it leaves, and its number: Torc's own rules.
+"""Classifier of ended attempts: class of the ending, status of the job, and return code.
 
-Sources: Torc documentation, "Slurm Exit Codes", "Execution Modes" and "Failure Handlers"; POSIX
-for wait statuses. Evidence, strongest first: the attempt never ran or nobody saw its end; an
-explicit cancel; the scheduler's or cluster's own word; who of ours stopped it; the kernel's count of
-those whom it killed for lack of memory; the wait status; use against limits; the bare code. A code
-of 128+n proves no signal, and 137 alone no lack of memory: both stay what the program said. A clean
-exit stays one, whoever was killed on the way: the program has dealt with it.
+Sources: Torc documentation, "Slurm Exit Codes", "Execution Modes" and "Failure Handlers"; POSIX for wait statuses.
+Evidence, strongest first:
+
+1. The attempt was not started, or its end was not observed.
+2. The workflow was canceled.
+3. The state or reason that the batch system or cluster reports.
+4. The reason for which the runner stopped the attempt.
+5. The kernel's count of processes that it killed for lack of memory.
+6. The wait status, resource use compared with limits, and the exit code.
+
+An exit code 128+n does not prove a signal, and 137 alone does not prove lack of memory: both count as codes of the
+program. Exit code 0 is a success even if the kernel killed processes of the attempt, because the program has handled
+that.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,14 +39,14 @@ from torc_framework.models.statuses import JobStatus
 SIGKILL: Final = 9
 OOM_LIKE_CODE: Final = 128 + SIGKILL
 _LEFT_TO_THE_CODE: Final = frozenset({ExitClass.SUCCESS, ExitClass.USER_ERROR, ExitClass.SIGNALED, ExitClass.UNKNOWN})
-"""Classes of a scheduler's word that the exit itself tells better."""
+"""Classes of a scheduler's state for which exit code or signal are better evidence."""
 
 
-# --- the scheduler's words -------------------------------------------------------------------------
+# --- states and reasons of the scheduler -----------------------------------------------------------
 
 
 def class_of_word(word: str) -> ExitClass | None:
-    """Return what a word of a batch system or cluster says of an ending; None for words nobody knows."""
+    """Return the class for a state or reason of a batch system or cluster; None for an unknown word."""
     name = slurm_states.normal_state(word)
     if name is not None:
         return slurm_states.STATES[name].exit_class
@@ -58,28 +65,30 @@ def class_of_word(word: str) -> ExitClass | None:
 def _scheduler(seen: ExitObservation) -> ExitVerdict | None:
     words = {"scheduler_state": seen.scheduler_state, "scheduler_reason": seen.scheduler_reason}
     names = {field: class_of_word(word) if word else None for field, word in words.items()}
-    for field in sorted(names, key=lambda field: names[field] is ExitClass.CANCELED):  # why is worth more than that
+    for field in sorted(
+        names, key=lambda field: names[field] is ExitClass.CANCELED
+    ):  # the cause of a cancellation has precedence
         word, named = words[field], names[field]
-        if named is ExitClass.CANCELED and (seen.stop_reason is not None or slurm_states.is_step_of_its_own_end(seen)):
-            continue  # the runner asked for that, and knows why; or nobody did
+        if named is ExitClass.CANCELED and (seen.stop_reason is not None or slurm_states.is_uncanceled_step(seen)):
+            continue  # the runner canceled it for a reason of its own, or it was not canceled at all
         if named is not None and named not in _LEFT_TO_THE_CODE:
-            return ExitVerdict(named, f"the scheduler says {word}", 1.0, (field,))
+            return ExitVerdict(named, f"the scheduler reports {word}", 1.0, (field,))
     return None
 
 
 def _scheduler_alone(seen: ExitObservation) -> ExitVerdict | None:
-    """Take the scheduler's word where neither a code nor a signal was seen."""
+    """Classify by the scheduler's word alone, if neither a code nor a signal was observed."""
     word = seen.scheduler_state or seen.scheduler_reason
     if not word:
         return None
     field = "scheduler_state" if seen.scheduler_state else "scheduler_reason"
     named = class_of_word(word)
     if named in (None, ExitClass.UNKNOWN):
-        return ExitVerdict(ExitClass.UNKNOWN, f"the scheduler says {word}", 0.0, (field,))
-    return ExitVerdict(named or ExitClass.UNKNOWN, f"the scheduler says {word}", 0.9, (field,))
+        return ExitVerdict(ExitClass.UNKNOWN, f"the scheduler reports {word}", 0.0, (field,))
+    return ExitVerdict(named or ExitClass.UNKNOWN, f"the scheduler reports {word}", 0.9, (field,))
 
 
-# --- what the runner saw ---------------------------------------------------------------------------
+# --- observations of the runner --------------------------------------------------------------------
 
 
 def _not_run(seen: ExitObservation) -> ExitVerdict | None:
@@ -91,24 +100,24 @@ def _not_run(seen: ExitObservation) -> ExitVerdict | None:
 
 
 _WORTH_MORE: Final = frozenset({ExitClass.PREEMPTED, ExitClass.EVICTED, ExitClass.NODE_FAILURE})
-"""What a batch system may say of an allocation that tells why its jobs were lost, too."""
+"""Classes of an ended allocation that also explain why its attempts were lost."""
 
 
 def _lost(seen: ExitObservation) -> ExitVerdict:
-    """Name the loss of an attempt by what became of its allocation, if that is known and explains it."""
+    """Classify a lost attempt by the end of its allocation, if that is known and explains the loss."""
     word = seen.scheduler_state
     named = class_of_word(word) if word else None
     if word and named in _WORTH_MORE:
-        reason = f"its runner is gone: the scheduler says {word} of the allocation"
+        reason = f"its runner is gone: the scheduler reports {word} of the allocation"
         return ExitVerdict(named or ExitClass.ORPHANED, reason, 1.0, ("lost", "scheduler_state"))
     if named is ExitClass.CANCELED:
         return ExitVerdict(named, _allocation_canceled(word), 1.0, ("lost", "scheduler_state"))
-    said = f"; the scheduler says {word} of the allocation" if word else ""
-    return ExitVerdict(ExitClass.ORPHANED, f"its runner is gone and nobody saw its end{said}", 1.0, ("lost",))
+    said = f"; the scheduler reports {word} of the allocation" if word else ""
+    return ExitVerdict(ExitClass.ORPHANED, f"its runner is gone and its end was not observed{said}", 1.0, ("lost",))
 
 
 def _allocation_canceled(word: str | None) -> str:
-    return f"its allocation was canceled: the scheduler says {word}"
+    return f"its allocation was canceled: the scheduler reports {word}"
 
 
 def _canceled(seen: ExitObservation) -> ExitVerdict | None:
@@ -124,7 +133,7 @@ _STOPPED: Final[Mapping[StopReason, tuple[ExitClass, str]]] = {
 }
 _OF_CANCELED_ALLOCATION: Final = ("stop_reason", "scheduler_state")
 _STOPPED_SOFTLY: Final = frozenset({StopReason.SHUTDOWN, StopReason.RUNTIME_LIMIT})
-"""Stops that jobs may be told of before, so that a clean exit may mean several things."""
+"""Stops with a warning to the job, so that exit code 0 may have several meanings."""
 
 
 def _stopped(seen: ExitObservation) -> ExitVerdict | None:
@@ -141,7 +150,7 @@ def _stopped(seen: ExitObservation) -> ExitVerdict | None:
 
 
 def _stopped_clean(seen: ExitObservation) -> ExitVerdict | None:
-    """Name an exit with code 0 after a stop, by what the job says that it means, else by the files that it wrote."""
+    """Classify an exit with code 0 after a stop by the job's declaration, else by its output files."""
     evidence: tuple[str, ...] = ("stop_reason", "exit_code")
     is_ending = seen.stop_reason is StopReason.SHUTDOWN
     when = "while its runner was ending" if is_ending else "at its run time limit"
@@ -157,7 +166,7 @@ def _stopped_clean(seen: ExitObservation) -> ExitVerdict | None:
 
 
 def _over_memory(seen: ExitObservation) -> str | None:
-    """Return a clause about a peak above the limit, None if there was none or nobody measured."""
+    """Return a clause about a peak above the memory limit; None if it was not above or not measured."""
     limit, peak = seen.memory_limit_bytes, seen.peak_memory_bytes
     if limit is None or peak is None or peak <= limit:
         return None
@@ -168,7 +177,7 @@ _MEMORY_FIELDS: Final = ("peak_memory_bytes", "memory_limit_bytes")
 
 
 def _kills_clause(seen: ExitObservation) -> str | None:
-    """Return a clause about those whom the kernel killed for lack of memory, None if there were none."""
+    """Return a clause about the processes that the kernel killed for lack of memory; None if there were none."""
     if not seen.oom_kills:
         return None
     whom = "a process" if seen.oom_kills == 1 else f"{seen.oom_kills} processes"
@@ -184,11 +193,11 @@ def _kills_clause(seen: ExitObservation) -> str | None:
 
 
 NEAR_LIMIT: Final = 0.9
-"""Attempts that are killed at a limit of their own have a peak above this part of it."""
+"""An attempt that the kernel killed at its own memory limit has a peak above this part of the limit."""
 
 
 def _out_of_memory(seen: ExitObservation) -> ExitVerdict | None:
-    """Take the kernel's count for the cause of a failure; surest where the attempt's end was a kill itself."""
+    """Classify a failure as lack of memory by the kernel's count; most certain if the attempt itself was killed."""
     clause = _kills_clause(seen)
     if clause is None or (seen.signal is None and not seen.exit_code):
         return None
@@ -199,7 +208,7 @@ def _out_of_memory(seen: ExitObservation) -> ExitVerdict | None:
 
 
 def _out_of_memory_among_others(seen: ExitObservation) -> ExitVerdict | None:
-    """Take a kill in a group that the attempt shared with others for its own, if it was killed itself."""
+    """Classify a killed attempt as lack of memory by a kill in a control group that it shared with others."""
     kills, attempts = seen.raw.get("shared_oom_kills"), seen.raw.get("shared_attempts")
     if not isinstance(kills, int) or kills < 1 or (seen.signal != SIGKILL and seen.exit_code != OOM_LIKE_CODE):
         return None
@@ -225,7 +234,7 @@ def _signaled(seen: ExitObservation) -> ExitVerdict | None:
 
 
 def _used_too_much(seen: ExitObservation) -> ExitVerdict | None:
-    """Take 137 for the kernel's OOM killer only with a peak above the limit beside it."""
+    """Classify exit code 137 as lack of memory if the peak was above the limit."""
     over = _over_memory(seen) if seen.exit_code == OOM_LIKE_CODE else None
     return ExitVerdict(ExitClass.OOM, f"exit code 137; {over}", 0.8, ("exit_code", *_MEMORY_FIELDS)) if over else None
 
@@ -247,7 +256,7 @@ def _exited(seen: ExitObservation) -> ExitVerdict | None:
     return ExitVerdict(ExitClass.SUCCESS, "exit code 0", 1.0, ("exit_code",))
 
 
-_QUESTIONS: Final[tuple[Callable[[ExitObservation], ExitVerdict | None], ...]] = (
+_RULES: Final[tuple[Callable[[ExitObservation], ExitVerdict | None], ...]] = (
     _not_run,
     _canceled,
     _scheduler,
@@ -262,9 +271,9 @@ _QUESTIONS: Final[tuple[Callable[[ExitObservation], ExitVerdict | None], ...]] =
 
 
 def classify_exit(seen: ExitObservation) -> ExitVerdict:
-    """Name an ending by its strongest evidence; always answers."""
-    for ask in _QUESTIONS:
-        if verdict := ask(seen):
+    """Return the class of an ending by its strongest evidence; `ExitClass.UNKNOWN` without any."""
+    for classify in _RULES:
+        if verdict := classify(seen):
             return verdict
     return ExitVerdict(ExitClass.UNKNOWN, "neither an exit code nor a signal was seen", 0.0)
 
@@ -278,12 +287,12 @@ _BY_CLASS: Final[Mapping[ExitClass, JobStatus]] = {
     ExitClass.PREEMPTED: JobStatus.TERMINATED,
     ExitClass.EVICTED: JobStatus.TERMINATED,
 }
-"""Statuses by class; every other class is a failure."""
+"""Status of the job by class; all other classes are failures."""
 _STOPPED_BY_SYSTEM: Final = frozenset({StopReason.RUNTIME_LIMIT, StopReason.SHUTDOWN})
 
 
 def status_of(verdict: ExitVerdict, stop_reason: StopReason | None) -> JobStatus:
-    """Return the status in which an attempt leaves its job."""
+    """Return the status of a job after an attempt that ended so."""
     if stop_reason is StopReason.CANCELED:
         return JobStatus.CANCELED
     status = _BY_CLASS.get(verdict.exit_class, JobStatus.FAILED)
@@ -293,9 +302,9 @@ def status_of(verdict: ExitVerdict, stop_reason: StopReason | None) -> JobStatus
 
 
 _CLEAN: Final = frozenset({ExitClass.SUCCESS, ExitClass.INTERRUPTED})
-"""Classes that leave a code of 0 as it is."""
-_TOLD_BY_OTHERS: Final = frozenset({"scheduler_state", "scheduler_reason", "oom_kills"})
-"""Evidence for a class that the attempt's own code may not show."""
+"""Classes for which the return code of exit code 0 is 0."""
+_OUTSIDE_EVIDENCE: Final = frozenset({"scheduler_state", "scheduler_reason", "oom_kills"})
+"""Evidence for classes that the attempt's own exit code may not show."""
 
 
 def exit_return_code(
@@ -305,9 +314,15 @@ def exit_return_code(
     oom_exit_code: int = OOM_RETURN_CODE,
     timeout_exit_code: int = TIMEOUT_RETURN_CODE,
 ) -> int:
-    """Return the one number for an ending; where the scheduler's or the kernel's word decided, its class gives it.
+    """Return the return code of an ending.
 
-    The codes are what the workflow wants for memory and time limits.
+    If the scheduler or the kernel decided its class, the class determines the code.
+
+    Args:
+        seen: The observation.
+        verdict: Its class.
+        oom_exit_code: The workflow's code for lack of memory.
+        timeout_exit_code: The workflow's code for a time limit.
     """
     if seen.exit_code == 0 and verdict.exit_class in _CLEAN:
         return 0
@@ -316,7 +331,7 @@ def exit_return_code(
         ExitClass.TIMEOUT: timeout_exit_code,
         ExitClass.CANCELED: CANCELED_RETURN_CODE,
     }
-    if _TOLD_BY_OTHERS.intersection(verdict.evidence) and verdict.exit_class in by_class:
+    if _OUTSIDE_EVIDENCE.intersection(verdict.evidence) and verdict.exit_class in by_class:
         return by_class[verdict.exit_class]
     number = render_return_code(seen)
     limits = {StopReason.MEMORY_LIMIT: OOM_RETURN_CODE, **dict.fromkeys(_STOPPED_BY_SYSTEM, TIMEOUT_RETURN_CODE)}

@@ -1,4 +1,4 @@
-"""Codes as batch systems print them: ``code:signal``, and names of signals.
+"""Exit codes as batch systems print them (``code:signal``), and names of signals.
 
 Sources: Slurm, "Job Exit Codes" (slurm.schedmd.com/job_exit_code.html); signal names are those of
 glibc's ``strsignal`` with underscores for blanks, as Slurm 25.11 prints them.
@@ -41,11 +41,11 @@ SIGNAL_NAMES: Final = {
     30: "Power_failure",
     31: "Bad_system_call",
 }
-"""Names by number, Linux on x86 and ARM."""
+"""Names of signals by number, Linux on x86 and ARM."""
 FIRST_REALTIME: Final = 34
 LAST_SIGNAL: Final = 64
 OOM_MARK: Final = 125
-"""What Slurm puts in the signal half when memory ran out; no signal has this number."""
+"""Number that Slurm prints as the signal after lack of memory; no signal has this number."""
 
 _PAIR: Final = re.compile(r"(-?[0-9]{1,10})(?::([0-9]{1,5}))?")
 
@@ -66,7 +66,7 @@ _BY_NAME: Final = {
 
 
 def parse_signal(text: str) -> int:
-    """Return the number of a signal that is written as a number, as ``SIGKILL`` or ``KILL``, or as Slurm names it.
+    """Return the number of a signal given as a number, as ``SIGKILL`` or ``KILL``, or by Slurm's name.
 
     Raises:
         ValueError: the text names no signal.
@@ -89,7 +89,7 @@ def parse_exit(text: str) -> tuple[int, int]:
     """Return code and signal of ``code:signal``; the signal may be left out.
 
     Raises:
-        ValueError: the text is something else.
+        ValueError: the text has another form.
     """
     match = _PAIR.fullmatch(text.strip())
     if match is None:
@@ -103,7 +103,7 @@ def decode_wait_status(status: int) -> tuple[int, int]:
 
 
 def render_end_reason(reason: str, signal: int = 0) -> str:
-    """Return an end reason; a raised signal is named: ``RaisedSignal:9(Killed)``."""
+    """Return an end reason, for a raised signal with its number and name: ``RaisedSignal:9(Killed)``."""
     if reason == "RaisedSignal" and signal:
         return f"RaisedSignal:{signal}({slurm_signal_name(signal)})"
     return reason
@@ -113,6 +113,6 @@ _REASON: Final = re.compile(r"RaisedSignal:([0-9]{1,5})\(.*\)")
 
 
 def parse_end_reason(text: str) -> tuple[str, int]:
-    """Return the bare reason and the signal that it names, 0 if none."""
+    """Return the reason without its signal, and the signal, 0 if there is none."""
     match = _REASON.fullmatch(text)
     return ("RaisedSignal", int(match[1])) if match else (text, 0)

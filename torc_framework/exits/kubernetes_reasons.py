@@ -17,7 +17,7 @@ DISRUPTIONS: Final[Mapping[str, ExitClass]] = {
     "DeletionByPodGC": _C.NODE_FAILURE,
     "TerminationByKubelet": _C.EVICTED,
 }
-"""Reasons of the condition ``DisruptionTarget``."""
+"""Class by reason of the condition ``DisruptionTarget``."""
 POD_REASONS: Final[Mapping[str, ExitClass]] = {
     "Evicted": _C.EVICTED,
     "DeadlineExceeded": _C.TIMEOUT,
@@ -34,7 +34,7 @@ POD_REASONS: Final[Mapping[str, ExitClass]] = {
     "OutOfmemory": _C.LAUNCH_FAILURE,
     "OutOfpods": _C.LAUNCH_FAILURE,
 }
-"""Reasons of a pod's status."""
+"""Class by reason of a pod's status."""
 CONTAINER_REASONS: Final[Mapping[str, ExitClass]] = {
     "OOMKilled": _C.OOM,
     "ContainerCannotRun": _C.LAUNCH_FAILURE,
@@ -51,4 +51,4 @@ CONTAINER_REASONS: Final[Mapping[str, ExitClass]] = {
     "ImageInspectError": _C.IMAGE_PULL,
     "RegistryUnavailable": _C.IMAGE_PULL,
 }
-"""Reasons for which containers end or wait; ``Error`` and ``Completed`` leave it to the code."""
+"""Class by reason of an ended or waiting container; for ``Error`` and ``Completed`` the code determines it."""

@@ -73,7 +73,7 @@ STATUSES: Final[Mapping[str, ExitClass | None]] = {
     "FAILED_START_TIMEOUT": _C.LAUNCH_FAILURE,
     "FAILED_PREEMPTED": _C.PREEMPTED,
 }
-"""Statuses of tasks, groups and workflows; None where the status alone says nothing of an ending."""
+"""Class by status of tasks, groups and workflows; None if the status alone does not determine the class."""
 CODE_STATUSES: Final[Mapping[int, str]] = {
     0: "COMPLETED",
     3000: "FAILED_UPSTREAM",
@@ -85,28 +85,28 @@ CODE_STATUSES: Final[Mapping[int, str]] = {
     3006: "FAILED_PREEMPTED",
 }
 STATUS_CODES: Final[Mapping[str, int]] = {status: code for code, status in CODE_STATUSES.items()}
-"""Codes that statuses bring along, and back."""
+"""Codes by status."""
 
 
 def is_finished(status: str) -> bool:
-    """Say whether a status is final; a rescheduled task goes on as its next attempt."""
+    """Return whether a status is final; a rescheduled task continues with its next attempt."""
     return status == "COMPLETED" or is_failed(status)
 
 
 def is_failed(status: str) -> bool:
-    """Say whether a status is a failure."""
+    """Return whether a status is a failure."""
     return status.startswith("FAILED")
 
 
 def osmo_class_of_code(code: int) -> ExitClass:
-    """Return what a code means."""
+    """Return the class of a code."""
     if code in CODES:
         return CODES[code][0]
     return next((named for low, high, named, _ in RANGES if low <= code <= high), ExitClass.UNKNOWN)
 
 
 def class_of(status: str | None, code: int | None) -> ExitClass | None:
-    """Return what an ending is called by status, else by code; None while there is no ending."""
+    """Return the class of an ending by its status, else by its code; None before the end."""
     named = STATUSES.get(status) if status else None
     if named is not None and (named is not ExitClass.SUCCESS or not code):
         return named
@@ -116,7 +116,7 @@ def class_of(status: str | None, code: int | None) -> ExitClass | None:
 
 
 def status_of_code(code: int | None) -> str:
-    """Return the status that goes with a code when none was told."""
+    """Return the status for a code without a reported status."""
     if code is None:
         return "FAILED"
     return CODE_STATUSES.get(code, "FAILED_IMAGE_PULL" if code in {301, 302} else "FAILED")

@@ -1,8 +1,7 @@
-"""Exit actions of OSMO: a task's map from action to codes, then its pool's.
+"""Exit actions of OSMO: maps from an action to exit codes.
 
-Sources: NVIDIA OSMO, user guide, "Exit Codes", section "Task Actions"; its workflow specification
-and the service's group update for everything the guide leaves open: the first action in the order
-of the file wins, an action that would change nothing is none.
+Sources: NVIDIA OSMO, user guide, "Exit Codes", section "Task Actions"; its workflow specification and the service's
+group update for what the guide does not define: the first action in the order of the file applies.
 """
 
 import re
@@ -10,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 ACTIONS: Final[Mapping[str, str]] = {"COMPLETE": "COMPLETED", "FAIL": "FAILED", "RESCHEDULE": "RESCHEDULED"}
-"""Status that each action leads to."""
+"""Status after each action."""
 _CODES: Final = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
 
 
 def exit_action_problems(actions: Any, task: str = "the task") -> list[str]:
-    """Return what is wrong with a map of exit actions, each naming task, action and text."""
+    """Return the problems of a map of exit actions; each names task, action and text."""
     if not isinstance(actions, Mapping):
         return [f"exit actions of {task} are {actions!r}; expected a map such as {{RESCHEDULE: '1001'}}"]
     problems = []
@@ -30,14 +29,14 @@ def exit_action_problems(actions: Any, task: str = "the task") -> list[str]:
 
 
 def ranges_of(text: str | int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a list of codes, ends inclusive; one that is reversed covers nothing."""
+    """Yield the ranges of a list of codes with inclusive ends; a reversed range covers no code."""
     for part in str(text).split(","):
         low, _, high = part.partition("-")
         yield int(low), int(high or low)
 
 
 def covers(text: str | int, code: int) -> bool:
-    """Say whether a list of codes holds a code."""
+    """Return whether a list of codes contains a code."""
     return any(low <= code <= high for low, high in ranges_of(text))
 
 
@@ -47,7 +46,7 @@ def match_exit_actions(actions: Mapping[str, str | int], code: int) -> str | Non
 
 
 def overlaps(actions: Mapping[str, str | int]) -> list[str]:
-    """Return warnings about codes that two actions list: the first one gets them."""
+    """Return warnings about codes that two actions list; the first of them applies."""
     seen: list[tuple[str, int, int]] = []
     warnings = []
     for action, text in actions.items():

@@ -1,8 +1,6 @@
-"""Words of Slurm: job states, end reasons, and what an accounting row says.
+"""Job states and end reasons of Slurm, and their exit classes.
 
-Sources: Slurm, "squeue" (section JOB STATE CODES), "sacct" (JOB STATE CODES, ExitCode and
-DerivedExitCode) and "Job Exit Codes". An accounting row of the allocation decides over those of
-its steps: a job that ran out of time may have a batch row that says CANCELLED.
+Sources: Slurm, "squeue" (section JOB STATE CODES), "sacct" (JOB STATE CODES) and "Job Exit Codes".
 """
 
 import re
@@ -17,9 +15,9 @@ from torc_framework.models.exits import ExitClass, ExitObservation
 
 @frozen
 class SlurmState:
-    """One job state: its short code, what an ending in it is called, and the reason shown for it.
+    """One job state: its short code, its exit class, and the reason shown for it.
 
-    ``exit_class`` is None for states that are no end; `FAILED` is told apart by its exit code.
+    ``exit_class`` is None for states that are not final. The class of ``FAILED`` depends on the exit code.
     """
 
     code: str
@@ -73,11 +71,11 @@ REASONS: Final[Mapping[str, ExitClass | None]] = {
     "JobHeldUser": None,
     "JobHeldAdmin": None,
 }
-"""What end reasons say by themselves."""
+"""Class by end reason; None if the reason does not determine it."""
 
 
 def normal_state(text: str) -> str | None:
-    """Return the name of a state as it was printed: cut (``CANCELLED+``), with its author, short; None if unknown."""
+    """Return the name of a printed state: truncated (``CANCELLED+``), with a user, or short; None if unknown."""
     words = text.split()
     if not words:
         return None
@@ -95,25 +93,25 @@ SENTENCES: Final[tuple[tuple[re.Pattern[str], ExitClass], ...]] = (
     (re.compile(r"\bDUE TO PREEMPTION\b"), _C.PREEMPTED),
     (re.compile(r"\bOut Of Memory\b|\boom-kill event"), _C.OOM),
 )
-"""What ``srun`` and ``slurmstepd`` say of a step (Slurm's sources, ``step_launch.c``, ``task_state.c``, ``mgr.c``)."""
+"""Messages of ``srun`` and ``slurmstepd`` on a step (in ``step_launch.c``, ``task_state.c`` and ``mgr.c`` of Slurm)."""
 
 
 def class_of_sentence(text: str) -> ExitClass | None:
-    """Return what a sentence of Slurm's about a step says of its ending; None if it says nothing."""
+    """Return the class for a message of Slurm on a step; None if the message does not determine it."""
     return next((named for pattern, named in SENTENCES if pattern.search(text)), None)
 
 
-def is_step_of_its_own_end(seen: ExitObservation) -> bool:
-    """Say whether a step that accounting calls canceled was not: by nobody, and it has a failure of its own.
+def is_uncanceled_step(seen: ExitObservation) -> bool:
+    """Return whether a step with the state CANCELLED was not canceled, but failed by itself.
 
-    Accounting has that word, without ``by`` and a user, for every step that ended by a signal.
+    Slurm's accounting gives that state, without ``by`` and a user, to every step that ended by a signal.
     """
     state = (seen.scheduler_state or "").strip()
     return state == "CANCELLED" and "step" in seen.raw and bool(seen.signal or seen.exit_code)
 
 
 def class_of(state: str, code: int | None = None, signal: int | None = None) -> ExitClass | None:
-    """Return what an ending in a state is called; None while it has not ended, ``unknown`` for an unknown word."""
+    """Return the class of an ending in a state; None for a state that is not final, ``unknown`` for an unknown one."""
     name = normal_state(state)
     if name is None:
         return ExitClass.UNKNOWN
@@ -125,13 +123,10 @@ def class_of(state: str, code: int | None = None, signal: int | None = None) -> 
 
 
 def reason_of(state: str, code: int = 0, signal: int = 0) -> str:
-    """Return the end reason that goes with a state and its exit code."""
+    """Return the end reason for a state and its exit code."""
     name = normal_state(state)
     if name != "FAILED":
         return STATES[name].reason if name else "None"
     if signal and signal != OOM_MARK:
         return render_end_reason("RaisedSignal", signal)
     return "NonZeroExitCode" if code else "None"
-
-
-# --- accounting ------------------------------------------------------------------------------------

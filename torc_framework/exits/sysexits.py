@@ -1,7 +1,7 @@
-"""Codes that programs and shells agree on.
+"""Conventional exit codes of programs and shells.
 
-Sources: BSD ``sysexits(3)``; POSIX, Shell Command Language, 2.8.2; GNU coreutils, "timeout
-invocation". A code is only what the program said: 128+n proves no signal.
+Sources: BSD ``sysexits(3)``; POSIX, Shell Command Language, 2.8.2. A code is a statement of the program: 128+n
+does not prove a signal.
 """
 
 from typing import Final
@@ -28,6 +28,4 @@ SHELL_CODES: Final = {
     126: "the shell found the command but could not execute it",
     127: "the shell did not find the command",
 }
-"""Codes with which a shell ends by itself."""
-TIMEOUT_PROGRAM: Final = {124: "the limit was reached", 125: "timeout itself failed", 126: "", 127: "", 137: "killed"}
-"""Codes of ``timeout``; only whoever knows that it was used may read them so."""
+"""Codes of a shell's own."""

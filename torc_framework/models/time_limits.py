@@ -1,8 +1,8 @@
-"""Time limits as schedulers write them.
+"""Parsing of time limits in the forms of batch systems.
 
-Slurm (``sbatch --time``): ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M``, ``D-H:M:S``. Spur reads two
-fields as hours and minutes, wants minutes after the hours of a day, and knows amounts with units
-such as ``1d2h``. Part of a minute counts as a minute. What does not fit is an error, never a wrap.
+Slurm (``sbatch --time``): ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M``, ``D-H:M:S``. Spur takes two fields for hours
+and minutes, requires minutes after days and hours, and accepts amounts with units such as ``1d2h``. In minutes, a
+part of a minute counts as a whole one. A value that is too large is an error.
 """
 
 import re
