@@ -1,1 +1,1 @@
-"""Database of the store."""
+"""SQLite and PostgreSQL databases: opening, transactions, statements, errors of the drivers."""

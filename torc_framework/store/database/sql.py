@@ -190,6 +190,13 @@ class Tx:
             found += self._cursor.fetchall()
         return found
 
+    def discard_notifications(self) -> None:
+        """Forget what the listeners would get, after the changes of this transaction were rolled back to its begin."""
+        self.workflows_to_wake.clear()
+        self.workflows_with_events.clear()
+        self.events.clear()
+        self.transition_counts.clear()
+
     def new_ids(self, table: sa.Table, count: int) -> int:
         """Reserve ``count`` consecutive ids that no row of the table has ever had; return the first."""
         last: int = self.value(_TAKE_IDS, count, table.name)

@@ -268,7 +268,7 @@ def _store_unreported_result(tx: Tx, job: _StepJob, run_id: int) -> None:
         "completion_time": utc_text(),
         "status": JobStatus.FAILED.label,
         "exit_class": str(ExitClass.UNKNOWN),
-        "reason": "its runner asked for another attempt and did not say how this one ended",
+        "reason": "its runner asked for another attempt and did not report how this one ended",
     }
     create(tx, RESULTS, result)
 

@@ -18,10 +18,10 @@ from torc_framework.store.tables import core as t
 
 
 def status_number(label: str) -> JobStatus:
-    """Return the status with a label.
+    """Return the status that has a label.
 
     Raises:
-        RuleError: there is none.
+        RuleError: no status has it.
     """
     try:
         return JobStatus.from_label(label)
@@ -77,7 +77,7 @@ RESULTS: Final = RecordKind(
 
 def _new_event(_tx: Tx, values: Values) -> Values:
     if values.get("data") is None:
-        raise RuleError("data is missing: an event without it says nothing")
+        raise RuleError("data is missing: an event must have it")
     return {**values, "timestamp": now_ms()}
 
 

@@ -142,8 +142,7 @@ def recover(tx: Tx, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
         receipt = _carry_out(tx, workflow_id, order, asked)
         if order.dry_run:
             changes.rollback()
-            for told in (tx.workflows_to_wake, tx.workflows_with_events, tx.transition_counts, tx.events):
-                told.clear()
+            tx.discard_notifications()
     return receipt
 
 
@@ -219,7 +218,7 @@ def _look_up(tx: Tx, workflow_id: int, order: RecoveryOrder) -> list[_RecoveredJ
         repair = repairs[job_id]
         if status not in RECOVERABLE or attempt_id != repair.attempt_id:
             raise RuleError(
-                f"Job {job_id} ({name}) is {JobStatus(status).label} at attempt {attempt_id}: it has gone on since "
+                f"Job {job_id} ({name}) is {JobStatus(status).label} at attempt {attempt_id}: it has changed since "
                 f"attempt {repair.attempt_id} was looked at"
             )
         cpus, size, seconds = amounts

@@ -74,8 +74,7 @@ def judge(tx: Tx, workflow_id: int, order: VerdictOrder, user: str | None = None
         receipt = _carry_out(tx, workflow_id, order, jobs, user)
         if order.dry_run:
             changes.rollback()
-            for told in (tx.workflows_to_wake, tx.workflows_with_events, tx.transition_counts, tx.events):
-                told.clear()
+            tx.discard_notifications()
             receipt.verdicts = [evolve(verdict, id=None) for verdict in receipt.verdicts]
     return receipt
 

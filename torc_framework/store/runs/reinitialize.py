@@ -68,7 +68,7 @@ _REASONS_BY_STATUS: Final = {
     JobStatus.TERMINATED: "it was terminated",
     JobStatus.PENDING_FAILED: "its failure waited for a verdict",
     JobStatus.PENDING: "its runner took it and did not start it",
-    JobStatus.RUNNING: "its runner did not say how it ended",
+    JobStatus.RUNNING: "its runner did not report how it ended",
 }
 """Statuses of jobs that run again because they neither completed nor failed, with the reason that is given."""
 _INTERRUPTED: Final = "it was interrupted: its runner had to end"

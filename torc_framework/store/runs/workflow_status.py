@@ -42,7 +42,7 @@ _COUNTS = Statement(
 
 @frozen
 class WorkflowCompletion:
-    """Whether a workflow is over."""
+    """The end of a workflow: it is complete when it is canceled or has no unfinished job."""
 
     is_complete: bool
     is_canceled: bool
