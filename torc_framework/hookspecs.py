@@ -32,6 +32,13 @@ COMMANDS_GROUP: Final = "torc_framework.commands"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
+RETIRED_ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {}
+"""Arguments that hooks lose in the next major version: hook → argument → what an implementation uses instead.
+
+A retired argument stays in the signature of its specification and is still passed. The plugin manager issues one
+DeprecationWarning for each implementation that names it.
+"""
+
 # --- at the start of a command ------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import textwrap
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,19 @@ from hypothesis import strategies as st
 from programs import project_plugin
 
 from torc_framework import hookspecs
-from torc_framework.api import ExitClass, ExitObservation, ExitVerdict, Failure, FailureRule, PendingContext, hookimpl
+from torc_framework.api import (
+    ExitClass,
+    ExitObservation,
+    ExitVerdict,
+    Failure,
+    FailureRule,
+    PendingContext,
+    RuleAction,
+    hookimpl,
+)
 from torc_framework.errors import PluginError, UnknownNameError
-from torc_framework.plugins.manager import PluginCandidate, PluginInfo, PluginKind, PluginManager
+from torc_framework.plugins.discovery import PluginCandidate, PluginInfo, PluginKind
+from torc_framework.plugins.manager import PluginManager
 
 HEAD = "from torc_framework.api import *\n"
 SEEN = ExitObservation("local", exit_code=3)
@@ -161,6 +172,33 @@ def test_an_implementation_may_take_fewer_arguments(write: Write) -> None:
 
 
 # --- clashes --------------------------------------------------------------------------------------
+
+
+def test_a_retired_argument_is_still_passed_and_warned_of_once(
+    project: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The warning names plugin, hook, argument and replacement, and points to the plugin's function."""
+    monkeypatch.setattr(hookspecs, "RETIRED_ARGUMENTS", {"torc_match_failure": {"failure": "rule['failure']"}})
+    write(
+        "old",
+        """
+        @hookimpl
+        def torc_match_failure(rule, failure):
+            return failure.verdict.reason == "expected"
+        """,
+    )
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        manager = PluginManager.load(project)
+    (warning,) = [each for each in issued if "plugin old:" in str(each.message)]
+    assert warning.category is DeprecationWarning
+    assert str(warning.message) == (
+        "plugin old: the argument 'failure' of torc_match_failure is retired and goes with the next major version; "
+        "use rule['failure']"
+    )
+    assert warning.filename == str(project / "torc_plugins" / "old.py")
+    verdict_ = ExitVerdict(ExitClass.UNKNOWN, "expected")
+    assert manager.match_failure({}, Failure(1, 1, "j", 1, 3, SEEN, verdict_)) is RuleAction.RETRY
 
 
 def test_two_plugins_of_one_name_are_both_set_aside(project: Path, write: Write) -> None:

@@ -16,7 +16,8 @@ import pytest
 from programs import BIN, Torc
 
 from torc_framework.errors import ConfigError
-from torc_framework.plugins.manager import PluginKind, PluginManager
+from torc_framework.plugins.discovery import PluginKind
+from torc_framework.plugins.manager import PluginManager
 from torc_framework.plugins.project_folders import PROJECT_FOLDER, imported_digests, read_project_folder
 from torc_framework.plugins.trusted_folders import trust_file, trust_folder, trusted_folders, untrust_folder
 from torc_framework.system.ownership import other_writer

@@ -14,7 +14,7 @@ from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 from torc_framework.executors import Executor
 from torc_framework.plugin_options import NoOptions, options_of
-from torc_framework.plugins.manager import PluginInfo
+from torc_framework.plugins.discovery import PluginInfo
 from torc_framework.plugins.project_folders import PROJECT_FOLDER, read_project_folder
 from torc_framework.plugins.trusted_folders import TrustedFolder, trust_folder, trusted_folders, untrust_folder
 from torc_framework.text.terminal import one_line
