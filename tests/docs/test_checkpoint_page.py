@@ -1,4 +1,4 @@
-"""The guide to checkpoints does what it says."""
+"""The guide to checkpoints: its commands run, and their output contains what the page shows."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def test_the_guide_to_checkpoints_runs(torc_env: dict[str, str], work: Path) -> None:
-    """Its files are saved, its commands run one after the other, the first one until Ctrl-C; its output is shown."""
+    """The test saves the files and runs the commands in order, the first one until Ctrl-C, and compares the output."""
     said, shown = "", 0
     for block in blocks("how-to/checkpoint-and-resume.md"):
         if block.file:

@@ -1,4 +1,4 @@
-"""The guide to HPC profiles does what it says."""
+"""The guide to HPC profiles: its commands run, and their output contains what the page shows."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def test_the_guide_to_hpc_profiles_runs(torc_env: dict[str, str], work: Path) -> None:
-    """Its commands run one after the other, its settings are right, its output is shown; Slurm has pages of its own."""
+    """The test writes the settings, runs the commands in order but those that need Slurm, and compares the output."""
     config, said, shown = "", "", 0
     for block in blocks("how-to/use-hpc-profiles.md"):
         if block.language == "toml":

@@ -1,4 +1,4 @@
-"""Every page is found from the index, and every link leads somewhere."""
+"""The index links every page, and the target of every link exists."""
 
 import re
 from pathlib import Path
@@ -22,13 +22,13 @@ _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
 def links(page: Path) -> list[str]:
-    """Return the targets of a page's links, those of the web excepted."""
+    """Return the targets of a page's links, except those of the web."""
     found = _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8")))
     return [target for target in found if "://" not in target and not target.startswith("mailto:")]
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the fragments that a page's headings have."""
+    """Return the fragments of a page's headings."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(text)}
 
@@ -40,7 +40,7 @@ def test_the_index_links_every_page() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_targets_of_links_exist(page: Path) -> None:
     for target in links(page):
         name, _, fragment = target.partition("#")
         goal = page.parent / name if name else page

@@ -1,4 +1,4 @@
-"""The pages about the Python client do what they say."""
+"""The pages about the Python client: their scripts and commands run, and the output contains what they show."""
 
 import subprocess
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def test_the_tutorial_of_mapped_functions_runs(server: str, torc_env: dict[str, str], work: Path) -> None:
-    """Every file is saved, every command run, and its output holds what the page shows."""
+    """The test saves the files, runs the commands, and compares their output with the page."""
     environment = {**torc_env, "TORC_API_URL": server}
     shown = 0
     said = ""
@@ -47,7 +47,7 @@ CASES = [(200, 1), (200, 2), (200, 4), (11, 1), (11, 2), (11, 4)]
 
 
 def test_the_guide_to_the_client_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its pieces one after the other, as one script."""
+    """The pieces of the page run in order, as one script."""
     with running_server(tmp_path) as url, TorcClient(url) as api:
         api.create(WorkflowRecord(name="there", user="u"))
         names: dict[str, object] = {"api": api}

@@ -1,4 +1,4 @@
-"""The profile that a site ships: the guide's files are the sample's, and the sample is really installed."""
+"""The guide to site profiles: its files are those of the sample, and the sample works when it is installed."""
 
 import json
 import os
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_guide_shows_the_sample() -> None:
-    """File by file."""
+    """Each file of the sample is a block of the page."""
     shown = {block.file: block.text for block in blocks("how-to/ship-a-site-profile.md") if block.file}
     there = {
         str(path.relative_to(SAMPLE)): path.read_text()
@@ -32,7 +32,7 @@ def test_the_guide_shows_the_sample() -> None:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a fresh environment that sees what is installed here, and has the sample besides."""
+    """The Python of a new environment that has the packages of this one and the sample."""
     folder = tmp_path_factory.mktemp("site")
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -66,7 +66,7 @@ def torc(python: Path, work: Path, torc_env: dict[str, str]) -> Call:
     return call
 
 
-def test_everybody_knows_the_cluster(torc: Call) -> None:
+def test_every_user_has_the_profile(torc: Call) -> None:
     plugins = json.loads(torc("plugins", "list", "-f", "json").stdout)["plugins"]
     peak = next(plugin for plugin in plugins if plugin["name"] == "peak")
     assert (peak["distribution"], peak["version"], peak["hooks"]) == ("torc-peak", "2026.11", ["torc_hpc_profiles"])
@@ -78,8 +78,8 @@ def test_everybody_knows_the_cluster(torc: Call) -> None:
     assert best["best_partition"]["name"] == "gpu"
 
 
-def test_a_user_may_know_better(torc: Call, work: Path) -> None:
-    """An account alone, or the whole profile."""
+def test_a_user_may_override_the_profile(torc: Call, work: Path) -> None:
+    """The user overrides the account alone, or the whole profile."""
     (work / "torc.toml").write_text('[client.hpc.profile_overrides.peak]\ndefault_account = "mine"\n')
     shown = json.loads(torc("hpc", "show", "peak", "-f", "json").stdout)
     assert (shown["default_account"], shown["description"]) == ("mine", "Cluster of the example university")
@@ -87,8 +87,8 @@ def test_a_user_may_know_better(torc: Call, work: Path) -> None:
     assert json.loads(torc("hpc", "show", "peak", "-f", "json").stdout)["description"] == "mine"
 
 
-def test_it_keeps_the_contract(python: Path, tmp_path: Path) -> None:
-    """Its own tests, run as its author would."""
+def test_the_sample_passes_its_own_tests(python: Path, tmp_path: Path) -> None:
+    """The tests of the sample run as its author would run them."""
     tests = shutil.copytree(SAMPLE / "tests", tmp_path / "tests")
     command: list[str | Path] = [python, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", tests]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
