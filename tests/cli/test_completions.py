@@ -28,7 +28,7 @@ USER = pwd.getpwuid(os.getuid()).pw_name
 
 @pytest.fixture
 def offered(torc: Torc) -> Offered:
-    """Return what bash is told for a command line; its last word is being typed."""
+    """Return the completions that bash gets for a command line whose last word is being typed."""
 
     def ask(*words: str, env: dict[str, str] | None = None) -> list[str]:
         line = ["torc", *words]
@@ -102,7 +102,7 @@ def test_ids_of_workflows_are_offered(offered: Offered, workflow: str, owned: st
 def test_what_cannot_be_answered_is_passed_over_in_silence(
     offered: Offered, work: Path, words: tuple[str, ...], env: dict[str, str]
 ) -> None:
-    """No server, a wrong word, a wrong configuration: nobody is disturbed while typing, and nothing is started."""
+    """Without a server, or with a wrong word or configuration, nothing is printed and nothing is started."""
     assert offered(*words, env=env) == []
     assert not (work.parent / "home" / ".local").exists()
 

@@ -54,7 +54,7 @@ def under_way(client: TorcClient) -> tuple[int, Callable[[str], None]]:
 
 @contextmanager
 def monitoring(url: str, env: dict[str, str], workflow_id: int, *options: str) -> Iterator["subprocess.Popen[str]"]:
-    """Run the monitor; it has begun when it has shown the event that it was told to begin after."""
+    """Run the monitor; it has begun once it has shown the event after the given one."""
     command = [str(BIN / "torc"), "--url", url, "events", "monitor", str(workflow_id), "--after", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
         try:
@@ -98,7 +98,7 @@ def test_the_monitor_survives_the_server(tmp_path: Path, torc_env: dict[str, str
 
 @pytest.mark.parametrize(("status", "code"), [("completed", 0), ("failed", 1)])
 def test_a_script_waits_for_the_end(client: TorcClient, torc_env: dict[str, str], status: str, code: int) -> None:
-    """The exit code says whether every job succeeded, also afterwards; the level does not hide the end."""
+    """The exit code shows whether every job succeeded; the level does not hide the end of the workflow."""
     workflow_id, end = under_way(client)
     with monitoring(client.url, torc_env, workflow_id, "--until-complete", "--category", f"job_{status}") as process:
         end(status)

@@ -31,7 +31,7 @@ COMMANDS = dict(leaves())
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    """The help names the command and tells of it and of each option and argument."""
+    """The help names the command and describes it, and each option and argument."""
     assert main([*words, "--help"]) == 0
     out = capsys.readouterr().out
     assert f"torc {' '.join(words)}" in out.splitlines()[0]

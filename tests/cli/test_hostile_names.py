@@ -1,4 +1,4 @@
-"""Names of other people's making: nothing that a terminal obeys gets there, and JSON keeps them exactly."""
+"""Hostile names: control characters do not reach a terminal, and JSON keeps names exactly."""
 
 import io
 import json
@@ -87,7 +87,7 @@ def test_words_of_all_languages_stay(text: str) -> None:
 
 
 def test_a_stream_cleans_and_tells_how_much_was_written() -> None:
-    """Whatever prints, also what takes the stream for a file."""
+    """Every way to print, also through the stream as a file object."""
     raw = io.StringIO()
     stream: Any = CleanedStream(raw)
     print("a\x1bb", file=stream)
@@ -223,7 +223,7 @@ def test_errors_and_tracebacks(place: Path, encoding: str) -> None:
 
 @pytest.mark.e2e
 def test_logs_of_server_and_runner(torc: Torc, own_server: str, work: Path, tmp_path: Path) -> None:
-    """People look at them in a terminal, and programs read them line by line."""
+    """They are shown in terminals, and programs read them line by line."""
     spec = {"name": ALL, "jobs": [{"name": f"{kind}{text}", "command": "true"} for kind, text in HOSTILE.items()]}
     (work / "w.json").write_text(json.dumps(spec))
     done = torc("--log-level", "debug", "run", "w.json")

@@ -1,4 +1,4 @@
-"""What people and scripts get to see."""
+"""Output for terminals and for scripts."""
 
 import json
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def test_a_table_has_rounded_boxes_and_whole_cells(capsys: Captured) -> None:
 
 
 def test_a_long_table_is_plain_columns(capsys: Captured) -> None:
-    """Boxes around ten thousand rows cost seconds and help nobody."""
+    """Boxes around ten thousand rows cost seconds, so that long tables have plain columns."""
     print_table(COLUMNS, [Row(f"job{number}", number) for number in range(RICH_ROWS + 1)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Name     Twice"

@@ -84,7 +84,7 @@ def test_an_executors_options_are_flags_of_run(capsys: Captured) -> None:
 
 
 def test_a_plugin_file_of_the_project_is_listed_with_its_error(tmp_path: Path, capsys: Captured) -> None:
-    """The list is complete and the program well, whatever the plugin does."""
+    """The list is complete and the exit code is 0 also with a plugin that raises."""
     project_plugin(tmp_path, "mine", "import no_such_module\n")
     assert main(["plugins", "list", "-f", "json"]) == 0
     plugins = {plugin["name"]: plugin for plugin in json.loads(capsys.readouterr().out)["plugins"]}
@@ -97,7 +97,7 @@ def test_a_plugin_file_of_the_project_is_listed_with_its_error(tmp_path: Path, c
 
 
 def test_a_bug_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    """An error that nobody foresaw is no traceback, unless asked for."""
+    """An unexpected error is one message; --debug adds the traceback."""
     from torc_framework.plugins.manager import PluginManager
 
     def broken(self: PluginManager) -> None:

@@ -1,4 +1,4 @@
-"""What ``torc run`` tells at its end, also when the server is lost at that very moment."""
+"""The report of ``torc run`` at its end, also when the server is lost at that moment."""
 
 import socket
 from types import SimpleNamespace

@@ -61,7 +61,7 @@ def test_short_variables_of_the_server(monkeypatch: pytest.MonkeyPatch, home: Pa
 def test_a_server_that_belongs_to_a_command_reads_no_settings_of_the_users(
     monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
-    """Those are for the server that people share."""
+    """Those are for a shared server."""
     (home / "torc.toml").write_text("server.https = true\nserver.nonsense = 1")
     monkeypatch.setenv("TORC_SERVER__PORT", "many")
     found = settings("--parent-fd", "3", "--port", "0", "--database", "x.db", "--log-level", "warning")
@@ -69,7 +69,7 @@ def test_a_server_that_belongs_to_a_command_reads_no_settings_of_the_users(
 
 
 def test_every_setting_is_a_flag_with_help(capsys: Captured) -> None:
-    """The default is told."""
+    """The default is shown."""
     with pytest.raises(SystemExit) as end:
         _parser().parse_args(["run", "--help"])
     assert end.value.code == 0

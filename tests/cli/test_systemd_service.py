@@ -101,7 +101,7 @@ def test_flags_are_passed_through_and_paths_are_absolute(tmp_path: Path, capsys:
 def test_the_unit_names_what_the_service_would_not_find(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    """The environment and the folder of whoever installs it; the user's own file it reads itself."""
+    """Those of the environment and the working directory; the service reads the user's file itself."""
     monkeypatch.setenv("TORC_SERVER__LOG_LEVEL", "debug")
     (tmp_path / "torc.toml").write_text("server.port = 9001")
     (tmp_path / ".config" / "torc").mkdir(parents=True)
@@ -116,7 +116,7 @@ def test_the_unit_names_what_the_service_would_not_find(
 
 
 def test_install_start_status_stop_uninstall(tmp_path: Path, asked: Callable[[], list[str]], capsys: Captured) -> None:
-    """In a user's own folder; systemctl is told of every change."""
+    """In a user's own folder; systemctl is called after every change."""
     unit = tmp_path / ".config" / "systemd" / "user" / systemd_service.UNIT
     for command in ("start", "stop", "uninstall"):
         assert main(["service", command, "--user"]) == 2

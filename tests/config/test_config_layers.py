@@ -32,7 +32,7 @@ def findings(environ: dict[str, str], folder: Path) -> list[str]:
 
 
 def test_later_files_win_then_the_environment_then_flags(home: Path) -> None:
-    """System, user, project, variables, flags; what nobody sets is the default."""
+    """System, user, project, variables, flags; a setting in none of them has its default."""
     (home / "etc.toml").write_text(
         'client.api_url = "http://system"\nclient.run.num_cpus = 1\nclient.log_level = "info"\nserver.port = 1'
     )
@@ -65,7 +65,7 @@ def test_every_setting_knows_where_it_was_made(home: Path) -> None:
 
 
 def test_short_variables_lose_against_regular_ones(home: Path) -> None:
-    """TORC_API_URL is what jobs get and people set; an empty variable is none."""
+    """TORC_API_URL is set for jobs and by users; an empty variable counts as unset."""
     assert Config.load({"TORC_API_URL": "http://short"}, home).client.api_url == "http://short"
     both = {"TORC_CLIENT__API_URL": "http://long", "TORC_API_URL": "http://short"}
     assert Config.load(both, home).client.api_url == "http://long"

@@ -60,7 +60,7 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_spec_is_refused(torc: Any, server: str, work: Path, name: str) -> None:
-    """Whatever is wrong with it: one message, exit code 2, nothing created."""
+    """For every kind of error: one message, exit code 2, nothing created."""
     env = {"TORC_API_URL": server}
     file, content, mention = BAD[name]
     path = work / file

@@ -1,4 +1,4 @@
-"""``torc classify``: cases in, answers out, whatever the cases."""
+"""``torc classify``: every case gets an answer, wrong ones too."""
 
 import json
 import subprocess
@@ -59,7 +59,7 @@ def test_documents_that_are_none(torc: Any, tmp_path: Path, document: str, messa
 
 
 def test_a_file_that_is_not_there(torc: Any, tmp_path: Path) -> None:
-    """The name is told."""
+    """The message has the name."""
     done = torc("classify", tmp_path / "gone.json")
     assert (done.returncode, done.stdout) == (2, "")
     assert "gone.json cannot be read: No such file" in done.stderr

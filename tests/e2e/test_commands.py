@@ -144,7 +144,7 @@ def test_a_second_initialize_runs_everything_again(call: Any, diamond: int) -> N
 
 
 def test_cancel(call: Any, diamond: int) -> None:
-    """A canceled workflow hands out nothing, and says so."""
+    """A canceled workflow gives no jobs to runners, and commands report it."""
     call("workflows", "initialize", diamond)
     assert call("workflows", "cancel", diamond)["is_canceled"] is True
     assert call("workflows", "status", diamond)["status"] == "canceled"

@@ -1,4 +1,4 @@
-"""The database's file is taken away under ``torc run``: it says so and fails; put back, nothing is lost."""
+"""The database's file is moved away during ``torc run``: the run reports it and fails; no result is lost."""
 
 import json
 import subprocess

@@ -88,7 +88,7 @@ def test_a_run_waits_for_room_and_goes_on(torc: Any, work: Path, disk: Path) -> 
 
 
 def test_a_run_without_room_ends_and_can_be_gone_on_with(torc: Any, work: Path, disk: Path) -> None:
-    """It says why and what to do; what ended is kept, so that it does not run again."""
+    """It reports the cause and the remedy; results of ended jobs are kept, so that they do not run again."""
     (work / "w.yaml").write_text(SPEC.format(minutes=0).replace("python3 fill.py", "echo >> filled; python3 fill.py"))
     done = torc("run", "w.yaml", "--database", disk / "t.db", "-o", "out")
     assert done.returncode == 3
@@ -102,7 +102,7 @@ def test_a_run_without_room_ends_and_can_be_gone_on_with(torc: Any, work: Path, 
 
 
 def test_a_disk_that_is_full_from_the_start_is_named(torc: Any, work: Path, disk: Path) -> None:
-    """The embedded server ends; its reason is told, and not that nobody answers."""
+    """The embedded server ends; the message has its reason, not the failed connection."""
     (work / "w.yaml").write_text("name: x\njobs: [{name: a, command: 'true'}]\n")
     (disk / "filler").write_bytes(bytes(7 << 20))
     with (disk / "filler").open("ab", buffering=0) as filler:

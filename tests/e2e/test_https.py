@@ -1,4 +1,4 @@
-"""A server behind https: commands, scripts and jobs trust the authority that they are told of, and no other."""
+"""A server behind https: commands, scripts and jobs trust the configured authority, and no other."""
 
 import json
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def secure(tmp_path: Path, ca_file: Path) -> Iterator[str]:
 
 
 def test_jobs_reach_the_server_as_their_runner_does(secure: str, ca_file: Path, torc: Any, work: Path) -> None:
-    """The runner learned of the authority from a file; its jobs are told by the environment."""
+    """The runner has the authority from a configuration file, its jobs from the environment."""
     (work / "twice.py").write_text("def run(job_name, x):\n    return 2 * x\n")
     (work / "torc.toml").write_text(f'[client]\napi_url = "{secure}"\ntls_ca = "{ca_file}"\n')
     with make_api(secure, tls_ca=ca_file) as api:
@@ -48,7 +48,7 @@ def test_jobs_reach_the_server_as_their_runner_does(secure: str, ca_file: Path, 
 
 
 def test_a_command_does_not_talk_to_a_stranger(secure: str, torc: Any) -> None:
-    """It says in one line why, and what to do."""
+    """One line has the cause and the remedy."""
     done = torc("ping", "--url", secure)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.count("\n") == 1

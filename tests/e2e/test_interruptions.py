@@ -1,4 +1,4 @@
-"""After an interruption every command tells one story with one next step, and that step works."""
+"""After an interruption every command names the same next step, and that step works."""
 
 import json
 import signal
@@ -82,7 +82,7 @@ OTHER_ADVICE = ("reset-status", "--retry-unknown", "torc submit", "--auto-schedu
 
 
 def test_one_story_and_one_next_step(interrupted: str, torc: Any) -> None:
-    """Whatever is asked; and the step completes the workflow without a retry being spent."""
+    """Every command does; and the step completes the workflow without using a retry."""
     assert STEP in interrupted
     assert "/6 jobs done, 2 interrupted" in interrupted
     for name, (arguments, code, expected) in STORY.items():
@@ -150,7 +150,7 @@ def test_a_canceled_workflow_names_its_own_step(interrupted: str, torc: Any) -> 
 
 
 def test_watching_with_recovery_goes_on(interrupted: str, torc: Any) -> None:
-    """It runs the workflow where it is, since nobody else does."""
+    """It runs the workflow itself, since no other runner does."""
     assert interrupted
     done = torc("watch", "1", "--recover", "--poll-interval", "0.2")
     assert (done.returncode, "Workflow completed successfully (6 jobs)" in done.stdout) == (0, True), done.stdout

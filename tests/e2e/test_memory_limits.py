@@ -18,7 +18,7 @@ REQUIRED = {"TORC_EXECUTOR__LOCAL__MEMORY_CGROUP": "require"}
 
 @pytest.fixture(scope="module", autouse=True)
 def _control_groups() -> None:
-    """Skip where the kernel lets nobody make control groups; the monitor's limits are tested elsewhere."""
+    """Skip where control groups cannot be made; other tests cover the monitor's limits."""
     try:
         cgroup_location.find_parent(cgroup_location.own_cgroup())
     except cgroup_location.CgroupsUnavailable as error:
@@ -121,7 +121,7 @@ with open("large", "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_REA
 
 
 def test_pages_that_others_brought_into_memory_are_not_the_jobs(torc: Any, work: Path) -> None:
-    """The kernel charges a file's pages to whoever read it first; the monitor, which cannot tell, is not asked."""
+    """The kernel charges a file's pages to the first reader; the monitor cannot tell these apart and is not used."""
     (work / "large").write_bytes(os.urandom(1 << 20) * 80)
     (work / "shares.py").write_text(SHARES)
     (work / "spec.yaml").write_text(
@@ -135,7 +135,7 @@ def test_pages_that_others_brought_into_memory_are_not_the_jobs(torc: Any, work:
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB, or the device that is always full for whoever may not mount one."""
+    """A file system of 1 MiB, or the device that is always full where mounting is not permitted."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "torc-test", str(folder)]
@@ -147,7 +147,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_is_told_with_what_to_do(torc: Any, work: Path, full_disk: Path) -> None:
-    """The telling line and a hint; it is no lack of memory, and recovery leaves it alone."""
+    """The decisive line and a hint; it does not count as lack of memory, and recovery does not change the job."""
     (work / "spec.yaml").write_text(
         "name: disk\nresource_requirements: [{name: small, num_cpus: 1, memory: 60m, runtime: PT5M}]\n"
         f"jobs: [{{name: copy, command: dd if=/dev/zero of={full_disk} bs=64k count=99, resource_requirements: small}}]"

@@ -1,4 +1,4 @@
-"""What torc keeps in its own places is its owner's alone, whatever the umask."""
+"""Files in torc's own folders are readable by their owner only, under any umask."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def test_what_older_versions_left_open_is_narrowed(torc: Torc, torc_env: dict[st
 def test_logs_and_pid_file_of_a_server(
     with_umask: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
-    """They name people, workflows and addresses."""
+    """They hold names of users, workflows and addresses."""
     env, logs = isolated_environment(tmp_path / "home"), tmp_path / "new" / "logs"
     pid_file = logs / "server.pid"
     place = ["--database", tmp_path / "data" / "x.db", "--log-dir", logs, "--pid-file", pid_file]

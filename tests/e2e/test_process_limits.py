@@ -1,4 +1,4 @@
-"""Where the system has room for few processes and threads only, a run waits, says so, and completes."""
+"""On a system with few free processes and threads, a run waits, reports it, and completes."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def running_jobs(torc: Any, wid: int) -> Any:
 def test_a_run_completes_under_a_limit(
     torc: Any, torc_env: dict[str, str], work: Path, own_server: str, process_limit: ProcessLimit
 ) -> None:
-    """Threads, actions, recovery scripts and jobs get their turn; ``torc explain`` says why jobs wait."""
+    """Threads, actions, recovery scripts and jobs run one after the other; ``torc explain`` shows why jobs wait."""
     (work / "w.yaml").write_text(SPEC)
     os.mkfifo(work / "gate")
     wid = json.loads(torc("-f", "json", "workflows", "create", "w.yaml").stdout)["id"]

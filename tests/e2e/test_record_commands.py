@@ -56,7 +56,7 @@ def two(call: Any, work: Path) -> int:
 
 @define
 class Person:
-    """Somebody at a small terminal."""
+    """A user at a small terminal."""
 
     folder: Path
     environment: dict[str, str]
@@ -84,7 +84,7 @@ class Person:
 
 @pytest.fixture
 def person(work: Path, torc_env: dict[str, str], server: str) -> Person:
-    """Somebody in the user's folder."""
+    """A user in a folder."""
     return Person(work, {**torc_env, "TORC_API_URL": server})
 
 

@@ -71,7 +71,7 @@ def state(torc: Any) -> Any:
 
 
 def test_the_story_of_memory_and_time(torc: Any, work: Path) -> None:
-    """Jobs that the monitor finds above their limits are killed and get more; nobody else's requests change."""
+    """Jobs that the monitor finds above their limits are killed and get more; requirements of others do not change."""
     made(torc, work, STORY, "workflows", "create", code=0)
     (work / "hook.sh").write_text("touch again")  # has nothing to do: both failures are understood
     by_monitor = {"TORC_EXECUTOR__LOCAL__MEMORY_CGROUP": "off"}
@@ -119,7 +119,7 @@ def test_the_story_of_memory_and_time(torc: Any, work: Path) -> None:
 
 
 def test_a_dry_run_shows_all_and_changes_nothing(torc: Any, work: Path) -> None:
-    """What it says is what a recovery then does, down to the last number."""
+    """Its output equals what a recovery then does, all numbers included."""
     made(torc, work, CODES)
     before = state(torc)
     shown = document(torc, "recover", "1", "--dry-run")
@@ -235,7 +235,7 @@ def test_recovery_ends(torc: Any, work: Path) -> None:
 
 
 def test_the_ledger_tells_what_has_not_run_yet(torc: Any, work: Path) -> None:
-    """A recovery is on record before anything runs again, and what is unknown is told as it is."""
+    """A recovery is recorded before any job runs again, and unknown values are shown as unknown."""
     made(torc, work, BUG)
     document(torc, "recover", "1", "--retry-unknown")
     (entry,) = document(torc, "recoveries", "list", 1)["recoveries"]
@@ -247,7 +247,7 @@ def test_the_ledger_tells_what_has_not_run_yet(torc: Any, work: Path) -> None:
 
 
 def test_watching_alone_recovers_nothing(torc: Any, work: Path) -> None:
-    """It says how the workflow ended, and refuses to wait for nobody."""
+    """It reports how the workflow ended, and refuses to wait without a runner."""
     made(torc, work, CODES)
     seen = torc("watch", "1")
     assert seen.returncode == 1
@@ -260,7 +260,7 @@ def test_watching_alone_recovers_nothing(torc: Any, work: Path) -> None:
 
 
 def test_the_end_of_a_workflow_wakes_the_watcher(torc_env: dict[str, str], work: Path, server: str, torc: Any) -> None:
-    """Somebody else runs it; the watcher does not sleep through its interval."""
+    """Another runner runs it; the watcher is woken before its interval is over."""
     env = {**torc_env, "TORC_API_URL": server}
     (work / "spec.yaml").write_text(
         "name: w\njobs:\n  - {name: a, command: 'touch begun; until test -e go; do sleep 0.05; done'}\n"

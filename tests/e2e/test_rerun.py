@@ -30,7 +30,7 @@ AFTER_ANALYZE = {"report": "it waits for 'analyze', which runs again"}
 
 
 class Person:
-    """Somebody at work on the pipeline."""
+    """A user who works on the pipeline."""
 
     def __init__(self, torc: Any, server: str, work: Path) -> None:
         self._torc, self._server, self.work = torc, server, work
@@ -68,7 +68,7 @@ class Person:
 
 @pytest.fixture
 def person(torc: Any, server: str, work: Path) -> Person:
-    """Somebody whose pipeline has run once."""
+    """A user whose pipeline has run once."""
     somebody = Person(torc, server, work)
     assert somebody.run() == ["analyze", "aside", "prepare", "report"]
     return somebody
@@ -96,7 +96,7 @@ def test_only_what_changed_runs_again(person: Person) -> None:
 
 
 def test_a_dry_run_changes_nothing(person: Person) -> None:
-    """It tells what would run, as a list for people, and nothing else is different afterwards."""
+    """It lists the jobs that would run, and changes nothing."""
     person.touch("raw.txt", 5)
     commands = [("workflows", "status"), ("jobs", "list"), ("files", "list"), ("events", "list")]
     before = [person.json(*command, person.id) for command in commands]

@@ -114,7 +114,7 @@ def test_a_failed_job_is_exit_code_1_and_comes_first(torc: Any, work: Path) -> N
 
 
 def test_one_of_several_runners_tells_what_it_did(torc: Any, work: Path) -> None:
-    """A batch system is told that its job went well, although one of ours failed."""
+    """The exit code for the batch system is 0, although a job of the workflow failed."""
     (work / "bad.yaml").write_text(FAILING)
     done = torc("run", "bad.yaml", "--worker")
     assert done.returncode == 0, done.stderr
@@ -138,7 +138,7 @@ def test_json_is_one_document_and_nothing_else(torc: Any, work: Path) -> None:
 
 
 def test_long_lists_are_shortened(torc: Any, work: Path) -> None:
-    """A thousand rows at the end of a run help nobody."""
+    """The table at the end of a run is cut at 20 rows."""
     (work / "spec.yaml").write_text("name: many\njobs:\n  - {name: 'j{i}', command: 'true', parameters: {i: '1:40'}}\n")
     done = torc("run", "spec.yaml")
     assert done.returncode == 0, done.stderr
@@ -252,7 +252,7 @@ def test_runs_share_a_database(torc_env: dict[str, str], work: Path) -> None:
 
 
 def test_jobs_that_can_never_run_here_are_named(torc: Any, work: Path) -> None:
-    """The run ends, says what is lacking and how to go on, and has failed."""
+    """The run ends as failed, and reports the lacking resource and the next step."""
     (work / "x.yaml").write_text(
         "name: x\nresource_requirements: [{name: huge, num_cpus: 5000, memory: 1g, runtime: PT1H}]\n"
         "jobs: [{name: big, command: 'true', resource_requirements: huge}, {name: small, command: 'true'}]\n"

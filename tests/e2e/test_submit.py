@@ -1,4 +1,4 @@
-"""Submitting to a batch system: here one that begins runners on this machine at once, unless told to refuse."""
+"""Submitting to a batch system: here one that starts runners on this machine at once, or refuses on demand."""
 
 import json
 import signal
@@ -284,7 +284,7 @@ def test_a_submission_that_was_killed_is_found(
 
 @pytest.mark.parametrize("command", [["submit"], ["run", "--executor", "desk"]])
 def test_without_a_server_that_goes_on(torc: Any, call: Any, command: list[str]) -> None:
-    """Runners elsewhere would find nobody."""
+    """Runners on other machines would not reach the server."""
     done = torc(*command, "w.yaml")
     assert (done.returncode, "torc-server run" in done.stderr) == (2, True)
     assert call("workflows", "list").returncode == 0

@@ -48,7 +48,7 @@ def started(client: TorcClient, call: Any, work: Path) -> tuple[int, int]:
 
 
 def test_a_runner_that_ended(call: Any, server: str, work: Path) -> None:
-    """Its job fails as an orphan, what waits for it is canceled; a dry run only tells; the living keep theirs."""
+    """Its job fails as an orphan, the dependents are canceled; a dry run only reports; live runners keep their jobs."""
     with TorcClient(server) as client:
         wid, runner = started(client, call, work)
         assert call("workflows", "sync-status", wid)["jobs"] == []

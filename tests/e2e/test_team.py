@@ -30,7 +30,7 @@ def server(tmp_path: Path) -> Iterator[ServerChild]:
 
 @pytest.fixture
 def as_(server: ServerChild, torc: Any) -> Callable[..., Any]:
-    """Run ``torc`` as one of the people, whose login name is the one on the server."""
+    """Run ``torc`` as one of the users, whose login name is the one on the server."""
 
     def call(name: str, *arguments: Any, code: int = 0, **variables: str) -> Any:
         done = torc(
@@ -80,7 +80,7 @@ def test_teams_see_their_own_and_what_is_shared_with_them(as_: Callable[..., Any
 def test_an_owner_runs_and_jobs_call_back_as_the_owner(
     as_: Callable[..., Any], server: ServerChild, work: Path
 ) -> None:
-    """The runner logs in; a job finds who it is in its environment; nobody else may run the workflow."""
+    """The runner logs in; a job has the credentials in its environment; other users may not run the workflow."""
     (work / "flow.yaml").write_text(SPEC.format(name="flow", command="torc -f json workflows list --all-users > seen"))
     assert as_("bob", "run", "flow.yaml")["workflow_id"] == 1
     assert [workflow["user"] for workflow in json.loads((work / "seen").read_text())] == ["bob"]
@@ -105,7 +105,7 @@ def test_a_password_file_reaches_jobs_as_a_path(as_: Callable[..., Any], work: P
 
 
 def test_without_the_right_password_nothing_is_told(as_: Callable[..., Any], torc: Any, server: ServerChild) -> None:
-    """The message says who was refused."""
+    """The message names the refused user."""
     refused = as_("bob", "workflows", "list", code=1, TORC_PASSWORD="wrong")
     assert refused["error"]["message"] == "Authentication failed for user 'bob'"
     done = torc("workflows", "list", env={"TORC_API_URL": server.url})

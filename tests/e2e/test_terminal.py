@@ -51,7 +51,7 @@ def talk(torc_env: dict[str, str], work: Path, server: str) -> Talk:
             assert ready, f"silent for too long after: {shown}"
             try:
                 chunk = os.read(master, 65536)
-            except OSError:  # how Linux says that the other end is closed
+            except OSError:  # raised by Linux once the other end is closed
                 chunk = b""
             if not chunk:
                 break

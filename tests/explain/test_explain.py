@@ -35,7 +35,7 @@ def call(torc: Any, server: str) -> Explain:
 
 @pytest.fixture
 def create(call: Explain, work: Path) -> Callable[..., int]:
-    """Create a workflow from the lines of its jobs, initialized unless told otherwise."""
+    """Create a workflow from the lines of its jobs, by default initialized."""
 
     def make(*jobs: str, more: str = "", initialize: bool = True) -> int:
         listed = "\n".join(f"  - {{{job}}}" for job in jobs)
@@ -192,7 +192,7 @@ def test_a_runner_that_cannot_start_more(call: Explain, create: Callable[..., in
 
 
 def test_a_runner_that_was_killed(call: Explain, at_work: AtWork, server: str) -> None:
-    """It is not taken for one that is there, whatever its record says; what it held needs another."""
+    """It does not count as active, although its record does; the jobs that it held need another runner."""
     wid, runner = at_work
     runner.kill()
     runner.wait(60)
@@ -280,7 +280,7 @@ def test_what_is_meant(call: Explain, create: Callable[..., int]) -> None:
 
 
 def test_ten_thousand_jobs_are_summed_up(call: Explain, create: Callable[..., int], work: Path) -> None:
-    """Like jobs are one group, whatever their number, and groups of dependencies stay groups."""
+    """Jobs with the same reason are one group for any number of jobs, and groups of dependencies stay groups."""
     wid = create(
         "name: 'work_{i}', command: 'true', parameters: {i: '1:5000'}",
         "name: 'next_{i}', command: 'true', parameters: {i: '1:5000'}, depends_on_regexes: ['work_.*']",

@@ -1,4 +1,4 @@
-"""Lines that tell why: what two of them have in common, and which tells most."""
+"""The rank of log lines, and normal forms of lines."""
 
 import re
 import uuid
@@ -31,7 +31,7 @@ TEMPLATES = st.lists(st.one_of(WORDS, st.just(None)), min_size=1, max_size=6)
 
 @given(TEMPLATES, st.data())
 def test_lines_that_differ_in_numbers_and_ids_are_one(template: list[str | None], data: st.DataObject) -> None:
-    """Whatever kind of number or id stands in a place."""
+    """For every kind of number and id."""
     one, two = (" ".join(word or data.draw(VARIABLE) for word in template) for _ in range(2))
     assert normalized_line(one) == normalized_line(two)
 
@@ -67,7 +67,7 @@ def test_any_text_has_a_short_printable_form_that_stays(line: str) -> None:
     ],
 )
 def test_samples(line: str, expected: str) -> None:
-    """As people meet them."""
+    """Lines of real logs."""
     assert normalized_line(line) == expected
 
 

@@ -1,4 +1,4 @@
-"""What was tried, what it cost, and whether it paid."""
+"""Past attempts, their cost, and whether a change helped."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_a_change_that_did_not_help_did_not_pay() -> None:
 
 
 def test_recoveries_name_who_decided_and_the_cpus_of_that_time() -> None:
-    """A recovery is told of the attempt that follows it."""
+    """A recovery is shown with the attempt that follows it."""
     found = past_attempts(
         [attempt(1, 1, "failed", 60), attempt(2, 2, "completed", 60)], requirements(), [entry(1, 1, "2g", "4g")]
     )

@@ -1,4 +1,4 @@
-"""Stored endings are classified again to learn how sure they are."""
+"""Stored endings are classified again for their confidence."""
 
 from typing import Any
 

@@ -65,7 +65,7 @@ def run(torc: Any, work: Path, spec: str, *options: str) -> dict[str, int]:
 
 
 def test_a_failing_sweep_is_one_root(torc: Any, work: Path, tmp_path: Path) -> None:
-    """A hundred jobs with one shared script, and what was canceled because of them, are told once."""
+    """A hundred failures of one shared script, and the jobs canceled because of them, are one group."""
     (work / "broken.py").write_text(BROKEN)
     ids = run(torc, work, SWEEP)
     report = document(torc("why-failed", 1, "-f", "json", cwd=tmp_path))
@@ -140,7 +140,7 @@ def test_logs_that_are_gone_are_named(torc: Any, work: Path) -> None:
 
 
 def test_logs_that_are_empty_were_read(torc: Any, work: Path) -> None:
-    """They tell nothing, but nobody has to look for them."""
+    """They have no lines, but they count as read."""
     run(torc, work, "name: a\njobs:\n  - {name: one, command: exit 3}\n")
     assert "can be read" not in torc("why-failed", "--workflow", 1).stdout
     assert document(torc("why-failed", "--workflow", 1, "-f", "json"))["failed_jobs_with_logs"] == 1
@@ -163,7 +163,7 @@ def test_what_waits_for_a_verdict_gets_one_next(torc: Any, work: Path) -> None:
 
 
 def test_attempts_of_all_runs_are_told(torc: Any, work: Path) -> None:
-    """A job that failed and then completed says what that cost."""
+    """The report of a job that failed and then completed has the cost of its failures."""
     spec = (
         "name: a\nfailure_handlers:\n  - {name: h, rules: [{match_all_exit_codes: true, max_retries: 2}]}\n"
         "jobs:\n  - {name: one, command: '[ $TORC_ATTEMPT_ID = 2 ]', failure_handler: h}\n"
@@ -224,7 +224,7 @@ def test_an_id_of_both_is_taken_for_what_failed(torc: Any, work: Path) -> None:
     ],
 )
 def test_mistakes_are_told_in_a_sentence(torc: Any, arguments: list[str], status: int, words: str) -> None:
-    """With an exit code that says whose they are."""
+    """With the exit code of a usage error."""
     done = torc("why-failed", *arguments)
     assert (done.returncode, words in done.stderr) == (status, True), done.stderr
     assert "Traceback" not in done.stderr

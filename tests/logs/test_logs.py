@@ -92,7 +92,7 @@ def test_names(name: str, expected: LogName | None) -> None:
     ],
 )
 def test_the_most_specific_type_of_a_line(line: str, kind: str | None) -> None:
-    """What people see in real logs has one name each."""
+    """Each line of real logs has one type."""
     (*hits,) = PatternScanner(PATTERNS).hits(io.BytesIO(f"before\n{line}\nafter\n".encode()))
     assert [(hit.line, hit.pattern.name) for hit in hits] == ([(2, kind)] if kind else [])
 

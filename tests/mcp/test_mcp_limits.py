@@ -14,7 +14,7 @@ from torc_framework.models.records import JobRecord, ScheduledComputeNodeRecord,
 pytestmark = pytest.mark.e2e
 WAYS = {"stdio": over_stdio, "http": over_http}
 LENDER = '''
-"""An executor that writes down what it is asked for and lends nothing; it says so."""
+"""An executor that records requests, refuses them all, and gives a reason."""
 import json
 from pathlib import Path
 from torc_framework.api import Allocation, Allocator, Capabilities, hookimpl

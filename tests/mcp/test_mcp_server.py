@@ -1,4 +1,4 @@
-"""The real ``torc-mcp-server``, spoken to by a scripted assistant over both ways; it is a script and says so."""
+"""The real ``torc-mcp-server``, called by a scripted client over standard input and output and over HTTP."""
 
 import subprocess
 from collections.abc import Callable
@@ -185,7 +185,7 @@ def test_errors_say_what_is_wrong(scene: Scene, server: str, tmp_path: Path) -> 
 
 
 def test_tools_that_change_something(scene: Scene) -> None:
-    """Each tells first what it would do."""
+    """Each has a dry run that returns what it would do."""
     wf, jobs = scene.workflow_id, scene.jobs
 
     async def talk(client: Client) -> None:
@@ -231,7 +231,7 @@ def test_a_workflow_is_made_from_a_spec(scene: Scene) -> None:
 
 
 def test_a_server_can_be_confined(scene: Scene, server: str, tmp_path: Path) -> None:
-    """To reading, to some tools, to one workflow, to verdicts that are sure enough."""
+    """To reading, to some tools, to one workflow, to verdicts with enough confidence."""
     other = make_scene(server, tmp_path / "other")
 
     async def read_only(client: Client) -> None:

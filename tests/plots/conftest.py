@@ -31,7 +31,7 @@ def browser() -> Iterator["Browser"]:
 
 @pytest.fixture
 def show(browser: "Browser") -> Iterator[Callable[[Path], "Page"]]:
-    """Open a file without a network; whatever the browser complains of fails the test at its end."""
+    """Open a file without a network; any error of the browser fails the test at its end."""
     context = browser.new_context(offline=True, viewport={"width": 1200, "height": 900})
     complaints: list[str] = []
 

@@ -121,7 +121,7 @@ def test_what_cannot_be_plotted_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["job_1", "job_2", "cpu_all_jobs", "memory_all_jobs", "summary"])
 def test_pages_are_drawn_without_a_network(folder: Path, show: Show, name: str) -> None:
-    """Nothing is loaded, nothing complained of, every chart has its lines, whatever jobs are called."""
+    """Nothing is loaded, the browser reports no error, every chart has its lines, for any names of jobs."""
     page = show(folder / f"resource_plot_{name}.html")
     assert page.title() != "broken"
     page.wait_for_function("torcCharts.length > 0 && torcCharts.every(({plot}) => plot && plot.status === 1)")
