@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from torc_framework.cli.shared.interrupts import StopSignals
+from torc_framework.cli.shared.stop_signals import StopSignals
 
 
 def test_an_interrupt_that_is_lost_comes_again() -> None:

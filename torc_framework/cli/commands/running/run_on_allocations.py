@@ -14,9 +14,9 @@ from torc_framework.cli.commands.running.submit import (
     require_lasting_server,
     submit_workflow,
 )
-from torc_framework.cli.shared.interrupts import StopSignals
 from torc_framework.cli.shared.plugin_flags import executor_options
 from torc_framework.cli.shared.session import Session
+from torc_framework.cli.shared.stop_signals import StopSignals
 from torc_framework.errors import ExitStatus, UserError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import typer
 from torc_framework.cli.shared.app import plugin_commands_of_group, single_command
 from torc_framework.cli.shared.arguments import option_of_setting
 from torc_framework.cli.shared.completion import spec_or_id
-from torc_framework.cli.shared.interrupts import StopSignals
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import Session, session_of
+from torc_framework.cli.shared.stop_signals import StopSignals
 from torc_framework.config.sections import RunSection
 from torc_framework.errors import ExitStatus, TorcError, UserError
 

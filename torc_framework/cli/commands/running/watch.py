@@ -26,10 +26,10 @@ from torc_framework.cli.commands.running.recover import (
 from torc_framework.cli.commands.running.run import EnforceLimits
 from torc_framework.cli.shared.app import single_command
 from torc_framework.cli.shared.arguments import WorkflowId, option_of_setting, pick_workflow
-from torc_framework.cli.shared.interrupts import StopSignals
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.plugin_flags import PolicyCommand, policy_options
 from torc_framework.cli.shared.session import Session, session_of
+from torc_framework.cli.shared.stop_signals import StopSignals
 from torc_framework.config.sections import WatchSection
 from torc_framework.errors import ExitStatus, TorcError, UserError
 from torc_framework.text.terminal import one_line, print_line
