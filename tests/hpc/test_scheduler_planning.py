@@ -220,7 +220,7 @@ def test_long_chains_are_told() -> None:
     pairs = [(job, job - 1) for job in range(1, 60)]
     planned = plan_schedulers(plan_of([asking()], [0] * 60, pairs), CLUSTER, OPTIONS)
     assert len(planned.actions) == 60
-    assert "in 59 stages" in planned.warnings[0]
+    assert "in 59 consecutive stages" in planned.warnings[0]
 
 
 # --- what is refused ------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def test_what_slurm_would_never_start_is_an_error_at_once(served_torc: ServedTor
     ):
         said = served_torc("submit", _asking(cluster, count, **scheduler), code=1)
         assert word in said
-        assert "Slurm would never start what was asked for, and it was canceled" in said
+        assert "Slurm would never start what was requested, and it was canceled" in said
     assert not served_torc.has_batch_jobs()
 
 

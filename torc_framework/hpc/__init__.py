@@ -1,1 +1,1 @@
-"""Clusters: which are known, where we are, and which partition fits what jobs ask for."""
+"""HPC clusters: their profiles, the matching of partitions, and the planning of schedulers for a workflow's jobs."""

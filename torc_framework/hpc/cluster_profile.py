@@ -1,4 +1,4 @@
-"""Asking an installed executor what its cluster is like."""
+"""The HPC profile and the idle nodes of the current cluster, as an installed executor describes them."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -23,10 +23,10 @@ def current_cluster_profile(
     name: str | None = None,
     executor: str | None = None,
 ) -> HpcProfile:
-    """Return the named profile, else that of the cluster that we are on, else what an executor says of its own.
+    """Return the named profile, else the known profile of this machine, else one that an executor makes.
 
     Raises:
-        UserError: there is no such profile; nothing is known of this machine, and no cluster answers.
+        UserError: there is no profile of that name; or none is for this machine, and no executor can make one.
     """
     known = known_profiles(section, plugins)
     if name is not None:
@@ -37,7 +37,7 @@ def current_cluster_profile(
         return query_cluster_profile(plugins, options, executor)
     except (AllocationError, UserError) as error:
         raise UserError(
-            f"this machine is on no known cluster, and its batch system could not be asked: {error}; name a profile "
+            f"this machine is on no known cluster, and its batch system could not be queried: {error}; name a profile "
             f"({', '.join(sorted(known))}), or describe the cluster in the configuration: 'torc hpc generate' writes "
             "that on a machine of the cluster"
         ) from None
@@ -46,15 +46,17 @@ def current_cluster_profile(
 def query_cluster_profile(
     plugins: "PluginManager", options: Mapping[str, Mapping[str, Any]], executor: str | None = None
 ) -> HpcProfile:
-    """Return the profile of the cluster that an executor asks, recognised by this machine's name if by nothing else.
+    """Return the profile that an executor makes of its cluster.
+
+    If it contains no detection rule, the name of this machine becomes one.
 
     Args:
-        plugins: Who offers executors.
+        plugins: Offer executors.
         options: Values of options by executor and name.
-        executor: Which one; may be left out if only one can describe its cluster.
+        executor: Name of the executor; may be left out if only one can describe its cluster.
 
     Raises:
-        UserError: it is not known or cannot, or several can and none is named.
+        UserError: the executor is unknown or cannot describe its cluster; or several can and none is named.
         AllocationError: the cluster does not answer.
     """
     profile = _allocator(_describing_executor(plugins, executor), options).cluster_profile()
@@ -66,7 +68,7 @@ def query_cluster_profile(
 def idle_nodes_of(
     plugins: "PluginManager", options: Mapping[str, Mapping[str, Any]], executor: str
 ) -> Mapping[str, Collection[str]]:
-    """Return the idle nodes of an executor's cluster by partition; none if it cannot tell now.
+    """Return the idle nodes of an executor's cluster by partition; none if the cluster does not answer.
 
     Raises:
         UserError: there is no such executor.
@@ -79,7 +81,7 @@ def idle_nodes_of(
 
 
 def _allocator(chosen: type[Allocator], options: Mapping[str, Mapping[str, Any]]) -> Allocator:
-    """Return an allocator that serves no workflow."""
+    """Return an allocator without a workflow, with which the cluster can be queried."""
     here = str(Path.cwd())
     context = RunnerContext(workflow_id=0, run_id=0, output_dir=here, working_dir=here, api_url="")
     return chosen(chosen.Options(**options.get(chosen.name, {})), context)

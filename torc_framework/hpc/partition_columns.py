@@ -1,4 +1,4 @@
-"""Partitions in words: the columns of tables of them."""
+"""Columns of tables of partitions."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -8,7 +8,7 @@ from torc_framework.models.hpc_profiles import Partition
 
 
 def node_memory_text(partition: Partition) -> str:
-    """Return the memory of a node as people write it: ``240 GB``, in whichever unit is whole."""
+    """Return the memory of a node, such as ``240 GB``, in a unit that gives a whole number."""
     for divisor in (1_000, 1_024):
         if partition.memory_mb % divisor == 0:
             return f"{partition.memory_mb // divisor} GB"
@@ -16,13 +16,13 @@ def node_memory_text(partition: Partition) -> str:
 
 
 def node_gpus_text(partition: Partition) -> str:
-    """Return number and type of a node's GPUs: ``4 (H100)``."""
+    """Return the number and the type of a node's GPUs, such as ``4 (H100)``."""
     kind = f" ({partition.gpu_type})" if partition.gpu_type else ""
     return f"{partition.gpus_per_node}{kind}" if partition.gpus_per_node else "-"
 
 
 def notes_text(partition: Partition) -> str:
-    """Return what a partition is for and what it demands."""
+    """Return a partition's description and its conditions."""
     found = [partition.description] if partition.description else []
     if partition.requires_explicit_request:
         found.append("only when named")

@@ -1,15 +1,15 @@
-"""Which partition of a cluster fits what a job asks for.
+"""Matching of partitions: which partition of a cluster fits the resources that a job requests.
 
 A partition fits if its nodes have the CPUs, the memory and the GPUs, and if the walltime and the number of nodes lie
-within its limits. One that must be asked for by name fits only when it is named.
+within its limits. A partition that requires an explicit request fits only when it is named.
 
-Of those that fit, the best is the first in this order:
+The best of the fitting partitions is the first in this order:
 
-1. without GPUs, if the job asks for none: others want them;
+1. without GPUs, if the job requests none, so that GPUs remain for other jobs;
 2. not meant for debugging (``debug`` is part of its name);
 3. nodes of the right size: less than twice the memory and the GPUs of the smallest that fit;
-4. the shorter longest walltime: a shorter queue;
-5. nodes that are not shared: no neighbours;
+4. the shorter longest walltime, where queues are usually shorter;
+5. nodes that are not shared with other jobs;
 6. less memory, then fewer CPUs, then the order of the profile.
 """
 
@@ -23,14 +23,14 @@ from torc_framework.models.resources import Resources, format_memory
 
 _MIB: Final = 1024**2
 _OVERSIZE_FACTOR: Final = 2
-"""Nodes this many times larger than the smallest that fit are left to those who need them."""
+"""Nodes that are at least this many times larger than the smallest fitting ones are only used if no others fit."""
 
 
 def best_partition(profile: HpcProfile, wanted: Resources, *, partition: str | None = None) -> Partition:
     """Return the partition that fits best, or the named one.
 
     Raises:
-        UserError: none fits, or the named one does not; says of each why not.
+        UserError: none fits, or the named one does not; the message has the reason for each.
         UnknownNameError: there is no partition of that name.
     """
     if partition is not None:
@@ -57,28 +57,28 @@ def partition_named(profile: HpcProfile, name: str) -> Partition:
 
 
 def matching_partitions(profile: HpcProfile, wanted: Resources) -> list[Partition]:
-    """Return the partitions that fit and need not be named, the best first."""
+    """Return the fitting partitions that do not require an explicit request, the best first."""
     fitting = [partition for partition in profile.partitions if mismatch_reason(partition, wanted) is None]
     return sorted(fitting, key=lambda partition: _rank(partition, wanted, fitting))
 
 
 def alternative_partitions(profile: HpcProfile, wanted: Resources) -> list[Partition]:
-    """Return the partitions that may take what does not find an idle node in the best one, the best first.
+    """Return the partitions for jobs that find no idle node in the best one, the best first.
 
-    They waste no GPUs and are not meant for debugging, unless the best is such a one itself. Larger nodes are among
-    them: an idle one is of more use than a short queue.
+    They have no GPUs that the jobs do not use, and are not meant for debugging, unless the best partition is such a
+    one. They may have larger nodes, because a job starts earlier on an idle node than in a short queue.
     """
     found = matching_partitions(profile, wanted)
     return [each for each in found if _tier(each, wanted) == _tier(found[0], wanted)]
 
 
 def mismatch_reason(partition: Partition, wanted: Resources, *, named: bool = False) -> str | None:
-    """Say why a partition does not fit; None if it does.
+    """Return why a partition does not fit; None if it fits.
 
     Args:
         partition: The partition.
-        wanted: What is asked for: memory in bytes, time in seconds; no time is no end, which fits nowhere.
-        named: It was asked for by its name.
+        wanted: The requested resources. A request without a run time has no limit and fits no partition.
+        named: The partition was requested by its name.
     """
     reasons = _lacking(partition, wanted)
     if partition.requires_explicit_request and not named:
@@ -87,7 +87,7 @@ def mismatch_reason(partition: Partition, wanted: Resources, *, named: bool = Fa
 
 
 def _lacking(partition: Partition, wanted: Resources) -> list[str]:
-    """Return all that a partition has too little or too much of."""
+    """Return the resources and limits of a partition that do not fit."""
     nodes = []
     if wanted.num_cpus > partition.cpus_per_node:
         nodes.append(_count_text(partition.cpus_per_node, "CPU"))
@@ -106,7 +106,7 @@ def _lacking(partition: Partition, wanted: Resources) -> list[str]:
 
 
 def _rank(partition: Partition, wanted: Resources, fitting: Sequence[Partition]) -> tuple[int, ...]:
-    """Return what partitions are sorted by; see the module's text."""
+    """Return the sort key of a fitting partition; the module's docstring describes it."""
     tier = _tier(partition, wanted)
     equals = [other for other in fitting if _tier(other, wanted) == tier]
     is_too_large = any(
@@ -127,7 +127,7 @@ def _rank(partition: Partition, wanted: Resources, fitting: Sequence[Partition])
 
 
 def _tier(partition: Partition, wanted: Resources) -> tuple[bool, bool]:
-    """Return whether GPUs would be wasted and whether it is for debugging; what sizes are compared within."""
+    """Return whether GPUs would be unused and whether it is for debugging; sizes are compared within equal tiers."""
     return wanted.num_gpus == 0 and partition.gpus_per_node > 0, "debug" in partition.name.lower()
 
 
@@ -139,7 +139,7 @@ def _no_match_message(profile: HpcProfile, wanted: Resources) -> str:
 
 
 def resources_text(wanted: Resources) -> str:
-    """Return what is asked for in words: ``4 CPUs, 8g, 2 GPUs, 2h`` and, if more than one, nodes."""
+    """Return requested resources as text: ``4 CPUs, 8g, 2 GPUs, 2h``, with the number of nodes if there are several."""
     amounts = [_count_text(wanted.num_cpus, "CPU"), format_memory(wanted.memory_bytes)]
     if wanted.num_gpus:
         amounts.append(_count_text(wanted.num_gpus, "GPU"))

@@ -1,4 +1,4 @@
-"""Profiles as the configuration file has them."""
+"""HPC profiles as TOML text for the configuration file."""
 
 import json
 import re
@@ -12,7 +12,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def profile_toml(profile: HpcProfile) -> str:
-    """Return a profile as a section of the configuration file; what is as by default is left out."""
+    """Return a profile as a section of the configuration file, without values that equal their defaults."""
     section = f"client.hpc.custom_profiles.{_toml_key(profile.name)}"
     lines = [f"[{section}]", *_assignments(HpcProfile, profile, ("partitions",))]
     for partition in profile.partitions:
@@ -29,7 +29,7 @@ def _assignments(kind: type[Any], value: Any, omitted: tuple[str, ...] = ()) -> 
 
 
 def _toml_value(value: Any) -> str:
-    """Return a text, number or truth as TOML writes it: like JSON, but for one character."""
+    """Return a text, number or truth value in TOML. The notation equals JSON except for the character DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,7 +1,7 @@
-"""Which clusters are known, and on which of them we are.
+"""Known HPC profiles, and the detection of the one for this machine.
 
-Profiles come from the configuration, from plugins and from the framework itself; of two with one name the first in
-this order counts.
+Profiles come from the configuration, from plugins and from the framework itself. Of two profiles with the same name the
+first in this order counts.
 """
 
 import logging
@@ -60,14 +60,14 @@ def profile_named(profiles: Mapping[str, HpcProfile], name: str) -> HpcProfile:
 
 
 def detect_profile(profiles: Iterable[HpcProfile]) -> HpcProfile | None:
-    """Return the first profile that fits this machine; None if none does."""
+    """Return the first profile whose detection rule matches this machine; None if there is none."""
     return next((profile for profile in profiles if detection_reason(profile)), None)
 
 
 def detection_reason(
     profile: HpcProfile, environ: Mapping[str, str] = os.environ, hostnames: Callable[[], Iterable[str]] | None = None
 ) -> str | None:
-    """Say in words by what this machine is recognised as one of a cluster; None if it is none of it."""
+    """Return by what this machine is recognised as part of a profile's cluster; None if it is not."""
     if profile.detect_env_var is not None:
         variable, _, value = profile.detect_env_var.partition("=")
         if environ.get(variable) == value:
@@ -89,16 +89,17 @@ def _found(profile: HpcProfile, pattern: str, hostname: str) -> bool:
 
 @cache
 def host_names() -> tuple[str, ...]:
-    """Return the name of this machine, then its full name if that is another."""
+    """Return the name of this machine, and its full name if that differs."""
     name = socket.gethostname()
     full = name if "." in name else socket.getfqdn()
     return (name,) if full in (name, "localhost", "localhost.localdomain") else (name, full)
 
 
 def hostname_pattern(hostname: str) -> str:
-    """Return a regular expression for the names of a cluster's machines, made from one of them.
+    """Return a regular expression for the names of a cluster's machines, made from one name.
 
-    All of its domain if there is one, else all that differ in their last digits only.
+    It matches all names of the same domain. For a name without a domain it matches names that differ only in their last
+    digits.
     """
     host, dot, domain = hostname.partition(".")
     if dot:

@@ -1,8 +1,8 @@
-"""New schedulers for the jobs of a stored workflow that are still to run.
+"""Rescheduling: new schedulers for the jobs of a stored workflow that are still to run.
 
-Looked at are jobs that run or will run; schedulers are for those that nobody runs yet. Whatever asked for nodes before
-asks no more. Nodes for jobs that wait are asked for by actions, once these are ready; for jobs that can start, by the
-caller, or by actions that are due.
+The plan covers running and waiting jobs; only waiting jobs get new schedulers. The actions that requested nodes so far
+are retired. New actions request nodes for blocked jobs once these are ready. For jobs that can start at once, the
+caller requests the nodes, or actions do that are due at once.
 """
 
 import json
@@ -29,28 +29,31 @@ from torc_framework.models.statuses import JobStatus
 _WAITING_STATUSES: Final = frozenset(
     each.label for each in (JobStatus.UNINITIALIZED, JobStatus.BLOCKED, JobStatus.READY)
 )
-"""Statuses of jobs that nobody runs yet."""
+"""Statuses of jobs that no runner has."""
 _ACTIVE_STATUSES: Final = frozenset(
     each.label for each in (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.PENDING_FAILED)
 )
 _KEPT_FIELDS: Final = ("qos", "tmp")
-"""Fields of schedulers that new ones take over."""
+"""Fields that new schedulers take over from the present ones."""
 _CPUS_OPTION: Final = re.compile(r"\s*--cpus-per-task=\d+")
 _DEFAULT_REQUIREMENTS: Final = "default"
 
 
 def is_waiting(job: JobRecord) -> bool:
-    """Say whether a job is still to run and nobody runs it; an interrupted one runs again on the next runner."""
+    """Return whether a job is still to run and no runner has it; an interrupted job runs again on the next runner."""
     return job.is_interrupted or job.status in _WAITING_STATUSES
 
 
 @frozen
 class ImmediateRequest:
-    """Nodes to be asked for at once.
+    """Allocations that are to be requested at once.
 
     Attributes:
         scheduler_id: Id of the scheduler; 0 in a dry run.
-        job_count: Jobs that are bound to it and can start.
+        name: Name of the scheduler.
+        allocations: Number of allocations.
+        start_one_worker_per_node: Start a runner on each node of an allocation.
+        job_count: Jobs that are bound to the scheduler and can start.
     """
 
     scheduler_id: int
@@ -62,14 +65,14 @@ class ImmediateRequest:
 
 @frozen
 class Rescheduling:
-    """What became, or would become, of a workflow's jobs.
+    """A planned or completed rescheduling.
 
     Attributes:
         planned: The plan; its jobs are those in ``jobs``.
-        jobs: Jobs that run or will run.
-        at_once: What is to be asked for now.
-        scheduler_ids: Ids of the new schedulers; none in a dry run.
-        retired_action_ids: Actions that ask no more.
+        jobs: Running and waiting jobs.
+        at_once: Requests for the jobs that can start.
+        scheduler_ids: Ids of the new schedulers; none before they are stored.
+        retired_action_ids: Ids of the actions that will not request nodes any more.
     """
 
     planned: SchedulerPlan
@@ -80,11 +83,12 @@ class Rescheduling:
 
 
 class Rescheduler:
-    """Gives new schedulers to the jobs of one workflow.
+    """Plans and stores new schedulers for the jobs of one workflow.
 
     Args:
         client: The server.
-        include: Ids of jobs to plan for whatever their status.
+        workflow_id: The workflow.
+        include: Ids of jobs that get new schedulers in any status.
     """
 
     def __init__(self, client: TorcClient, workflow_id: int, include: Collection[int] = ()) -> None:
@@ -100,12 +104,12 @@ class Rescheduler:
 
     @property
     def has_waiting(self) -> bool:
-        """Say whether there are jobs that nobody runs yet."""
+        """Whether any job needs a new scheduler."""
         return bool(self._only)
 
     @property
     def has_uninitialized(self) -> bool:
-        """Say whether some of these wait for a run to begin."""
+        """Whether some of these jobs are uninitialized: the workflow's run has not begun."""
         return any(self.jobs[n].status == JobStatus.UNINITIALIZED.label for n in self._only)
 
     def account(self) -> str | None:
@@ -116,10 +120,10 @@ class Rescheduler:
         return str(defaults["account"]) if defaults.get("account") else None
 
     def plan(self, profile: HpcProfile, options: PlanOptions) -> Rescheduling:
-        """Return what would be done; changes nothing.
+        """Return the plan; nothing is changed.
 
         Raises:
-            UserError: jobs do not say what they ask for, or no partition has it.
+            UserError: a job has no resource requirements, or no partition fits them.
         """
         plan = self._plan()
         bound = {n: self.jobs[n].scheduler_id for n in self._only}
@@ -128,13 +132,13 @@ class Rescheduler:
         return Rescheduling(planned, self.jobs, self._at_once(planned))
 
     def carry_out(self, rescheduling: Rescheduling, *, at_once: bool = False) -> Rescheduling:
-        """Do what was planned, all of it or nothing; return it with the ids of what was made.
+        """Store a plan in one transaction; return it with the ids of the new records.
 
         Args:
-            at_once: Make actions for the jobs that can start, too; they are due, for whoever carries out actions.
+            at_once: Also store actions for the jobs that can start; they are due at once.
 
         Raises:
-            ApiError: the server refused, as when another run has begun.
+            ApiError: the server refused the plan, for example because another run has begun; nothing is changed.
         """
         planned = rescheduling.planned
         ids = [job.id or 0 for job in self.jobs]
@@ -157,7 +161,7 @@ class Rescheduler:
         )
 
     def _plan(self) -> Plan:
-        """Return the jobs with the dependencies that they still wait for."""
+        """Return the running and waiting jobs with the dependencies between them."""
         here = {job.id for job in self.jobs}
         graph = self._client.dependency_graph(self._workflow_id)
         groups = [
@@ -193,7 +197,7 @@ class Rescheduler:
         return found
 
     def _suffix(self, wanted: str) -> str:
-        """Return an ending that none of the workflow's schedulers has."""
+        """Return a suffix that no scheduler of the workflow has."""
         suffix, number = wanted or f"_r{self.run_id}", 1
         found = suffix
         while any((each.name or "").endswith(found) for each in self.schedulers):
@@ -202,7 +206,7 @@ class Rescheduler:
         return found
 
     def _extras(self) -> dict[str, Any]:
-        """Return what all schedulers so far agree on, besides what is planned anew."""
+        """Return the further fields in which all present schedulers agree."""
         found: dict[str, Any] = {}
         for name in _KEPT_FIELDS:
             if (value := _common(getattr(each, name) for each in self.schedulers)) is not None:
@@ -211,9 +215,9 @@ class Rescheduler:
         return {**found, "extra": extra} if extra else found
 
     def _partitions(self, plan: Plan, bound: Mapping[int, int | None]) -> dict[int, str]:
-        """Return the partition of the jobs so far by their requirements, where they agree on one.
+        """Return the present partition by the position of resource requirements, where their jobs agree on one.
 
-        A job that is bound to no scheduler runs on the nodes of any.
+        A job without a scheduler may run in the partition of any.
         """
         by_id = {each.id: each.partition for each in self.schedulers}
         by_id[None] = _common(each.partition for each in self.schedulers)
@@ -228,6 +232,6 @@ class Rescheduler:
 
 
 def _common(values: Iterable[Any]) -> Any:
-    """Return the value that all are; None if they differ, or there are none."""
+    """Return the value that all have; None if they differ or there are none."""
     several = set(values)
     return several.pop() if len(several) == 1 else None

@@ -1,11 +1,12 @@
-"""From the jobs of a plan and a cluster's partitions to requests for nodes, and to the moments at which they are made.
+"""Planning of schedulers: from the jobs of a plan and a cluster's partitions to scheduler records and actions.
 
-Jobs that ask for the same share a request: its partition, its walltime, what a node must have. How long and how often
-it is made follows from how many of the jobs a node takes at once, and from how many of them follow one another before
-the walltime is over. A runner keeps some of the walltime for a clean start and end; jobs are counted by what is left.
+Jobs with the same requirements share a scheduler, which describes one kind of allocation: partition, walltime and
+resources. The number of allocations follows from the jobs that a node runs at the same time, and from the jobs that run
+one after another within the walltime. The runner needs a part of the walltime for its start and its end, which is not
+available to jobs.
 
-Where it is known which nodes are idle, jobs that can start at once and would not all find one in their best partition
-are spread over the others that fit, as far as there are idle nodes.
+If idle nodes are known, jobs that can start at once are spread over several fitting partitions, as far as these have
+idle nodes that the best partition lacks.
 """
 
 import math
@@ -27,26 +28,26 @@ from torc_framework.models.resources import Resources, format_memory
 from torc_framework.models.walltime_reserve import WalltimeReserve, whole_minutes
 
 RUNNER_MEMORY_BYTES: Final = 256 * 1024**2
-"""Memory that is asked for beside that of the jobs, for the runner itself, where nodes are shared."""
+"""Memory for the runner itself, which is added to the memory of the jobs on shared nodes."""
 MANY_ALLOCATIONS: Final = 100
-"""Where one request would be made more often than this, its walltime grows instead, as far as the partition allows."""
+"""If a scheduler needed more allocations than this at a time, its walltime is extended up to the partition's limit."""
 MAX_ALLOCATIONS: Final = 1000
-"""No request is made more often than this at a time."""
+"""Most allocations of one scheduler at a time."""
 MANY_STAGES: Final = 50
-"""From so many stages of one request on, people are told what that means."""
+"""A scheduler with at least this many stages causes a warning."""
 _MIB: Final = 1024**2
 _SHOWN_JOBS: Final = 5
 
 
 class GroupBy(StrEnum):
-    """Which jobs share a request."""
+    """What the jobs of a scheduler have in common."""
 
     RESOURCE_REQUIREMENTS = "resource-requirements"
     PARTITION = "partition"
 
 
 class WalltimeStrategy(StrEnum):
-    """How the walltime of a request is found."""
+    """How the walltime of a scheduler is determined."""
 
     MAX_JOB_RUNTIME = "max-job-runtime"
     MAX_PARTITION_TIME = "max-partition-time"
@@ -54,18 +55,20 @@ class WalltimeStrategy(StrEnum):
 
 @frozen
 class PlanOptions:
-    """How nodes are asked for.
+    """Options of the planning.
 
     Attributes:
-        account: Who pays.
-        executor: The executor that asks, by name.
+        account: The account to charge.
+        executor: Name of the executor that requests the allocations.
+        group_by: What the jobs of a scheduler have in common.
+        walltime_strategy: How the walltime is determined.
         walltime_multiplier: Walltime in units of the longest run time of a job, under ``max-job-runtime``.
-        single_allocation: Ask for all nodes of a request at once, with a runner on each.
-        actions: Say also when to ask.
+        single_allocation: Request all nodes of a scheduler in one allocation, with a runner on each.
+        actions: Also plan the actions that request the allocations.
         suffix: End of every scheduler's name.
         partition: The partition to use; None chooses the best.
-        extras: Further fields of every scheduler, such as ``qos``; ``extra`` stands before what is put there.
-        idle: Names of the nodes that are idle now, by partition; a node may be in several. Empty if that is not known.
+        extras: Further fields of every scheduler, such as ``qos``; the planner appends its options to ``extra``.
+        idle: Names of the idle nodes by partition; a node may be in several. Empty if they are unknown.
     """
 
     account: str
@@ -89,17 +92,17 @@ def plan_schedulers(
     only: Collection[int] | None = None,
     preferred: Mapping[int, str] | None = None,
 ) -> SchedulerPlan:
-    """Return the requests for a plan's jobs.
+    """Return the schedulers for a plan's jobs, and the actions that request their allocations.
 
     Args:
         plan: The plan.
         profile: The cluster.
-        options: How nodes are asked for.
-        only: Positions of the jobs that need nodes; None is all.
-        preferred: Partitions to stay with if they fit, by position of the resource requirements.
+        options: Options of the planning.
+        only: Positions of the jobs that need schedulers; None is all.
+        preferred: Partitions to keep if they fit, by position of the resource requirements.
 
     Raises:
-        UserError: jobs do not say what they ask for, or no partition has it.
+        UserError: a job has no resource requirements, or no partition fits them.
     """
     groups = scheduler_groups(plan, only)
     _check_requirements(plan, groups)
@@ -107,54 +110,56 @@ def plan_schedulers(
 
 
 def _check_requirements(plan: Plan, groups: Iterable[SchedulerGroup]) -> None:
-    unsaid = [job for group in groups if group.requirements is None for wave in group.waves.values() for job in wave]
-    if unsaid:
-        names = ", ".join(plan.jobs[job].name for job in unsaid[:_SHOWN_JOBS])
-        more = f" and {len(unsaid) - _SHOWN_JOBS} more" if len(unsaid) > _SHOWN_JOBS else ""
+    missing = [job for group in groups if group.requirements is None for wave in group.waves.values() for job in wave]
+    if missing:
+        names = ", ".join(plan.jobs[job].name for job in missing[:_SHOWN_JOBS])
+        more = f" and {len(missing) - _SHOWN_JOBS} more" if len(missing) > _SHOWN_JOBS else ""
         raise UserError(
-            f"jobs without resource_requirements: {names}{more}; a batch system must be told what they need: "
+            f"jobs without resource_requirements: {names}{more}; a batch system needs to know their resources: "
             "define it under resource_requirements and name it in each job"
         )
 
 
-# --- requests -------------------------------------------------------------------------------------
+# --- schedulers ----------------------------------------------------------------------------------
 
 
 @define
 class _SchedulerRequest:
-    """Jobs that share a request.
+    """Jobs that share a scheduler.
 
     Attributes:
-        kind: What they have in common; no other request has it.
-        asked: The largest of what they ask for.
-        is_settled: No other partition is to have any of them.
-        waves: The jobs by level; those above the first wait for others.
+        kind: What the jobs have in common, as the first part of the scheduler's name; unique.
+        partition: The partition of the scheduler.
+        requested: The largest requirements of the jobs.
+        is_settled: The jobs are not spread over other partitions.
+        waves: The jobs by level; jobs of levels above 0 depend on others.
     """
 
     kind: str
     partition: Partition
-    asked: Resources
+    requested: Resources
     is_settled: bool = False
     waves: dict[int, list[int]] = Factory(dict)
 
     @property
     def name(self) -> str:
-        """Name of its scheduler."""
+        """Name of the scheduler."""
         return f"{self.kind}_scheduler"
 
     @property
     def largest_wave(self) -> int:
-        """Most jobs that nodes are asked for at a time."""
+        """Most jobs for which nodes are requested at a time."""
         return max(map(len, self.waves.values()))
 
 
 @frozen
 class _RequestSize:
-    """How long a request is for, and how much of it a node takes.
+    """The walltime of an allocation, and how many jobs it runs.
 
     Attributes:
+        walltime_s: The walltime, seconds.
         at_once: Jobs that an allocation runs at the same time.
-        rounds: How many of them follow one another.
+        rounds: Jobs that run one after another within the walltime.
     """
 
     walltime_s: int
@@ -162,16 +167,16 @@ class _RequestSize:
     rounds: int
 
     def allocations(self, jobs: int) -> int:
-        """Return how many allocations so many jobs take."""
+        """Return how many allocations a number of jobs needs."""
         return math.ceil(jobs / (self.at_once * self.rounds))
 
     def used_at_once(self, jobs: int) -> int:
-        """Return how many jobs each of these allocations runs at the same time if they get the same number."""
+        """Return how many jobs an allocation runs at the same time if all allocations get equally many jobs."""
         return math.ceil(jobs / (self.allocations(jobs) * self.rounds))
 
 
 class _SchedulerPlanner:
-    """The planning of one workflow."""
+    """The planning for one workflow."""
 
     def __init__(self, plan: Plan, profile: HpcProfile, options: PlanOptions, preferred: Mapping[int, str]) -> None:
         self._plan, self._profile, self._options = plan, profile, options
@@ -179,51 +184,51 @@ class _SchedulerPlanner:
         self._idle = {name: sorted(nodes) for name, nodes in options.idle.items()}
         self._planned_on: set[str] = set()
         self._reserve = WalltimeReserve.of(plan.workflow)
-        self._asked: dict[int, tuple[Resources, Partition]] = {}
-        self._made = SchedulerPlan([], [None] * len(plan.jobs))
+        self._requested: dict[int, tuple[Resources, Partition]] = {}
+        self._result = SchedulerPlan([], [None] * len(plan.jobs))
         self._names: set[str] = set()
 
     def planned(self, groups: Iterable[SchedulerGroup]) -> SchedulerPlan:
         for request in self._requests(groups):
             for part in self._spread(request):
                 self._add(part)
-        return self._made
+        return self._result
 
     def _requests(self, groups: Iterable[SchedulerGroup]) -> Iterable[_SchedulerRequest]:
-        """Return the requests: one for each group, or one for each partition and number of nodes."""
+        """Return the planned schedulers: one for each group, or one for each partition and number of nodes."""
         found: dict[tuple[Any, ...], _SchedulerRequest] = {}
         options = self._options
         may_spread = not options.single_allocation and options.partition is None
         may_spread = may_spread and options.group_by is GroupBy.RESOURCE_REQUIREMENTS
         for group in groups:
             assert group.requirements is not None
-            asked, partition = self._placed(group.requirements)
+            requested, partition = self._resources_and_partition(group.requirements)
             name = self._plan.resource_requirements[group.requirements].name
             key: tuple[Any, ...] = (name, group.is_deferred)
             if self._options.group_by is GroupBy.PARTITION:
-                key, name = (partition.name, asked.num_nodes), partition.name
-                name += f"_{asked.num_nodes}_nodes" if asked.num_nodes > 1 else ""
+                key, name = (partition.name, requested.num_nodes), partition.name
+                name += f"_{requested.num_nodes}_nodes" if requested.num_nodes > 1 else ""
             elif group.is_deferred:
                 name += "_deferred"
             settled = not may_spread or group.requirements in self._preferred
-            request = found.setdefault(key, _SchedulerRequest(name, partition, asked, settled))
-            request.asked = _larger(request.asked, asked)
+            request = found.setdefault(key, _SchedulerRequest(name, partition, requested, settled))
+            request.requested = _larger(request.requested, requested)
             for level, jobs in group.waves.items():
                 request.waves[level] = sorted([*request.waves.get(level, ()), *jobs])
         return found.values()
 
     def _spread(self, request: _SchedulerRequest) -> Iterable[_SchedulerRequest]:
-        """Return a request, or in its place several for parts of its jobs: where idle nodes are, and the rest.
+        """Spread the jobs of a planned scheduler over the partitions with idle nodes; return one scheduler for each.
 
-        Only jobs that can start at once are spread: which nodes are idle later is not known. The best partition gets
-        what finds no idle node anywhere.
+        Only jobs that can start at once are spread, because later idle nodes are unknown. The best partition gets the
+        jobs for which no partition has idle nodes.
         """
         if request.is_settled or set(request.waves) != {0}:
             return [request]
-        left, nodes, shares = request.waves[0], request.asked.num_nodes, dict[Partition, list[int]]()
-        others = alternative_partitions(self._profile, self._wanted(request.asked))
+        left, nodes, shares = request.waves[0], request.requested.num_nodes, dict[Partition, list[int]]()
+        others = alternative_partitions(self._profile, self._wanted(request.requested))
         for partition in [request.partition, *(each for each in others if each != request.partition)]:
-            size = self._usual_size(request.asked, partition)
+            size = self._usual_size(request.requested, partition)
             idle = [node for node in self._idle.get(partition.name, ()) if node not in self._planned_on]
             room = len(idle) // nodes * size.at_once * size.rounds
             shares[partition], left = left[:room], left[room:]
@@ -236,26 +241,26 @@ class _SchedulerPlanner:
         kind = request.kind if partition == request.partition else f"{request.kind}_{partition.name}"
         return evolve(request, kind=kind, partition=partition, waves={0: jobs})
 
-    def _placed(self, position: int) -> tuple[Resources, Partition]:
-        """Return what requirements ask for, and the partition for them."""
-        if position not in self._asked:
+    def _resources_and_partition(self, position: int) -> tuple[Resources, Partition]:
+        """Return the resources of requirements, and the partition for them."""
+        if position not in self._requested:
             record = self._plan.resource_requirements[position]
-            asked = requested_resources(record)
-            assert asked.runtime_s is not None
+            requested = requested_resources(record)
+            assert requested.runtime_s is not None
             try:
-                self._asked[position] = asked, self._partition(asked, self._preferred.get(position))
+                self._requested[position] = requested, self._partition(requested, self._preferred.get(position))
             except UserError as error:
                 raise UserError(f"resource_requirements {record.name!r}: {error}") from None
-        return self._asked[position]
+        return self._requested[position]
 
-    def _partition(self, asked: Resources, preferred: str | None) -> Partition:
-        """Return the best partition whose longest walltime leaves a job its whole run time."""
-        wanted, runtime_s = self._wanted(asked), asked.runtime_s or 0
+    def _partition(self, requested: Resources, preferred: str | None) -> Partition:
+        """Return the best partition whose longest walltime contains a job's run time and the runner's reserve."""
+        wanted, runtime_s = self._wanted(requested), requested.runtime_s or 0
         if preferred is not None and self._options.partition is None:
             try:
                 return best_partition(self._profile, wanted, partition=preferred)
             except UserError:
-                pass  # the jobs have outgrown it
+                pass  # the preferred partition does not fit any more
         try:
             return best_partition(self._profile, wanted, partition=self._options.partition)
         except UserError as error:
@@ -266,87 +271,91 @@ class _SchedulerPlanner:
                 "(compute_node_expiration_buffer_seconds)"
             ) from None
 
-    def _wanted(self, asked: Resources) -> Resources:
-        """Return what a partition must have for such jobs: a walltime that leaves one of them its whole run time."""
-        return evolve(asked, runtime_s=self._reserve.least_walltime_s(asked.runtime_s or 0))
+    def _wanted(self, requested: Resources) -> Resources:
+        """Return what a partition must have: a job's resources, with the runner's reserve in the walltime."""
+        return evolve(requested, runtime_s=self._reserve.least_walltime_s(requested.runtime_s or 0))
 
     def _add(self, request: _SchedulerRequest) -> None:
         size = self._size(request)
         if len(request.waves) >= MANY_STAGES and self._options.actions:
-            self._made.warnings.append(
-                f"Jobs of {request.name} follow one another in {len(request.waves)} stages, and nodes are asked for at "
-                "each. Fewer and longer jobs would spare the queue."
+            self._result.warnings.append(
+                f"Jobs of {request.name} run in {len(request.waves)} consecutive stages, and nodes are requested for "
+                "each. Fewer and longer jobs would need fewer allocations."
             )
-        schedulers: dict[int, int] = {}  # a request for all nodes at once has one for each number of nodes
+        schedulers: dict[int, int] = {}  # by number of nodes
         for level, jobs in sorted(request.waves.items()):
             nodes, allocations = self._shape(request, size.allocations(len(jobs)))
             if nodes not in schedulers:
-                schedulers[nodes] = len(self._made.schedulers)
-                self._made.schedulers.append(self._record(request, size, nodes))
+                schedulers[nodes] = len(self._result.schedulers)
+                self._result.schedulers.append(self._record(request, size, nodes))
             scheduler = schedulers[nodes]
             for job in jobs:
-                self._made.bound[job] = scheduler
+                self._result.bound[job] = scheduler
             if self._options.actions:
                 config: dict[str, Any] = {"scheduler_type": self._options.executor, "num_allocations": allocations}
-                if nodes > request.asked.num_nodes:
+                if nodes > request.requested.num_nodes:
                     config["start_one_worker_per_node"] = True
                 trigger = "on_jobs_ready" if level else "on_workflow_start"
                 watched = jobs if level else None
-                self._made.actions.append(PlannedAction(trigger, "schedule_nodes", config, watched, scheduler))
+                self._result.actions.append(PlannedAction(trigger, "schedule_nodes", config, watched, scheduler))
 
-    def _usual_size(self, asked: Resources, partition: Partition) -> _RequestSize:
-        """Return the size that the strategy gives to requests of such jobs."""
-        runtime_s, longest = asked.runtime_s or 1, partition.max_walltime_secs
+    def _usual_size(self, requested: Resources, partition: Partition) -> _RequestSize:
+        """Return the size of allocations by the walltime strategy."""
+        runtime_s, longest = requested.runtime_s or 1, partition.max_walltime_secs
         walltime_s = longest
         if self._options.walltime_strategy is WalltimeStrategy.MAX_JOB_RUNTIME:
             comfortable = whole_minutes(self._options.walltime_multiplier * runtime_s)
             walltime_s = min(longest, max(comfortable, self._reserve.least_walltime_s(runtime_s)))
-        return self._sized(walltime_s, _jobs_per_allocation(asked, partition), runtime_s)
+        return self._size_with(walltime_s, _jobs_per_allocation(requested, partition), runtime_s)
 
     def _size(self, request: _SchedulerRequest) -> _RequestSize:
-        asked, partition = request.asked, request.partition
-        size = self._usual_size(asked, partition)
-        runtime_s, at_once, longest = asked.runtime_s or 1, size.at_once, partition.max_walltime_secs
+        requested, partition = request.requested, request.partition
+        size = self._usual_size(requested, partition)
+        runtime_s, at_once, longest = requested.runtime_s or 1, size.at_once, partition.max_walltime_secs
         most = request.largest_wave
         if size.allocations(most) <= MANY_ALLOCATIONS:
             return size
         rounds = math.ceil(most / (at_once * MANY_ALLOCATIONS))
-        longer = self._sized(min(longest, self._reserve.least_walltime_s(runtime_s, rounds)), at_once, runtime_s)
+        longer = self._size_with(min(longest, self._reserve.least_walltime_s(runtime_s, rounds)), at_once, runtime_s)
         if longer.rounds <= size.rounds:
             return size
-        self._made.warnings.append(
+        self._result.warnings.append(
             f"{most} jobs of {request.name} would take {size.allocations(most)} allocations of "
             f"{walltime_text(size.walltime_s)}; {longer.allocations(most)} of {walltime_text(longer.walltime_s)} "
             "are planned."
         )
         return longer
 
-    def _sized(self, walltime_s: int, at_once: int, runtime_s: float) -> _RequestSize:
+    def _size_with(self, walltime_s: int, at_once: int, runtime_s: float) -> _RequestSize:
         return _RequestSize(walltime_s, at_once, self._reserve.rounds(walltime_s, runtime_s))
 
     def _shape(self, request: _SchedulerRequest, allocations: int) -> tuple[int, int]:
-        """Return nodes per allocation, and allocations; warn if there are fewer than the jobs take."""
-        nodes = request.asked.num_nodes
+        """Return the nodes per allocation and the allocations; warn if these are fewer than the jobs need."""
+        nodes = request.requested.num_nodes
         if self._options.single_allocation and nodes == 1:
             most = request.partition.max_nodes or allocations
             nodes = min(allocations, most)
             allocations = math.ceil(allocations / nodes)
         if allocations > MAX_ALLOCATIONS:
-            self._made.warnings.append(
-                f"{request.name} takes {allocations} allocations; {MAX_ALLOCATIONS} are planned. Ask for more "
+            self._result.warnings.append(
+                f"{request.name} takes {allocations} allocations; {MAX_ALLOCATIONS} are planned. Request more "
                 "when these are used up, or let 'torc watch --auto-schedule' do it."
             )
             allocations = MAX_ALLOCATIONS
         return nodes, allocations
 
     def _record(self, request: _SchedulerRequest, size: _RequestSize, nodes: int) -> SlurmSchedulerRecord:
-        """Return the request: of a shared node what its jobs use when they are spread evenly, else all but the GPUs."""
-        asked, partition = request.asked, request.partition
+        """Return the scheduler's record.
+
+        On shared nodes it requests what evenly spread jobs use, otherwise all CPUs and memory. The GPUs are always
+        those that the jobs use.
+        """
+        requested, partition = request.requested, request.partition
         at_once = max(size.used_at_once(len(jobs)) for jobs in request.waves.values())
         memory, cpus = partition.memory_mb * _MIB, partition.cpus_per_node
         if partition.shared:
-            memory = min(memory, at_once * asked.memory_bytes + RUNNER_MEMORY_BYTES)
-            cpus = at_once * asked.num_cpus
+            memory = min(memory, at_once * requested.memory_bytes + RUNNER_MEMORY_BYTES)
+            cpus = at_once * requested.num_cpus
         extras = dict(self._options.extras)
         extras["extra"] = " ".join(filter(None, [extras.get("extra"), f"--cpus-per-task={cpus}"]))
         return SlurmSchedulerRecord(
@@ -357,7 +366,7 @@ class _SchedulerPlanner:
             nodes=nodes,
             walltime=clock_text(size.walltime_s),
             mem=format_memory(math.ceil(memory / _MIB) * _MIB),
-            gres=f"gpu:{at_once * asked.num_gpus}" if asked.num_gpus else None,
+            gres=f"gpu:{at_once * requested.num_gpus}" if requested.num_gpus else None,
             **extras,
         )
 
@@ -372,7 +381,7 @@ class _SchedulerPlanner:
 
 
 def _larger(one: Resources, other: Resources) -> Resources:
-    """Return the larger of each amount."""
+    """Return the larger amount of each resource."""
     return Resources(
         max(one.num_cpus, other.num_cpus),
         max(one.memory_bytes, other.memory_bytes),
@@ -382,13 +391,13 @@ def _larger(one: Resources, other: Resources) -> Resources:
     )
 
 
-def _jobs_per_allocation(asked: Resources, partition: Partition) -> int:
-    """Return how many such jobs run on an allocation at the same time; one that needs several nodes has them alone."""
-    if asked.num_nodes > 1:
+def _jobs_per_allocation(requested: Resources, partition: Partition) -> int:
+    """Return how many such jobs an allocation runs at the same time: one if a job needs several nodes."""
+    if requested.num_nodes > 1:
         return 1
     amounts = (
-        (partition.cpus_per_node, asked.num_cpus),
-        (partition.memory_mb * _MIB, asked.memory_bytes),
-        (partition.gpus_per_node, asked.num_gpus),
+        (partition.cpus_per_node, requested.num_cpus),
+        (partition.memory_mb * _MIB, requested.memory_bytes),
+        (partition.gpus_per_node, requested.num_gpus),
     )
     return max(1, min(has // each for has, each in amounts if each))

@@ -1,4 +1,4 @@
-"""Walltimes as people write them for clusters, and as they are shown."""
+"""Walltimes: parsing of the notations that people use for clusters, and the notation of output."""
 
 import re
 from typing import Final
@@ -15,10 +15,11 @@ def parse_walltime(text: str) -> int:
     """Return the whole seconds of a walltime.
 
     Amounts with units (``2h``, ``1h30m``, ``3600s``), a clock (``H:MM:SS``, ``D-HH:MM:SS``, ``D-HH:MM``) or an ISO 8601
-    duration (``PT2H``). Two fields without days are refused: they mean hours to people and minutes to Slurm.
+    duration (``PT2H``). Two fields
+    without days are refused, because people mean hours and minutes by them, and Slurm minutes and seconds.
 
     Raises:
-        ValueError: the text is none of these, or no time at all.
+        ValueError: the text has none of these forms, or means zero.
     """
     written = text.strip()
     seconds = _seconds(written)
@@ -48,7 +49,7 @@ def _seconds(written: str) -> int | None:
 
 
 def walltime_text(seconds: int) -> str:
-    """Return seconds for people: ``4h``, ``48h``, ``1h30m``, ``10m``, ``45s``."""
+    """Return seconds as a short text: ``4h``, ``48h``, ``1h30m``, ``10m``, ``45s``."""
     hours, rest = divmod(seconds, 3_600)
     minutes, secs = divmod(rest, 60)
     return "".join(f"{amount}{unit}" for amount, unit in ((hours, "h"), (minutes, "m"), (secs, "s")) if amount) or "0s"

@@ -167,7 +167,7 @@ class StepAccounting:
         now, running = time.monotonic(), self._running
         self._running = None
         if printed is None or running is None:
-            self._on_failure(error or AllocationError("accounting was not asked"), now)
+            self._on_failure(error or AllocationError("accounting was not queried"), now)
             return
         self._last_error, self._refusals = "", 0
         pause_s = max(self._next_interval_s(), PAUSE_FACTOR * running.command.elapsed_s)

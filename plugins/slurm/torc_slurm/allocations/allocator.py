@@ -132,12 +132,12 @@ class SbatchAllocator(Allocator):
         if len(nodes) < 2:
             return nodes
         try:
-            told = self._queue_view.slurm.run(
+            printed = self._queue_view.slurm.run(
                 "sinfo", "--noheader", "--Node", f"--nodes={','.join(nodes)}", "--format=%N|%T"
             )
         except AllocationError:
             return ()  # which of the nodes failed is unknown
-        states = dict(line.strip().partition("|")[::2] for line in told.splitlines())
+        states = dict(line.strip().partition("|")[::2] for line in printed.splitlines())
         return [node for node in nodes if states.get(node, "").startswith(("down", "drain", "fail"))]
 
     def release(self, allocations: Sequence[Allocation]) -> None:

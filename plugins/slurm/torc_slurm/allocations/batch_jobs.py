@@ -142,8 +142,8 @@ def ended_jobs(
         pause *= 2
     ends = {id_: job for id_ in ids if (job := jobs.get(id_)) is not None and job.is_over}
     for id_, job in found.items():
-        said = ends.get(id_, job)
-        ends[id_] = evolve(job, reason=job.reason or said.reason, nodes=job.nodes or said.nodes)
+        in_queue = ends.get(id_, job)
+        ends[id_] = evolve(job, reason=job.reason or in_queue.reason, nodes=job.nodes or in_queue.nodes)
     return ends
 
 

@@ -105,7 +105,7 @@ def cancel_if_never_starting(slurm: SlurmCommands, ids: Collection[str]) -> None
     if never:
         slurm.run("scancel", *ids)
         why = joined_reasons(never)
-        raise AllocationError(f"Slurm would never start what was asked for, and it was canceled: {why}")
+        raise AllocationError(f"Slurm would never start what was requested, and it was canceled: {why}")
 
 
 def _with_node_limit(slurm: SlurmCommands, job_id: str, reason: PendingReason) -> PendingReason:

@@ -59,7 +59,7 @@ class ScriptSubmitter:
         while True:
             try:
                 if may_be_accepted and (found := self._find(name)) is not None:
-                    LOG.info("batch job %s had been accepted although Slurm did not say so", found)
+                    LOG.info("Slurm had accepted batch job %s without answering", found)
                     return found
                 return self._run_sbatch(script)
             except SlurmUnavailableError as error:

@@ -85,7 +85,7 @@ def _code_and_signal(end: StepEnd, row: StepRow | None) -> tuple[int | None, int
 
     The wait statuses in srun's messages are exact. Without them accounting distinguishes code and signal. sacct prints
     exit codes from 128 on less 128, which srun's own exit code corrects. Srun's exit code alone is the last resort, but
-    not if a node was lost or memory ran out: then it is 0 or 1, whatever the task did. (Measured with Slurm 22.05.8.)
+    not if a node was lost or memory ran out: then it is 0 or 1 for any end of the task. (Measured with Slurm 22.05.8.)
     """
     messages = end.messages
     if messages.statuses and not messages.node_failure:
