@@ -9,7 +9,7 @@ from torc_framework.models.statuses import END
 from torc_framework.store.record_kinds.results import EVENTS
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
-from torc_framework.store.records.events import JOBS_A_ROW, EventLog, events_after, last_event_id
+from torc_framework.store.records.events import JOBS_A_ROW, TransactionEvents, events_after, last_event_id
 from torc_framework.store.runs import lifecycle
 
 
@@ -42,7 +42,7 @@ def test_events_are_read_page_by_page(bench: Any) -> None:
     bench.plan(1)
     with bench.database.write() as tx:
         start = last_event_id(tx, bench.workflow_id) or 0
-        log = EventLog(bench.workflow_id)
+        log = TransactionEvents(bench.workflow_id)
         for n in range(5):
             log.add("mine", n=n)
         log.write(tx)
@@ -61,7 +61,7 @@ def test_many_ready_jobs_are_told_in_rows_of_bounded_length(bench: Any) -> None:
     bench.plan(1)
     with bench.database.write() as tx:
         before = last_event_id(tx, bench.workflow_id) or 0
-        log = EventLog(bench.workflow_id)
+        log = TransactionEvents(bench.workflow_id)
         log.jobs_ready(list(range(2 * JOBS_A_ROW + 1)))
         log.write(tx)
         rows = events_after(tx, bench.workflow_id, before, 10) or []

@@ -19,7 +19,7 @@ from torc_framework.store.record_kinds.files import FILES, USER_DATA
 from torc_framework.store.record_kinds.results import EVENTS
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
-from torc_framework.store.records.events import EventLog
+from torc_framework.store.records.events import TransactionEvents
 from torc_framework.store.records.kind import PageRequest, RecordKind
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plans import create_plan, new_workflow
@@ -176,7 +176,7 @@ def test_events_can_be_looked_into_whatever_they_tell(database: Database) -> Non
     """A NUL in a reason would make every later search by category fail."""
     workflow_id = workflow(database)
     with database.write() as tx:
-        events = EventLog(workflow_id)
+        events = TransactionEvents(workflow_id)
         events.add("job_failed", reason="a\0b")
         events.write(tx)
         found, _ = crud.find_in_workflow(tx, EVENTS, workflow_id, {"category": "job_failed"}, PageRequest())

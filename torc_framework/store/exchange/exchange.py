@@ -24,7 +24,7 @@ from torc_framework.store.job_state.interruptions import IS_INTERRUPTED, resume_
 from torc_framework.store.job_state.jobs_to_stop import take_stop_requests
 from torc_framework.store.job_state.propagation import is_finished, propagate
 from torc_framework.store.job_state.triggers import count_due_actions
-from torc_framework.store.records.events import EventLog
+from torc_framework.store.records.events import TransactionEvents
 from torc_framework.store.records.requirements import check_sort_method
 from torc_framework.store.runs.workflow_status import job_counts
 from torc_framework.store.tables.core import COMPUTE_NODE, JOB, WORKFLOW, WORKFLOW_ACTION, WORKFLOW_STATUS
@@ -94,7 +94,7 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
         raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {found.run_id}")
     if not found.has_runner:
         raise NotFoundError("Compute node", request.compute_node_id)
-    events = EventLog(workflow_id)
+    events = TransactionEvents(workflow_id)
     named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
     jobs = reported_jobs(tx, workflow_id, sorted(named))
     state = ExchangeState(tx, workflow_id, request.compute_node_id, found.run_id, bool(found.is_canceled), events, jobs)

@@ -23,7 +23,7 @@ from torc_framework.store.errors import RuleError
 from torc_framework.store.exchange.claims import delay_jobs
 from torc_framework.store.job_state import transitions
 from torc_framework.store.job_state.attempt_budgets import attempts_spent
-from torc_framework.store.records.events import EventLog, utc_text
+from torc_framework.store.records.events import TransactionEvents, utc_text
 from torc_framework.store.tables.core import COMPUTE_NODE, FILE, JOB, RESULT
 
 MAX_DELAY_S: Final = 366 * 86_400.0
@@ -132,7 +132,7 @@ class ExchangeState:
     node_id: int
     run_id: int
     is_canceled: bool
-    events: EventLog
+    events: TransactionEvents
     jobs: dict[int, ReportedJob]
     endings: dict[int, bool] = Factory(dict)
     ready: list[int] = Factory(list)

@@ -31,7 +31,7 @@ from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
 from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS
 from torc_framework.store.record_kinds.results import RESULTS, status_number
 from torc_framework.store.records.crud import create, get
-from torc_framework.store.records.events import EventLog, record_user_action, utc_text
+from torc_framework.store.records.events import TransactionEvents, record_user_action, utc_text
 from torc_framework.store.records.failure_rules import read_rules
 from torc_framework.store.records.kind import Values
 from torc_framework.store.runs.workflow_status import check_run
@@ -117,7 +117,7 @@ def start_job(tx: Tx, job_id: int, run_id: int, node_id: int) -> Values:
     if job.status is not JobStatus.PENDING:
         raise RuleError(f"Job {job_id} cannot be started: status is {job.status.label}, expected pending")
     transitions.attempt_started(tx, node_id, [job_id])
-    events = EventLog(job.workflow_id)
+    events = TransactionEvents(job.workflow_id)
     events.add(
         "job_started",
         job_id=job_id,
@@ -174,7 +174,7 @@ def _attempt(job: _StepJob, run_id: int, sent: Mapping[str, Any]) -> int:
 def _end(tx: Tx, job: _StepJob, status: JobStatus, result: Values) -> None:
     badly = ends_badly(status, result["return_code"])
     transitions.recorded(tx, job.id, status, badly=badly, result_id=result["id"])
-    events = EventLog(job.workflow_id)
+    events = TransactionEvents(job.workflow_id)
     events.job_ended(
         job.id,
         job.name,
@@ -223,7 +223,7 @@ def retry_job(tx: Tx, job_id: int, run_id: int, max_attempts: int | None = None)
     transitions.attempt_retried(tx, [job_id])
     if job.status in UNBLOCKING:
         _block_dependents_again(tx, job_id)
-    events = EventLog(job.workflow_id)
+    events = TransactionEvents(job.workflow_id)
     events.add(
         "job_retried",
         job_id=job_id,
@@ -335,7 +335,7 @@ def _make_ready(tx: Tx, job: _StepJob) -> None:
 
 
 def _propagate_ready(tx: Tx, job: _StepJob) -> None:
-    events = EventLog(job.workflow_id)
+    events = TransactionEvents(job.workflow_id)
     propagate(tx, events, {}, [job.id])
     events.write(tx)
 
@@ -379,7 +379,7 @@ def _make_pending_failed(tx: Tx, job: _StepJob) -> None:
 
 def _disable(tx: Tx, job: _StepJob) -> None:
     transitions.disabled(tx, job.id)
-    events = EventLog(job.workflow_id)
+    events = TransactionEvents(job.workflow_id)
     announce_completion(tx, events)
     events.write(tx)
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from torc_framework.models.statuses import UNBLOCKING, UNFINISHED
 from torc_framework.store.database.sql import Statement, Tx, number, numbers, param
 from torc_framework.store.job_state import transitions
-from torc_framework.store.records.events import JOBS_A_ROW, EventLog
+from torc_framework.store.records.events import JOBS_A_ROW, TransactionEvents
 from torc_framework.store.tables.core import JOB
 
 
@@ -37,7 +37,7 @@ def count_interrupted(tx: Tx, workflow_id: int) -> int:
     return int(tx.value(_COUNT, workflow_id))
 
 
-def resume_interrupted(tx: Tx, events: EventLog) -> list[int]:
+def resume_interrupted(tx: Tx, events: TransactionEvents) -> list[int]:
     """Make the interrupted jobs of a workflow ready for their next attempt; return their ids.
 
     Args:

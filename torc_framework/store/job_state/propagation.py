@@ -16,7 +16,7 @@ from torc_framework.store.job_state import transitions
 from torc_framework.store.job_state.dependency_counters import Dependents, count_endings, recount_dependents
 from torc_framework.store.job_state.interruptions import IS_UNFINISHED
 from torc_framework.store.job_state.triggers import count_triggers, trigger_completion
-from torc_framework.store.records.events import EventLog
+from torc_framework.store.records.events import TransactionEvents
 from torc_framework.store.tables.core import JOB
 
 _UNBLOCKED = Statement(
@@ -37,7 +37,7 @@ class PropagatedChanges:
     canceled: list[int] = Factory(list)
 
 
-def propagate_endings(tx: Tx, events: EventLog, endings: Mapping[int, bool]) -> PropagatedChanges:
+def propagate_endings(tx: Tx, events: TransactionEvents, endings: Mapping[int, bool]) -> PropagatedChanges:
     """Make dependents ready, or cancel them, after jobs have reached an unblocking status.
 
     Args:
@@ -50,7 +50,9 @@ def propagate_endings(tx: Tx, events: EventLog, endings: Mapping[int, bool]) -> 
     return changes
 
 
-def _make_ready_or_cancel(tx: Tx, events: EventLog, job_ids: Sequence[int], changes: PropagatedChanges) -> list[int]:
+def _make_ready_or_cancel(
+    tx: Tx, events: TransactionEvents, job_ids: Sequence[int], changes: PropagatedChanges
+) -> list[int]:
     """Make those of the jobs that have no blockers left ready, or cancel them; return the canceled ones."""
     ready, canceled = [], []
     for job_id, name, failed, cancel in sorted(tx.rows_for(_UNBLOCKED, job_ids)):
@@ -66,7 +68,7 @@ def _make_ready_or_cancel(tx: Tx, events: EventLog, job_ids: Sequence[int], chan
     return canceled
 
 
-def propagate_deletion(tx: Tx, events: EventLog, waiting: Dependents) -> PropagatedChanges:
+def propagate_deletion(tx: Tx, events: TransactionEvents, waiting: Dependents) -> PropagatedChanges:
     """Make dependents of deleted jobs ready, or cancel them."""
     recount_dependents(tx, waiting)
     changes = PropagatedChanges()
@@ -83,7 +85,12 @@ def is_finished(tx: Tx, workflow_id: int) -> bool:
 
 
 def propagate(
-    tx: Tx, events: EventLog, endings: Mapping[int, bool], ready: Iterable[int] = (), *, has_actions: bool = True
+    tx: Tx,
+    events: TransactionEvents,
+    endings: Mapping[int, bool],
+    ready: Iterable[int] = (),
+    *,
+    has_actions: bool = True,
 ) -> bool:
     """Do everything that follows from changes of status: dependents, events, action triggers, completion.
 
@@ -105,7 +112,7 @@ def propagate(
     return bool(endings) and not now_ready and announce_completion(tx, events)
 
 
-def announce_completion(tx: Tx, events: EventLog) -> bool:
+def announce_completion(tx: Tx, events: TransactionEvents) -> bool:
     """If the workflow is finished, trigger its actions, add the event and wake its runners; return whether it is."""
     if not is_finished(tx, events.workflow_id):
         return False

@@ -10,7 +10,7 @@ from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
 from torc_framework.store.job_state.triggers import required_triggers
 from torc_framework.store.records.crud import find, get
-from torc_framework.store.records.events import EventLog, utc_text
+from torc_framework.store.records.events import TransactionEvents, utc_text
 from torc_framework.store.records.kind import PageRequest, RecordKind, RelationTable, Values
 from torc_framework.store.records.references import check_references
 from torc_framework.store.runs.workflow_status import workflow_status
@@ -165,7 +165,7 @@ def finish_action(tx: Tx, workflow_id: int, action_id: int, compute_node_id: int
         .where(t.WORKFLOW_ACTION.c.id == action_id)
         .values(finished_at=utc_text(), error=error, is_open=False)
     )
-    events = EventLog(workflow_id)
+    events = TransactionEvents(workflow_id)
     events.add(
         "action_failed" if error else "action_completed",
         action_id=action_id,

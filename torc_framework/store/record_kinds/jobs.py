@@ -17,7 +17,7 @@ from torc_framework.store.job_state.jobs_to_stop import prepare_job_deletion
 from torc_framework.store.job_state.propagation import is_finished, propagate_deletion
 from torc_framework.store.job_state.triggers import count_triggers
 from torc_framework.store.records.crud import differs, get, require_workflow
-from torc_framework.store.records.events import EventLog
+from torc_framework.store.records.events import TransactionEvents
 from torc_framework.store.records.kind import ListFilter, RecordKind, RelationTable, Values, without_nulls
 from torc_framework.store.records.references import check_references
 from torc_framework.store.records.requirements import check_shell, default_requirements
@@ -195,7 +195,7 @@ def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool
     remember_inputs(tx, waiting.job_ids)
     delete = Statement(sa.delete(t.JOB).where(t.JOB.c.id.in_(ids_param())))
     count = tx.run_for(delete, job_ids)
-    events = EventLog(workflow_id)
+    events = TransactionEvents(workflow_id)
     done = propagate_deletion(tx, events, waiting)
     count_triggers(tx, done.ready, done.canceled)
     events.write(tx)

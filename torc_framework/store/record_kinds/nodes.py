@@ -8,14 +8,14 @@ from torc_framework.models import records as r
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.job_state.triggers import reopen_actions
 from torc_framework.store.record_kinds.list_filters import as_text, equals
-from torc_framework.store.records.events import EventLog
+from torc_framework.store.records.events import TransactionEvents
 from torc_framework.store.records.kind import ListFilter, RecordKind, Values
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
 
 
 def _add_node_event(tx: Tx, node: Values, event_type: str) -> None:
-    events = EventLog(node["workflow_id"])
+    events = TransactionEvents(node["workflow_id"])
     events.add(
         event_type,
         compute_node_id=node["id"],
@@ -54,7 +54,7 @@ COMPUTE_NODES: Final = RecordKind(
 def _add_allocation_event(tx: Tx, node: Values) -> None:
     if node.get("request") is not None and node.get("allocation_id") is None:
         return  # a request; the allocations that it obtains have records of their own
-    events = EventLog(node["workflow_id"])
+    events = TransactionEvents(node["workflow_id"])
     events.add(
         "scheduler_node_created",
         scheduled_compute_node_id=node["id"],

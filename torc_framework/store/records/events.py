@@ -43,7 +43,7 @@ def utc_text(seconds: float | None = None) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
-class EventLog:
+class TransactionEvents:
     """The events of one workflow in one transaction; `write` stores them together."""
 
     def __init__(self, workflow_id: int) -> None:
@@ -82,7 +82,7 @@ class EventLog:
 
 def record_user_action(tx: Tx, workflow_id: int, action: str, user: str | None = None, **data: Any) -> None:
     """Store the event of an action that a user took."""
-    events = EventLog(workflow_id)
+    events = TransactionEvents(workflow_id)
     events.add("user_action", action=action, user=user or "unknown", **data)
     events.write(tx)
 

@@ -21,7 +21,7 @@ from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.job_state import interruptions, transitions
 from torc_framework.store.job_state.dependency_counters import downstream, recount
 from torc_framework.store.job_state.implied_dependencies import add_implied_dependencies
-from torc_framework.store.records.events import EventLog, utc_text
+from torc_framework.store.records.events import TransactionEvents, utc_text
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.runs.workflow_status import check_run, job_counts, workflow_status
@@ -95,7 +95,7 @@ class _Amounts:
 
 
 @frozen
-class _RecoveredJob:
+class _JobToRecover:
     """A job that runs again, with its present requirements."""
 
     repair: Repair
@@ -146,7 +146,7 @@ def recover(tx: Tx, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
     return receipt
 
 
-def _carry_out(tx: Tx, workflow_id: int, order: RecoveryOrder, asked: Sequence[_RecoveredJob]) -> RecoveryReceipt:
+def _carry_out(tx: Tx, workflow_id: int, order: RecoveryOrder, asked: Sequence[_JobToRecover]) -> RecoveryReceipt:
     lifecycle.begin_planned_run(tx, workflow_id)
     run_id = workflow_status(tx, workflow_id).run_id
     runs = _RunPair(workflow_id, order.run_id, run_id)
@@ -206,12 +206,12 @@ def _count(tx: Tx, table: sa.Table, *where: Any) -> int:
     return int(tx.connection.execute(sa.select(sa.func.count()).select_from(table).where(*where)).scalar_one())
 
 
-def _look_up(tx: Tx, workflow_id: int, order: RecoveryOrder) -> list[_RecoveredJob]:
+def _look_up(tx: Tx, workflow_id: int, order: RecoveryOrder) -> list[_JobToRecover]:
     """Return the jobs of an order with their present requirements."""
     repairs = {repair.job_id: repair for repair in order.repairs}
     if not repairs and not order.dry_run:
         raise RuleError("a recovery names at least one job")
-    found: dict[int, _RecoveredJob] = {}
+    found: dict[int, _JobToRecover] = {}
     for job_id, name, status, attempt_id, req_id, req_name, memory, runtime, *amounts in tx.rows_for(
         _FOUND, sorted(repairs), workflow_id
     ):
@@ -222,21 +222,21 @@ def _look_up(tx: Tx, workflow_id: int, order: RecoveryOrder) -> list[_RecoveredJ
                 f"attempt {repair.attempt_id} was looked at"
             )
         cpus, size, seconds = amounts
-        found[job_id] = _RecoveredJob(repair, name, req_id, req_name, memory, runtime, _Amounts(size, seconds, cpus))
+        found[job_id] = _JobToRecover(repair, name, req_id, req_name, memory, runtime, _Amounts(size, seconds, cpus))
     for job_id in repairs:
         if job_id not in found:
             raise NotFoundError("Job", job_id)
     return [found[job_id] for job_id in sorted(found)]
 
 
-def _grant(tx: Tx, runs: _RunPair, asked: Sequence[_RecoveredJob]) -> dict[int, _GrantedRequirements]:
+def _grant(tx: Tx, runs: _RunPair, asked: Sequence[_JobToRecover]) -> dict[int, _GrantedRequirements]:
     """Raise the requirements of the jobs; return the new ones of each.
 
     Jobs that shared requirements and need more of the same amounts share the new requirements, too: the largest of
     their amounts.
     """
     granted: dict[int, _GrantedRequirements] = {}
-    sharing: dict[tuple[int, tuple[bool, bool, bool]], list[_RecoveredJob]] = defaultdict(list)
+    sharing: dict[tuple[int, tuple[bool, bool, bool]], list[_JobToRecover]] = defaultdict(list)
     for each in asked:
         sharing[each.requirements_id, each.amounts.grown(each.repair).more_than(each.amounts)].append(each)
     for (requirements_id, lacking), jobs in sharing.items():
@@ -259,7 +259,7 @@ def _grant(tx: Tx, runs: _RunPair, asked: Sequence[_RecoveredJob]) -> dict[int, 
 
 
 def _store(
-    tx: Tx, runs: _RunPair, now: _GrantedRequirements, wanted: _Amounts, jobs: Sequence[_RecoveredJob]
+    tx: Tx, runs: _RunPair, now: _GrantedRequirements, wanted: _Amounts, jobs: Sequence[_JobToRecover]
 ) -> _GrantedRequirements:
     """Store new requirements in the record if only these jobs have it, otherwise in a new record."""
     table, execute = t.RESOURCE_REQUIREMENTS, tx.connection.execute
@@ -302,10 +302,10 @@ def _reset(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> int:
 
 
 def _record(
-    tx: Tx, runs: _RunPair, asked: Sequence[_RecoveredJob], granted: Mapping[int, _GrantedRequirements]
+    tx: Tx, runs: _RunPair, asked: Sequence[_JobToRecover], granted: Mapping[int, _GrantedRequirements]
 ) -> list[RecoveryEntry]:
     """Store the recovered jobs, with events."""
-    events, at = EventLog(runs.workflow_id), utc_text()
+    events, at = TransactionEvents(runs.workflow_id), utc_text()
     first = tx.new_ids(RECOVERY, len(asked))
     entries = []
     for number, each in enumerate(asked, first):

@@ -16,7 +16,7 @@ from torc_framework.store.job_state.dependency_counters import downstream
 from torc_framework.store.job_state.propagation import propagate
 from torc_framework.store.record_kinds.requirements import RESOURCE_REQUIREMENTS
 from torc_framework.store.records.crud import create, get, require_workflow
-from torc_framework.store.records.events import EventLog, utc_text
+from torc_framework.store.records.events import TransactionEvents, utc_text
 from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS
 from torc_framework.store.runs.workflow_status import check_run, workflow_status
@@ -155,7 +155,7 @@ def _listed(ids: Iterable[int]) -> str:
 def _carry_out(
     tx: Tx, workflow_id: int, order: VerdictOrder, jobs: Mapping[int, _JudgedJob], user: str | None
 ) -> VerdictReceipt:
-    run_id, events = workflow_status(tx, workflow_id).run_id, EventLog(workflow_id)
+    run_id, events = workflow_status(tx, workflow_id).run_id, TransactionEvents(workflow_id)
     _give_requests(tx, order.verdicts, jobs)
     tx.run_for(_FAILED, [job.result_id for job in jobs.values() if job.result_id is not None])
     facts = {"run_id": run_id, "user": user, "judge": order.judge, "judge_kind": str(order.judge_kind)}
@@ -188,7 +188,7 @@ def _carry_out(
     return VerdictReceipt(order.dry_run, kept, ready, [id_ for id_ in waiting if now[id_] == JobStatus.CANCELED])
 
 
-def _retry(tx: Tx, events: EventLog, job: _JudgedJob, record: VerdictRecord) -> None:
+def _retry(tx: Tx, events: TransactionEvents, job: _JudgedJob, record: VerdictRecord) -> None:
     """Make a job ready for another attempt, or blocked if jobs that it waits for run again themselves."""
     transitions.judged(tx, job.id, JobStatus.READY)
     if job.blockers:

@@ -13,7 +13,7 @@ from torc_framework.store.job_state import changed_inputs, interruptions, transi
 from torc_framework.store.job_state.dependency_counters import count_endings, downstream, recount
 from torc_framework.store.job_state.implied_dependencies import add_implied_dependencies
 from torc_framework.store.job_state.triggers import rearm_actions
-from torc_framework.store.records.events import EventLog, record_user_action
+from torc_framework.store.records.events import TransactionEvents, record_user_action
 from torc_framework.store.runs.workflow_status import is_uninitialized, workflow_status
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
@@ -111,7 +111,7 @@ def resume_workflow(tx: Tx, workflow_id: int) -> list[int]:
     """
     if workflow_status(tx, workflow_id).is_canceled:
         return []
-    events = EventLog(workflow_id)
+    events = TransactionEvents(workflow_id)
     job_ids = interruptions.resume_interrupted(tx, events)
     events.write(tx)
     return job_ids
@@ -217,7 +217,7 @@ def _initialize(
         changed: Statuses have changed before, so that the counters of blockers have to be computed again.
     """
     changed |= add_implied_dependencies(tx, workflow_id)
-    interruptions.resume_interrupted(tx, EventLog(workflow_id))
+    interruptions.resume_interrupted(tx, TransactionEvents(workflow_id))
     changed |= transitions.found_ready_again(tx, workflow_id) > 0
     if only_uninitialized:
         new = [job_id for (job_id,) in tx.rows(_JOBS_IN["uninitialized"], workflow_id)]
@@ -239,7 +239,7 @@ def _initialize(
 def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) -> None:
     """Reset the workflow's actions for a new run, store the event that it began, and wake the runners."""
     rearm_actions(tx, workflow_id)
-    events = EventLog(workflow_id)
+    events = TransactionEvents(workflow_id)
     events.add("workflow_reinitialized" if again else "workflow_started", run_id=run_id)
     events.write(tx)
     tx.workflows_to_wake.add(workflow_id)
@@ -252,7 +252,7 @@ def cancel_workflow(tx: Tx, workflow_id: int) -> None:
     tx.run(_CANCEL, workflow_id)
     transitions.canceled(tx, workflow_id)
     count_endings(tx, dict.fromkeys([job_id for job_id, _ in held], True))
-    events = EventLog(workflow_id)
+    events = TransactionEvents(workflow_id)
     events.add("workflow_canceled", canceled_jobs=len(held))
     for job_id, name in held:
         events.job_ended(job_id, name, JobStatus.CANCELED, None, reason="the workflow was canceled")

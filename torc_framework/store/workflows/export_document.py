@@ -51,7 +51,7 @@ def export_workflow(tx: Tx, workflow_id: int, *, include_results: bool = False, 
         "exported_at": utc_text(),
         "workflow": get(tx, WORKFLOWS, workflow_id),
     }
-    document |= {name: _all(tx, resource, workflow_id) for name, resource in PARTS.items()}
+    document |= {name: _all(tx, kind, workflow_id) for name, kind in PARTS.items()}
     if include_results:
         document["results"] = _all(tx, RESULTS, workflow_id)
     if include_results or include_events:
@@ -61,11 +61,11 @@ def export_workflow(tx: Tx, workflow_id: int, *, include_results: bool = False, 
     return document
 
 
-def _all(tx: Tx, resource: RecordKind, workflow_id: int) -> Iterator[list[Values]]:
+def _all(tx: Tx, kind: RecordKind, workflow_id: int) -> Iterator[list[Values]]:
     """Yield the records of one kind in slices, in the order of their ids."""
-    mine = [resource.table.c.workflow_id == workflow_id]
-    for part, _ in slices(tx, resource, mine, PageRequest(limit=-1), relations=True):
-        if resource is JOBS:
+    mine = [kind.table.c.workflow_id == workflow_id]
+    for part, _ in slices(tx, kind, mine, PageRequest(limit=-1), relations=True):
+        if kind is JOBS:
             _use_written_texts(tx, part)
         yield part
 
