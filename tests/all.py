@@ -86,7 +86,7 @@ TIERS: dict[str, Tier] = {
             ),
             *("spec", "text", "plugins/osmo", "plugins/recovery_ai", "plugins/recovery_oom", "plugins/sysexits"),
         ),
-        "functions and classes; a few start a process, none starts a server",
+        "functions and classes; a few modules start a process or a torc server",
     ),
     "store": Tier(40, ("store",), "databases on SQLite and on a PostgreSQL server, no torc server"),
     "contract": Tier(30, ("contract",), "the contract suites for plugins, on good plugins and on faulty ones"),
