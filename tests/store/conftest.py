@@ -1,4 +1,4 @@
-"""A store of one's own, and a runner's-eye view of it."""
+"""Fixtures: empty databases of both kinds, and a driver of one workflow that acts as its runners do."""
 
 import shutil
 import time
@@ -42,7 +42,7 @@ Pair = tuple[int, int]
 
 
 class Bench:
-    """One workflow in a store, driven as a runner would; jobs are named by their position in the plan."""
+    """One workflow in a database, driven as its runners would; jobs are numbered by their position in the plan."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -96,14 +96,14 @@ class Bench:
         return self.first_job + job
 
     def exchange(self, node: int | None = None, **fields: Any) -> ExchangeReply:
-        """Hold one exchange as the first runner, or another."""
+        """Make one exchange as the first runner, or as another one."""
         fields.setdefault("run_id", self.run_id())
         request = ExchangeRequest(compute_node_id=node or self.nodes[0], **fields)
         with self.database.write() as tx:
             return exchange(tx, self.workflow_id, request)
 
     def claim(self, slots: int = 1000, node: int | None = None, **fields: Any) -> list[ClaimedJob]:
-        """Claim jobs, resources ignored."""
+        """Claim jobs without a comparison of resources."""
         return self.exchange(node, slots=slots, **fields).jobs
 
     def started(self, job: int, attempt: int | None = None) -> StartedReport:
@@ -118,12 +118,12 @@ class Bench:
         return EndedReport(self.job_id(job), attempt, status, code, **values)
 
     def start(self, *jobs: int) -> None:
-        """Claim everything that is ready and start these jobs."""
+        """Claim all ready jobs and start these jobs."""
         self.claim()
         self.exchange(started=[self.started(job) for job in jobs])
 
     def end(self, job: int, status: str = "completed", code: int | None = None, **fields: Any) -> ExchangeReply:
-        """Report the end of a job, claiming nothing."""
+        """Report the end of a job without a claim."""
         return self.exchange(ended=[self.ended(job, status, code, **fields)])
 
     def finish(self, *jobs: int, status: str = "completed", code: int | None = None) -> None:
@@ -133,7 +133,7 @@ class Bench:
             self.end(job, status, code)
 
     def retry(self, job: int, limit: int, *, hold: bool = False, **fields: Any) -> ExchangeReply:
-        """Report a failed attempt and ask for another."""
+        """Report a failed attempt and ask for another one."""
         return self.end(job, "failed", 1, retry=RetryRequest(limit, hold, "rule 1"), **fields)
 
     def column(self, name: str) -> list[Any]:
@@ -151,7 +151,7 @@ class Bench:
         return int(self.column("attempt_id")[job])
 
     def set_status(self, job: int, status: JobStatus, **values: Any) -> None:
-        """Put a job into a state directly, as no program may, and mend the counters."""
+        """Set the status of a job directly, which no program does, and compute the counters again."""
         with self.database.write() as tx:
             change = sa.update(t.JOB).where(t.JOB.c.id == self.job_id(job)).values(status=status, **values)
             tx.connection.execute(change)
@@ -167,7 +167,7 @@ class Bench:
         return self._all(RESULTS)
 
     def events(self, *types: str) -> list[dict[str, Any]]:
-        """Return the data of all events, perhaps only of some types."""
+        """Return the data of all events, or of those of some types."""
         found = [event["data"] for event in self._all(EVENTS)]
         return [data for data in found if not types or data["event_type"] in types]
 
@@ -177,7 +177,7 @@ class Bench:
             return crud.find(tx, resource, mine, PageRequest(limit=-1))[0]
 
     def check_counters(self) -> None:
-        """Assert that every counter of blockers is what counting anew gives."""
+        """Assert that every counter of blockers has the value that is computed from the statuses."""
         with self.database.write() as tx:
             before = self._counters(tx)
             recount(tx, self.workflow_id)
@@ -200,7 +200,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def shared_postgres(postgres: PostgresServer) -> Iterator[Database]:
-    """A database on PostgreSQL, to be emptied before use: that takes milliseconds, making one a tenth of a second."""
+    """A database on PostgreSQL, emptied before each use: that takes milliseconds, a new one a tenth of a second."""
     with postgres.database() as url:
         opened = open_database(url)
         yield opened
@@ -208,7 +208,7 @@ def shared_postgres(postgres: PostgresServer) -> Iterator[Database]:
 
 
 def emptied(database: Database) -> Database:
-    """Delete everything; ids begin anew."""
+    """Delete all rows; ids begin again."""
     tables = METADATA.sorted_tables
     with database.write() as tx:
         for table in reversed(tables):
@@ -221,13 +221,13 @@ def emptied(database: Database) -> Database:
 
 @pytest.fixture
 def fresh_postgres(shared_postgres: Database) -> Callable[[], Database]:
-    """Empty the database on PostgreSQL, as often as it is called."""
+    """A function that empties the database on PostgreSQL and returns it."""
     return lambda: emptied(shared_postgres)
 
 
 @pytest.fixture
 def sqlite(tmp_path: Path, empty_database: Path) -> Iterator[Database]:
-    """An empty database on SQLite, for what concerns SQLite alone."""
+    """An empty database on SQLite, for tests of SQLite only."""
     opened = open_database(str(shutil.copy(empty_database, tmp_path / "torc.db")))
     yield opened
     opened.close()
@@ -235,7 +235,7 @@ def sqlite(tmp_path: Path, empty_database: Path) -> Iterator[Database]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest) -> Database:
-    """An empty database, of each kind."""
+    """An empty database of each kind."""
     if request.param == "sqlite":
         return cast("Database", request.getfixturevalue("sqlite"))
     return emptied(request.getfixturevalue("shared_postgres"))
@@ -249,11 +249,11 @@ def bench(database: Database) -> Bench:
 
 @pytest.fixture
 def bench_on() -> type[Bench]:
-    """What makes a bench on a database, as often as it is called."""
+    """A function that makes a bench on a database."""
     return Bench
 
 
 @pytest.fixture
 def roomy() -> Resources:
-    """A runner's resources that no job of a test exceeds."""
+    """Resources of a runner that no job of a test exceeds."""
     return Resources(num_cpus=64, memory_bytes=2**40, num_gpus=8, num_nodes=1)

@@ -1,4 +1,4 @@
-"""Jobs whose inputs have changed since the last initialize: found, named, reset."""
+"""Jobs whose inputs have changed since the last initialize: they are found, named and reset."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ from torc_framework.store.tables import core as t
 
 
 def plan(bench: Any) -> None:
-    """Four jobs: one reads a file and user data that another writes, one reads user data alone, one nothing."""
+    """Four jobs: one reads a file and user data that another writes, one reads user data only, one reads nothing."""
     bench.plan(
         [
             PlannedJob(name="writer", command="w", output_files=[0], output_user_data=[0]),
@@ -88,7 +88,7 @@ CHANGES: dict[str, tuple[Callable[[Any], None], list[str]]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_found(bench: Any, name: str) -> None:
-    """A dry run names the jobs; a real one resets them, and only them; the next initialize takes note."""
+    """A dry run names the jobs; a real one resets only them; after the next initialize they are unchanged."""
     plan(bench)
     change, expected = CHANGES[name]
     assert changed(bench) == []
@@ -106,7 +106,7 @@ def test_a_change_is_found(bench: Any, name: str) -> None:
 
 
 def test_a_change_that_is_taken_back_is_none(bench: Any) -> None:
-    """The inputs at the last initialize are what counts."""
+    """The inputs are compared with those at the last initialize."""
     plan(bench)
     update(bench, USER_DATA, "knob", data=5)
     update(bench, USER_DATA, "knob", data={"b": 1, "a": [2]})
@@ -114,7 +114,7 @@ def test_a_change_that_is_taken_back_is_none(bench: Any) -> None:
 
 
 def test_an_initialize_takes_the_inputs_as_they_are(bench: Any) -> None:
-    """What changed before it is no change after it."""
+    """A change before an initialize is not found after it."""
     plan(bench)
     update(bench, USER_DATA, "knob", data=5)
     bench.begin()
@@ -123,7 +123,7 @@ def test_an_initialize_takes_the_inputs_as_they_are(bench: Any) -> None:
 
 
 def test_jobs_that_run_are_left_alone_until_they_end(bench: Any) -> None:
-    """Their runner goes on; afterwards they are found."""
+    """Jobs that a runner holds are not reset; they are found when they have ended."""
     bench.plan([PlannedJob(name="j", command="x")])
     bench.start(0)
     update(bench, JOBS, "j", invocation_script="s")
@@ -133,7 +133,7 @@ def test_jobs_that_run_are_left_alone_until_they_end(bench: Any) -> None:
 
 
 def test_members_of_a_group_are_inputs(bench: Any) -> None:
-    """A job waits for another set of jobs when one of them is deleted."""
+    """When one of the jobs that a job waits for is deleted, its dependencies have changed."""
     jobs = [PlannedJob(name=f"j{n}", command="x") for n in range(5)]
     bench.plan(jobs, barriers=[([0, 1, 2], [3, 4])])
     bench.finish(0, 1, 2)
@@ -143,7 +143,7 @@ def test_members_of_a_group_are_inputs(bench: Any) -> None:
 
 
 def test_what_waits_for_a_changed_job_waits_again(bench: Any) -> None:
-    """A job that was ready after it is blocked until it has run again."""
+    """A job that was ready after a changed one is blocked until that has run again."""
     bench.plan([PlannedJob(name="first", command="x"), PlannedJob(name="last", command="y")], [(1, 0)])
     bench.finish(0)
     update(bench, JOBS, "first", invocation_script="s")
@@ -152,6 +152,6 @@ def test_what_waits_for_a_changed_job_waits_again(bench: Any) -> None:
 
 
 def test_an_unknown_workflow_is_not_found(bench: Any) -> None:
-    """Not an empty answer."""
+    """An unknown workflow is an error, not an empty list."""
     with pytest.raises(NotFoundError, match="Workflow not found with ID: 9"), bench.database.write() as tx:
         reset_changed_jobs(tx, 9)

@@ -1,4 +1,4 @@
-"""Which jobs a runner gets: order, packing, what is kept for later, what never fits."""
+"""The choice of the jobs that a runner claims: order, packing, jobs for later, jobs that do not fit at all."""
 
 import threading
 from collections import Counter
@@ -56,47 +56,47 @@ FOUR = [
     ],
 )
 def test_the_sort_method_decides_who_is_first(bench: Any, method: str, order: list[str]) -> None:
-    """Largest first by the method; among equals the one that was made first."""
+    """The largest job by the sort method is first; among equals the one that was created first."""
     bench.plan(jobs(0, 1, 2, 3, 0, 1), resource_requirements=FOUR)
     assert names(bench.claim(sort_method=method)) == order
 
 
 def test_the_workflows_method_is_the_default(bench: Any) -> None:
-    """Without a method of its own, a runner takes jobs in the workflow's order."""
+    """A runner without a sort method of its own claims in the order of the workflow's."""
     workflow = WorkflowRecord(name="w", user="u", jobs_sort_method="gpus_memory_runtime")
     bench.plan(jobs(0, 1, 3), resource_requirements=FOUR, workflow=workflow)
     assert names(bench.claim(2)) == ["j2", "j1"]
 
 
 def test_an_unknown_method_is_refused(bench: Any) -> None:
-    """The known ones are named."""
+    """The message names the known methods."""
     bench.plan(1)
     with pytest.raises(RuleError, match="unknown sort method 'fastest'; known: gpus_runtime_memory"):
         bench.claim(sort_method="fastest")
 
 
 def test_equal_jobs_of_different_records_come_by_id(bench: Any) -> None:
-    """Two records that ask for the same are one queue."""
+    """Jobs of two records with the same amounts are claimed in the order of their ids."""
     bench.plan(jobs(0, 1, 0, 1), resource_requirements=[requirements("a"), requirements("b", cpus=2)])
     assert names(bench.claim()) == ["j0", "j1", "j2", "j3"]
 
 
 def test_jobs_are_packed_into_what_is_free(bench: Any) -> None:
-    """CPUs, memory and GPUs are shared out; never more than there is."""
+    """The claimed jobs never need more CPUs, memory and GPUs than are free."""
     bench.plan(jobs(0, 0, 0, 1), resource_requirements=[requirements("two", cpus=2, memory="4g"), requirements("one")])
     free = Resources(num_cpus=5, memory_bytes=16 * GIB)
     assert names(bench.claim(10, free=free, total=free)) == ["j0", "j1", "j3"]
 
 
 def test_memory_is_shared_out(bench: Any) -> None:
-    """Memory alone can be what is short."""
+    """Memory alone can limit the claimed jobs."""
     bench.plan(jobs(0, 0, 0), resource_requirements=[requirements("m", memory="4g")])
     free = Resources(num_cpus=64, memory_bytes=9 * GIB)
     assert len(bench.claim(10, free=free, total=free)) == 2
 
 
 def test_a_big_job_does_not_hide_small_ones(bench: Any, roomy: Resources) -> None:
-    """A job at the head that has to wait for room is passed over."""
+    """A job that does not fit the free resources is skipped, and smaller ones are claimed."""
     bench.plan(
         jobs(0, 1, 1), resource_requirements=[requirements("big", cpus=32, runtime="PT9H"), requirements("small")]
     )
@@ -105,13 +105,13 @@ def test_a_big_job_does_not_hide_small_ones(bench: Any, roomy: Resources) -> Non
 
 
 def test_slots_limit_what_starts(bench: Any, roomy: Resources) -> None:
-    """Never more jobs than wanted, however much is free."""
+    """No more jobs are claimed than the runner has slots, however much is free."""
     bench.plan(5)
     assert len(bench.claim(2, free=roomy, total=roomy)) == 2
 
 
 def test_jobs_are_claimed_ahead(bench: Any) -> None:
-    """Beyond what fits now, a runner gets jobs for later: only those that fit the whole of it."""
+    """Beyond the jobs that fit now, a runner claims jobs for later, which fit its resources as a whole."""
     bench.plan(jobs(0, 0, 0, 1, 0), resource_requirements=[requirements("one"), requirements("huge", cpus=99)])
     whole = Resources(num_cpus=4, memory_bytes=GIB)
     free = Resources(num_cpus=1, memory_bytes=GIB)
@@ -120,7 +120,7 @@ def test_jobs_are_claimed_ahead(bench: Any) -> None:
 
 
 def test_queue_depth_ignores_resources(bench: Any) -> None:
-    """Without ``free`` nothing is compared."""
+    """Without ``free``, resources are not compared."""
     bench.plan(jobs(0, 0), resource_requirements=[requirements("huge", cpus=999, memory="900t", gpus=9, nodes=9)])
     assert len(bench.claim(2, total=Resources(num_cpus=1))) == 2
 
@@ -136,7 +136,7 @@ def test_queue_depth_ignores_resources(bench: Any) -> None:
     ],
 )
 def test_what_never_fits_is_not_handed_out(bench: Any, offer: Resources) -> None:
-    """One thing too little is enough; the runner learns how many jobs exceed it."""
+    """A job that exceeds the runner in one amount is not claimed; the reply has the number of such jobs."""
     bench.plan(
         jobs(0, 0), resource_requirements=[requirements("r", cpus=4, memory="8g", runtime="PT1H", gpus=1, nodes=2)]
     )
@@ -145,7 +145,7 @@ def test_what_never_fits_is_not_handed_out(bench: Any, offer: Resources) -> None
 
 
 def test_unfit_jobs_are_told_only_when_nothing_runs(bench: Any) -> None:
-    """While something is live there is something to wait for."""
+    """The number of jobs that do not fit is given only when no job is pending or running."""
     bench.plan(jobs(None, 0), resource_requirements=[requirements("r", cpus=4)])
     small = Resources(num_cpus=1, memory_bytes=GIB)
     assert bench.exchange(slots=5, free=small, total=small).unfit == 0
@@ -155,7 +155,7 @@ def test_unfit_jobs_are_told_only_when_nothing_runs(bench: Any) -> None:
 
 
 def test_jobs_of_several_nodes_take_them(bench: Any) -> None:
-    """Jobs of one node share; a job of two takes two, with what it asks for on each."""
+    """Jobs of one node share nodes; a job of two nodes takes two, with its amounts on each."""
     bench.plan(jobs(0, 0, None), resource_requirements=[requirements("pair", cpus=4, runtime="PT9H", nodes=2)])
     free = Resources(num_cpus=8, memory_bytes=GIB, num_nodes=3)
     assert names(bench.claim(9, free=free, total=free)) == ["j0", "j2"]
@@ -177,7 +177,7 @@ def scheduler_id(bench: Any, position: int) -> int:
 
 
 def test_a_runner_takes_its_own_schedulers_jobs_first(bench: Any) -> None:
-    """Jobs of its scheduler and jobs of none; those of others when there are none of these."""
+    """Jobs of the runner's scheduler and of none are claimed first; those of others only if there are none of these."""
     bench.plan(bound(0, 1, None), slurm_schedulers=SCHEDULERS)
     mine = scheduler_id(bench, 1)
     assert names(bench.claim(scheduler_config_id=mine)) == ["j1", "j2"]
@@ -185,7 +185,7 @@ def test_a_runner_takes_its_own_schedulers_jobs_first(bench: Any) -> None:
 
 
 def test_a_strict_runner_takes_no_others_jobs(bench: Any) -> None:
-    """With strict matching another scheduler's job is left."""
+    """With strict matching, jobs of other schedulers are not claimed."""
     bench.plan(bound(0), slurm_schedulers=SCHEDULERS)
     assert bench.claim(scheduler_config_id=scheduler_id(bench, 1), strict_scheduler_match=True) == []
     assert bench.claim(strict_scheduler_match=True) == []
@@ -193,7 +193,7 @@ def test_a_strict_runner_takes_no_others_jobs(bench: Any) -> None:
 
 
 def test_sixteen_threads_never_get_the_same_job(bench: Any) -> None:
-    """Every job is handed out once."""
+    """Every job is claimed once."""
     bench.plan(400)
     nodes = [bench.node() for _ in range(16)]
     got: list[int] = []
@@ -220,7 +220,7 @@ anything = st.builds(
 @given(asked=anything, total=anything)
 @settings(max_examples=200)
 def test_fitting_is_comparing_each_amount(asked: Resources, total: Resources) -> None:
-    """A job fits when nothing that it asks for exceeds what there is."""
+    """A job fits when none of its amounts exceeds the runner's."""
     offer = Offer(slots=1, free=total, total=total)
     parts = ("num_cpus", "memory_bytes", "num_gpus", "num_nodes", "runtime_s")
     assert fits_runner(ParsedRequirements(1, asked, named=True), offer) == all(

@@ -42,7 +42,7 @@ def renamed(path: Path) -> None:
 def test_a_file_that_is_gone_is_noticed(
     sqlite: Database, tmp_path: Path, happen: Callable[[Path], None], reason: str
 ) -> None:
-    """Neither reads nor changes are made any more, and no new file takes its place."""
+    """Reads and changes are refused, and no new file is made."""
     path = tmp_path / "torc.db"
     write(sqlite)
     assert count(sqlite) == 1
@@ -60,7 +60,7 @@ def test_a_file_that_is_gone_is_noticed(
 
 
 def test_a_file_that_is_put_back_is_used_again(sqlite: Database, tmp_path: Path) -> None:
-    """What was committed before is there, and what comes after follows it."""
+    """Earlier commits are still there, and later ones follow them."""
     path = tmp_path / "torc.db"
     first = write(sqlite)
     renamed(path)
@@ -72,7 +72,7 @@ def test_a_file_that_is_put_back_is_used_again(sqlite: Database, tmp_path: Path)
 
 
 def test_a_damaged_file_is_told(sqlite: Database, tmp_path: Path) -> None:
-    """Bytes that make no sense are a fault of the surroundings, with the driver's reason."""
+    """A damaged file raises `DatabaseError` with the driver's message."""
     write(sqlite)
     sqlite.close()
     path = tmp_path / "torc.db"

@@ -1,4 +1,4 @@
-"""Which events are stored, and that everybody who follows the workflow is told of the commit."""
+"""The events that are stored, and the notification of listeners after each commit with events."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from torc_framework.store.runs import lifecycle
 
 
 def test_every_end_of_a_job_is_a_type() -> None:
-    """No status in which an attempt may end is forgotten."""
+    """Every status in which an attempt may end has an event type."""
     assert {f"job_{status.label}" for status in END} <= set(EVENT_FACTS)
 
 
@@ -32,13 +32,13 @@ def test_every_end_of_a_job_is_a_type() -> None:
     ],
 )
 def test_what_an_event_is_called(data: Any, name: str, severity: str) -> None:
-    """Types that are known are as grave as they are; others say it themselves."""
+    """Known types have the severity of the table; events of other types have their own."""
     assert (event_type_of(data), severity_of(data)) == (name, LEVELS[severity])
     assert severity_of(data) is EventSeverity[severity.upper()]
 
 
 def test_events_are_read_page_by_page(bench: Any) -> None:
-    """In the order of their ids; an empty page is an end, no page an unknown workflow."""
+    """Events are read in the order of their ids; an empty page is the end, None an unknown workflow."""
     bench.plan(1)
     with bench.database.write() as tx:
         start = last_event_id(tx, bench.workflow_id) or 0
@@ -57,7 +57,7 @@ def test_events_are_read_page_by_page(bench: Any) -> None:
 
 
 def test_many_ready_jobs_are_told_in_rows_of_bounded_length(bench: Any) -> None:
-    """One row names at most so many, whatever becomes ready at once."""
+    """One event has at most `JOBS_A_ROW` ids, however many jobs become ready at once."""
     bench.plan(1)
     with bench.database.write() as tx:
         before = last_event_id(tx, bench.workflow_id) or 0
@@ -69,7 +69,7 @@ def test_many_ready_jobs_are_told_in_rows_of_bounded_length(bench: Any) -> None:
 
 
 def test_every_way_of_storing_events_tells_it(bench: Any) -> None:
-    """Begin of a run, runners, reports, cancellation, changes by hand, a stranger's event, deletion."""
+    """Begin of a run, runners, reports, cancellation, changes by users, other events and deletion notify listeners."""
     workflow_id = bench.plan(3, [(1, 0), (2, 1)])
     told: list[set[int]] = []
     bench.database.on_workflows_with_events(told.append)

@@ -1,4 +1,4 @@
-"""The conversation with a runner: every report counts once, every job has one holder."""
+"""The exchange: every report counts once, and every job has one holder."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from torc_framework.store.runs import lifecycle
 
 
 def test_a_job_goes_from_claim_to_result(bench: Any) -> None:
-    """Claim, start, end: statuses, result and events."""
+    """Claim, start and end change the status, and store a result and events."""
     bench.plan(1)
     (job,) = bench.claim()
     assert (job.name, job.command, job.attempt_id, bench.statuses()) == ("job0", "run 0", 1, ["pending"])
@@ -49,7 +49,7 @@ def test_a_job_goes_from_claim_to_result(bench: Any) -> None:
 
 
 def test_start_and_end_may_come_together(bench: Any) -> None:
-    """A job that was quick is reported in one exchange, and its successor handed out in the same."""
+    """Start and end of a short job are reported in one exchange, which also claims its dependent."""
     bench.plan(2, [(1, 0)])
     bench.claim()
     reply = bench.exchange(started=[bench.started(0)], ended=[bench.ended(0)], slots=1)
@@ -57,7 +57,7 @@ def test_start_and_end_may_come_together(bench: Any) -> None:
 
 
 def test_reports_may_be_sent_again(bench: Any) -> None:
-    """A repeated report changes nothing: no second result, no second event, no second retry."""
+    """A repeated report stores no second result and no second event, and causes no second retry."""
     bench.plan(2, [(1, 0)])
     bench.claim()
     started, ended = bench.started(0), bench.ended(0, "failed", 3, retry=RetryRequest(2))
@@ -79,7 +79,7 @@ def test_reports_may_be_sent_again(bench: Any) -> None:
 
 
 def test_an_end_without_a_start_counts(bench: Any) -> None:
-    """The report of the start may be lost; the end says it all."""
+    """The end of an attempt is stored also if the report of its start was lost."""
     bench.plan(1)
     bench.claim()
     bench.end(0)
@@ -87,7 +87,7 @@ def test_an_end_without_a_start_counts(bench: Any) -> None:
 
 
 def test_an_end_of_a_released_job_counts(bench: Any) -> None:
-    """A job that was given back for a runner, and yet ran, does not run again."""
+    """A job that was released in the name of its runner, and ran all the same, does not run again."""
     bench.plan(1)
     bench.claim()
     bench.exchange(released=[bench.job_id(0)])
@@ -96,7 +96,7 @@ def test_an_end_of_a_released_job_counts(bench: Any) -> None:
 
 
 def test_every_attempt_has_its_result(bench: Any) -> None:
-    """A retry keeps the result of the attempt that failed; the last one is the current."""
+    """A retry keeps the result of the failed attempt; the last result is the current one."""
     bench.plan(1)
     for attempt in (1, 2):
         bench.start(0)
@@ -113,7 +113,7 @@ def test_every_attempt_has_its_result(bench: Any) -> None:
 
 
 def test_a_retry_that_is_held_comes_back_at_once(bench: Any) -> None:
-    """The runner that asked gets the new attempt, whatever else is ready."""
+    """The runner that asked claims the next attempt in the same exchange, before other ready jobs."""
     bench.plan(3)
     bench.claim(1)
     bench.exchange(started=[bench.started(0)])
@@ -124,7 +124,7 @@ def test_a_retry_that_is_held_comes_back_at_once(bench: Any) -> None:
 
 
 def test_dependents_wait_for_the_retry(bench: Any) -> None:
-    """A failure that is retried is no failure yet."""
+    """A failure that is retried does not cancel dependents."""
     bench.plan(2, [(1, 0)])
     bench.start(0)
     bench.retry(0, 2)
@@ -134,7 +134,7 @@ def test_dependents_wait_for_the_retry(bench: Any) -> None:
 
 
 def test_a_lost_attempt_runs_again_three_times_at_most(bench: Any) -> None:
-    """Nobody saw the end: the result says so, and the job runs again, but not for ever."""
+    """The result of a lost attempt has the class of lost ones; the job runs again, but not without limit."""
     bench.plan(1)
     for _ in range(2):
         bench.start(0)
@@ -149,7 +149,7 @@ def test_a_lost_attempt_runs_again_three_times_at_most(bench: Any) -> None:
 
 
 def test_lost_attempts_are_counted_apart_from_failed_ones(bench: Any) -> None:
-    """A job that has been retried by rule still survives the loss of its runner."""
+    """A job that has been retried by a rule still runs again after the loss of its runner."""
     bench.plan(1)
     for _ in range(4):
         bench.start(0)
@@ -160,7 +160,7 @@ def test_lost_attempts_are_counted_apart_from_failed_ones(bench: Any) -> None:
 
 
 def test_a_late_end_of_a_lost_attempt_is_ignored(bench: Any) -> None:
-    """Its successor is under way."""
+    """The end of a lost attempt changes nothing when the next one is under way."""
     bench.plan(1)
     bench.start(0)
     late = bench.ended(0)
@@ -170,7 +170,7 @@ def test_a_late_end_of_a_lost_attempt_is_ignored(bench: Any) -> None:
 
 
 def test_a_canceled_job_keeps_its_result(bench: Any) -> None:
-    """What a runner stopped after a cancel is recorded, and the job stays canceled."""
+    """The result of an attempt that its runner stopped after a cancellation is stored; the job stays canceled."""
     bench.plan(2, [(1, 0)])
     bench.start(0)
     with bench.database.write() as tx:
@@ -196,7 +196,7 @@ def test_a_canceled_workflow_hands_out_nothing(bench: Any) -> None:
 
 
 def test_a_released_job_is_ready_for_all(bench: Any) -> None:
-    """What was given back can be claimed by another runner."""
+    """Another runner can claim a released job."""
     bench.plan(1)
     other = bench.node()
     bench.claim()
@@ -205,7 +205,7 @@ def test_a_released_job_is_ready_for_all(bench: Any) -> None:
 
 
 def test_a_late_release_takes_nothing_from_another_runner(bench: Any) -> None:
-    """A repeated release, a repeated start: the job is another's by then."""
+    """A repeated release or start of a job that another runner holds changes nothing."""
     bench.plan(1)
     other = bench.node()
     bench.claim()
@@ -216,7 +216,7 @@ def test_a_late_release_takes_nothing_from_another_runner(bench: Any) -> None:
 
 
 def test_a_dead_runners_jobs_are_settled_by_another(bench: Any) -> None:
-    """When a runner is no longer active, another may start or give back what it held."""
+    """Another runner may start or release jobs of a runner that is not active."""
     bench.plan(2)
     bench.claim()
     other = bench.node()
@@ -233,7 +233,7 @@ def _nodes() -> RecordKind:
 
 
 def test_jobs_of_a_lost_answer_are_handed_out_again(bench: Any) -> None:
-    """The runner says what it holds; what it does not know of comes again, complete."""
+    """A runner sends the jobs that it holds; claimed jobs that it does not hold are in the reply again."""
     bench.plan(4)
     first, second, third = bench.claim(3)
     reply = bench.exchange(holding=[first.id])
@@ -243,7 +243,7 @@ def test_jobs_of_a_lost_answer_are_handed_out_again(bench: Any) -> None:
 
 
 def test_another_run_is_refused(bench: Any) -> None:
-    """A runner of an earlier run changes nothing."""
+    """A runner of an earlier run is refused and changes nothing."""
     bench.plan(1)
     bench.claim()
     with pytest.raises(RuleError, match="Run ID mismatch: provided 7 but workflow status has 1"):
@@ -252,7 +252,7 @@ def test_another_run_is_refused(bench: Any) -> None:
 
 
 def test_unknown_workflows_and_runners_are_refused(bench: Any) -> None:
-    """Both must exist, and belong together."""
+    """The workflow and the runner must exist, and belong together."""
     bench.plan(1)
     strange = bench.nodes[0]
     with pytest.raises(NotFoundError, match="Compute node not found with ID: 999"):
@@ -267,7 +267,7 @@ def test_unknown_workflows_and_runners_are_refused(bench: Any) -> None:
 
 @pytest.mark.parametrize("status", ["ready", "running", "blocked", "nonsense"])
 def test_an_attempt_ends_in_an_end(bench: Any, status: str) -> None:
-    """A status that is none is refused, and nothing of the exchange remains."""
+    """A status in which no attempt ends is refused, and the whole exchange is rolled back."""
     bench.plan(2)
     bench.claim()
     with pytest.raises(RuleError, match=status):
@@ -279,7 +279,7 @@ def test_an_attempt_ends_in_an_end(bench: Any, status: str) -> None:
     "fields", [{"ended_at": 1e300}, {"peak_memory_bytes": 2**63}, {"code": 2**64}, {"file_mtimes": {2**70: 1.0}}]
 )
 def test_numbers_that_are_too_large_are_refused(bench: Any, fields: dict[str, Any]) -> None:
-    """Whatever a column cannot hold is the sender's mistake, and leaves nothing."""
+    """A number that a column cannot hold is refused, and the whole exchange is rolled back."""
     bench.plan(1)
     bench.claim()
     with pytest.raises(RuleError, match="a number is too large"):
@@ -288,7 +288,7 @@ def test_numbers_that_are_too_large_are_refused(bench: Any, fields: dict[str, An
 
 
 def test_jobs_of_other_workflows_are_not_touched(bench: Any) -> None:
-    """A report reaches its own workflow only."""
+    """A report changes only jobs of its own workflow."""
     bench.plan(1)
     bench.claim()
     ended, first = bench.ended(0), bench.workflow_id
@@ -299,7 +299,7 @@ def test_jobs_of_other_workflows_are_not_touched(bench: Any) -> None:
 
 
 def test_output_files_get_their_times(bench: Any) -> None:
-    """The runner says when the files it found were changed."""
+    """The modification times that a runner reports are stored."""
     bench.plan(
         [PlannedJob("a", "x", output_files=[0, 1])],
         files=[FileRecord(workflow_id=0, name=name, path=f"/{name}") for name in ("f", "g")],
@@ -313,7 +313,7 @@ def test_output_files_get_their_times(bench: Any) -> None:
 
 
 def test_a_claimed_job_brings_all_it_needs(bench: Any) -> None:
-    """Resources, rules, script: what the plan said; the default requirements set no time limit."""
+    """A claimed job has its resources, rules and script; default requirements set no time limit."""
     bench.plan(
         [
             PlannedJob(
@@ -344,7 +344,7 @@ def test_a_claimed_job_brings_all_it_needs(bench: Any) -> None:
 
 
 def test_counts_are_given_when_wanted(bench: Any) -> None:
-    """Jobs by status, as they are after the exchange."""
+    """On request, the reply has the number of jobs by status after the exchange."""
     bench.plan(3, [(2, 0)])
     assert bench.exchange().counts is None
     assert bench.exchange(slots=1, want_counts=True).counts == {"pending": 1, "ready": 1, "blocked": 1}

@@ -1,4 +1,4 @@
-"""Export and import: the same workflow elsewhere, or nothing at all."""
+"""Export and import: an imported workflow equals the exported one, or nothing is stored."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -78,7 +78,7 @@ def stored(database: Database, plan: Plan) -> int:
 
 
 def exported(database: Database, workflow_id: int, *, history: bool = False) -> Document:
-    """Return the document as it travels."""
+    """Return the document as JSON values."""
     with database.read() as tx:
         found = export_workflow(tx, workflow_id, include_results=history, include_events=history)
         whole = {
@@ -94,7 +94,7 @@ def imported(database: Database, document: Document, owner: str = "bob") -> int:
 
 
 def plain(document: Document) -> Document:
-    """Return a document with positions for ids, and without times, owner and what is not moved: states."""
+    """Return a document with positions in place of ids, without times, owner and statuses, which are not imported."""
     lists = [name for name in document if isinstance(document[name], list)]
     position = {name: {record["id"]: n for n, record in enumerate(document[name])} for name in lists}
     fields = {
@@ -138,7 +138,7 @@ def plain(document: Document) -> Document:
 
 
 def test_round_trip(database: Database) -> None:
-    """All records come back with what they say of each other; the owner is another, the ids are new."""
+    """All records are the same, with the same references; owner and ids differ."""
     stored(database, Plan(workflow=WorkflowRecord(name="other", user="x"), jobs=[PlannedJob(name="j", command="c")]))
     old = stored(database, RICH)
     with database.write() as tx:
@@ -160,7 +160,7 @@ def test_round_trip(database: Database) -> None:
 
 
 def test_history_moves_too(bench: Any) -> None:
-    """Results of all runs and events, with ids of what they tell of; the next run is counted on."""
+    """Results of all runs and events are imported with new ids; the next run has the next number."""
     bench.plan(3, [(1, 0), (2, 0)])
     bench.finish(0, 1)
     bench.finish(2, status="failed")
@@ -185,7 +185,7 @@ def test_history_moves_too(bench: Any) -> None:
 
 
 def test_shared_dependencies_stay_shared(database: Database) -> None:
-    """M jobs that wait for N are M + N rows again."""
+    """M jobs that wait for N jobs are M + N rows again."""
     jobs = [PlannedJob(name=f"j{n}", command="c") for n in range(7)]
     barriers = [Barrier([0, 1, 2], [3, 4, 5, 6])]
     old = stored(database, Plan(workflow=WorkflowRecord(name="w", user="u"), jobs=jobs, barriers=barriers))
@@ -203,7 +203,7 @@ def test_shared_dependencies_stay_shared(database: Database) -> None:
 
 
 def test_dependencies_that_files_imply_are_added_at_the_next_initialize(database: Database) -> None:
-    """A document of jobs that were made one by one does not say them."""
+    """A document of jobs that were created one by one does not have these dependencies."""
     old = stored(database, RICH)
     document = exported(database, old)
     for job in document["jobs"]:
@@ -215,7 +215,7 @@ def test_dependencies_that_files_imply_are_added_at_the_next_initialize(database
 
 
 def test_schedulers_of_both_kinds_may_have_one_id(database: Database) -> None:
-    """Actions say which kind they mean; a job means Slurm's, unless only a local one has the id."""
+    """An action has the type of its scheduler; a job's is Slurm's, unless only a local one has the id."""
     document = exported(database, stored(database, RICH))
     slurm, local = document["slurm_schedulers"][1], document["local_schedulers"][0]
     local["id"] = slurm["id"]
@@ -232,7 +232,7 @@ def test_schedulers_of_both_kinds_may_have_one_id(database: Database) -> None:
 
 
 def test_results_without_their_runners(bench: Any) -> None:
-    """As other exporters write them: the runner is not known."""
+    """Results whose runners are not in the document are imported with an unknown runner."""
     bench.plan(1)
     bench.finish(0)
     document = exported(bench.database, bench.workflow_id, history=True)
@@ -246,7 +246,7 @@ def broken(change: Callable[[Document], Any], message: str) -> Any:
 
 
 def put(document: Document, *path: Any) -> None:
-    """Put the last of ``path`` at the place that the others name."""
+    """Set the last item of ``path`` at the place that the others lead to."""
     *way, last, value = path
     for step in way:
         document = document[step]
@@ -311,7 +311,7 @@ def put(document: Document, *path: Any) -> None:
     ],
 )
 def test_a_broken_document_makes_nothing(bench: Any, change: Any, message: str) -> None:
-    """One message with the place, and not a row."""
+    """One message with the place, and no row."""
     parts = {part: copy.deepcopy(getattr(RICH, part)) for part in msgspec.to_builtins(RICH)}
     jobs, dependencies = parts.pop("jobs"), parts.pop("dependencies")
     parts.pop("barriers")
@@ -341,7 +341,7 @@ def test_an_unknown_workflow(sqlite: Database) -> None:
 
 
 def test_a_new_command_is_exported_as_it_is_now(database: Database) -> None:
-    """What the old one named is forgotten."""
+    """After a change of the command, its earlier text is not exported."""
     old = stored(database, RICH)
     job = exported(database, old)["jobs"][0]["id"]
     with database.write() as tx:

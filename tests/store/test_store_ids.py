@@ -1,4 +1,4 @@
-"""No id is ever used twice, on both kinds of database."""
+"""No id is used twice, on either kind of database."""
 
 import sqlite3
 from contextlib import closing
@@ -33,7 +33,7 @@ TABLES = sorted([*COUNTED, t.EVENT], key=lambda table: table.name)
 
 
 def fill(tx: Tx) -> int:
-    """Make a workflow that has records of every kind; return its id."""
+    """Create a workflow with records of every kind; return its id."""
     plan = Plan(
         workflow=WorkflowRecord(name="w", user="u"),
         jobs=[PlannedJob(name=name, command="true") for name in "abcd"],
@@ -56,17 +56,17 @@ def fill(tx: Tx) -> int:
 
 
 def largest(tx: Tx) -> dict[str, int]:
-    """Return the greatest id of each table."""
+    """Return the largest id of each table."""
     return {table.name: tx.connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0 for table in TABLES}
 
 
 def counters(tx: Tx) -> dict[str, int]:
-    """Return what the store believes to be the greatest id of each table."""
+    """Return the largest id of each table as the store has counted it."""
     return {row[0]: row[1] for row in tx.connection.execute(sa.select(ID_COUNTER))}
 
 
 def smallest(tx: Tx, workflow_id: int) -> dict[str, int]:
-    """Return the smallest id that each table has in a workflow."""
+    """Return the smallest id of each table in a workflow."""
     found = {}
     for table in TABLES:
         owner = table.c.id if table is t.WORKFLOW else table.c.get("workflow_id")
@@ -77,7 +77,7 @@ def smallest(tx: Tx, workflow_id: int) -> dict[str, int]:
 
 
 def test_a_deleted_workflow_takes_its_ids_along(database: Database) -> None:
-    """What is made after the newest of everything was deleted has greater ids, in every table."""
+    """After the newest records were deleted, new records of every table have larger ids."""
     with database.write() as tx:
         crud.delete(tx, WORKFLOWS, fill(tx))
         before = counters(tx)
@@ -92,7 +92,7 @@ def test_a_deleted_workflow_takes_its_ids_along(database: Database) -> None:
 
 @pytest.mark.parametrize("resource", IN_WORKFLOWS, ids=lambda resource: resource.path)
 def test_a_deleted_record_takes_its_id_along(database: Database, resource: RecordKind) -> None:
-    """The newest record of each kind is deleted, alone and with all of its kind; the next has a greater id."""
+    """After the newest record of a kind, or all of the kind, were deleted, the next has a larger id."""
     with database.write() as tx:
         workflow_id = fill(tx)
     ids = []
@@ -118,7 +118,7 @@ def test_a_deleted_record_takes_its_id_along(database: Database, resource: Recor
 
 
 def test_groups_take_their_ids_along(database: Database) -> None:
-    """Access groups and memberships; the group of administrators keeps its number."""
+    """The same for access groups and memberships; the group of administrators keeps its id."""
     ids = []
     with database.write() as tx:
         groups.set_admins(tx, ["root"])
@@ -132,7 +132,7 @@ def test_groups_take_their_ids_along(database: Database) -> None:
 
 
 def test_several_servers_count_together(database: Database) -> None:
-    """Two programs on one database, each of which deletes what it made, never give out one id."""
+    """Two programs on one database, each of which deletes its records, never use the same id."""
     other = open_database(database.source)
     given: list[int] = []
     try:
@@ -149,7 +149,7 @@ def test_several_servers_count_together(database: Database) -> None:
 
 
 def test_ids_outlive_the_server(sqlite: Database, tmp_path: Path) -> None:
-    """A database that is opened again goes on where it was."""
+    """A database that is opened again continues with the next id."""
     with sqlite.write() as tx:
         workflow_id = fill(tx)
         last = largest(tx)["job"]
@@ -165,7 +165,7 @@ def test_ids_outlive_the_server(sqlite: Database, tmp_path: Path) -> None:
 
 
 def test_a_change_that_is_taken_back_takes_its_ids_back(database: Database) -> None:
-    """Ids are given out in the change that uses them: what was never stored was never an id."""
+    """The ids of a change that is rolled back are used again."""
 
     def fail() -> None:
         with database.write() as tx:
@@ -180,7 +180,7 @@ def test_a_change_that_is_taken_back_takes_its_ids_back(database: Database) -> N
 
 
 def test_an_older_database_goes_on_after_all_that_it_remembers(tmp_path: Path) -> None:
-    """Migrating counts from the greatest id that rows, sequences and events of the program know of."""
+    """A migration counts from the largest id in rows, sequences and events."""
     path = tmp_path / "old.db"
     engine = sa.create_engine(f"sqlite:///{path}")
     config = Config()
@@ -207,7 +207,7 @@ def test_an_older_database_goes_on_after_all_that_it_remembers(tmp_path: Path) -
 
 
 def _old_rows(old: sqlite3.Connection) -> None:
-    """Make rows of an older version, some of which were deleted since."""
+    """Insert rows of an older version, and delete some of them."""
     for workflow_id in (5, 9):
         row: dict[str, Any] = {
             "id": workflow_id,

@@ -1,4 +1,4 @@
-"""Interrupted jobs: terminated meanwhile, unfinished for all others, ready with the next request for jobs."""
+"""Interrupted jobs: they are terminated and count as unfinished, and become ready when a runner next asks for jobs."""
 
 from typing import Any
 
@@ -20,19 +20,21 @@ from torc_framework.store.tables import core as t
 
 
 def interrupt(bench: Any, *jobs: int, code: int = 152, node: int | None = None, **fields: Any) -> Any:
-    """Report that a runner that ends has interrupted these jobs, which it ran."""
+    """Report that a runner that ends has interrupted these jobs."""
     reports = [bench.ended(job, "terminated", code, interrupted=True, exit_class="interrupted") for job in jobs]
     return bench.exchange(node, ended=reports, **fields)
 
 
 def interrupted(bench: Any) -> list[bool]:
-    """Return of all jobs whether they are interrupted."""
+    """Return for all jobs whether they are interrupted."""
     return [bool(flag) for flag in bench.column("is_interrupted")]
 
 
 @pytest.fixture
 def half(bench: Any) -> Any:
-    """Return a bench with a chain of three jobs and a fourth by itself; chain's head and the fourth are interrupted."""
+    """Return a bench with a chain of three jobs and a fourth one; the first of the chain and the fourth are
+    interrupted.
+    """
     bench.plan(4, [(1, 0), (2, 1)])
     bench.start(0, 3)
     interrupt(bench, 0, 3)
@@ -40,7 +42,7 @@ def half(bench: Any) -> Any:
 
 
 def test_dependents_wait_and_the_workflow_is_not_complete(half: Any) -> None:
-    """Whatever their return code is, and however it is counted."""
+    """Dependents wait for an interrupted job with any return code, also after the counters are computed again."""
     assert half.statuses() == ["terminated", "blocked", "blocked", "terminated"]
     assert interrupted(half) == [True, False, False, True]
     half.check_counters()
@@ -54,7 +56,7 @@ def test_dependents_wait_and_the_workflow_is_not_complete(half: Any) -> None:
 
 
 def test_a_workflow_of_interrupted_jobs_only_is_not_complete(bench: Any) -> None:
-    """Nothing else is left that would keep it open."""
+    """A workflow is not complete while it has an interrupted job."""
     bench.plan(1)
     bench.start(0)
     assert not interrupt(bench, 0, code=0).is_complete
@@ -63,7 +65,7 @@ def test_a_workflow_of_interrupted_jobs_only_is_not_complete(bench: Any) -> None
 
 
 def test_the_next_runner_goes_on(half: Any) -> None:
-    """In the exchange in which it asks for jobs, as the next attempt; the earlier result is kept."""
+    """The exchange in which a runner asks for jobs claims the next attempt; the earlier result is kept."""
     reply = half.exchange(half.node(), slots=9)
     assert (reply.resumed, [(job.name, job.attempt_id) for job in reply.jobs]) == (2, [("job0", 2), ("job3", 2)])
     assert interrupted(half) == [False] * 4
@@ -78,13 +80,13 @@ def test_the_next_runner_goes_on(half: Any) -> None:
 
 
 def test_a_runner_that_asks_for_nothing_resumes_nothing(half: Any) -> None:
-    """It is ending itself, or full."""
+    """A runner that ends, or that has no free slot, makes no interrupted job ready."""
     assert half.exchange().resumed == 0
     assert interrupted(half)[0]
 
 
 def test_a_runner_that_stays_goes_on_with_what_another_leaves(bench: Any) -> None:
-    """The one that ends does not ask; the other hears of it."""
+    """When one runner interrupts a job, another one that waits is woken and claims it."""
     bench.plan(2)
     bench.start(0, 1)
     other = bench.node()
@@ -93,7 +95,7 @@ def test_a_runner_that_stays_goes_on_with_what_another_leaves(bench: Any) -> Non
 
 
 def test_one_exchange_may_interrupt_and_resume(bench: Any) -> None:
-    """A job that saves its state at its own limit goes on with the same runner."""
+    """A job that saves its state at its own limit is claimed again by the same runner."""
     bench.plan(1)
     bench.start(0)
     reply = interrupt(bench, 0, code=0, slots=1)
@@ -102,7 +104,7 @@ def test_one_exchange_may_interrupt_and_resume(bench: Any) -> None:
 
 @pytest.mark.parametrize("claim", ["claim_by_resources", "claim_next"])
 def test_single_claims_resume_too(half: Any, claim: str) -> None:
-    """Runners that know of no exchange get interrupted jobs as well."""
+    """Single claims make interrupted jobs ready, too."""
     with half.database.write() as tx:
         wanted: Any = Offer(slots=9) if claim == "claim_by_resources" else 9
         claimed = getattr(single_claims, claim)(tx, half.workflow_id, wanted)
@@ -110,7 +112,7 @@ def test_single_claims_resume_too(half: Any, claim: str) -> None:
 
 
 def test_interruptions_cost_no_retry(bench: Any) -> None:
-    """The rule's count goes on from where it was, however often the job was interrupted."""
+    """Interruptions do not count towards the budget of a rule."""
     bench.plan(1)
     for attempt in range(1, 5):
         bench.start(0)
@@ -129,7 +131,7 @@ def test_interruptions_cost_no_retry(bench: Any) -> None:
 
 
 def test_a_canceled_allocation_costs_no_retry(bench: Any) -> None:
-    """What was interrupted by it has another name, and is free as well."""
+    """Attempts that ended with their allocation do not count either."""
     bench.plan(1)
     bench.start(0)
     bench.end(0, "terminated", 143, interrupted=True, exit_class="canceled")
@@ -139,7 +141,7 @@ def test_a_canceled_allocation_costs_no_retry(bench: Any) -> None:
 
 
 def test_an_interrupted_job_may_be_retried_by_call(half: Any) -> None:
-    """Whatever number of attempts the call allows."""
+    """The number of attempts in the call does not limit this retry."""
     with half.database.write() as tx:
         single_steps.retry_job(tx, half.job_id(0), half.run_id(), 1)
     assert (half.statuses()[0], half.attempt(0), interrupted(half)[0]) == ("ready", 2, False)
@@ -147,7 +149,7 @@ def test_an_interrupted_job_may_be_retried_by_call(half: Any) -> None:
 
 
 def test_a_client_s_own_terminated_is_an_end(bench: Any) -> None:
-    """As is one whose attempt reached its own limit: dependents are canceled, or go on after return code 0."""
+    """A job that is terminated otherwise is over: dependents are canceled, or become ready after return code 0."""
     bench.plan(2, [(1, 0)])
     bench.start(0)
     result = {
@@ -169,7 +171,7 @@ def test_a_client_s_own_terminated_is_an_end(bench: Any) -> None:
 
 
 def test_an_interruption_is_said_of_a_terminated_attempt_only(bench: Any) -> None:
-    """A report that says so of another end is believed for the end."""
+    """In a report of another status, ``interrupted`` is ignored."""
     bench.plan(1)
     bench.start(0)
     bench.end(0, "failed", 1, interrupted=True)
@@ -177,7 +179,7 @@ def test_an_interruption_is_said_of_a_terminated_attempt_only(bench: Any) -> Non
 
 
 def test_nothing_is_resumed_in_a_canceled_workflow(half: Any) -> None:
-    """The cancel counts; after a reset of what was spoiled everything can run."""
+    """Interrupted jobs of a canceled workflow do not become ready; after a reset, all jobs can run."""
     with half.database.write() as tx:
         lifecycle.cancel_workflow(tx, half.workflow_id)
         assert lifecycle.resume_workflow(tx, half.workflow_id) == []
@@ -193,7 +195,7 @@ def test_nothing_is_resumed_in_a_canceled_workflow(half: Any) -> None:
 
 
 def test_a_person_may_resume(half: Any) -> None:
-    """Before nodes are asked for, for instance; a second call has nothing to do."""
+    """A call of a user makes interrupted jobs ready; a second call changes nothing."""
     with half.database.write() as tx:
         assert lifecycle.resume_workflow(tx, half.workflow_id) == [half.job_id(0), half.job_id(3)]
         assert lifecycle.resume_workflow(tx, half.workflow_id) == []
@@ -201,7 +203,7 @@ def test_a_person_may_resume(half: Any) -> None:
 
 
 def test_initialize_jobs_overwrites_no_attempt(half: Any) -> None:
-    """Within the same run a job that runs again is at its next attempt."""
+    """Within the same run, a job that runs again has its next attempt."""
     with half.database.write() as tx:
         lifecycle.initialize_jobs(tx, half.workflow_id, only_uninitialized=True)
     assert (half.statuses()[0], half.attempt(0), interrupted(half)[0]) == ("ready", 2, False)
@@ -209,7 +211,7 @@ def test_initialize_jobs_overwrites_no_attempt(half: Any) -> None:
 
 
 def test_reinitialize_says_why(half: Any) -> None:
-    """They are not said to have been terminated."""
+    """The reason is that they were interrupted, not that they were terminated."""
     with half.database.write() as tx:
         found = reinitialize(tx, half.workflow_id, {}, dry_run=True)
         assert {job.reason for job in found.jobs} == {"it was interrupted: its runner had to end"}
@@ -219,7 +221,7 @@ def test_reinitialize_says_why(half: Any) -> None:
 
 
 def test_a_recovery_waits(half: Any) -> None:
-    """Interrupted jobs can still run: what failed is recovered after them."""
+    """A workflow with interrupted jobs is refused, because these can still run."""
     with half.database.write() as tx:
         tx.connection.execute(sa.update(t.COMPUTE_NODE).values(is_active=False))
         with pytest.raises(RuleError, match=r"2 job\(s\) can still run"):
@@ -227,7 +229,7 @@ def test_a_recovery_waits(half: Any) -> None:
 
 
 def test_a_deleted_interruption_blocks_nobody(half: Any) -> None:
-    """What waited for it goes on."""
+    """The dependents of a deleted interrupted job become ready."""
     from torc_framework.store.record_kinds.jobs import delete_job
 
     with half.database.write() as tx:
@@ -237,7 +239,7 @@ def test_a_deleted_interruption_blocks_nobody(half: Any) -> None:
 
 
 def test_the_index_serves_the_question(half: Any) -> None:
-    """Each exchange asks whether there are interrupted jobs; it must not read the table for it."""
+    """The query of each exchange for interrupted jobs uses the index, not the table."""
     if half.database.is_local:
         query = "EXPLAIN QUERY PLAN SELECT id FROM job WHERE workflow_id = 1 AND is_interrupted != 0"
         with half.database.read() as tx:
@@ -246,6 +248,6 @@ def test_the_index_serves_the_question(half: Any) -> None:
 
 
 def test_what_a_clean_exit_means_is_handed_out(bench: Any) -> None:
-    """The runner decides by it."""
+    """A claimed job has its ``clean_exit_after_stop``."""
     bench.plan([PlannedJob("a", "x", clean_exit_after_stop="completed"), PlannedJob("b", "x")])
     assert [job.clean_exit_after_stop for job in bench.claim()] == ["completed", "auto"]

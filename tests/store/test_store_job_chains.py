@@ -1,4 +1,4 @@
-"""Jobs that a runner goes on with before the server knows that it may."""
+"""Chains of jobs that a runner starts before it has reported the end of the job before."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ from torc_framework.store.runs import lifecycle
 
 
 def numbers(bench: Any, following: dict[int, Any]) -> dict[int, list[int]]:
-    """Return what follows, as positions in the plan."""
+    """Return chains as positions in the plan."""
     first = bench.first_job
     return {job_id - first: [job.id - first for job in chain] for job_id, chain in following.items()}
 
 
 def test_a_chain_is_told_in_advance(bench: Any) -> None:
-    """As far as the limit; nothing of it is claimed."""
+    """A reply has the chain up to its largest length; none of these jobs is claimed."""
     bench.plan(LONGEST_CHAIN + 3, [(n + 1, n) for n in range(LONGEST_CHAIN + 2)])
     reply = bench.exchange(slots=1, ahead=5)
     assert numbers(bench, reply.following) == {0: list(range(1, LONGEST_CHAIN + 1))}
@@ -28,13 +28,13 @@ def test_a_chain_is_told_in_advance(bench: Any) -> None:
 
 
 def test_only_what_waits_for_nothing_else(bench: Any) -> None:
-    """Not a job with two dependencies, and of two candidates the first."""
+    """A job with two dependencies is in no chain; of two candidates the first is."""
     bench.plan(6, [(2, 0), (2, 1), (3, 0), (4, 0), (5, 1)])
     assert numbers(bench, bench.exchange(slots=2, ahead=1).following) == {0: [3], 1: [5]}
 
 
 def test_only_what_asks_for_the_same(bench: Any) -> None:
-    """Another size, or another scheduler, is the server's business."""
+    """A job with other requirements or of another scheduler is in no chain."""
     big = ResourceRequirementsRecord(workflow_id=0, name="big", num_cpus=8, runtime="PT1H")
     jobs = [PlannedJob(name="a", command="a"), PlannedJob(name="b", command="b", resource_requirements=0)]
     bench.plan(jobs, [(1, 0)], resource_requirements=[big])
@@ -42,13 +42,13 @@ def test_only_what_asks_for_the_same(bench: Any) -> None:
 
 
 def test_not_while_other_jobs_are_ready(bench: Any) -> None:
-    """Breadth first, as the order of claims says."""
+    """While other jobs are ready, there are no chains: these are claimed first."""
     bench.plan(4, [(3, 0)])
     assert bench.exchange(slots=2).following == {}
 
 
 def test_going_on(bench: Any) -> None:
-    """Ends and the jobs they were followed by arrive together; what still runs is held by the runner."""
+    """Ends and the jobs that were started after them arrive together; the runner holds those that still run."""
     bench.plan(5, [(n + 1, n) for n in range(4)])
     bench.claim()
     ids = [bench.job_id(n) for n in range(5)]
@@ -65,7 +65,7 @@ def test_going_on(bench: Any) -> None:
 
 
 def test_going_on_from_a_failure_is_refused(bench: Any) -> None:
-    """The follower is canceled, and what it did is not recorded, nor that of its own follower."""
+    """The next job is canceled; its end and that of the one behind it are not stored."""
     bench.plan(3, [(1, 0), (2, 1)])
     bench.claim()
     ended = [
@@ -81,7 +81,7 @@ def test_going_on_from_a_failure_is_refused(bench: Any) -> None:
 
 @pytest.mark.parametrize("why", ["canceled workflow", "other runner", "no such job"])
 def test_refused(bench: Any, why: str) -> None:
-    """What the runner may not have it is told, and nothing of it is recorded."""
+    """Jobs that the runner may not have are in ``refused``, and nothing of them is stored."""
     bench.plan(2, [(1, 0)])
     bench.claim()
     follower = bench.job_id(1)
@@ -101,7 +101,7 @@ def test_refused(bench: Any, why: str) -> None:
 
 
 def test_waves_keep_the_order() -> None:
-    """Chains side by side are taken level by level."""
+    """The ends of chains side by side are divided by level."""
 
     def report(job_id: int, next_job_id: int | None = None) -> EndedReport:
         return EndedReport(job_id, 1, "completed", 0, 1, 1, next_job_id=next_job_id)

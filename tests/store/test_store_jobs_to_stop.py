@@ -1,4 +1,4 @@
-"""Deleting jobs that a runner has in hand: refused, or the runner is told; late reports change nothing."""
+"""The deletion of pending and running jobs: refused, or a request to the runner; late reports change nothing."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def is_worth_asking(bench: Any, node: int) -> bool:
 
 @pytest.mark.parametrize("held", ["pending", "running"])
 def test_without_force_a_job_in_hand_stays(bench: Any, held: str) -> None:
-    """The refusal names the job and what it is; nothing is deleted, not even the others."""
+    """The refusal names the job and its status; no job is deleted."""
     bench.plan(3)
     bench.start(*([0] if held == "running" else []))
     with pytest.raises(ConflictError, match=rf"Job {bench.job_id(0)} \(job0\) is {held}.*nothing was deleted"):
@@ -38,7 +38,7 @@ def test_without_force_a_job_in_hand_stays(bench: Any, held: str) -> None:
 
 
 def test_without_force_other_jobs_are_deleted(bench: Any) -> None:
-    """Blocked, ready and ended jobs need no force."""
+    """Blocked, ready and ended jobs are deleted without force."""
     bench.plan(3, [(1, 0), (2, 1)])
     bench.finish(0)
     delete(bench, 0, 2, force=False)
@@ -46,7 +46,7 @@ def test_without_force_other_jobs_are_deleted(bench: Any) -> None:
 
 
 def test_a_runner_is_told_once_of_each_deleted_job(bench: Any) -> None:
-    """Its next exchange names the jobs, and a waiting one is worth an answer; other runners hear nothing of it."""
+    """The runner's next exchange has the jobs, and a waiting one is answered; other runners do not get them."""
     bench.plan(3)
     bench.start(0, 1)
     other, gone = bench.node(), [bench.job_id(0), bench.job_id(1)]
@@ -60,7 +60,7 @@ def test_a_runner_is_told_once_of_each_deleted_job(bench: Any) -> None:
 
 
 def test_a_lost_answer_is_told_again(bench: Any) -> None:
-    """A runner that says what it has in hand hears which of it is no more."""
+    """A runner that sends the jobs that it holds gets the deleted ones among them again."""
     bench.plan(2)
     bench.start(0, 1)
     delete(bench, 0)
@@ -69,7 +69,7 @@ def test_a_lost_answer_is_told_again(bench: Any) -> None:
 
 
 def test_a_late_report_touches_nothing(bench: Any) -> None:
-    """The end of a deleted job makes no result and no event, and changes no file and no other job."""
+    """The end of a deleted job stores no result and no event, and changes no file and no other job."""
     job = PlannedJob(name="a", command="a", output_files=[0])
     bench.plan([job, PlannedJob(name="b", command="b")], files=[FileRecord(workflow_id=0, name="f", path="f")])
     bench.start(0)
@@ -92,7 +92,7 @@ def test_a_late_report_touches_nothing(bench: Any) -> None:
 
 @pytest.mark.parametrize("attempt", [2, 9])
 def test_a_report_of_another_attempt_writes_no_times(bench: Any, attempt: int) -> None:
-    """A report that is not believed changes nothing, modification times of files included."""
+    """A report of another attempt changes nothing, modification times of files included."""
     job = PlannedJob(name="a", command="a", output_files=[0])
     bench.plan([job], files=[FileRecord(workflow_id=0, name="f", path="f")])
     bench.start(0)
@@ -108,7 +108,7 @@ def test_a_report_of_another_attempt_writes_no_times(bench: Any, attempt: int) -
 
 
 def test_nothing_is_kept_for_a_runner_that_is_gone(bench: Any) -> None:
-    """A runner that left is told nothing, and a deleted workflow leaves no rows."""
+    """There are no requests to a runner that has ended, and a deleted workflow leaves no rows."""
     bench.plan(2)
     bench.start(0, 1)
     delete(bench, 0)

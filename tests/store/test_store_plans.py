@@ -1,4 +1,4 @@
-"""A plan is stored whole or not at all."""
+"""A plan is stored completely or not at all."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ WORKFLOW = r.WorkflowRecord(name="w", user="u", description="d", metadata='{"a":
 
 
 def a_plan() -> Plan:
-    """Return a plan that has something of everything."""
+    """Return a plan with a record of each kind."""
     return Plan(
         workflow=WORKFLOW,
         jobs=[
@@ -80,7 +80,7 @@ def find(database: Any, resource: RecordKind, workflow_id: int) -> list[dict[str
 
 
 def test_everything_of_a_plan_is_there(database: Any) -> None:
-    """Positions have become ids, references to user data are ids in the commands."""
+    """Positions are ids, and names of user data in the commands are ids."""
     stored(database, a_plan())
     workflow_id = stored(database, a_plan())
     with database.read() as tx:
@@ -110,7 +110,7 @@ def test_everything_of_a_plan_is_there(database: Any) -> None:
 
 
 def test_actions_know_their_jobs_and_scheduler(database: Any) -> None:
-    """A job trigger waits for all its jobs; schedule_nodes gets its scheduler's id."""
+    """An action with a trigger on jobs waits for all of them; schedule_nodes has its scheduler's id."""
     workflow_id = stored(database, a_plan())
     with database.read() as tx:
         complete, start = all_actions(tx, workflow_id)
@@ -120,7 +120,7 @@ def test_actions_know_their_jobs_and_scheduler(database: Any) -> None:
 
 
 def test_a_barrier_costs_as_many_rows_as_jobs(database: Any) -> None:
-    """A thousand jobs that wait for a thousand take two thousand rows, and still show a million pairs."""
+    """A thousand jobs that wait for a thousand have two thousand rows, and a million pairs in the list."""
     names = [PlannedJob(f"j{n}", "true") for n in range(2000)]
     workflow_id = stored(
         database, Plan(WORKFLOW, names, barriers=[Barrier(list(range(1000)), list(range(1000, 2000)))])
@@ -137,7 +137,7 @@ def test_a_barrier_costs_as_many_rows_as_jobs(database: Any) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
 def test_pages_of_dependencies_are_the_whole(database: Any, size: int) -> None:
-    """Whatever the size of a page, each pair comes in its place; those of another workflow do not come."""
+    """With any page size, each pair is listed in its place; pairs of other workflows are not listed."""
     jobs = [PlannedJob(f"j{n}", "true") for n in range(7)]
     barriers = [Barrier([0, 1, 2], [4, 5]), Barrier([2, 3], [5, 6])]
     plan = Plan(WORKFLOW, jobs, dependencies=[(6, 5), (3, 0)], barriers=barriers)
@@ -155,7 +155,7 @@ def test_pages_of_dependencies_are_the_whole(database: Any, size: int) -> None:
 
 
 def test_every_number_of_jobs_is_stored(database: Any) -> None:
-    """Rows are inserted in blocks; none is lost at their ends."""
+    """Rows are inserted in blocks; none is missing at their ends."""
     for count in (0, 1, 49, 50, 51, 100, 149):
         plan = Plan(WORKFLOW, [PlannedJob(f"j{n}", "true") for n in range(count)])
         plan.dependencies = [(n, n - 1) for n in range(1, count)]
@@ -164,7 +164,7 @@ def test_every_number_of_jobs_is_stored(database: Any) -> None:
 
 
 def test_order_in_the_plan_does_not_matter(database: Any) -> None:
-    """A job may wait for one that stands behind it."""
+    """A job may wait for a later one in the plan."""
     plan = Plan(WORKFLOW, [PlannedJob("a", "true"), PlannedJob("b", "true")], dependencies=[(0, 1)])
     first, second = find(database, JOBS, stored(database, plan))
     assert first["depends_on_job_ids"] == [second["id"]]
@@ -216,7 +216,7 @@ def _broken(**changes: Any) -> Plan:
     ],
 )
 def test_a_broken_plan_leaves_nothing_behind(database: Any, changes: dict[str, Any], reason: str) -> None:
-    """Whatever is wrong is named, and no row remains."""
+    """The message names the error, and no row is left."""
     with pytest.raises(RuleError, match=reason):
         stored(database, _broken(**changes))
     with database.read() as tx:
@@ -225,7 +225,7 @@ def test_a_broken_plan_leaves_nothing_behind(database: Any, changes: dict[str, A
 
 
 def test_unknown_user_data_in_a_command_is_an_error(database: Any) -> None:
-    """A reference that names nothing is not left in the command."""
+    """A command that names unknown user data is refused."""
     plan = Plan(WORKFLOW, [PlannedJob("a", "cat ${user_data.input.nowhere}")])
     with pytest.raises(RuleError, match="nowhere"):
         stored(database, plan)

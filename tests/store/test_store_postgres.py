@@ -1,4 +1,4 @@
-"""What PostgreSQL has of its own: connections that get lost, values it refuses, ids, other servers."""
+"""PostgreSQL only: lost connections, values that it refuses, ids, several servers."""
 
 import subprocess
 import sys
@@ -37,7 +37,7 @@ CONSTRAINTS = (
 
 @pytest.fixture
 def url(postgres: PostgresServer) -> Iterator[str]:
-    """A new database, sorted as people sort, which we must not care for."""
+    """A new database of a locale whose order is not that of code points."""
     (version,) = postgres.execute("SHOW server_version_num")[0]
     sorted_so = "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en' LOCALE 'C'" if int(version) >= 150_000 else ""
     with postgres.database(sorted_so) as made:
@@ -46,14 +46,14 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def own(url: str) -> Iterator[Database]:
-    """A database of one's own, open."""
+    """An open database for one test."""
     opened = open_database(url)
     yield opened
     opened.close()
 
 
 def workflow(database: Database) -> int:
-    """Make an empty workflow."""
+    """Create an empty workflow."""
     with database.write() as tx:
         return int(new_workflow(tx, {"name": "w", "user": "u"})["id"])
 
@@ -65,7 +65,7 @@ def end_connections(postgres: PostgresServer, url: str) -> None:
 
 
 def test_migrations_make_the_tables(url: str) -> None:
-    """All migrations, one after another, give exactly the tables."""
+    """All migrations, one after another, create the tables as they are declared."""
     new = open_database(url)
     expected = _tables(new)
     with new._writer.begin():
@@ -92,7 +92,7 @@ def _tables(database: Database) -> list[Any]:
 def test_a_database_that_is_not_ours_is_refused(
     postgres: PostgresServer, url: str, statements: list[str], words: str
 ) -> None:
-    """Another program's, a later version's, one without a place for tables."""
+    """A database of another program, of a later version or without a schema for tables is refused."""
     name = url.partition("?")[0].rpartition("/")[2]
     for statement in statements:
         postgres.execute(statement, name)
@@ -101,7 +101,7 @@ def test_a_database_that_is_not_ours_is_refused(
 
 
 def test_a_database_of_bytes_is_refused(postgres: PostgresServer) -> None:
-    """Without an encoding, texts would come back as bytes."""
+    """A database without an encoding is refused, because it would return texts as bytes."""
     bytes_ = "TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'"
     with postgres.database(bytes_) as url, pytest.raises(DatabaseError, match="its encoding is SQL_ASCII"):
         open_database(url)
@@ -122,7 +122,7 @@ def test_a_database_of_bytes_is_refused(postgres: PostgresServer) -> None:
     ],
 )
 def test_a_wrong_url_is_told_without_its_password(url: str, words: str) -> None:
-    """One line that says what is wrong."""
+    """The message is one line with the error and without the password."""
     with pytest.raises(DatabaseError, match="cannot") as caught:
         open_database(url)
     message = str(caught.value)
@@ -132,7 +132,7 @@ def test_a_wrong_url_is_told_without_its_password(url: str, words: str) -> None:
 
 
 def test_a_missing_driver_is_told() -> None:
-    """With the command that installs it."""
+    """The message has the command that installs it."""
     code = (
         "import sys; sys.modules['psycopg'] = None; from torc_framework.store.database.probe import check_database; "
         "check_database('postgresql://u:sesame@h/x')"
@@ -147,7 +147,7 @@ def test_a_missing_driver_is_told() -> None:
 
 
 def test_what_cannot_be_stored_is_refused(own: Database) -> None:
-    """One by one, in bulk, in JSON and in a question; nothing is left, and the next change works."""
+    """In a single insert, in bulk, in JSON and in a query; no row is left, and the next change works."""
     workflow_id = workflow(own)
     mine = {"workflow_id": workflow_id}
     sent: list[tuple[RecordKind, dict[str, Any]]] = [
@@ -173,7 +173,7 @@ def test_what_cannot_be_stored_is_refused(own: Database) -> None:
 
 
 def test_events_can_be_looked_into_whatever_they_tell(database: Database) -> None:
-    """A NUL in a reason would make every later search by category fail."""
+    """A NUL in a reason does not make later searches by category fail."""
     workflow_id = workflow(database)
     with database.write() as tx:
         events = TransactionEvents(workflow_id)
@@ -184,7 +184,7 @@ def test_events_can_be_looked_into_whatever_they_tell(database: Database) -> Non
 
 
 def test_a_reason_with_a_nul_costs_no_result(bench: Any) -> None:
-    """Whatever a plugin quotes as the reason: the runner would send the report again and again."""
+    """A result whose reason has a NUL is stored: otherwise the runner would send the report again and again."""
     bench.plan(1)
     bench.start(0)
     bench.end(0, "failed", 1, reason="Killed\0?", observation={"quoted": "\0"})
@@ -194,7 +194,7 @@ def test_a_reason_with_a_nul_costs_no_result(bench: Any) -> None:
 
 
 def test_lists_are_sorted_alike(own: Database, sqlite: Database) -> None:
-    """By code points, nothing first, on both; filters that look into a text ignore case."""
+    """Both databases sort by code points, nulls first; filters on a part of a text ignore case."""
     texts = ["b", "A", "ä", "a", "Z", "_", None, "", "é", "1"]
     answers = []
     for database in (own, sqlite):
@@ -218,7 +218,7 @@ def test_lists_are_sorted_alike(own: Database, sqlite: Database) -> None:
 
 
 def test_ids_given_in_bulk_and_one_by_one_do_not_meet(database: Database) -> None:
-    """Rows of a plan are numbered by us, single ones by the database; also after deletes."""
+    """Rows of a plan and single rows get different ids, also after deletions."""
     workflow_id = workflow(database)
     files = [FileRecord(workflow_id=0, name=f"f{n}", path="p") for n in range(30)]
     seen: list[int] = []
@@ -235,7 +235,7 @@ def test_ids_given_in_bulk_and_one_by_one_do_not_meet(database: Database) -> Non
 
 
 def test_a_workflows_id_is_never_used_twice(database: Database) -> None:
-    """Not even the last one's."""
+    """Also the id of the last workflow is not used again."""
     first = workflow(database)
     with database.write() as tx:
         crud.delete(tx, WORKFLOWS, first)
@@ -246,7 +246,7 @@ def test_a_workflows_id_is_never_used_twice(database: Database) -> None:
 
 
 def test_a_lost_connection_is_replaced(postgres: PostgresServer, url: str, own: Database) -> None:
-    """Between changes nobody notices, neither writers nor readers."""
+    """A connection lost between changes causes no error, neither for writers nor for readers."""
     workflow(own)
     with own.read() as one, own.read() as two:
         assert one.connection is not two.connection
@@ -262,7 +262,7 @@ def test_a_lost_connection_is_replaced(postgres: PostgresServer, url: str, own: 
 
 
 def test_a_connection_lost_in_a_change_is_told(postgres: PostgresServer, url: str, own: Database) -> None:
-    """Nothing of the change is left, and the next one works."""
+    """The change is rolled back with an error, and the next one works."""
 
     def broken() -> None:
         with own.write() as tx:
@@ -278,7 +278,7 @@ def test_a_connection_lost_in_a_change_is_told(postgres: PostgresServer, url: st
 
 
 def test_a_server_that_is_gone_is_told(postgres: PostgresServer, url: str, own: Database) -> None:
-    """Reading and writing say so at once; when it is back, they work again."""
+    """Reading and writing raise an error at once; when the server is back, they work again."""
     postgres.stop()
     try:
         with pytest.raises(DatabaseError, match="cannot use database"), own.read():
@@ -298,7 +298,7 @@ def test_a_server_that_is_gone_is_told(postgres: PostgresServer, url: str, own: 
 
 
 def test_settings_are_durable(own: Database) -> None:
-    """A commit is on disk before it is answered, a server that stops in a change loses it."""
+    """A commit is on disk before it returns; a server that stops in a change loses the change."""
     with own.write() as tx:
         setting = {
             name: tx.connection.exec_driver_sql(f"SHOW {name}").scalar()

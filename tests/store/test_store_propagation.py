@@ -1,4 +1,4 @@
-"""What follows from an end: dependents, cascades, groups. At once, whatever the shape of the graph."""
+"""What follows from the end of a job: dependents, cascades, groups, in the same transaction in any graph."""
 
 import itertools
 from typing import Any
@@ -11,7 +11,7 @@ from torc_framework.store.job_state.dependency_counters import downstream
 
 
 def jobs(count: int, *, without_flag: tuple[int, ...] = ()) -> list[PlannedJob]:
-    """Return jobs; some do not want to be canceled when a dependency fails."""
+    """Return jobs, some of them without ``cancel_on_blocking_job_failure``."""
     return [
         PlannedJob(name=f"j{n}", command="true", cancel_on_blocking_job_failure=n not in without_flag)
         for n in range(count)
@@ -19,7 +19,7 @@ def jobs(count: int, *, without_flag: tuple[int, ...] = ()) -> list[PlannedJob]:
 
 
 def test_the_last_dependency_makes_ready(bench: Any) -> None:
-    """A job waits for all, and is ready in the very exchange that ends the last."""
+    """A job that waits for several is ready in the exchange that ends the last of them."""
     bench.plan(3, [(2, 0), (2, 1)])
     assert bench.statuses() == ["ready", "ready", "blocked"]
     bench.finish(0)
@@ -42,21 +42,21 @@ def test_the_last_dependency_makes_ready(bench: Any) -> None:
     ],
 )
 def test_how_a_dependency_ends_decides(bench: Any, status: str, code: int, expected: str) -> None:
-    """Only a bad end cancels; an end that waits for a verdict blocks."""
+    """Only a bad end cancels; ``pending_failed`` keeps dependents blocked."""
     bench.plan(2, [(1, 0)])
     bench.finish(0, status=status, code=code)
     assert bench.statuses() == [status, expected]
 
 
 def test_a_job_may_go_on_after_a_failure(bench: Any) -> None:
-    """Without the flag a failed dependency is as good as another."""
+    """Without the flag, a failed dependency has the same effect as a completed one."""
     bench.plan(jobs(2, without_flag=(1,)), [(1, 0)])
     bench.finish(0, status="failed")
     assert bench.statuses() == ["failed", "ready"]
 
 
 def test_an_early_failure_is_remembered(bench: Any) -> None:
-    """A job whose first dependency failed is canceled when the last one succeeds, and so is what follows it."""
+    """A job whose first dependency failed is canceled when the last one completes, with its own dependents."""
     bench.plan(4, [(2, 0), (2, 1), (3, 2)])
     bench.claim()
     bench.exchange(started=[bench.started(0), bench.started(1)])
@@ -70,21 +70,21 @@ def test_an_early_failure_is_remembered(bench: Any) -> None:
 
 
 def test_a_cascade_stops_at_a_job_that_goes_on(bench: Any) -> None:
-    """Cancellation passes through jobs with the flag only."""
+    """Only jobs with the flag are canceled, and pass the cancellation on."""
     bench.plan(jobs(4, without_flag=(2,)), [(1, 0), (2, 1), (3, 2)])
     bench.finish(0, status="failed")
     assert bench.statuses() == ["failed", "canceled", "ready", "blocked"]
 
 
 def test_a_canceled_job_has_no_result(bench: Any) -> None:
-    """What never ran has nothing to show."""
+    """A job that never ran has no result."""
     bench.plan(2, [(1, 0)])
     bench.finish(0, status="failed")
     assert [result["job_id"] for result in bench.results()] == [bench.job_id(0)]
 
 
 def test_a_long_chain_is_canceled(bench: Any) -> None:
-    """Depth has no limit."""
+    """The depth of a cascade is not limited."""
     length = 5000
     bench.plan(length, [(n, n - 1) for n in range(1, length)])
     bench.finish(0, status="failed")
@@ -92,7 +92,7 @@ def test_a_long_chain_is_canceled(bench: Any) -> None:
 
 
 def test_a_ladder_of_diamonds_is_canceled(bench: Any) -> None:
-    """Cost follows the dependencies, not the paths: there are 2^200 of those."""
+    """The cost depends on the number of dependencies, not on that of paths, of which there are 2^200."""
     pairs: list[tuple[int, int]] = []
     for n in range(0, 600, 3):
         pairs += [(n + 1, n), (n + 2, n), (n + 3, n + 1), (n + 3, n + 2)]
@@ -112,7 +112,7 @@ def test_a_barrier_opens_once(bench: Any) -> None:
 
 
 def test_a_failure_behind_a_barrier_cancels_all(bench: Any) -> None:
-    """One bad member cancels every waiter that asks for it, when the last member is over."""
+    """When the last member is over, one failed member cancels every waiter with the flag."""
     bench.plan(jobs(6, without_flag=(4,)), barriers=[([0, 1], [2, 3, 4]), ([2, 3], [5])])
     bench.finish(0, status="failed")
     assert set(bench.statuses()[2:]) == {"blocked"}
@@ -122,7 +122,7 @@ def test_a_failure_behind_a_barrier_cancels_all(bench: Any) -> None:
 
 
 def test_barriers_and_pairs_add_up(bench: Any) -> None:
-    """A job waits for its groups and its own dependencies together."""
+    """A job waits for its groups and for its direct dependencies."""
     bench.plan(5, [(4, 3)], [([0, 1], [4, 3]), ([0], [2, 4])])
     bench.finish(0, 1)
     assert bench.statuses()[3:] == ["ready", "blocked"]
@@ -132,7 +132,7 @@ def test_barriers_and_pairs_add_up(bench: Any) -> None:
 
 
 def test_downstream_is_found_through_groups(bench: Any) -> None:
-    """Everything behind a job is found once, nearest first; statuses can stop the search."""
+    """Each job downstream is found once, nearest first; statuses can limit the search."""
     bench.plan(6, [(1, 0), (5, 4)], [([1], [2, 3]), ([2, 3], [4])])
     with bench.database.read() as tx:
         found = downstream(tx, [bench.job_id(0)])
@@ -142,7 +142,7 @@ def test_downstream_is_found_through_groups(bench: Any) -> None:
 
 
 def test_completion_is_told_once(bench: Any) -> None:
-    """The last end completes the workflow, and says so."""
+    """The last end completes the workflow, with one event."""
     bench.plan(2, [(1, 0)])
     bench.finish(0)
     assert bench.events("workflow_completed") == []
@@ -152,7 +152,7 @@ def test_completion_is_told_once(bench: Any) -> None:
 
 @pytest.mark.parametrize("ends", list(itertools.permutations(range(3))))
 def test_the_order_of_ends_does_not_matter(bench: Any, ends: tuple[int, ...]) -> None:
-    """Whoever ends last, a failed dependency cancels."""
+    """In any order of the ends, a failed dependency cancels."""
     bench.plan(4, [(3, 0), (3, 1), (3, 2)])
     bench.claim()
     bench.exchange(started=[bench.started(n) for n in range(3)])

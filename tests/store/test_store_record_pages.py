@@ -1,4 +1,4 @@
-"""Pages of lists: limited in number and in bytes, and nothing is lost between two."""
+"""Pages of lists are limited in number and in bytes, and together have every record once."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def jobs(database: Database) -> Database:
 def test_pages_hold_all_records_once(
     jobs: Database, monkeypatch: pytest.MonkeyPatch, relations: bool, slice_records: int, page_bytes: int
 ) -> None:
-    """In their order, whatever the sizes of slices and pages."""
+    """Pages and slices of any size have all records in their order."""
     monkeypatch.setattr(crud, "SLICE_RECORDS", slice_records)
     monkeypatch.setattr(crud, "SLICE_BYTES", 1000)
     monkeypatch.setattr(crud, "PAGE_BYTES", page_bytes)

@@ -1,4 +1,4 @@
-"""Recoveries: failed jobs ask for more and run again, they and what hangs on them alone."""
+"""Recoveries: failed jobs get larger requirements and run again, with the jobs downstream of them only."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ SMALL = ResourceRequirementsRecord(workflow_id=0, name="small", memory="1g", run
 
 
 def plan(bench: Any, count: int, dependencies: Any = (), **parts: Any) -> None:
-    """Store jobs that all ask for ``small``."""
+    """Store jobs with the requirements ``small``."""
     jobs = [PlannedJob(name=f"job{n}", command="run", resource_requirements=0) for n in range(count)]
     bench.plan(jobs, dependencies, resource_requirements=[SMALL], **parts)
 
@@ -47,13 +47,15 @@ def bench_run(bench: Any, tx: Any) -> int:
 
 
 def asked(bench: Any, job: int) -> dict[str, Any]:
-    """Return what a job asks for."""
+    """Return the requirements of a job."""
     with bench.database.read() as tx:
         return crud.get(tx, RESOURCE_REQUIREMENTS, bench.column("resource_requirements_id")[job])
 
 
 def test_only_jobs_that_failed_grow(bench: Any) -> None:
-    """A record that others share is split; the jobs that lack the same go on sharing, the neediest decides."""
+    """Shared requirements get a new record; jobs that need more of the same amounts share it, with the largest
+    amounts.
+    """
     plan(bench, 5)
     bench.finish(0, 1)
     bench.finish(2, 3, 4, status="failed")
@@ -80,7 +82,7 @@ def test_only_jobs_that_failed_grow(bench: Any) -> None:
 
 
 def test_a_record_of_their_own_grows_in_place(bench: Any) -> None:
-    """Nobody else has it: there is nothing to split, however often."""
+    """A record that only the recovered jobs have is changed itself, in each recovery."""
     plan(bench, 2)
     for size in (2, 4):
         bench.finish(0, 1, status="failed")
@@ -97,7 +99,7 @@ def test_a_record_of_their_own_grows_in_place(bench: Any) -> None:
 
 
 def test_default_requirements_are_never_changed(bench: Any) -> None:
-    """Jobs that asked for nothing get requirements of their own, and the next jobs the old default."""
+    """Jobs with default requirements get new records, and later jobs the unchanged default."""
     bench.plan(1)
     before = asked(bench, 0)
     bench.finish(0, status="failed")
@@ -118,7 +120,7 @@ def test_requests_never_shrink(bench: Any) -> None:
 
 
 def test_exactly_the_repaired_jobs_and_what_hangs_on_them_run_again(bench: Any) -> None:
-    """Others that failed or were terminated stay so; what hangs on them too."""
+    """Other jobs that failed or were terminated keep their status, and so do their dependents."""
     plan(bench, 6, [(2, 0), (3, 1), (4, 0), (4, 1)])
     bench.finish(0, 1, status="failed")
     bench.finish(5, status="terminated", code=152)
@@ -133,7 +135,7 @@ def test_exactly_the_repaired_jobs_and_what_hangs_on_them_run_again(bench: Any) 
 
 
 def test_what_is_done_is_told(bench: Any) -> None:
-    """Each job has an event with the old and the new request, the workflow one."""
+    """There is an event for each job with old and new requirements, and one for the workflow."""
     plan(bench, 1)
     bench.finish(0, status="failed")
     run_recovery(bench, repair(bench, 0, memory_bytes=2 * GIB, decided_by="oom", evidence=["peak"], confidence=0.9))
@@ -144,7 +146,7 @@ def test_what_is_done_is_told(bench: Any) -> None:
 
 
 def test_a_pending_failure_can_be_recovered(bench: Any) -> None:
-    """Jobs that wait for a verdict, and those behind them, do not stand in the way."""
+    """Jobs in ``pending_failed``, and the jobs downstream of them, do not prevent a recovery."""
     plan(bench, 2, [(1, 0)])
     bench.finish(0, status="pending_failed")
     run_recovery(bench, repair(bench, 0, memory_bytes=2 * GIB))
@@ -152,7 +154,7 @@ def test_a_pending_failure_can_be_recovered(bench: Any) -> None:
 
 
 def test_a_canceled_workflow_can_be_recovered(bench: Any) -> None:
-    """What was failed runs again, and what never ran runs; what was canceled stays so."""
+    """Failed jobs run again, and jobs that never ran run; canceled jobs stay canceled."""
     plan(bench, 3, [(2, 0)])
     bench.finish(0, status="failed")
     bench.start(1)
@@ -163,7 +165,7 @@ def test_a_canceled_workflow_can_be_recovered(bench: Any) -> None:
 
 
 def test_a_dry_run_changes_nothing(bench: Any) -> None:
-    """It tells what would be done; without repairs, whether anything could be."""
+    """It returns what would happen; without repairs, it checks whether a recovery is possible."""
     plan(bench, 2, [(1, 0)])
     bench.finish(0, status="failed")
     for repairs, count in (([repair(bench, 0, memory_bytes=2 * GIB)], 2), ([], 0)):
@@ -197,7 +199,7 @@ def test_a_recovery_is_refused(bench: Any, case: str) -> None:
 
 
 def test_an_unfinished_workflow_is_refused(bench: Any) -> None:
-    """Jobs that can still run are run first; allocations may still bring runners."""
+    """Jobs that can still run have to run first; open allocations may still bring runners."""
     plan(bench, 2)
     bench.finish(0, status="failed")
     with pytest.raises(RuleError, match="not complete, 1 job"):
@@ -211,7 +213,7 @@ def test_an_unfinished_workflow_is_refused(bench: Any) -> None:
 
 
 def test_a_job_that_has_gone_on_is_refused(bench: Any) -> None:
-    """What was decided on one attempt is not done to another, nor to a job that is well."""
+    """A repair of another attempt, or of a job that has not failed, is refused."""
     plan(bench, 2)
     bench.finish(0)
     bench.finish(1, status="failed")
@@ -226,7 +228,7 @@ def test_a_job_that_has_gone_on_is_refused(bench: Any) -> None:
 
 
 def test_an_archived_workflow_is_refused(bench: Any) -> None:
-    """It is closed to runs."""
+    """An archived workflow cannot be recovered."""
     plan(bench, 1)
     bench.finish(0, status="failed")
     with bench.database.write() as tx:

@@ -1,4 +1,4 @@
-"""Records name records of their own workflow only, by whichever way they come."""
+"""Every function that stores references refuses records of other workflows."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def workflow(tx: Tx) -> int:
 
 @pytest.mark.parametrize(("path", "name"), FIELDS)
 def test_another_workflows_record_is_refused(database: Database, path: str, name: str) -> None:
-    """When a record is made and when it is changed; the same field takes the own workflow's record."""
+    """At creation and at a change; the same field accepts a record of the same workflow."""
     with database.write() as tx:
         mine, other = workflow(tx), workflow(tx)
         own, foreign = (make(tx, TARGETS[name], each, **_named(TARGETS[name])) for each in (mine, other))
@@ -69,7 +69,7 @@ def _named(path: str) -> dict[str, str]:
 
 
 def test_every_other_way_is_checked_too(bench: Any) -> None:
-    """An addition, an action's configuration, a claim and the end of an action, and the result of a job."""
+    """An addition, the configuration, claim and end of an action, and the result of a job."""
     bench.plan(1)
     bench.start(0)
     with bench.database.write() as tx:
@@ -90,6 +90,6 @@ def test_every_other_way_is_checked_too(bench: Any) -> None:
 
 
 def test_an_unknown_node_is_taken(database: Database) -> None:
-    """Torc's clients tell results of nodes that they never registered."""
+    """Torc's clients send results of compute nodes that they never registered."""
     with database.write() as tx:
         assert make(tx, "results", workflow(tx), compute_node_id=987_654)

@@ -1,4 +1,4 @@
-"""Running again where something changed: which jobs, and why."""
+"""Reinitialize: which jobs run again after a change, and with which cause."""
 
 from typing import Any
 
@@ -28,9 +28,8 @@ def file(name: str, mtime: float | None = None) -> FileRecord:
 
 
 def chain(bench: Any) -> None:
-    """Three jobs in a row, each with a file to read and one to write, and one aside; all completed.
-
-    The first reads ``knob``; the last writes ``score``.
+    """Three jobs in a row, each with a file to read and one to write, and another job; all completed. The first reads
+    ``knob``; the last writes ``score``.
     """
     bench.plan(
         [
@@ -50,7 +49,7 @@ def chain(bench: Any) -> None:
 
 
 def again(bench: Any, *mtimes: float | None, **options: Any) -> Reinitialized:
-    """Reinitialize with these modification times of the chain's files; by default nothing changed."""
+    """Reinitialize with these modification times of the chain's files; by default they are unchanged."""
     seen = {**dict(enumerate((10.0, 11.0, 12.0, 13.0))), **dict(enumerate(mtimes))}
     with bench.database.write() as tx:
         query = sa.select(t.FILE.c.id).where(t.FILE.c.workflow_id == bench.workflow_id).order_by(t.FILE.c.id)
@@ -77,7 +76,7 @@ FOLLOWERS = {"b": "it waits for 'a', which runs again", "c": "it waits for 'b', 
 
 
 def test_nothing_changed(bench: Any) -> None:
-    """A run is counted, no job is reset; half a hundredth of a second is no change."""
+    """The run is counted and no job is reset; five milliseconds are no change."""
     chain(bench)
     done = again(bench, 10.005)
     assert (done.run_id, done.jobs, done.job_count) == (2, [], 0)
@@ -89,7 +88,7 @@ def test_nothing_changed(bench: Any) -> None:
     ("mtime", "word"), [(10.011, "is newer"), (9.0, "is older"), (None, "is missing")], ids=["newer", "older", "gone"]
 )
 def test_a_changed_input_file(bench: Any, mtime: float | None, word: str) -> None:
-    """Its readers run again, and whatever follows them; the time is noted, so once is enough."""
+    """Its readers and the jobs downstream of them run again; the time is stored, so that they run again only once."""
     chain(bench)
     done = again(bench, mtime)
     assert reasons(done) == {"a": f"input file in.txt {word}", **FOLLOWERS}
@@ -102,21 +101,21 @@ def test_a_changed_input_file(bench: Any, mtime: float | None, word: str) -> Non
 
 
 def test_a_new_file(bench: Any) -> None:
-    """What was not there when the run began is a change."""
+    """A file that did not exist when the run began has changed."""
     bench.plan([PlannedJob(name="a", command="a", input_files=[0])], files=[file("in")])
     bench.finish(0)
     assert reasons(again(bench, 10.0)) == {"a": "input file in.txt is new"}
 
 
 def test_a_missing_output(bench: Any) -> None:
-    """Whoever wrote it writes it again; its readers follow."""
+    """Its writers run again, and its readers with them."""
     chain(bench)
     assert reasons(again(bench, 10.0, 11.0, None)) == {"b": "output file f2.txt is missing", "c": FOLLOWERS["c"]}
     assert bench.statuses() == ["completed", "ready", "blocked", "completed"]
 
 
 def test_an_edited_output_is_kept(bench: Any) -> None:
-    """A file that a person changed after a job wrote it is an input of the next, and is not overwritten."""
+    """A file that a user changed after a job wrote it makes its readers run again, and not its writer."""
     chain(bench)
     assert reasons(again(bench, 10.0, 99.0)) == {"b": "input file f1.txt is newer", "c": FOLLOWERS["c"]}
 
@@ -128,14 +127,14 @@ def test_files_that_were_not_looked_at_have_not_changed(bench: Any) -> None:
 
 
 def test_another_command(bench: Any) -> None:
-    """May be given to a job that is over."""
+    """The command of a job that is over can be changed."""
     chain(bench)
     update(bench, JOBS, bench.job_id(1), command="better")
     assert reasons(again(bench)) == {"b": "command changed", "c": FOLLOWERS["c"]}
 
 
 def test_another_value(bench: Any) -> None:
-    """Of user data that a job reads; and a value that is gone."""
+    """User data that a job reads has changed, or has no value any more."""
     chain(bench)
     knob = first(bench, t.USER_DATA)
     update(bench, USER_DATA, knob, data={"rate": 2})
@@ -147,7 +146,7 @@ def test_another_value(bench: Any) -> None:
 
 
 def test_one_cause_is_told(bench: Any) -> None:
-    """The command before the user data before the file."""
+    """The order of causes is command, user data, file."""
     chain(bench)
     update(bench, USER_DATA, first(bench, t.USER_DATA), data=5)
     assert reasons(again(bench, 99.0, dry_run=True))["a"] == "input user data 'knob' changed"
@@ -156,7 +155,7 @@ def test_one_cause_is_told(bench: Any) -> None:
 
 
 def test_a_dry_run_changes_nothing(bench: Any) -> None:
-    """Not a row; what follows is the same as what it told."""
+    """It changes no row; the real run then does what it returned."""
     chain(bench)
     update(bench, JOBS, bench.job_id(1), command="better")
     before = snapshot(bench)
@@ -176,7 +175,7 @@ def snapshot(bench: Any) -> list[Any]:
 
 
 def test_a_dry_run_sees_dependencies_to_come(bench: Any) -> None:
-    """A new job that writes what another has read: found, and not stored."""
+    """A new job that writes a file that another has read is found, and its dependency is not stored."""
     chain(bench)
     with bench.database.write() as tx:
         sent = {"workflow_id": bench.workflow_id, "name": "new", "command": "n"}
@@ -189,7 +188,7 @@ def test_a_dry_run_sees_dependencies_to_come(bench: Any) -> None:
 
 
 def test_after_a_cancellation(bench: Any) -> None:
-    """What was held runs again, what was done stays done."""
+    """Jobs that runners held run again; completed jobs stay completed."""
     bench.plan(3, [(1, 0), (2, 1)])
     bench.finish(0)
     bench.start(1)
@@ -202,7 +201,9 @@ def test_after_a_cancellation(bench: Any) -> None:
 
 
 def test_failed_jobs_stay_failed(bench: Any) -> None:
-    """And so does what was canceled because of them, whatever its inputs; a changed command is a new chance."""
+    """So do the jobs that were canceled because of them, with any change of their inputs; a failed job with a changed
+    command runs again.
+    """
     bench.plan(4, [(1, 0), (2, 1)])
     bench.finish(3)
     bench.finish(0, status="failed")
@@ -226,7 +227,7 @@ def test_terminated_and_undecided_jobs_run_again(bench: Any) -> None:
 
 
 def test_jobs_in_the_hands_of_runners(bench: Any) -> None:
-    """A living runner keeps them unless they are taken by force."""
+    """Active runners keep their jobs without ``force``."""
     bench.plan(2)
     bench.start(0)
     with pytest.raises(RuleError, match=r"2 job\(s\) are held by active compute nodes"):
@@ -251,7 +252,7 @@ def test_archived_and_unknown_workflows(bench: Any) -> None:
 
 
 def test_ephemeral_user_data_of_finished_jobs_stays(bench: Any) -> None:
-    """Nobody would write it again; that of jobs that run again is cleared."""
+    """Ephemeral user data of jobs that run again is cleared; that of others would not be written again."""
     bench.plan(
         [
             PlannedJob(name="a", command="a", output_user_data=[0]),
@@ -275,7 +276,7 @@ STATUSES = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELED, JobStatus
 
 @st.composite
 def workflows(draw: Any) -> Any:
-    """Jobs in some order, each with a status, whether its command changed, and jobs before it that it waits for."""
+    """Jobs in some order, each with a status, whether its command changed, and earlier jobs that it waits for."""
     count = draw(st.integers(1, 7))
     jobs = [(draw(st.sampled_from(STATUSES)), draw(st.booleans())) for _ in range(count)]
     pairs = [(j, on) for j in range(count) for on in range(j) if draw(st.booleans())]
@@ -284,7 +285,7 @@ def workflows(draw: Any) -> Any:
 
 
 def model(jobs: list[Any], pairs: list[tuple[int, int]]) -> set[int]:
-    """Say the same in a simple way: which jobs that have run do so again."""
+    """Return the jobs that have run and run again, computed in a simpler way."""
     waits = {job: [on for j, on in pairs if j == job] for job in range(len(jobs))}
     again_: set[int] = set()
     given_up: set[int] = set()
@@ -306,7 +307,7 @@ def model(jobs: list[Any], pairs: list[tuple[int, int]]) -> set[int]:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(workflows())
 def test_propagation(sqlite: Any, bench_on: Any, drawn: Any) -> None:
-    """What runs again is what the model says, and the counters stay right."""
+    """The jobs that run again are those of the model, and the counters are right."""
     jobs, pairs, barriers = drawn
     bench = bench_on(sqlite)
     bench.plan(len(jobs), pairs, barriers)

@@ -1,4 +1,4 @@
-"""Jobs get new schedulers in one transaction, and what asked for nodes before asks no more."""
+"""Jobs get new schedulers in one transaction, and earlier actions that request nodes are retired."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def asks(jobs: list[int] | None, to: int = 0) -> PlannedAction:
 
 
 def stored(bench: Any) -> None:
-    """Store jobs 0, then 1, and 2 after both; nodes are asked for at the start and when 2 is ready."""
+    """Store jobs 0, then 1, and 2 after both; nodes are requested at the start and when 2 is ready."""
     bench.plan(
         3,
         [(1, 0), (2, 0), (2, 1)],
@@ -99,7 +99,7 @@ def test_jobs_that_are_ready_already_count(bench: Any) -> None:
 
 
 def test_it_can_be_done_again_and_again(bench: Any) -> None:
-    """Each time the actions of the time before are retired."""
+    """Each call retires the actions of the one before."""
     stored(bench)
     first = carry_out(bench, order(bench))
     again = carry_out(bench, order(bench, schedulers=[scheduler("now_2"), scheduler("later_2")]))

@@ -1,4 +1,4 @@
-"""Waits before the next attempt, and budgets of attempts by what ended the last ones."""
+"""Delays before the next attempt, and budgets of attempts by the classes of their endings."""
 
 from typing import Any
 
@@ -17,20 +17,20 @@ LATER = "9999-01-01T00:00:00.000Z"
 
 
 def fail(bench: Any, job: int = 0, *, exit_class: str = "user_error", slots: int = 0, **retry: Any) -> Any:
-    """Let a job fail and ask for another attempt; return the reply."""
+    """Report a failed attempt and ask for another one; return the reply."""
     request = RetryRequest(retry.pop("max_attempts", 9), **retry)
     ended = bench.ended(job, "failed", 3, exit_class=exit_class, retry=request)
     return bench.exchange(ended=[ended], slots=slots)
 
 
 def not_before(bench: Any, job: int = 0) -> str | None:
-    """Return until when a job waits."""
+    """Return the time until which a job is delayed."""
     with bench.database.read() as tx:
         return get(tx, JOBS, bench.job_id(job)).get("not_before")
 
 
 def test_a_job_waits_before_its_next_attempt(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is ready, and handed out when its time has come; who claims it ends the wait."""
+    """It is ready, and is claimed only after its time; the claim ends the delay."""
     bench.plan(2)
     bench.claim(1)
     reply = fail(bench, delay_s=3600.0, slots=5)
@@ -49,7 +49,7 @@ def test_a_job_waits_before_its_next_attempt(bench: Any, monkeypatch: pytest.Mon
 
 
 def test_a_script_runs_before_the_wait_is_over(bench: Any) -> None:
-    """The job is handed out for its script alone; given back, it goes on waiting, whoever asks."""
+    """The runner claims the job early for its script only; after a release the delay goes on for all runners."""
     bench.plan(1)
     bench.claim()
     (job,) = fail(bench, delay_s=3600.0, hold=True).jobs
@@ -60,7 +60,7 @@ def test_a_script_runs_before_the_wait_is_over(bench: Any) -> None:
 
 
 def test_a_reset_ends_the_wait(bench: Any) -> None:
-    """Whoever resets a job wants it to run."""
+    """A reset job has no delay."""
     bench.plan(1)
     bench.claim()
     fail(bench, delay_s=3600.0)
@@ -90,7 +90,7 @@ def test_what_is_not_the_jobs_doing_costs_no_attempt(bench: Any) -> None:
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(CLASSES), min_size=1, max_size=25), st.integers(0, 4))
 def test_attempts_never_exceed_the_budgets(bench: Any, endings: list[ExitClass], limit: int) -> None:
-    """However attempts end: no budget is overdrawn, and every attempt has a result."""
+    """With any endings, no budget is exceeded, and every attempt has a result."""
     bench.plan(1)
     own, others = 0, dict.fromkeys(SEPARATE_BUDGET_CLASSES, 0)
     for exit_class in endings:

@@ -1,4 +1,4 @@
-"""Endings of all kinds against rules of all kinds, as runner and store see them: who gets another attempt, and when."""
+"""Endings of all kinds with rules of all kinds, in runner and store: which jobs get another attempt, and when."""
 
 import json
 from collections import Counter
@@ -49,7 +49,9 @@ KEYS = st.fixed_dictionaries(
 
 
 def limit_of(rules: list[dict[str, Any]], exit_class: str, code: int) -> int | None:
-    """Return the attempts that an ending allows, read from the guide for users; None if it is the last one."""
+    """Return the number of attempts that an ending allows, read from the guide for users; None if there is no other
+    attempt.
+    """
     if exit_class == "orphaned":
         return LOST_ATTEMPTS
     late: list[dict[str, Any]] = []
@@ -73,7 +75,7 @@ def limit_of(rules: list[dict[str, Any]], exit_class: str, code: int) -> int | N
 def test_no_sequence_of_endings_overdraws_a_budget(
     bench: Any, monkeypatch: pytest.MonkeyPatch, rules: list[dict[str, Any]], endings: list[str]
 ) -> None:
-    """The job runs again exactly as often as its rules allow; what is not its doing draws on other budgets."""
+    """The job runs again exactly as often as its rules allow; separate classes have budgets of their own."""
     monkeypatch.setattr(claims, "utc_text", lambda moment=None: LATER if moment is None else utc_text(moment))
     bench.plan(1)
     classifier = EndingClassifier(PLUGINS, AttemptFactory(CONTEXT), bench.workflow_id, use_pending_failed=False)
@@ -112,7 +114,7 @@ def test_no_sequence_of_endings_overdraws_a_budget(
 def test_waits_climb_from_the_first_to_the_longest(
     first: float, factor: float, most: float, jitter: float, spreads: list[float]
 ) -> None:
-    """Without jitter no wait is shorter than the one before; with it each is moved by at most its part."""
+    """Without jitter no delay is shorter than the one before; with jitter each differs by at most its part."""
     rule = {"delay_seconds": first, "delay_factor": factor, "max_delay_seconds": most}
     plain = [retry_delay_s(rule, attempt, spread) for attempt, spread in enumerate(spreads, 1)]
     assert plain == sorted(plain)

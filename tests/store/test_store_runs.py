@@ -1,4 +1,4 @@
-"""The life of a workflow: runs, initialize, reset, cancel, completion, actions."""
+"""The runs of a workflow: begin, initialize, reset, cancel, completion, actions."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def do(bench: Any, function: Any, *arguments: Any, **options: Any) -> Any:
 
 
 def test_a_run_makes_jobs_ready_or_blocked(bench: Any) -> None:
-    """The first run is number one; jobs that wait for nothing are ready."""
+    """The first run is number 1; jobs without blockers are ready."""
     bench.plan(4, DIAMOND, begin=False)
     assert (bench.run_id(), set(bench.statuses())) == (0, {"uninitialized"})
     assert do(bench, is_uninitialized)
@@ -49,7 +49,7 @@ def test_a_run_makes_jobs_ready_or_blocked(bench: Any) -> None:
 
 
 def test_a_run_starts_over(bench: Any) -> None:
-    """Everything runs again, from the first attempt; results of earlier runs stay."""
+    """All jobs run again from attempt 1; results of earlier runs are kept."""
     bench.plan(4, DIAMOND)
     bench.start(0)
     bench.retry(0, 3)
@@ -75,7 +75,7 @@ def test_a_run_clears_the_cancel(bench: Any) -> None:
 
 
 def test_an_archived_workflow_does_not_run(bench: Any) -> None:
-    """It has to be taken out of the archive first."""
+    """Its archived flag has to be cleared first."""
     bench.plan(1, begin=False)
     do(
         bench,
@@ -87,7 +87,7 @@ def test_an_archived_workflow_does_not_run(bench: Any) -> None:
 
 
 def test_a_run_does_not_take_jobs_from_active_runners(bench: Any) -> None:
-    """Unless it is forced to; jobs of dead runners it takes."""
+    """Unless ``force`` is given; it takes jobs of runners that have ended."""
     bench.plan(1)
     bench.start(0)
     with pytest.raises(RuleError, match=r"1 job\(s\) are held by active compute nodes"):
@@ -101,7 +101,7 @@ def test_a_run_does_not_take_jobs_from_active_runners(bench: Any) -> None:
 
 
 def test_file_times_are_stored_with_the_run(bench: Any) -> None:
-    """What the client saw on its disk, by file id; other workflows' files are not touched."""
+    """By file id, as the client sends them; files of other workflows do not change."""
     bench.plan(1, files=[FileRecord(workflow_id=0, name="f", path="/f")])
     with bench.database.read() as tx:
         (file,) = tx.connection.execute(sa.select(t.FILE.c.id)).scalars()
@@ -113,7 +113,7 @@ def test_file_times_are_stored_with_the_run(bench: Any) -> None:
 
 
 def test_ephemeral_user_data_is_cleared(bench: Any) -> None:
-    """At each run; other user data stays."""
+    """At each run; other user data keeps its values."""
     data = [UserDataRecord(workflow_id=0, name=name, data=1, is_ephemeral=name == "e") for name in ("e", "k")]
     bench.plan(1, user_data=data)
     with bench.database.read() as tx:
@@ -122,7 +122,7 @@ def test_ephemeral_user_data_is_cleared(bench: Any) -> None:
 
 
 def test_unknown_workflows_do_not_run(bench: Any) -> None:
-    """Every question about one that is not there is refused."""
+    """Every function refuses an unknown workflow."""
     bench.workflow_id = 12
     for function in (
         lifecycle.begin_run,
@@ -139,7 +139,7 @@ def test_unknown_workflows_do_not_run(bench: Any) -> None:
 
 
 def test_initialize_blocks_what_follows_a_job_that_has_to_run(bench: Any) -> None:
-    """Also jobs that had completed; without the flag."""
+    """Without ``only_uninitialized``, also completed jobs become blocked."""
     bench.plan(4, [(1, 0), (2, 1)])
     bench.finish(0, 1, 2, 3)
     bench.set_status(1, JobStatus.UNINITIALIZED)
@@ -149,7 +149,7 @@ def test_initialize_blocks_what_follows_a_job_that_has_to_run(bench: Any) -> Non
 
 
 def test_initialize_of_uninitialized_jobs_resets_what_follows(bench: Any) -> None:
-    """With the flag, jobs downstream of an uninitialized one run again, others keep what they have done."""
+    """With ``only_uninitialized``, jobs downstream of uninitialized ones run again; others keep their status."""
     bench.plan(4, [(1, 0), (2, 1)])
     bench.finish(0, 1, 2, 3)
     bench.set_status(1, JobStatus.UNINITIALIZED)
@@ -160,7 +160,7 @@ def test_initialize_of_uninitialized_jobs_resets_what_follows(bench: Any) -> Non
 
 
 def test_initialize_runs_stopped_jobs_again(bench: Any) -> None:
-    """Terminated jobs and those that wait for a verdict are ready, what waits for them blocked."""
+    """Terminated jobs and those in ``pending_failed`` are ready, their dependents blocked."""
     bench.plan(4, [(2, 0), (3, 1)])
     bench.finish(0, status="terminated", code=0)
     bench.finish(2)
@@ -171,7 +171,7 @@ def test_initialize_runs_stopped_jobs_again(bench: Any) -> None:
 
 
 def test_initialize_leaves_running_jobs_alone(bench: Any) -> None:
-    """A job that a runner holds is neither made ready nor blocked."""
+    """A job that a runner holds becomes neither ready nor blocked."""
     bench.plan(3, [(2, 0), (2, 1)])
     bench.start(0)
     for only_uninitialized in (False, True):
@@ -180,7 +180,7 @@ def test_initialize_leaves_running_jobs_alone(bench: Any) -> None:
 
 
 def test_a_failed_dependency_counts_as_over_at_initialize(bench: Any) -> None:
-    """What was reset behind a failed job may run."""
+    """A job that was reset behind a failed one becomes ready."""
     bench.plan(2, [(1, 0)])
     bench.finish(0, status="failed")
     bench.set_status(1, JobStatus.UNINITIALIZED)
@@ -189,7 +189,7 @@ def test_a_failed_dependency_counts_as_over_at_initialize(bench: Any) -> None:
 
 
 def test_disabled_jobs_stay_out(bench: Any) -> None:
-    """They count as finished for the workflow, and hold back what waits for them."""
+    """They count as finished for the workflow, and keep their dependents blocked."""
     bench.plan(3, [(1, 0)], begin=False)
     with bench.database.write() as tx:
         crud.update(tx, JOBS, bench.job_id(0), {"status": "disabled"})
@@ -198,7 +198,7 @@ def test_disabled_jobs_stay_out(bench: Any) -> None:
 
 
 def api_jobs(bench: Any, *jobs: dict[str, Any]) -> list[int]:
-    """Store jobs as the API does, in an empty workflow with two files and one user data record."""
+    """Create jobs one by one, in a workflow with two files and one user data record."""
     with bench.database.write() as tx:
         bench.workflow_id = create_workflow(tx, WorkflowRecord(name="w", user="u"))
         for name in ("f", "g"):
@@ -214,7 +214,7 @@ def api_jobs(bench: Any, *jobs: dict[str, Any]) -> list[int]:
 
 
 def test_files_and_user_data_imply_dependencies(bench: Any) -> None:
-    """A consumer waits for each producer, in any order of making; what it says itself is not said twice."""
+    """A consumer waits for each producer, in any order of creation; an explicit dependency is not stored twice."""
     first, *_ = api_jobs(
         bench,
         {"output_file_ids": [1]},
@@ -235,7 +235,7 @@ def test_files_and_user_data_imply_dependencies(bench: Any) -> None:
 
 
 def test_a_job_that_joins_a_plan_finds_its_producers(bench: Any) -> None:
-    """A job made later, on files of a stored plan, waits and is waited for."""
+    """A job that is created later, with files of a stored plan, gets dependencies in both directions."""
     files = [FileRecord(workflow_id=0, name=name, path=name) for name in ("in", "out")]
     bench.plan([PlannedJob("a", "x", output_files=[0]), PlannedJob("c", "x", input_files=[1])], files=files)
     with bench.database.write() as tx:
@@ -248,7 +248,7 @@ def test_a_job_that_joins_a_plan_finds_its_producers(bench: Any) -> None:
 
 
 def test_a_plans_groups_are_not_said_again(bench: Any) -> None:
-    """A shared dependency that a plan brings is not resolved into pairs by its files."""
+    """The files of a plan add no pairs for dependencies that a group has."""
     files = [FileRecord(workflow_id=0, name=f"f{n}", path="x") for n in range(3)]
     jobs = [PlannedJob(f"p{n}", "x", output_files=[n]) for n in range(3)]
     jobs += [PlannedJob(f"c{n}", "x", input_files=[0, 1, 2]) for n in range(3)]
@@ -258,7 +258,7 @@ def test_a_plans_groups_are_not_said_again(bench: Any) -> None:
 
 
 def test_a_cycle_by_files_is_refused(bench: Any) -> None:
-    """Two jobs that feed each other never run: initialize says so, and changes nothing."""
+    """Initialize refuses two jobs that wait for each other, and changes nothing."""
     api_jobs(bench, {"input_file_ids": [1], "output_file_ids": [2]}, {"input_file_ids": [2], "output_file_ids": [1]})
     with pytest.raises(RuleError, match="cycle; among its jobs or waiting for it: j0, j1"):
         bench.begin()
@@ -269,7 +269,7 @@ def test_a_cycle_by_files_is_refused(bench: Any) -> None:
 
 
 def test_reset_of_failed_jobs_takes_what_follows(bench: Any) -> None:
-    """Whatever its status; completed jobs elsewhere stay."""
+    """All jobs downstream are reset in any status; other completed jobs are not."""
     bench.plan(5, [(1, 0), (2, 1), (3, 1)])
     bench.finish(4)
     bench.finish(0, status="failed")
@@ -281,7 +281,7 @@ def test_reset_of_failed_jobs_takes_what_follows(bench: Any) -> None:
 
 
 def test_reset_of_all_jobs_counts_attempts_anew(bench: Any) -> None:
-    """Retries that were used up are available again; results stay."""
+    """Used retries are available again; results are kept."""
     bench.plan(2)
     bench.start(0)
     bench.retry(0, 5)
@@ -291,7 +291,7 @@ def test_reset_of_all_jobs_counts_attempts_anew(bench: Any) -> None:
 
 
 def test_a_reset_within_a_run_replaces_the_result(bench: Any) -> None:
-    """The attempt runs again under its old number: its new end counts."""
+    """The attempt runs again with its number, and its new result replaces the old one."""
     bench.plan(1)
     bench.finish(0, status="failed")
     do(bench, lifecycle.reset_job_status)
@@ -302,7 +302,7 @@ def test_a_reset_within_a_run_replaces_the_result(bench: Any) -> None:
 
 
 def test_reset_of_the_status_needs_rest(bench: Any) -> None:
-    """Neither while jobs are under way nor while allocations are asked for, unless forced."""
+    """It is refused while jobs or allocations are under way, unless ``force`` is given."""
     bench.plan(1)
     bench.claim()
     with pytest.raises(RuleError, match=r"1 job\(s\) are pending or running"):
@@ -318,7 +318,7 @@ def test_reset_of_the_status_needs_rest(bench: Any) -> None:
 
 
 def test_cancel_ends_what_runners_hold(bench: Any) -> None:
-    """Pending and running jobs are canceled, ready and blocked ones stay, and all can be run again."""
+    """Pending and running jobs are canceled, ready and blocked ones keep their status; all can run again."""
     bench.plan(4, [(3, 0)])
     bench.claim(2)
     bench.exchange(started=[bench.started(0)])
@@ -334,7 +334,7 @@ def test_cancel_ends_what_runners_hold(bench: Any) -> None:
 
 @pytest.mark.parametrize("unfinished", sorted(set(JobStatus) - {s for s in JobStatus if s in (5, 6, 7, 8, 9)}))
 def test_an_unfinished_job_keeps_the_workflow_open(bench: Any, unfinished: JobStatus) -> None:
-    """Complete is: no job in a status that is not done."""
+    """A workflow is complete when no job is unfinished."""
     bench.plan(2, begin=False)
     bench.set_status(0, JobStatus.COMPLETED)
     bench.set_status(1, unfinished)
@@ -344,7 +344,7 @@ def test_an_unfinished_job_keeps_the_workflow_open(bench: Any, unfinished: JobSt
 
 
 def test_an_empty_workflow_is_complete(bench: Any) -> None:
-    """There is nothing left to do."""
+    """A workflow without jobs is complete."""
     bench.plan(0)
     assert do(bench, workflow_completion).is_complete
     assert bench.exchange(slots=1).is_complete
@@ -354,7 +354,7 @@ def test_an_empty_workflow_is_complete(bench: Any) -> None:
 
 
 def test_inputs_that_nobody_makes_must_exist(bench: Any) -> None:
-    """So must what completed jobs have made."""
+    """So must the outputs of completed jobs."""
     files = [FileRecord(workflow_id=0, name=f"f{n}", path="x") for n in range(4)]
     data = [UserDataRecord(workflow_id=0, name=f"u{n}", data=1 if n == 3 else None) for n in range(4)]
     jobs = [
@@ -383,7 +383,7 @@ def due(bench: Any, *triggers: str) -> list[str]:
 
 
 def test_actions_become_due_with_their_jobs(bench: Any) -> None:
-    """Ready counts jobs that are ready or beyond, complete those that are over; each once."""
+    """Ready counts jobs that are ready or later, complete those that are over; each job counts once."""
     actions = [act("on_jobs_ready", 1, 2), act("on_jobs_complete", 0, 1), act("on_workflow_complete")]
     bench.plan(3, [(1, 0), (2, 0)], actions=actions)
     assert due(bench) == []
@@ -401,14 +401,14 @@ def test_actions_become_due_with_their_jobs(bench: Any) -> None:
 
 
 def test_a_canceled_job_counts_for_its_actions(bench: Any) -> None:
-    """It will never be ready: nobody is to wait for that."""
+    """A canceled job will never be ready, so it counts for both triggers."""
     bench.plan(2, [(1, 0)], actions=[act("on_jobs_ready", 1), act("on_jobs_complete", 0, 1)])
     bench.finish(0, status="failed")
     assert due(bench) == ["on_jobs_ready", "on_jobs_complete"]
 
 
 def test_start_actions_are_due_from_the_start(bench: Any) -> None:
-    """Each run raises them again; recovery actions are gone then."""
+    """Each run triggers them again, and deletes actions of recoveries."""
     bench.plan(1, actions=[act("on_workflow_start"), act("on_worker_start", persistent=True)])
     with bench.database.write() as tx:
         config = {"action_type": "run_commands", "action_config": {"commands": ["x"]}, "is_recovery": True}
@@ -426,7 +426,7 @@ def test_start_actions_are_due_from_the_start(bench: Any) -> None:
 
 
 def test_an_action_of_another_workflow_is_not_found(bench: Any) -> None:
-    """Actions are claimed through their own workflow."""
+    """An action is claimed through its own workflow only."""
     bench.plan(1, actions=[act("on_workflow_start")])
     (action,) = do(bench, all_actions)
     bench.plan(1)
@@ -444,7 +444,7 @@ def test_an_action_of_another_workflow_is_not_found(bench: Any) -> None:
     ],
 )
 def test_action_settings_are_checked(bench: Any, kind: str, config: dict[str, Any], reason: str) -> None:
-    """Those of the types that Torc knows; others are their owners' business."""
+    """Configurations of Torc's own types are checked, others are not."""
     bench.plan(1)
     with bench.database.write() as tx:
         action = {"workflow_id": bench.workflow_id, "trigger_type": "on_workflow_start", "action_config": config}
@@ -457,7 +457,7 @@ def test_action_settings_are_checked(bench: Any, kind: str, config: dict[str, An
 
 
 def test_deleting_a_job_frees_what_waits_for_it(bench: Any) -> None:
-    """Directly or through a group."""
+    """Its dependents become ready, directly or through a group."""
     bench.plan(5, [(1, 0)], [([0, 2], [3, 4])])
     with bench.database.write() as tx:
         delete_job(tx, bench.job_id(0))
@@ -471,7 +471,7 @@ def test_deleting_a_job_frees_what_waits_for_it(bench: Any) -> None:
 
 
 def test_an_initialized_job_takes_few_changes(bench: Any) -> None:
-    """What a runner may rely on does not change; the message names what was refused."""
+    """Fields that a runner relies on cannot be changed; the message names those that were refused."""
     bench.plan(2)
     with bench.database.write() as tx:
         changed = {"scheduler_id": 3, "invocation_script": "s", "supports_termination": True, "command": "run 0"}
@@ -490,7 +490,7 @@ def test_an_initialized_job_takes_few_changes(bench: Any) -> None:
 
 
 def test_an_uninitialized_job_takes_dependencies(bench: Any) -> None:
-    """They replace the old ones, also those of groups; a cycle is seen at initialize."""
+    """They replace the old ones, also those of groups; initialize refuses a cycle."""
     bench.plan(4, [(1, 0)], [([0, 1], [2, 3])], begin=False)
     with bench.database.write() as tx:
         job = crud.update(tx, JOBS, bench.job_id(2), {"depends_on_job_ids": [bench.job_id(3)], "name": "new"})

@@ -1,4 +1,4 @@
-"""Databases are made, recognised, migrated; the tables are the records."""
+"""Databases are created, recognized and migrated; the tables have the fields of the records."""
 
 import sqlite3
 import subprocess
@@ -47,13 +47,13 @@ FIELDS = [(record, attribute) for record in TABLES for attribute in fields(recor
 
 
 def test_every_record_has_a_table() -> None:
-    """No record is forgotten."""
+    """Each class of records has a table."""
     assert set(TABLES) == set(get_args(r.Record))
 
 
 @pytest.mark.parametrize(("record", "attribute"), FIELDS, ids=lambda value: getattr(value, "name", None))
 def test_a_field_is_a_column(record: type[Any], attribute: "Attribute[Any]") -> None:
-    """Each field has a column as optional as itself, with its default, or a table of its own."""
+    """Each field has a column that is nullable if it is optional, with its default, or a table of its own."""
     table = TABLES[record]
     if attribute.name in t.RELATIONS:
         assert t.RELATIONS[attribute.name] in METADATA.tables
@@ -67,7 +67,7 @@ def test_a_field_is_a_column(record: type[Any], attribute: "Attribute[Any]") -> 
 
 
 def test_migrations_make_the_tables(tmp_path: Path) -> None:
-    """All migrations, one after another, give exactly the tables."""
+    """All migrations, one after another, create the tables as they are declared."""
     engine = sa.create_engine(f"sqlite:///{tmp_path / 'migrated.db'}")
     with engine.connect() as connection:
         upgrade.migrate(connection, "base", "new", schema_transaction)
@@ -89,12 +89,12 @@ def _sql(connection: sa.Connection) -> dict[str, list[str]]:
 
 
 def test_the_newest_migration_is_known() -> None:
-    """The version that new databases are marked with is that of the last migration."""
+    """New databases get the version of the last migration."""
     assert ScriptDirectory(str(upgrade.MIGRATIONS)).get_heads() == [upgrade.HEAD]
 
 
 def test_a_present_database_is_used_without_alembic(tmp_path: Path) -> None:
-    """Start-up pays for migrations only when there are any."""
+    """Alembic is imported for a migration only."""
     code = (
         "import sys; from torc_framework.store.database.opening import open_database; "
         "[open_database(sys.argv[1]).close() for _ in range(2)]; print('alembic' in sys.modules)"
@@ -106,7 +106,7 @@ def test_a_present_database_is_used_without_alembic(tmp_path: Path) -> None:
 
 
 def test_a_newer_database_is_refused(tmp_path: Path) -> None:
-    """A database of a later version is named as such and left alone."""
+    """The message has the version, and the database is not changed."""
     path = tmp_path / "torc.db"
     open_database(str(path)).close()
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -116,7 +116,7 @@ def test_a_newer_database_is_refused(tmp_path: Path) -> None:
 
 
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:
-    """A database with foreign tables is not written to."""
+    """A database with tables of another program is not written to."""
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE recipes (id INTEGER)")
@@ -125,7 +125,7 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    """The message names the file and what is wrong with it."""
+    """The message has the file and the driver's error."""
     path = tmp_path / "notes.txt"
     path.write_text("not a database, only notes\n" * 100)
     with pytest.raises(DatabaseError, match=r"notes\.txt: file is not a database"):
@@ -133,28 +133,28 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
-    """A folder is no database."""
+    """The path of a folder is refused."""
     with pytest.raises(DatabaseError, match="cannot open database"):
         open_database(str(tmp_path))
 
 
 @pytest.mark.parametrize("url", ["mysql://server/db", "sqlite::memory:", ":memory:", ""])
 def test_what_is_no_database_is_refused(url: str) -> None:
-    """Only files and PostgreSQL keep what they are given."""
+    """URLs other than of SQLite files and PostgreSQL are refused."""
     with pytest.raises(DatabaseError, match="cannot use"):
         open_database(url)
 
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:{}", "sqlite://{}"])
 def test_a_missing_folder_is_made(tmp_path: Path, form: str) -> None:
-    """The database's folder is made; the path may be a URL."""
+    """The folder of the database is made; the path may be a URL."""
     path = tmp_path / "deep" / "er" / "torc.db"
     open_database(form.format(path)).close()
     assert path.is_file()
 
 
 def test_settings_are_durable(sqlite: Database) -> None:
-    """Every connection syncs fully, in WAL, and checks references."""
+    """Every connection uses WAL and full synchronisation, and checks references."""
     with sqlite.read() as tx:
         pragma = {
             name: tx.connection.exec_driver_sql(f"PRAGMA {name}").scalar()
@@ -164,7 +164,7 @@ def test_settings_are_durable(sqlite: Database) -> None:
 
 
 def test_migrations_follow_each_other() -> None:
-    """One line without branches, in the order of the files' names."""
+    """The migrations are one line without branches, in the order of the files' names."""
     script = ScriptDirectory(str(upgrade.MIGRATIONS))
     assert [step.revision for step in script.walk_revisions()] == [
         path.name[:4] for path in sorted((upgrade.MIGRATIONS / "versions").glob("[0-9]*.py"), reverse=True)

@@ -1,4 +1,4 @@
-"""Steps that runners tell one by one: what they do, and what they are refused."""
+"""Single calls: what they change, and what they refuse."""
 
 import json
 from collections.abc import Callable
@@ -34,14 +34,14 @@ def result(bench: Any, job: int, code: int = 0, **fields: Any) -> dict[str, Any]
 
 
 def step(bench: Any, name: str, job: int, *arguments: Any, **named: Any) -> dict[str, Any]:
-    """Do one step of a job in the present run, in a transaction of its own."""
+    """Make one call about a job in the present run, in its own transaction."""
     with bench.database.write() as tx:
         done: dict[str, Any] = getattr(single_steps, name)(tx, bench.job_id(job), *arguments, **named)
         return done
 
 
 def start(bench: Any, job: int) -> None:
-    """Hand out one job and start it."""
+    """Claim one job and start it."""
     step(bench, "change_status", job, "pending", bench.run_id())
     step(bench, "start_job", job, bench.run_id(), bench.nodes[0])
 
@@ -63,7 +63,7 @@ def claim(bench: Any, slots: int = 100, **fields: Any) -> list[int]:
 
 
 def test_a_step_does_what_an_exchange_does(bench: Any) -> None:
-    """Dependents go on or are canceled in the same transaction; counters are right after each step."""
+    """Dependents become ready or are canceled in the same transaction; the counters are right after each call."""
     bench.plan(5, [(1, 0), (2, 1), (3, 0)], barriers=[([1, 3], [4])])
     for job, code in ((0, 0), (3, 0), (1, 2)):
         start(bench, job)
@@ -79,7 +79,7 @@ def test_a_step_does_what_an_exchange_does(bench: Any) -> None:
 
 @pytest.mark.parametrize("status", sorted(set(S) - UNBLOCKING - {S.DISABLED}))
 def test_a_job_is_completed_from_any_unfinished_status(bench: Any, status: S) -> None:
-    """A result is never refused for what the job was waiting for."""
+    """A result is stored in every unfinished status of the job."""
     bench.plan(3, [(1, 0), (2, 1)])
     bench.set_status(1, status)
     assert complete(bench, 1)["status"] == "completed"
@@ -89,7 +89,7 @@ def test_a_job_is_completed_from_any_unfinished_status(bench: Any, status: S) ->
 
 
 def test_a_result_of_a_canceled_job_is_kept(bench: Any) -> None:
-    """The workflow was canceled under the runner: the job stays canceled, what it did is known."""
+    """A job that was canceled while it ran stays canceled and gets its result."""
     bench.plan(1)
     start(bench, 0)
     with bench.database.write() as tx:
@@ -112,7 +112,7 @@ def test_a_result_of_a_canceled_job_is_kept(bench: Any) -> None:
     ],
 )
 def test_a_result_that_does_not_fit_changes_nothing(bench: Any, label: str, fields: Any, reason: str) -> None:
-    """Neither a row of results nor a status is left behind."""
+    """Neither a result nor a status is stored."""
     bench.plan(1)
     start(bench, 0)
     with pytest.raises(RuleError, match=reason):
@@ -121,7 +121,7 @@ def test_a_result_that_does_not_fit_changes_nothing(bench: Any, label: str, fiel
 
 
 def test_a_step_of_another_run_changes_nothing(bench: Any) -> None:
-    """Each names the run that it is meant for."""
+    """A call of another run than the present one is refused."""
     bench.plan(1)
     calls: list[Callable[[], Any]] = [
         lambda: step(bench, "start_job", 0, 9, bench.nodes[0]),
@@ -136,7 +136,7 @@ def test_a_step_of_another_run_changes_nothing(bench: Any) -> None:
 
 
 def test_a_runner_that_knows_no_attempts_may_end_a_later_one(bench: Any) -> None:
-    """It always says 1; the server knows that it holds the job, and which attempt that is."""
+    """The runner always sends 1; the server knows that it holds the job, and the job's attempt."""
     bench.plan(1)
     start(bench, 0)
     retry(bench, 0)
@@ -146,7 +146,7 @@ def test_a_runner_that_knows_no_attempts_may_end_a_later_one(bench: Any) -> None
 
 
 def test_a_retry_takes_back_what_the_failure_did(bench: Any) -> None:
-    """Dependents that were canceled or made ready wait again; those that ran keep what they did."""
+    """Dependents that were canceled or made ready become blocked; those that ran keep their status."""
     jobs = [PlannedJob(name=f"j{n}", command="x", cancel_on_blocking_job_failure=n not in (3, 4)) for n in range(5)]
     bench.plan(jobs, [(1, 0), (2, 1), (3, 0), (4, 0)])
     start(bench, 0)
@@ -171,7 +171,7 @@ RULES = '[{"exit_codes": [2], "max_retries": 5}, {"match_all_exit_codes": true, 
     [(RULES, 2, 5), (RULES, 1, 2), ('[{"exit_codes": [2]}]', 2, 3), ('[{"exit_codes": [2], "max_retries": 2}]', 1, 9)],
 )
 def test_the_handlers_rule_limits_retries(bench: Any, rules: str, code: int, attempts: int) -> None:
-    """The first rule that lists the code, else the first that matches all; without a rule there is no limit."""
+    """The first rule that lists the code counts, then the first that matches all; without a rule there is no limit."""
     handler = FailureHandlerRecord(workflow_id=0, name="h", rules=rules)
     bench.plan([PlannedJob(name="j", command="x", failure_handler=0)], failure_handlers=[handler])
     for _ in range(attempts - 1):
@@ -187,7 +187,7 @@ def test_the_handlers_rule_limits_retries(bench: Any, rules: str, code: int, att
 
 
 def test_a_retry_draws_on_the_budget_of_its_ending(bench: Any) -> None:
-    """As with the exchange: what is not the job's doing has a budget for each class, and costs none of its own."""
+    """As in the exchange, separate classes have budgets of their own and do not count for others."""
     bench.plan(1)
 
     def ended(exit_class: str, limit: int) -> str:
@@ -207,7 +207,7 @@ def test_a_retry_draws_on_the_budget_of_its_ending(bench: Any) -> None:
 
 
 def test_a_rule_by_class_limits_retries(bench: Any) -> None:
-    """The class that was told with the result picks it; any other ending goes on to the rules that follow."""
+    """The class of the result chooses it; endings of other classes use the rules after it."""
     rules = [
         {"exit_classes": ["preempted"], "max_retries": 2},
         {"exit_classes": ["oom"], "exit_codes": [9], "max_retries": 9},
@@ -226,7 +226,7 @@ def test_a_rule_by_class_limits_retries(bench: Any) -> None:
 
 @pytest.mark.parametrize("limit", [0, 1])
 def test_a_named_limit_counts_all_attempts(bench: Any, limit: int) -> None:
-    """A limit of one is no retry."""
+    """A limit of one allows no retry."""
     bench.plan(1)
     start(bench, 0)
     with pytest.raises(RuleError, match=f"of at most {limit}"):
@@ -235,7 +235,7 @@ def test_a_named_limit_counts_all_attempts(bench: Any, limit: int) -> None:
 
 @pytest.mark.parametrize("status", sorted(set(S) - single_steps.RETRYABLE))
 def test_only_attempts_that_failed_are_retried(bench: Any, status: S) -> None:
-    """From other statuses there is nothing to repeat."""
+    """In other statuses a retry is refused."""
     bench.plan(1)
     bench.set_status(0, status)
     with pytest.raises(RuleError, match=f"Job cannot be retried: status is {status.label}"):
@@ -260,7 +260,7 @@ BY_HAND: dict[str, set[str]] = {
 @pytest.mark.parametrize("source", S, ids=lambda status: status.label)
 @pytest.mark.parametrize("target", S, ids=lambda status: status.label)
 def test_a_status_is_set_by_hand_where_there_is_a_way(bench: Any, source: S, target: S) -> None:
-    """The job and what waits for it are as if the runner had been asked; else nothing changes, with a reason."""
+    """The job and its dependents change as by a runner's call, or nothing changes and the message has the reason."""
     jobs = 2 if source is S.BLOCKED else 1
     bench.plan(jobs, [(0, 1)] if source is S.BLOCKED else [])
     if source is not S.BLOCKED:
@@ -281,7 +281,7 @@ def test_a_status_is_set_by_hand_where_there_is_a_way(bench: Any, source: S, tar
 
 
 def test_what_was_done_is_undone_by_hand(bench: Any) -> None:
-    """Direct dependents that ran are reset, too; ready ones wait again; later ones keep their status."""
+    """Direct dependents that ran are reset, too; ready ones become blocked; later ones keep their status."""
     bench.plan(5, [(1, 0), (2, 1), (3, 0), (4, 2)])
     for job in (0, 1, 2):
         bench.claim()
@@ -293,7 +293,7 @@ def test_what_was_done_is_undone_by_hand(bench: Any) -> None:
 
 
 def test_disabling_the_last_job_completes_the_workflow(bench: Any) -> None:
-    """A disabled job counts as done."""
+    """A disabled job counts as finished."""
     bench.plan(2)
     complete(bench, 0)
     step(bench, "change_status", 1, "disabled", 1)
@@ -301,7 +301,7 @@ def test_disabling_the_last_job_completes_the_workflow(bench: Any) -> None:
 
 
 def test_unknown_jobs_and_nodes_are_not_found(bench: Any) -> None:
-    """With their ids."""
+    """The messages have their ids."""
     bench.plan(1)
     with pytest.raises(NotFoundError, match="Job not found with ID: 999"), bench.database.write() as tx:
         single_steps.retry_job(tx, 999, 1)
@@ -310,7 +310,7 @@ def test_unknown_jobs_and_nodes_are_not_found(bench: Any) -> None:
 
 
 def test_claims_go_by_resources_and_scheduler(bench: Any) -> None:
-    """Largest first as the sort method says; a runner's own scheduler first, others only if none is left."""
+    """Largest first by the sort method; jobs of the runner's scheduler first, others only if none is left."""
     needs = [
         ResourceRequirementsRecord(workflow_id=0, name="small", num_cpus=1, memory="1g", runtime="PT1H"),
         ResourceRequirementsRecord(workflow_id=0, name="large", num_cpus=4, memory="8g", runtime="PT2H"),
@@ -332,7 +332,7 @@ def test_claims_go_by_resources_and_scheduler(bench: Any) -> None:
 
 
 def test_the_next_jobs_come_in_order_of_their_ids(bench: Any) -> None:
-    """Whatever they ask for, and however few are wanted."""
+    """Without regard to their requirements, and up to the limit."""
     needs = [ResourceRequirementsRecord(workflow_id=0, name=n) for n in "ab"]
     jobs = [PlannedJob(name=f"j{n}", command="x", resource_requirements=n % 2) for n in range(6)]
     bench.plan(jobs, resource_requirements=needs)

@@ -1,4 +1,4 @@
-"""Any interleaving of claims, starts, ends, retries, cancels and resets, against a model in plain Python."""
+"""Claims, starts, ends, retries, cancels and resets in any order, compared with a model in plain Python."""
 
 import shutil
 import tempfile
@@ -51,7 +51,7 @@ ENDS = [
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[int, Pairs, list[tuple[list[int], list[int]]], list[bool]]:
-    """Draw a small graph: a number of jobs, pairs, barriers, and who is canceled with its dependencies."""
+    """Draw a small graph: a number of jobs, pairs, barriers, and the jobs that are canceled with their dependencies."""
     count = draw(st.integers(1, 8))
     pairs: Pairs = set()
     barriers = []
@@ -67,7 +67,7 @@ def graphs(draw: st.DrawFn) -> tuple[int, Pairs, list[tuple[list[int], list[int]
 
 
 class Model:
-    """What ought to be, by the rules and without cleverness."""
+    """The expected state, computed by the rules in the simplest way."""
 
     def __init__(self, count: int, waits_for: list[set[int]], cancel: list[bool]) -> None:
         self.waits_for, self.cancel = waits_for, cancel
@@ -80,22 +80,22 @@ class Model:
         self.canceled = False
 
     def is_unfinished(self, job: int) -> bool:
-        """Say whether a job keeps the workflow open: it is not done, or was interrupted."""
+        """Return whether a job is unfinished or interrupted."""
         return self.status[job] in UNFINISHED or self.interrupted[job]
 
     def resume(self) -> None:
-        """A runner asks for jobs: interrupted ones run again."""
+        """A runner asks for jobs: interrupted ones become ready."""
         for job, flag in enumerate(self.interrupted):
             if flag and not self.canceled:
                 self.status[job], self.interrupted[job] = S.READY, False
                 self.attempt[job] += 1
 
     def open(self, job: int) -> bool:
-        """Say whether the job waits for anything."""
+        """Return whether the job has blockers."""
         return any(self.status[other] not in UNBLOCKING or self.interrupted[other] for other in self.waits_for[job])
 
     def begin(self) -> None:
-        """Start over."""
+        """Begin a run."""
         count = len(self.status)
         self.canceled, self.badly, self.attempt = False, [False] * count, [1] * count
         self.lost, self.free, self.interrupted = [0] * count, [0] * count, [False] * count
@@ -103,7 +103,7 @@ class Model:
         self.status = [S.BLOCKED if self.waits_for[job] else S.READY for job in range(count)]
 
     def end(self, job: int, status: JobStatus, code: int) -> None:
-        """End a job, and let the others go on or not, one after another."""
+        """End a job; make its dependents ready or cancel them, one after another."""
         self.status[job] = status
         self.badly[job] = status in (S.FAILED, S.CANCELED) or (status is S.TERMINATED and code != 0)
         over = {job} if status in UNBLOCKING else set()
@@ -133,7 +133,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize(graph=graphs())
     def make(self, graph: Any) -> None:
-        """Store the graph and begin."""
+        """Store the graph and begin a run."""
         count, pairs, barriers, flags = graph
         self.database = self.opened()
         waits_for: list[set[int]] = [set() for _ in range(count)]
@@ -159,7 +159,7 @@ class StoreMachine(RuleBasedStateMachine):
         return open_database(str(shutil.copy(empty_database(), self.folder / "torc.db")))
 
     def teardown(self) -> None:
-        """Throw the database away."""
+        """Delete the database."""
         if hasattr(self, "database"):
             self.database.close()
             shutil.rmtree(self.folder)
@@ -172,13 +172,13 @@ class StoreMachine(RuleBasedStateMachine):
         self.holder = {}
 
     def ask(self, node: int, **fields: Any) -> ExchangeReply:
-        """Hold an exchange."""
+        """Make an exchange."""
         request = ExchangeRequest(compute_node_id=self.nodes[node], run_id=fields.pop("run", self.run), **fields)
         with self.database.write() as tx:
             return exchange(tx, self.workflow_id, request)
 
     def taken(self, node: int, reply: ExchangeReply) -> Iterator[tuple[int, int, int, int]]:
-        """Note what was handed out: only ready jobs, each to one runner, none behind an open dependency."""
+        """Note claimed jobs: only ready ones, each by one runner, none with blockers."""
         for claimed in reply.jobs:
             job = claimed.id - 1
             assert self.model.status[job] is S.READY
@@ -191,7 +191,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(target=attempts, node=st.integers(0, 1), slots=st.integers(1, 9))
     def claim(self, node: int, slots: int) -> Any:
-        """Ask for jobs: as many come as there are."""
+        """Claim jobs, as many as there are."""
         self.model.resume()
         ready = self.model.status.count(S.READY)
         reply = self.ask(node, slots=slots)
@@ -199,13 +199,13 @@ class StoreMachine(RuleBasedStateMachine):
         return multiple(*self.taken(node, reply))
 
     def present(self, attempt: tuple[int, int, int, int]) -> bool:
-        """Say whether an attempt is of this run and the job's present one."""
+        """Return whether an attempt is of this run and the present one of its job."""
         job, number, run, _ = attempt
         return run == self.run and number == self.model.attempt[job]
 
     @rule(attempt=attempts)
     def start(self, attempt: tuple[int, int, int, int]) -> None:
-        """Report a start, perhaps for the second time or too late."""
+        """Report a start, possibly a second time or too late."""
         job, number, run, node = attempt
         if run != self.run:
             return
@@ -214,7 +214,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.model.status[job] = S.RUNNING
 
     def news(self, attempt: tuple[int, int, int, int], *, again: bool) -> bool:
-        """Say whether the end of an attempt, perhaps with a wish for another, would be news."""
+        """Return whether the report of an end, possibly with a request for another attempt, changes something."""
         job, number, run, _ = attempt
         if not self.present(attempt):
             return False
@@ -232,7 +232,7 @@ class StoreMachine(RuleBasedStateMachine):
         times=st.integers(1, 2),
     )
     def end(self, attempt: Any, end: tuple[JobStatus, int], limit: int | None, hold: bool, times: int) -> Any:
-        """Report an end, perhaps twice or too late, perhaps with a wish for another attempt."""
+        """Report an end, possibly a second time or too late, possibly with a request for another attempt."""
         job, number, run, node = attempt
         if run != self.run:
             return multiple()
@@ -261,7 +261,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(attempt=attempts)
     def interrupt(self, attempt: tuple[int, int, int, int]) -> None:
-        """Report that an attempt ended because its runner had to end, perhaps too late."""
+        """Report that an attempt ended because its runner had to end, possibly too late."""
         job, number, run, node = attempt
         if run != self.run:
             return
@@ -277,7 +277,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(attempt=attempts)
     def release(self, attempt: tuple[int, int, int, int]) -> None:
-        """Give a job back, perhaps too late."""
+        """Release a job, possibly too late."""
         job, _, run, node = attempt
         if run != self.run:
             return
@@ -287,7 +287,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(attempt=consumes(attempts))
     def lose(self, attempt: tuple[int, int, int, int]) -> None:
-        """Report that nobody knows how an attempt ended."""
+        """Report a lost attempt."""
         job, number, run, node = attempt
         if run != self.run:
             return
@@ -316,13 +316,13 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def run_again(self) -> None:
-        """Begin another run, whatever is under way."""
+        """Begin another run in any state."""
         self.begin()
 
     @precondition(lambda self: not self.model.canceled and S.PENDING_FAILED not in self.model.status)
     @rule()
     def finish(self) -> None:
-        """Whatever is left can be run to the end."""
+        """All jobs that are left can run to their ends."""
         while any(map(self.model.is_unfinished, range(len(self.model.status)))):
             live = [job for job, status in enumerate(self.model.status) if status in LIVE]
             for job in live:
@@ -337,7 +337,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def agree(self) -> None:
-        """The store is where the model is, and its counters are right."""
+        """The store has the state of the model, and its counters are right."""
         if not hasattr(self, "database"):
             return
         query = t.JOB.select().order_by(t.JOB.c.id)
@@ -364,7 +364,7 @@ TestStoreMachine.settings = settings(
 
 
 def test_postgresql_does_the_same(fresh_postgres: Callable[[], Database]) -> None:
-    """Fewer examples: what differs is the database, not the machine."""
+    """The same on PostgreSQL, with fewer examples."""
 
     class OnPostgres(StoreMachine):
         def opened(self) -> Database:

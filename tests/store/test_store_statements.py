@@ -1,4 +1,4 @@
-"""The statements themselves: they find what they want, and never read through a table."""
+"""The statements: they use indexes, and their values are bound in the right order."""
 
 import time
 from typing import Any
@@ -35,7 +35,7 @@ def _takes_ids(statement: Statement) -> bool:
 
 @pytest.mark.parametrize("name", HOT)
 def test_no_hot_statement_reads_through_a_table(sqlite: Database, name: str) -> None:
-    """Each finds its rows by an index; rows that are named by id are found by it."""
+    """Each finds its rows by an index, or by their ids."""
     with sqlite.read() as tx:
         text, count = text_of(tx, HOT[name])
         plan = [row[3] for row in tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", (1,) * count)]
@@ -46,7 +46,7 @@ def test_no_hot_statement_reads_through_a_table(sqlite: Database, name: str) -> 
 
 
 def test_values_are_bound_by_name() -> None:
-    """Whatever order the text wants, values are given in the declared one."""
+    """Values are given in the declared order, also if the text has another."""
     statement = Statement(
         sa.update(t.FILE)
         .where(t.FILE.c.name == param("name"), t.FILE.c.id.in_(ids_param()))
@@ -61,14 +61,14 @@ def test_values_are_bound_by_name() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 4, 5, 63, 64, 65, 1023, 1024, 1025, 3000])
 def test_ids_come_in_few_lengths(count: int) -> None:
-    """Every id is there; the last chunk is filled up with itself."""
+    """Every id is in a chunk; the last chunk is filled with its last id."""
     chunks = list(padded(list(range(count))))
     assert sorted({number for chunk in chunks for number in chunk}) == list(range(count))
     assert {len(chunk) for chunk in chunks} <= {1, 4, 16, 64, 256, 1024}
 
 
 def test_inserts_keep_their_order(database: Any) -> None:
-    """In blocks and beyond, row after row."""
+    """In blocks and after the last block, row after row."""
     statement = insertion(t.WORKFLOW_STATUS, "run_id", "id", "is_canceled", "is_archived", COMPLETION)
     assert isinstance(statement, Insertion)
     with database.write() as tx:
@@ -86,7 +86,7 @@ WORKFLOW = [
 
 
 def test_a_transaction_that_raises_leaves_nothing(database: Any) -> None:
-    """What was done before the error is undone, and the next transaction works."""
+    """Its changes are rolled back, and the next transaction works."""
 
     def fail() -> None:
         with database.write() as tx:
@@ -100,7 +100,7 @@ def test_a_transaction_that_raises_leaves_nothing(database: Any) -> None:
 
 
 def test_a_reader_sees_one_state(database: Any) -> None:
-    """Whatever is committed meanwhile."""
+    """Commits during a read are not seen."""
     with database.read() as reader:
         count = sa.select(sa.func.count()).select_from(t.WORKFLOW)
         assert reader.connection.execute(count).scalar() == 0
@@ -110,7 +110,7 @@ def test_a_reader_sees_one_state(database: Any) -> None:
 
 
 def test_a_change_that_cannot_begin_at_once_is_left(database: Any) -> None:
-    """While this process or another is writing, ``write_if_free`` gives None and does not wait."""
+    """While this process or another is writing, ``write_if_free`` yields None without waiting."""
     with database.write(), database.write_if_free() as tx:
         assert tx is None
     other = open_database(database.source)
@@ -124,7 +124,7 @@ def test_a_change_that_cannot_begin_at_once_is_left(database: Any) -> None:
 
 
 def test_commits_of_others_are_noticed_once(database: Any) -> None:
-    """Those of another connection; one's own are known already."""
+    """Commits of other connections are reported, own ones are not."""
     database.others_committed()
     with database.write() as tx:
         tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))

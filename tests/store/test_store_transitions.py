@@ -1,4 +1,4 @@
-"""One function per row of the table of transitions; each does what its row says and nothing else."""
+"""The transitions: one function for each row of the table, which changes what its row allows and nothing else."""
 
 import re
 from collections.abc import Callable
@@ -39,7 +39,7 @@ CALLS: dict[str, Callable[[Tx, int, int, JobStatus], Any]] = {
 
 
 def _resumed(tx: Tx, job: int) -> None:
-    """Resume a job that is interrupted, whatever its status."""
+    """Resume a job that is interrupted, in any status."""
     tx.connection.execute(sa.update(t.JOB).values(is_interrupted=True))
     transitions.resumed(tx, [job])
 
@@ -59,7 +59,7 @@ def test_every_transition_has_its_function() -> None:
 
 @pytest.mark.parametrize(("name", "source", "target"), CASES)
 def test_a_transition_leads_from_its_sources_only(bench: Any, name: str, source: S, target: S) -> None:
-    """From a legal status it leads to its target; from any other it changes nothing."""
+    """From a status of its row it leads to the target; in any other it changes nothing."""
     bench.plan(1, begin=False)
     bench.set_status(0, source)
     with bench.database.write() as tx:
@@ -71,7 +71,7 @@ def test_a_transition_leads_from_its_sources_only(bench: Any, name: str, source:
 @pytest.mark.parametrize("name", ["found_ready_again", "all_found_blocked", "all_reset"])
 @pytest.mark.parametrize("source", JobStatus, ids=lambda status: status.label)
 def test_a_transition_of_many_jobs_is_legal_too(bench: Any, name: str, source: S) -> None:
-    """The variants for a whole workflow take only changes that their row of the table allows."""
+    """The functions for a whole workflow make only changes that their row allows."""
     transition = TRANSITIONS[name.removeprefix("all_").removesuffix("_again")]
     bench.plan(2, [(1, 0)], begin=False)
     bench.set_status(1, source)
@@ -93,7 +93,7 @@ def test_nothing_else_writes_a_status() -> None:
 
 
 def test_a_claim_remembers_the_runner_until_the_end(bench: Any) -> None:
-    """The runner is known from claim to end, and no longer."""
+    """A job has its runner from the claim until the end."""
     bench.plan(3)
     bench.claim(2)
     assert bench.column("active_compute_node_id") == [bench.nodes[0], bench.nodes[0], None]
@@ -104,7 +104,7 @@ def test_a_claim_remembers_the_runner_until_the_end(bench: Any) -> None:
 
 
 def test_a_job_made_ready_by_verdict_gets_another_attempt(bench: Any) -> None:
-    """Its next end is told from the one that was judged."""
+    """Its attempt is the next one after that of the verdict."""
     bench.plan(1)
     bench.start(0)
     bench.end(0, "pending_failed", 3)
@@ -123,7 +123,7 @@ def test_only_interrupted_jobs_are_resumed(bench: Any) -> None:
 
 @pytest.mark.parametrize("name", [name for name, each in TRANSITIONS.items() if S.TERMINATED in each.sources])
 def test_a_job_that_leaves_terminated_is_not_interrupted_any_more(bench: Any, name: str) -> None:
-    """Whatever leads away."""
+    """After every transition from ``terminated``."""
     bench.plan(1)
     bench.set_status(0, S.TERMINATED, is_interrupted=True)
     with bench.database.write() as tx:
@@ -132,7 +132,7 @@ def test_a_job_that_leaves_terminated_is_not_interrupted_any_more(bench: Any, na
 
 
 def test_unknown_jobs_are_left_alone(bench: Any) -> None:
-    """A transition of a job that is not there does nothing."""
+    """A transition of a job that does not exist changes nothing."""
     bench.plan(1)
     with bench.database.write() as tx:
         assert transitions.unblocked(tx, [999_999]) == 0

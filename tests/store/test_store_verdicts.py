@@ -1,4 +1,4 @@
-"""Verdicts on jobs that wait for one: what they do, what follows, what is refused, what is kept."""
+"""Verdicts on jobs in ``pending_failed``: their effect, their propagation, refusals, and what is stored."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def kept(bench: Any, **wanted: Any) -> list[VerdictRecord]:
 
 
 def waiting(bench: Any, jobs: Any, *args: Any, wait: tuple[int, ...] = (0,), **parts: Any) -> None:
-    """Begin a workflow of which these jobs wait for a verdict."""
+    """Begin a workflow of which these jobs are in ``pending_failed``."""
     bench.plan(jobs, *args, **parts)
     for job in wait:
         bench.finish(job, status="pending_failed", code=1)
@@ -57,7 +57,7 @@ def test_a_record_is_a_row() -> None:
 
 
 def test_a_retry_gives_another_attempt(bench: Any) -> None:
-    """The job is ready with the next attempt; what waits for it goes on waiting."""
+    """The job is ready with its next attempt; its dependents stay blocked."""
     waiting(bench, 2, [(1, 0)])
     receipt = judge(bench, retry(bench, 0, confidence=0.9, evidence=["Connection refused"]))
     assert bench.statuses() == ["ready", "blocked"]
@@ -70,7 +70,7 @@ def test_a_retry_gives_another_attempt(bench: Any) -> None:
 
 
 def test_a_failure_cancels_what_waits_for_it(bench: Any) -> None:
-    """Also what waits for that; jobs that do not mind go on. The workflow is complete then."""
+    """Also their dependents; jobs without the flag become ready. Then the workflow is complete."""
     jobs = [PlannedJob(name=f"j{n}", command="x", cancel_on_blocking_job_failure=n != 3) for n in range(4)]
     waiting(bench, jobs, [(1, 0), (2, 1), (3, 0)])
     receipt = judge(bench, fail(bench, 0))
@@ -84,14 +84,14 @@ def test_a_failure_cancels_what_waits_for_it(bench: Any) -> None:
 
 
 def test_a_judged_attempt_is_a_failed_one(bench: Any) -> None:
-    """Its result no longer says that it waits."""
+    """The status of its result is ``failed``."""
     waiting(bench, 2, wait=(0, 1))
     judge(bench, retry(bench, 0), fail(bench, 1))
     assert [result["status"] for result in bench.results()] == ["failed", "failed"]
 
 
 def test_every_verdict_is_kept(bench: Any) -> None:
-    """With who gave it, why, on what, and when; also told by an event."""
+    """With its judge, reason, evidence and time; there is an event, too."""
     waiting(bench, 2, wait=(0, 1))
     order = [retry(bench, 0, confidence=0.9, evidence=["a line"]), fail(bench, 1)]
     receipt = judge(bench, *order, judge="claude", judge_kind=JudgeKind.AGENT)
@@ -111,7 +111,7 @@ def test_every_verdict_is_kept(bench: Any) -> None:
 
 
 def test_a_dry_run_changes_nothing(bench: Any) -> None:
-    """It says what would follow; nobody hears of it."""
+    """It returns what would happen, and notifies no listener."""
     waiting(bench, 3, [(1, 0), (2, 1)])
     before = bench.statuses(), bench.events(), bench.results(), requirements(bench)
     heard: list[Any] = []
@@ -135,7 +135,7 @@ def asking(count: int) -> list[PlannedJob]:
 
 
 def test_a_retry_may_ask_for_more(bench: Any) -> None:
-    """Jobs that share the requirements and are not judged keep theirs; equal wishes share new ones."""
+    """Jobs that share the requirements and have no verdict keep theirs; equal requests share a new record."""
     waiting(bench, asking(3), wait=(0, 1), resource_requirements=ASKING)
     judge(bench, retry(bench, 0, memory="16g"), retry(bench, 1, memory="16g"))
     now = requirements(bench)
@@ -145,7 +145,7 @@ def test_a_retry_may_ask_for_more(bench: Any) -> None:
 
 
 def test_a_job_that_asked_for_nothing_gets_whole_requests(bench: Any) -> None:
-    """The default requirements are no figures to build upon: one minute, one megabyte."""
+    """Memory and run time must be given together, because the defaults are one megabyte and one minute."""
     waiting(bench, 1)
     with pytest.raises(RuleError, match="give memory and runtime together"):
         judge(bench, retry(bench, 0, memory="16g"))
@@ -165,7 +165,7 @@ def test_a_job_that_asked_for_nothing_gets_whole_requests(bench: Any) -> None:
     ],
 )
 def test_a_verdict_that_makes_no_sense_is_refused(bench: Any, fields: dict[str, Any], message: str) -> None:
-    """With all others of the order."""
+    """The whole order is refused."""
     waiting(bench, asking(2), wait=(0, 1), resource_requirements=ASKING)
     with pytest.raises(RuleError, match=message):
         judge(bench, fail(bench, 1), retry(bench, 0, **fields))
@@ -180,7 +180,7 @@ def test_requests_go_with_a_retry_only(bench: Any) -> None:
 
 
 def test_only_jobs_that_wait_are_judged(bench: Any) -> None:
-    """Everything that is wrong with an order is told at once."""
+    """The message has all errors of the order."""
     waiting(bench, 2)
     with pytest.raises(RuleError) as refused:
         judge(bench, retry(bench, 0), retry(bench, 1), Verdict(10**6, "fail", "x"))
@@ -196,7 +196,7 @@ def test_only_jobs_that_wait_are_judged(bench: Any) -> None:
 
 
 def test_a_job_whose_dependency_runs_again_waits_for_it(bench: Any) -> None:
-    """Between the failure and the verdict somebody reset what it waits for."""
+    """A dependency was reset between the failure and the verdict."""
     bench.plan(2, [(1, 0)])
     bench.finish(0)
     bench.finish(1, status="pending_failed", code=1)
