@@ -1,14 +1,17 @@
-"""Everything that a plugin can extend: the whole contract, in the order of a job's life.
+"""The hooks: everything that a plugin can extend, in the order of a job's life.
 
-A plugin is a module (or any object) with functions of these names, each marked with `hookimpl`;
-an implementation may take fewer arguments than its specification names. It is found through the
-entry-point group ``torc_framework`` of an installed distribution, or as ``torc_plugins/*.py``
-beside the spec, in a folder that the user has trusted (``torc plugins trust``).
+A plugin is a module (or any object) with functions of these names, each marked with `hookimpl`. An implementation may
+take fewer arguments than its specification names. The plugin manager finds plugins through the entry-point group
+``torc_framework`` of an installed distribution, or as ``torc_plugins/*.py`` beside the spec, in a folder that the user
+has trusted (``torc plugins trust``).
 
-Order: plugins are asked in the order of their names, built-ins last. In hooks where the first
-answer wins, None means "no opinion, ask the next". What happens to a plugin that raises is said
-in each specification: it *passes* (logged by name, counts as no opinion) or *stops* the command.
-Never is one plugin's error the end of another plugin's turn.
+Order: plugins are called in the order of their names, built-in ones last. In hooks where the first answer wins, None
+means "no opinion", and the next plugin is called. A normal return guarantees that the answer is used as the
+specification says. An exception ends the call of that plugin alone. Each specification says what it means: the plugin
+*passes* (the error is logged with the plugin's name, and the others are called) or the command *stops*.
+
+No hook is called while a transaction is open on the server. What an answer depends on may have changed when it is
+applied: the server checks it again, and refuses what is not possible any more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +49,7 @@ DeprecationWarning for each implementation that names it.
 def torc_executors() -> Sequence[type[Executor]]:
     """Offer executors.
 
-    Asked when a command needs an executor by name, in the process of that command. All answers
+    Called when a command needs an executor by name, in the process of that command. All answers
     count. Two executors of one name are an error that names both plugins.
 
     A plugin that raises stops the command that asked for one of its executors; other executors
@@ -63,7 +66,7 @@ def torc_executors() -> Sequence[type[Executor]]:
 def torc_hpc_profiles() -> Sequence[HpcProfile]:
     """Offer HPC profiles: clusters with their partitions and how to recognise them.
 
-    Asked when a command looks up a profile by name or detects the present one. All answers
+    Called when a command looks up a profile by name or detects the present one. All answers
     count; the first profile of a name wins, so that a site can replace a built-in one.
 
     A plugin that raises passes.
@@ -82,7 +85,7 @@ def torc_hpc_profiles() -> Sequence[HpcProfile]:
 def torc_failure_rule_keys() -> RuleSchema:
     """Name the keys of failure rules that this plugin owns, with a JSON-schema fragment for each.
 
-    Asked before a spec with failure handlers is checked. All answers count. Two plugins that own
+    Called before a spec with failure handlers is checked. All answers count. Two plugins that own
     one key are an error that names both. ``recovery_script`` and ``max_retries`` belong to the core.
 
     A plugin that raises stops the command: without its keys a valid spec would be refused.
@@ -98,7 +101,7 @@ def torc_failure_rule_keys() -> RuleSchema:
 def torc_action_types() -> Sequence[ActionType]:
     """Offer action types: what a workflow's actions may do.
 
-    Asked when a spec with actions is checked, and by a runner before it claims an action: it
+    Called when a spec with actions is checked, and by a runner before it claims an action: it
     claims only what it can carry out. All answers count. Two types of one name are an error that
     names both plugins.
 
@@ -116,19 +119,19 @@ def torc_action_types() -> Sequence[ActionType]:
 
 @hookspec(firstresult=True)
 def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
-    """Name the way one job attempt ended.
+    """Classify the end of one job attempt.
 
-    Asked by the runner, on the compute node, once per attempt: after the observation is safe on
+    Called by the runner, on the compute node, once per attempt: after the observation is safe on
     disk, before any failure rule or recovery policy. The answer is stored with the result.
 
-    The first answer wins. The built-in classifier is asked last and always answers. A plugin that
+    The first answer wins. The built-in classifier is called last and always answers. A plugin that
     raises passes.
 
     Answer from the observation alone: no I/O, no clock, no randomness. A stored observation can
-    then be classified again, years later, with the same outcome.
+    then be classified again with the same outcome.
 
     Args:
-        observation: What was seen, nothing inferred. Times in seconds since the epoch, memory in bytes.
+        observation: What was observed, without inference. Times in seconds since the epoch, memory in bytes.
 
     Returns:
         The verdict, or None for no opinion.
@@ -139,19 +142,22 @@ def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
 
 @hookspec(firstresult=True)
 def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | RuleAction | None:
-    """Say whether a rule of a failure handler covers this failure.
+    """Decide whether a rule of a failure handler covers this failure.
 
-    Asked by the runner for each rule of the job's failure handler, once per failed or terminated
+    Called by the runner for each rule of the job's failure handler, once per failed or terminated
     attempt; never for a completed or canceled one. Answer only for rules that carry a key this
     plugin owns (`torc_failure_rule_keys`).
 
-    The first answer wins. The built-in matcher is asked last; it speaks for ``exit_codes``,
+    Race: a retry is a request. The server grants it when the end is stored, unless the job's attempts are used up or
+    the workflow was canceled meanwhile.
+
+    The first answer wins. The built-in matcher is called last; it owns ``exit_codes``,
     ``match_all_exit_codes``, ``exit_classes`` and ``stderr_regex``. A rule without any answer does not
     match. A plugin that raises passes.
 
     Args:
         rule: The rule as the spec has it.
-        failure: The attempt: what was seen and what it is called, paths of its logs.
+        failure: The attempt: its observation, its class, and the paths of its logs.
 
     Returns:
         True (retry) or False, None for no opinion; or the `RuleAction` that the rule wants: retry, let the
@@ -161,14 +167,14 @@ def torc_match_failure(rule: FailureRule, failure: Failure) -> bool | RuleAction
     """
 
 
-# --- when a failed workflow is looked after -------------------------------------------------------
+# --- when a failed workflow is recovered ----------------------------------------------------------
 
 
 @hookspec
 def torc_recovery_options() -> type[Any]:
     """Offer options for a recovery policy.
 
-    Asked by ``torc recover`` and ``torc watch``, and by ``torc config validate`` where such options are configured.
+    Called by ``torc recover`` and ``torc watch``, and by ``torc config validate`` where such options are configured.
     All answers count; of two with one name the first plugin's counts.
 
     A plugin that raises passes.
@@ -188,16 +194,19 @@ def torc_recovery_options() -> type[Any]:
 def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
     """Decide about one failed job.
 
-    Asked by ``torc recover`` and ``torc watch --recover`` in their own process, once per failed
-    or terminated job and round, before anything is changed; a dry run asks too. The first answer wins. Without any the
-    failure is *unknown*: it stays, unless ``--retry-unknown`` or a recovery hook takes it along.
+    Called by ``torc recover`` and ``torc watch --recover`` in their own process, once per failed
+    or terminated job and round, before anything is changed; also in a dry run. The first answer wins. Without any the
+    failure is *unknown*: the job stays failed, unless ``--retry-unknown`` or a recovery hook is given.
     A plugin that raises passes.
 
-    Answer from the arguments alone. A policy must end: it may not answer retry for ever. `FailedJob.recoveries`
+    Answer from the arguments alone. A policy must not answer retry without limit. `FailedJob.recoveries`
     counts how often the job was recovered before.
 
     Requests only grow: the server ignores an amount below the present one. Jobs that share requirements with others
     get requirements of their own when theirs grow.
+
+    Race: the job may have changed when the decision is applied. If it is not failed any more, or has another attempt,
+    the server refuses the whole recovery, and nothing is changed.
 
     Args:
         job: The failed job, its present requests (bytes, seconds), the most it may ask for, and its past.
@@ -211,12 +220,12 @@ def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
 
 @hookspec
 def torc_classify_pending(failures: Sequence[Failure], context: PendingContext) -> Mapping[int, PendingVerdict]:
-    """Judge jobs that wait in ``pending_failed``.
+    """Give verdicts on jobs that wait in ``pending_failed``.
 
-    Asked by ``torc pending classify``, and by ``torc recover`` and ``torc watch`` with ``--ai-recovery``, before
-    recovery policies and in the process of the command. All plugins are asked; for each job the verdict of the
+    Called by ``torc pending classify``, and by ``torc recover`` and ``torc watch`` with ``--ai-recovery``, before
+    recovery policies and in the process of the command. All plugins are called; for each job the verdict of the
     first plugin that gives one counts. Verdicts are carried out by the command, in one transaction with what
-    follows, and kept with the job; those that are not sure enough are left to a person. A plugin that raises passes.
+    follows, and kept with the job; those with too little confidence are left to a person. A plugin that raises passes.
 
     What a plugin sends elsewhere it redacts first (`redact`): logs and command lines may hold secrets.
 
@@ -235,7 +244,7 @@ def torc_classify_pending(failures: Sequence[Failure], context: PendingContext) 
 def torc_log_patterns() -> Sequence[LogPattern]:
     """Offer named patterns for lines of job and runner logs.
 
-    Asked by ``torc logs analyze``, in its own process. All answers count; on one line the first
+    Called by ``torc logs analyze``, in its own process. All answers count; on one line the first
     pattern that matches wins, in the order of the plugins and of their lists. A plugin that raises passes.
 
     Returns:
@@ -246,14 +255,14 @@ def torc_log_patterns() -> Sequence[LogPattern]:
     """
 
 
-# --- whenever something happened ------------------------------------------------------------------
+# --- when an event was stored ---------------------------------------------------------------------
 
 
 @hookspec
 def torc_on_event(event: Mapping[str, Any]) -> None:
-    """Hear of an event: for notifications, metrics and exports.
+    """Receive an event, for notifications, metrics and exports.
 
-    Asked in the runner's or command's process after the event is durable on the server, at least
+    Called in the runner's or command's process after the event is durable on the server, at least
     once per event it caused. Return soon: the runner waits. A plugin that raises passes.
 
     Args:

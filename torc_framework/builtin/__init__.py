@@ -1,4 +1,4 @@
-"""The built-in plugins: registered, asked and listed like any other, only last."""
+"""The built-in plugins: registered and listed like any other, and asked after all others."""
 
 from typing import Final
 

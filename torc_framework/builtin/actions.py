@@ -19,7 +19,7 @@ from torc_framework.api import (
 )
 
 LOOK_S: Final = 0.2
-"""How often a running command looks whether the runner is ending, seconds."""
+"""How often a running command checks whether the runner ends, seconds."""
 
 
 def run_commands(config: Mapping[str, Any], context: ActionContext) -> None:
@@ -29,7 +29,7 @@ def run_commands(config: Mapping[str, Any], context: ActionContext) -> None:
         TorcError: a command failed; those after it were not run.
     """
     environment = {**os.environ, **context.environment}
-    with open(context.log_path, "ab") as log:  # noqa: PTH123 - a device or a file
+    with open(context.log_path, "ab") as log:  # noqa: PTH123 - the path may be a device, such as /dev/null
         for command in config["commands"]:
             code = _run(command, environment, context, log)
             if code:
@@ -63,7 +63,7 @@ def _run(command: str, environment: Mapping[str, str], context: ActionContext, l
 
 
 def schedule_nodes(config: Mapping[str, Any], context: ActionContext) -> None:
-    """Obtain compute nodes through the executor that ``scheduler_type`` names, and note them as scheduled.
+    """Obtain compute nodes through the executor that ``scheduler_type`` names, and record the allocations.
 
     Raises:
         TorcError: nothing could be submitted.

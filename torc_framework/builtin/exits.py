@@ -1,9 +1,9 @@
-"""The built-in classifier: names every ending by the tables and rules of `torc_framework.exits`."""
+"""The built-in exit classifier: the rules of `torc_framework.exits`, applied to every ending."""
 
 from torc_framework.api import ExitObservation, ExitVerdict, classify_exit, hookimpl
 
 
 @hookimpl(trylast=True)
 def torc_classify_exit(observation: ExitObservation) -> ExitVerdict:
-    """Name the ending by its strongest evidence; always answers."""
+    """Classify the ending by its strongest evidence; never pass."""
     return classify_exit(observation)

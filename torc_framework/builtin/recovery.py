@@ -1,24 +1,24 @@
-"""The built-in recovery policy: what was interrupted through no fault of its own runs again as it is."""
+"""The built-in recovery policy: jobs that were interrupted, and did not fail themselves, run again unchanged."""
 
 from typing import Final
 
 from torc_framework.api import ExitClass, FailedJob, RecoveryAction, RecoveryDecision, StopReason, hookimpl
 
 MOST_RECOVERIES: Final = 3
-"""A job that was recovered so often already is left to a person."""
+"""After this many recoveries a job is left to a person."""
 _INTERRUPTED: Final = {
     ExitClass.PREEMPTED: "preempted",
     ExitClass.EVICTED: "evicted",
     ExitClass.NODE_FAILURE: "its node failed",
     ExitClass.INTERRUPTED: "its runner had to end",
-    ExitClass.ORPHANED: "its runner was gone and nobody saw its end",
+    ExitClass.ORPHANED: "its runner was gone and its end was not observed",
     ExitClass.INFRA_ERROR: "the infrastructure failed",
 }
 
 
 @hookimpl(trylast=True)
 def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
-    """Retry what was interrupted; no opinion on other failures."""
+    """Retry interrupted jobs; pass on other failures."""
     verdict = job.failure.verdict
     reason = _INTERRUPTED.get(verdict.exit_class)
     seen = job.failure.observation

@@ -1,8 +1,8 @@
-"""A file of samples: a small SQLite database that people query too. Tables and names are Torc's.
+"""A file of resource samples: a small SQLite database, with the tables and names of NREL's Torc, that people query too.
 
-Only whole ticks are ever seen by readers, also when the writer is killed in the middle of one. The
-journal is SQLite's plain one, since output directories are often on network file systems, where
-its write-ahead log does not work.
+Readers see whole ticks alone, also when the writer is killed in the middle of one. The journal is SQLite's rollback
+journal: output directories are often on network file systems, on which the write-ahead log does not work
+(https://www.sqlite.org/wal.html, section "Overview").
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import Factory, define, fields, frozen
 
 if TYPE_CHECKING:
-    import sqlite3  # elsewhere imported when a file is used: most runners write none
+    import sqlite3  # imported at run time when a file is used, which most runners never do
 
 FOLDER: Final = "resource_utilization"
 """Folder of these files, within the output directory."""
 BUSY_S: Final = 5.0
-"""How long to wait for another process that writes the same file."""
+"""How long SQLite waits for another process that writes the same file."""
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS job_metadata (job_id INTEGER PRIMARY KEY, job_name TEXT NOT NULL);
@@ -39,14 +39,14 @@ CREATE INDEX IF NOT EXISTS job_resource_samples_by_job ON job_resource_samples (
 
 @frozen
 class ResourceSample:
-    """What one attempt used at one moment.
+    """The resource usage of one attempt at one moment.
 
     Attributes:
         timestamp: Seconds since the epoch, UTC.
-        cpu_percent: CPU use since the sample before; 100 is one core.
+        cpu_percent: CPU usage since the last sample; 100 is one core.
         memory_bytes: Memory of all its processes.
-        num_processes: How many they are.
-        gpu_memory_bytes: GPU memory of all its processes; None where that is not known.
+        num_processes: Number of its processes.
+        gpu_memory_bytes: GPU memory of all its processes; None if that is not known.
     """
 
     job_id: int
@@ -74,15 +74,15 @@ class AttemptSeries:
 
 
 def series_path(output_dir: Path, hostname: str, workflow_id: int, run_id: int) -> Path:
-    """Return where a runner's samples go."""
+    """Return the path of a runner's file of samples."""
     return output_dir / FOLDER / f"resource_metrics_{hostname}_{workflow_id}_{run_id}.db"
 
 
 class SeriesWriter:
-    """Appends to a file of samples; to be used in one thread.
+    """Appends to a file of samples; it must be used in one thread.
 
     Raises:
-        OSError: the file cannot be made or written. What was to be written is lost, what was written stays.
+        OSError: the file cannot be made or written. The samples of this call are lost, earlier ones stay.
     """
 
     def __init__(self, path: Path) -> None:
@@ -115,7 +115,7 @@ class SeriesWriter:
 
 
 def read_series(path: Path) -> list[AttemptSeries]:
-    """Return the samples of a file by job and attempt, also of one that Torc wrote.
+    """Return the samples of a file by job and attempt; files of NREL's Torc are read as well.
 
     Raises:
         ValueError: it is no such file.
@@ -123,7 +123,7 @@ def read_series(path: Path) -> list[AttemptSeries]:
     """
     import sqlite3
 
-    with path.open("rb"):  # SQLite would say less about what is wrong
+    with path.open("rb"):  # raises OSError with the reason, which SQLite does not give
         pass
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as connection:

@@ -1,7 +1,7 @@
-"""What a plugin author needs to prove a plugin: contract suites, fixtures, and fakes with scripted faults.
+"""Tools for authors of plugins: contract suites, fixtures, and fakes with scripted faults.
 
-A contract suite is a base class. Subclass it under a name that begins with ``Test``, say what is to be
-proven, and pytest does the rest; a test that fails says which clause of the contract was broken::
+A contract suite is a base class of tests. A subclass whose name begins with ``Test`` names the plugin, and pytest
+collects it. A test that fails names the broken clause of the contract::
 
     from torc_framework.testing import ExecutorContract
 

@@ -87,7 +87,7 @@ class WorkflowRuns:
     _url: str = field(alias="url", repr=False)
 
     def plugin(self, name: str, source: str) -> None:
-        """Write a plugin file of the project, whose folder ``torc`` then trusts."""
+        """Write a plugin file of the project, and make ``torc`` trust its folder."""
         folder = self.folder / "torc_plugins"
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.py").write_text(source)

@@ -30,17 +30,17 @@ class ProcessLimit:
     folder: Path
 
     def set(self, number: int) -> None:
-        """Let so many processes and threads be in it."""
+        """Set the most processes and threads in the group."""
         (self.folder / "pids.max").write_text(str(number))
 
     def count(self) -> int:
-        """Return how many processes and threads are in it."""
+        """Return how many processes and threads are in the group."""
         return int((self.folder / "pids.current").read_text())
 
 
 @pytest.fixture
 def process_limit(tmp_path: Path) -> Iterator[ProcessLimit]:
-    """Make a control group that limits the number of processes; all of them have ended when the test has."""
+    """Provide a control group with a limited number of processes; wait at the end until all of them have ended."""
     for parent in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")):
         folder = parent / f"torc_test_{os.getpid()}_{tmp_path.name}"
         try:

@@ -1,4 +1,4 @@
-"""An executor whose attempts end as a script says, for endings that no machine shows on demand.
+"""An executor whose attempts end as a script says, for endings that cannot be caused on demand.
 
 The command of a job is JSON: fields of `ExitObservation` for each attempt, one after the other; the last
 is repeated. A plugin file of the project makes it known::
@@ -38,7 +38,7 @@ _OWN: Final = ("stdout", "stderr", "runtime_s")
 
 
 class ScriptedLauncher(Launcher):
-    """Ends attempts as their commands say."""
+    """A launcher that ends attempts as their commands say."""
 
     name: ClassVar[str] = "scripted"
     description: ClassVar[str] = "Attempts that end as their commands say, for tests"
@@ -50,7 +50,7 @@ class ScriptedLauncher(Launcher):
         self._news: list[LauncherEvent] = []
 
     def start(self, attempts: Sequence[Attempt]) -> None:
-        """Note how each of these ends."""
+        """End each attempt as its command says; `poll` returns the events."""
         for attempt in attempts:
             self._news += self._play(attempt)
 
@@ -71,7 +71,7 @@ class ScriptedLauncher(Launcher):
         return [AttemptStarted(attempt.key, now), AttemptEnded(attempt.key, seen)]
 
     def poll(self) -> list[LauncherEvent]:
-        """Return what the scripts say."""
+        """Return the events of the attempts that were started."""
         news, self._news = self._news, []
         return news
 
@@ -81,5 +81,5 @@ class ScriptedLauncher(Launcher):
 
 @hookimpl
 def torc_executors() -> Sequence[type[Executor]]:
-    """Offer it."""
+    """Offer the executor."""
     return [ScriptedLauncher]

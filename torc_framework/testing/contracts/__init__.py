@@ -1,1 +1,1 @@
-"""Contracts of the testing."""
+"""The contract suites: classes of tests that hold for every plugin of a kind."""

@@ -1,4 +1,4 @@
-"""The contract of action types."""
+"""The contract suite of action types."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ Config = Mapping[str, Any]
 
 
 class ActionTypeContract:
-    """What holds of every action type.
+    """Tests that every action type passes.
 
     Attributes:
         action_type: The type.
@@ -36,11 +36,11 @@ class ActionTypeContract:
 
     @pytest.fixture
     def action_context(self, tmp_path: Path) -> ActionContext:
-        """Where its actions are carried out: an empty folder, no server, nothing that allocates."""
+        """The context of its actions: an empty folder, no server, no allocator."""
         return ActionContext(1, "http://127.0.0.1:1/torc-service/v1", str(tmp_path), log_path=str(tmp_path / "log"))
 
     def test_its_schema_tells_right_from_wrong(self) -> None:
-        """A spec is checked by it before anything runs."""
+        """The schema accepts valid configurations and refuses wrong ones: specs are checked with it."""
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import SchemaError
 
@@ -57,7 +57,7 @@ class ActionTypeContract:
             require(not validator.is_valid(dict(config)), "the schema refuses wrong and unknown keys", config)
 
     def test_it_says_why_it_cannot(self, action_context: ActionContext) -> None:
-        """A sentence or None, before the action is claimed; asking changes nothing and never raises."""
+        """`why_not` returns a sentence or None, changes nothing and never raises."""
         for config in self.configs:
             before = dict(config)
             try:
@@ -70,7 +70,7 @@ class ActionTypeContract:
         require(not left, "why_not changes nothing", left)
 
     def test_it_is_carried_out(self, action_context: ActionContext) -> None:
-        """Without an exception, and without an answer."""
+        """`execute` returns None when the action was carried out."""
         for config in self.harmless_configs:
             try:
                 said: object = self.action_type.execute(config, action_context)  # type: ignore[func-returns-value]
@@ -79,7 +79,7 @@ class ActionTypeContract:
             require(said is None, "execute answers nothing: it raises to report failure", said)
 
     def test_failures_are_raised(self, action_context: ActionContext) -> None:
-        """With a message; the runner records it."""
+        """`execute` raises an error with a message when the action failed; the runner records it."""
         for config in self.failing_configs:
             try:
                 self.action_type.execute(config, action_context)
@@ -89,7 +89,7 @@ class ActionTypeContract:
                 broken(f"execute raises when the action could not be carried out: {config}", "it returned")
 
     def test_it_ends_with_its_runner(self, tmp_path: Path) -> None:
-        """Whatever runs long looks at is_stopping now and then."""
+        """An action that runs long ends soon after `is_stopping` has become true."""
         for config in self.endless_configs:
             stopping = threading.Event()
             context = ActionContext(1, "http://127.0.0.1:1/torc-service/v1", str(tmp_path), is_stopping=stopping.is_set)

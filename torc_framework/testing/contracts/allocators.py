@@ -1,4 +1,4 @@
-"""The contract of executors that allocate, tried against a batch system that does as it is told."""
+"""The contract suite of executors that allocate, run against a fake batch system."""
 
 import os
 import signal
@@ -16,14 +16,14 @@ from torc_framework.testing.support.fake_batch_system import FakeAllocationState
 from torc_framework.testing.support.launcher_bench import context
 
 ENDED_WITHIN_S: Final = 60.0
-"""How long a submission may take to end after its process was hit by a signal."""
+"""How long a submission may take to end after its process received a signal."""
 OVERDUE_S: Final = 10.0
-"""A program that submits, and of which nothing was seen for so long, has been ended."""
+"""A submitting program that was not seen for this long counts as killed."""
 RUNNER = ("torc", "--url", "http://127.0.0.1:1/torc-service/v1", "run", "7", "--output-dir", "a folder's $name")
 
 
 class AllocatorContract:
-    """What holds of every executor that allocates.
+    """Tests that every executor that allocates passes.
 
     Its programs are replaced by those of a `FakeBatchSystem`, which are on PATH during each test: override
     `programs` to write those that yours calls. Or override `make_allocator`.
@@ -46,7 +46,7 @@ class AllocatorContract:
 
     @pytest.fixture
     def batch(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeBatchSystem:
-        """A batch system whose programs are found before all others."""
+        """A fake batch system whose programs come first on PATH."""
         batch = FakeBatchSystem(tmp_path / "batch")
         folder = self.programs(batch, tmp_path / "bin")
         monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
@@ -70,19 +70,19 @@ class AllocatorContract:
         return AllocationRequest(scheduler=self.scheduler, runner_command=RUNNER, count=count)
 
     def test_it_introduces_itself(self) -> None:
-        """With its capability."""
+        """It has the capability and a description."""
         require(self.executor.capabilities.can_allocate, "capabilities of an Allocator say can_allocate", self.executor)
         require(self.executor.description, "description says in a sentence what it obtains", self.executor)
 
     def test_its_advice_is_a_command_for_that_workflow(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
-        """Or there is none, as where this is no login node; asking submits nothing."""
+        """The advice is None or a ``torc`` command with the workflow's id; asking for it submits nothing."""
         said = allocator.submission_advice(4711)
         is_command = said is None or (said.startswith("torc ") and "4711" in said.split() and "\n" not in said)
         require(is_command, "submission_advice is None or a torc command with the workflow's id", said)
         require(not batch.commands, "submission_advice submits nothing", batch.commands)
 
     def test_each_accepted_allocation_is_told(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
-        """With the id that the batch system gave."""
+        """It returns every accepted allocation, with the id that the batch system gave."""
         found = allocator.allocate(self.request(3))
         require(all(isinstance(each, Allocation) for each in found), "answer with values of Allocation", found)
         ids = [each.id for each in found]
@@ -92,7 +92,7 @@ class AllocatorContract:
         require(names == {self.executor.name}, "an allocation names its executor", names)
 
     def test_the_runners_command_arrives_unchanged(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
-        """Whatever needs quoting is quoted."""
+        """Words of the runner's command that need quoting are quoted."""
         allocator.allocate(self.request())
         (submitted,) = batch.commands.values()
         text = self.submitted_text(submitted)
@@ -101,13 +101,13 @@ class AllocatorContract:
             require(alone, f"the runner's command arrives unchanged: {word!r}", submitted)
 
     def submitted_text(self, submitted: list[str]) -> str:
-        """Return what was submitted as one text; of a script's path, what the script holds."""
+        """Return a submitted command as one text; the path of a script is replaced by its content."""
         return " ".join(
             Path(word).read_text() if word.startswith("/") and Path(word).is_file() else word for word in submitted
         )
 
     def test_a_refusal_is_an_error(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
-        """With what the system said; nothing was submitted."""
+        """A refusal raises `AllocationError` with the batch system's message."""
         batch.fail_next("submit", "Invalid account or account/partition combination", times=9)
         try:
             found = allocator.allocate(self.request())
@@ -118,7 +118,7 @@ class AllocatorContract:
         require(not batch.commands, "nothing is submitted when AllocationError is raised", batch.commands)
 
     def test_what_was_accepted_before_a_refusal_is_told(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
-        """It will start runners; nobody may lose sight of it."""
+        """If a later allocation is refused, the earlier ones are returned: they will start runners."""
         batch.fail_next("submit", "Job violates accounting/QOS policy", after=1, times=9)
         try:
             found = allocator.allocate(self.request(2))
@@ -128,7 +128,7 @@ class AllocatorContract:
         require(ids == list(batch.commands), "return one entry for each allocation that was accepted", ids)
 
     def test_alive_is_queued_or_running(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
-        """In one question to the system; what it does not know is not alive."""
+        """`alive` asks the system once; an allocation that the system does not know is not alive."""
         found = allocator.allocate(self.request(3))
         queued, running, ended = found
         batch.set_state(running.id, FakeAllocationState.RUNNING)
@@ -142,7 +142,7 @@ class AllocatorContract:
         require(dict(allocator.alive([])) == {}, "no allocations, no answer")
 
     def test_a_system_that_does_not_answer_ended_nothing(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
-        """Jobs of living allocations must not be taken for orphans."""
+        """If the system does not answer, no allocation is reported as gone: its jobs would be taken for orphans."""
         found = allocator.allocate(self.request())
         batch.fail_next("status", "Unable to contact the controller", times=99)
         try:
@@ -154,7 +154,7 @@ class AllocatorContract:
         )
 
     def test_released_allocations_end(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
-        """Once; unknown or ended ones are ignored."""
+        """`release` ends the given allocations; unknown or ended ones are ignored."""
         kept, given = allocator.allocate(self.request(2))
         for _ in range(2):
             allocator.release([given, Allocation("424242", self.executor.name)])
@@ -166,7 +166,7 @@ class AllocatorContract:
     # --- what was accepted is found again -----------------------------------------------------------
 
     def test_what_was_accepted_is_found_by_its_request(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
-        """In one question to the system, for several requests; what is over is not found."""
+        """`find` asks the system once for several requests, and returns no allocation that has ended."""
         first, second = self.request(2), self.request()
         found = [*allocator.allocate(first), *allocator.allocate(second)]
         batch.set_state(found[0].id, FakeAllocationState.ENDED)
@@ -182,7 +182,7 @@ class AllocatorContract:
     def test_a_system_that_does_not_answer_is_not_one_that_has_nothing(
         self, allocator: Allocator, batch: FakeBatchSystem
     ) -> None:
-        """A request of which nothing is found is forgotten after a while."""
+        """If the system does not answer, `find` raises: a request without allocations is removed after a while."""
         request = self.request()
         allocator.allocate(request)
         for verb in ("find", "status"):
@@ -199,7 +199,7 @@ class AllocatorContract:
     def test_a_submission_that_is_cut_short_is_found(
         self, tmp_path: Path, batch: FakeBatchSystem, number: int, after: int, *, is_accepted: bool
     ) -> None:
-        """Whenever the process that asks is killed or interrupted: another one finds all that was accepted."""
+        """Another process finds all that was accepted, whenever the requesting one is killed or interrupted."""
         request = self.request(3)
         child = self._begin(tmp_path, batch, request, (number, after, is_accepted))
         deadline = time.monotonic() + ENDED_WITHIN_S
@@ -217,7 +217,7 @@ class AllocatorContract:
     def _begin(
         self, folder: Path, batch: FakeBatchSystem, request: AllocationRequest, order: tuple[int, int, bool]
     ) -> int:
-        """Submit in a process of its own, which gets a signal meanwhile; return its id."""
+        """Submit in a separate process, which receives a signal meanwhile; return its pid."""
         number, after, is_accepted = order
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # the tests' process may have threads
@@ -233,12 +233,12 @@ class AllocatorContract:
             os._exit(0)
 
     def _is_overdue(self, batch: FakeBatchSystem) -> bool:
-        """Return whether the submission that was under way has not ended long after its process."""
+        """Return whether a submission has not ended `OVERDUE_S` after its process."""
         newest = max((path.stat().st_mtime for path in batch.folder.iterdir()), default=0.0)
         return time.time() - newest > OVERDUE_S
 
     def found(self, allocator: Allocator, *names: str) -> dict[str, list[str]]:
-        """Return the ids that an allocator finds, sorted, for each name."""
+        """Return the sorted ids that an allocator finds for each name."""
         said = allocator.find(names)
         require(set(said) <= set(names), "answer for the names that were asked for", said)
         return {name: sorted(each.id for each in said.get(name, ())) for name in names}

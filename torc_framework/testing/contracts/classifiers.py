@@ -1,4 +1,4 @@
-"""The contract of exit classifiers."""
+"""The contract suite of exit classifiers."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
@@ -14,12 +14,12 @@ _FIELDS: Final = frozenset(attribute.name for attribute in fields(ExitObservatio
 
 
 class ClassifierContract:
-    """What holds of every classifier, tried on any observation that there can be.
+    """Tests that every exit classifier passes, run on generated observations.
 
     Attributes:
         plugin: The module or object with ``torc_classify_exit``.
-        always_answers: It has an opinion on everything, as the built-in classifier has.
-        observations: What it is tried on; narrow it to what only your executor sees, in a second suite.
+        always_answers: It never passes, as the built-in classifier.
+        observations: The observations that are generated; a second suite may narrow them to those of one executor.
     """
 
     plugin: ClassVar[Any]
@@ -40,7 +40,7 @@ class ClassifierContract:
         for_all(self.observations, one)
 
     def test_it_answers_any_observation_with_a_verdict_or_none(self) -> None:
-        """Nobody knows beforehand which combination a cluster will show."""
+        """It never raises, for any combination of observed values."""
 
         def one(seen: ExitObservation) -> None:
             verdict = answer(self._classify, "never raise, whatever was seen; pass with None", seen)
@@ -55,17 +55,17 @@ class ClassifierContract:
         for_all(self.observations, one)
 
     def test_it_answers_from_the_observation_alone(self) -> None:
-        """A stored observation is classified again, years later, with the same outcome."""
+        """The verdict depends on the observation alone, so that a stored one can be classified again."""
         for_all(self.observations, lambda seen: require_pure(self._classify, seen), most=50)
 
     def test_confidence_is_between_nothing_and_proof(self) -> None:
-        """0 to 1."""
+        """The confidence is a number from 0 to 1."""
         self._for_all_verdicts(
             lambda _, verdict: require(0 <= verdict.confidence <= 1, "confidence is from 0 to 1; 1 is proof", verdict)
         )
 
     def test_the_reason_is_a_sentence(self) -> None:
-        """People read it in tables."""
+        """The class is an `ExitClass`, and the reason is not empty: tables show it."""
 
         def one(_: ExitObservation, verdict: ExitVerdict) -> None:
             require(isinstance(verdict.exit_class, ExitClass), "exit_class is one of ExitClass", verdict)
@@ -74,7 +74,7 @@ class ClassifierContract:
         self._for_all_verdicts(one)
 
     def test_evidence_is_cited_and_was_seen(self) -> None:
-        """Names of fields of the observation, none of which is empty."""
+        """Evidence names fields of the observation that are set."""
 
         def one(seen: ExitObservation, verdict: ExitVerdict) -> None:
             require(
@@ -93,7 +93,7 @@ class ClassifierContract:
         self._for_all_verdicts(one)
 
     def test_what_never_ran_did_not_succeed(self) -> None:
-        """Nor did what nobody saw the end of, or what a signal ended unasked."""
+        """An attempt that was not started, or whose end was not observed, is no success."""
 
         def one(seen: ExitObservation, verdict: ExitVerdict) -> None:
             if seen.launch_error is not None or seen.lost:

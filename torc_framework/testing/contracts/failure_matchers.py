@@ -1,4 +1,4 @@
-"""The contract of failure matchers."""
+"""The contract suite of failure matchers."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,7 +14,7 @@ _CORE_KEYS: Final = frozenset({"recovery_script", "max_retries"})
 
 
 class MatcherContract:
-    """What holds of every failure matcher.
+    """Tests that every failure matcher passes.
 
     Attributes:
         plugin: The module or object with ``torc_failure_rule_keys`` and ``torc_match_failure``.
@@ -37,7 +37,7 @@ class MatcherContract:
         return keys
 
     def test_it_owns_keys_with_schemas(self) -> None:
-        """A spec is checked by them before anything runs."""
+        """Each key has a valid schema fragment: specs are checked with it."""
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import SchemaError
 
@@ -51,7 +51,7 @@ class MatcherContract:
                 require(False, f"the fragment of key {key!r} is valid JSON schema", error.message)
 
     def test_valid_rules_pass_and_wrong_ones_do_not(self) -> None:
-        """By the schema fragments alone."""
+        """The schema fragments accept valid rules and refuse wrong ones."""
         from jsonschema import Draft202012Validator
 
         keys = {key: dict(fragment) for key, fragment in self._keys.items()}
@@ -68,7 +68,7 @@ class MatcherContract:
             require(not validator.is_valid(dict(rule)), "a wrong rule is refused by its schema", rule)
 
     def test_it_has_an_opinion_on_its_own_rules(self) -> None:
-        """Yes or no; never an exception."""
+        """It answers a rule with one of its keys with True, False or a `RuleAction`, and never raises."""
 
         def one(failure: Failure) -> None:
             for rule in self.rules:
@@ -82,7 +82,7 @@ class MatcherContract:
         for_all(failures(), one)
 
     def test_it_passes_on_rules_of_others(self) -> None:
-        """Their owners answer."""
+        """It answers None for a rule without its keys."""
         others: list[FailureRule] = [{}, {"max_retries": 2}, {"recovery_script": "x"}, {"a_key_of_nobody": [1]}]
 
         def one(failure: Failure) -> None:
@@ -93,7 +93,7 @@ class MatcherContract:
         for_all(failures(), one, most=50)
 
     def test_it_answers_from_rule_and_failure_alone(self) -> None:
-        """The same failure is covered by the same rule, whoever asks and when; it may read the attempt's logs."""
+        """The answer depends on rule, failure and the attempt's logs alone."""
         without_logs = failures().map(lambda failure: evolve(failure, stdout_path=None, stderr_path=None))
         for rule in self.rules:
             for_all(without_logs, partial(require_pure, self._match, rule), most=25)

@@ -1,4 +1,4 @@
-"""The contract of HPC profiles."""
+"""The contract suite of HPC profiles."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.+")
 
 
 class HpcProfileContract:
-    """What holds of every HPC profile.
+    """Tests that every HPC profile passes.
 
     Attributes:
         plugin: The module or object with ``torc_hpc_profiles``.
@@ -31,7 +31,7 @@ class HpcProfileContract:
         return [(f"{each.name}/{part.name}", part) for each in self._profiles for part in each.partitions]
 
     def test_profiles_have_names_of_their_own(self) -> None:
-        """People type them."""
+        """Names are unique, and can be typed as one word."""
         profiles = self._profiles
         require(profiles, "offer at least one profile", profiles)
         for profile in profiles:
@@ -41,7 +41,7 @@ class HpcProfileContract:
         require(not twice, "names of profiles differ", twice)
 
     def test_profiles_can_be_recognised(self) -> None:
-        """By a variable with its value, or by a regular expression for host names that fits more than nothing."""
+        """A profile has a variable with its value, or an expression for host names that not every name matches."""
         for profile in self._profiles:
             known = profile.detect_env_var, profile.detect_hostname
             require(known != (None, None), f"profile {profile.name} says how it is recognised", known)
@@ -58,7 +58,7 @@ class HpcProfileContract:
                 )
 
     def test_partitions_have_names_and_amounts(self) -> None:
-        """Memory in MiB, walltimes in seconds."""
+        """Names of partitions are unique, and amounts are above 0: memory in MiB, walltimes in seconds."""
         for profile in self._profiles:
             names = Counter(partition.name for partition in profile.partitions)
             twice = [name for name, count in names.items() if count > 1]
@@ -73,14 +73,14 @@ class HpcProfileContract:
             require(part.min_nodes > 0 and can_be, f"{name} takes some number of nodes", nodes)
 
     def test_something_can_be_asked_for_without_a_name(self) -> None:
-        """A partition is chosen by what jobs ask for."""
+        """A profile has a partition that is chosen by what jobs request, without being named."""
         for profile in self._profiles:
             if profile.partitions:
                 free = [part.name for part in profile.partitions if not part.requires_explicit_request]
                 require(free, f"profile {profile.name} has a partition that need not be named", profile.partitions)
 
     def test_charges_are_no_gifts(self) -> None:
-        """Factors of node hours."""
+        """Charge factors of node hours are not negative."""
         for profile in self._profiles:
             factors = profile.charge_factor_cpu, profile.charge_factor_gpu
             require(min(factors) >= 0, f"charge factors of {profile.name} are not negative", factors)

@@ -1,4 +1,4 @@
-"""The contract of executors that launch."""
+"""The contract suite of executors that launch."""
 
 import json
 import os
@@ -20,14 +20,14 @@ STARTS_AT_ONCE = "start returns at once; attempts run on their own"
 
 
 class ExecutorContract:
-    """What holds of every executor that launches; attempts are short shell commands.
+    """Tests that every executor that launches passes; attempts are short shell commands.
 
     Attributes:
         executor: The launcher's class.
         options: Values of its options.
-        patience_s: How long it may take to tell what happened; clusters are slow.
+        patience_s: How long an event may take to arrive; clusters are slow.
         shares_files: Its attempts see the runner's folders; False for one that runs them elsewhere.
-        sees_signals: It can tell that a signal ended an attempt; one that cannot reports the code 128+n.
+        sees_signals: It observes that a signal ended an attempt; one that does not reports the exit code 128+n.
     """
 
     executor: ClassVar[type[Launcher]]
@@ -42,7 +42,7 @@ class ExecutorContract:
 
     @pytest.fixture
     def bench(self, tmp_path: Path) -> Iterator[LauncherBench]:
-        """A launcher in a folder of its own; what it still runs at the end is killed."""
+        """A launcher in a folder of its own; attempts that still run at the end are killed."""
         bench = LauncherBench(tmp_path, self.make_launcher(tmp_path), self.patience_s)
         yield bench
         bench.finish()
@@ -55,10 +55,10 @@ class ExecutorContract:
         if not self.shares_files:
             pytest.skip("its attempts do not see the runner's folders")
 
-    # --- what it says of itself ---------------------------------------------------------------------
+    # --- name, capabilities, state ------------------------------------------------------------------
 
     def test_it_introduces_itself(self) -> None:
-        """Name, description, capabilities, options."""
+        """It has a name, a description, capabilities with their methods, and a class of options."""
         kind = self.executor
         require(
             isinstance(getattr(kind, "name", None), str) and kind.name, "an executor has a name, for --executor", kind
@@ -73,14 +73,14 @@ class ExecutorContract:
                 require(own, f"an executor that says {capability} implements {method}", kind)
 
     def test_its_state_can_be_stored(self, bench: LauncherBench) -> None:
-        """With the runner's record, before the first attempt starts."""
+        """`state` returns JSON values: they are stored with the runner's record."""
         state = bench.launcher.state()
         require(json.loads(json.dumps(state)) == state, "state() answers with JSON values", state)
 
     # --- ends ---------------------------------------------------------------------------------------
 
     def test_exit_codes_arrive_as_they_were(self, bench: LauncherBench) -> None:
-        """A code of 128+n is a code: it proves no signal."""
+        """An exit code of 128+n is reported as a code, not as a signal."""
         codes = [0, 1, 2, 3, 42, 125, 130, 137, 143, 255]
         ends = bench.run(*[bench.attempt(f"exit {code}", job_id=code + 1) for code in codes])
         seen = [(end.exit_code, end.signal) for end in ends]
@@ -88,14 +88,14 @@ class ExecutorContract:
 
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGINT])
     def test_signals_arrive_as_signals(self, bench: LauncherBench, number: signal.Signals) -> None:
-        """Code and signal never mix."""
+        """An attempt that a signal ended has a signal and no exit code."""
         (end,) = bench.run(bench.attempt(f"kill -{int(number)} $$; sleep 100"))
         expected = (None, int(number)) if self.sees_signals else (128 + number, None)
         clause = "an attempt that a signal ended has that signal, exit_code None, and the signal is at its default"
         require((end.exit_code, end.signal) == expected, clause, end)
 
     def test_each_attempt_has_one_start_and_one_end(self, bench: LauncherBench) -> None:
-        """Also when many run at once; nothing more is told afterwards."""
+        """Each of many attempts gives one start and one end, and no event afterwards."""
         ends = bench.run(*[bench.attempt(f"exit {number % 5}", job_id=number) for number in range(1, 31)])
         codes = [end.exit_code for end in ends]
         require(codes == [number % 5 for number in range(1, 31)], "an end belongs to its attempt", codes)
@@ -103,7 +103,7 @@ class ExecutorContract:
         require(len(bench.order) == 31, ONE_END, bench.order)
 
     def test_an_observation_says_who_and_when(self, bench: LauncherBench) -> None:
-        """Seconds since the epoch, UTC."""
+        """An observation holds its executor and the times, in seconds since the epoch, and no inference."""
         (end,) = bench.run(bench.attempt("sleep 0.2"))
         require(end.executor == self.executor.name, "an observation names its executor", end)
         require(end.started_at is not None and end.ended_at is not None, "start and end are observed", end)
@@ -114,7 +114,7 @@ class ExecutorContract:
         )
 
     def test_starting_does_not_wait(self, bench: LauncherBench) -> None:
-        """A runner is one thread."""
+        """`start` does not wait for the attempt: a runner has one thread."""
         self._needs_files()
         gate = bench.folder / "gate"
         overdue = threading.Timer(self.patience_s, gate.touch)
@@ -128,13 +128,13 @@ class ExecutorContract:
         bench.until(lambda: bench.ended, ONE_END)
 
     def test_nothing_is_no_news(self, bench: LauncherBench) -> None:
-        """A runner may ask at any time."""
+        """`poll` returns an empty list when nothing has happened."""
         require(list(bench.launcher.poll()) == [], "poll of an idle launcher returns an empty list")
         bench.launcher.start([])
         require(list(bench.launcher.poll()) == [], "starting nothing gives no news")
 
     def test_a_descriptor_wakes_the_runner(self, bench: LauncherBench) -> None:
-        """If there is one, it is readable when there is news."""
+        """A descriptor, if there is one, is readable when there are events."""
         descriptor = bench.launcher.wait_fd()
         if descriptor is None:
             require(
@@ -145,12 +145,12 @@ class ExecutorContract:
         while not bench.ended:
             ready, _, _ = select.select([descriptor], [], [], self.patience_s)
             require(ready, "wait_fd is readable as soon as poll has news", bench.started)
-            bench.take_news()
+            bench.take_events()
 
     # --- what an attempt is given --------------------------------------------------------------------
 
     def test_output_is_at_the_promised_paths(self, bench: LauncherBench) -> None:
-        """Byte by byte, also what is no text."""
+        """The files hold the output byte by byte, also if it is no text."""
         bench.run(bench.attempt(r"printf 'out\000\377\n'; printf 'err\n' >&2; exit 3"))
         out, err = bench.folder / "1.o", bench.folder / "1.e"
         for path in (out, err):
@@ -159,7 +159,7 @@ class ExecutorContract:
         require(err.read_bytes() == b"err\n", "standard error is kept apart", err.read_bytes())
 
     def test_the_attempts_environment_wins(self, bench: LauncherBench) -> None:
-        """On top of the executor's own; values arrive whatever is in them."""
+        """Variables of the attempt override the executor's, and arrive unchanged with any characters."""
         value = "a 'b' \"c\" $HOME `d`\nsecond line ä"
         environment = {"TORC_JOB_ID": "1", "HOME": "/elsewhere", "CONTRACT_VALUE": value}
         bench.run(bench.attempt('printf "%s|%s" "$HOME" "$CONTRACT_VALUE"; test -n "$PATH"', environment=environment))
@@ -168,7 +168,7 @@ class ExecutorContract:
         require(bench.ended[AttemptKey(1, 1)].exit_code == 0, "there is a PATH, so that programs are found")
 
     def test_it_runs_where_it_is_told(self, bench: LauncherBench) -> None:
-        """Also in a folder whose name needs quoting."""
+        """It runs in the given folder, also if the name needs quoting."""
         self._needs_files()
         folder = bench.folder / "a folder's $name"
         folder.mkdir()
@@ -177,12 +177,12 @@ class ExecutorContract:
         require(Path(said).resolve() == folder.resolve(), "an attempt runs in its working_dir", said)
 
     def test_there_is_nothing_to_read(self, bench: LauncherBench) -> None:
-        """A program that reads does not wait for ever."""
+        """Standard input is empty, so that a program that reads it does not wait."""
         (end,) = bench.run(bench.attempt("cat"))
         require(end.exit_code == 0, "standard input is empty", end)
 
     def test_the_command_is_for_a_shell(self, bench: LauncherBench) -> None:
-        """Quotes, pipes and several lines reach it as they are."""
+        """Quotes, pipes and several lines reach the shell unchanged."""
         bench.run(bench.attempt("set -- 'a  b' \"c\"\nprintf '%s\\n' \"$@\" | sort -r\n# end"))
         said = (bench.folder / "1.o").read_text()
         require(said == "c\na  b\n", "the command is text for the shell, unchanged", said)
@@ -190,7 +190,7 @@ class ExecutorContract:
     # --- what cannot be started ----------------------------------------------------------------------
 
     def test_what_cannot_be_started_is_reported(self, bench: LauncherBench) -> None:
-        """By an end with launch_error; start does not raise, and others are not disturbed."""
+        """`start` does not raise; the attempt ends with ``launch_error``, and others are not affected."""
         self._needs_files()
         wrong = bench.attempt("true", job_id=1, working_dir=str(bench.folder / "gone"))
         try:
@@ -208,7 +208,7 @@ class ExecutorContract:
     # --- stops ----------------------------------------------------------------------------------------
 
     def test_a_gentle_stop_is_sigterm(self, bench: LauncherBench) -> None:
-        """The attempt decides how it ends."""
+        """A stop without force sends SIGTERM, which the attempt may handle."""
         self._needs_files()
         bench.launcher.start([bench.attempt("trap 'echo cleaned; exit 3' TERM; echo up; while :; do sleep 0.05; done")])
         bench.wait_for("1.o")
@@ -220,7 +220,7 @@ class ExecutorContract:
         require(said == "up\ncleaned\n", "what it writes while it ends is kept", said)
 
     def test_a_forced_stop_is_sigkill_to_all_processes(self, bench: LauncherBench) -> None:
-        """Also to children, and to those that ignore SIGTERM."""
+        """A forced stop kills all processes, also children and those that ignore SIGTERM."""
         self._needs_files()
         inner = f"trap '' TERM; echo $$ > '{bench.folder}/inner'; while :; do sleep 0.05; done"
         command = f'trap "" TERM; sh -c "{inner.replace("$", chr(92) + "$")}" & wait; wait'
@@ -235,7 +235,7 @@ class ExecutorContract:
         bench.until(lambda: _is_gone(inner_pid), "a forced stop reaches all processes of an attempt, children included")
 
     def test_a_late_stop_is_harmless(self, bench: LauncherBench) -> None:
-        """Of attempts that ended or never were."""
+        """A stop of ended or unknown attempts is ignored."""
         bench.run(bench.attempt("true"))
         bench.launcher.stop([AttemptKey(1, 1), AttemptKey(77, 1)], force=True)
         (end,) = bench.run(bench.attempt("exit 5", job_id=2))
@@ -243,7 +243,7 @@ class ExecutorContract:
         require(len(bench.ended) == 2, ONE_END, bench.ended)
 
     def test_processes_are_those_asked_for(self, bench: LauncherBench) -> None:
-        """For the resource monitor; one that runs elsewhere answers with nothing."""
+        """`processes` names the pids of running attempts, or none if they run elsewhere."""
         key = AttemptKey(1, 1)
         bench.launcher.start([bench.attempt("sleep 100")])
         bench.until(lambda: key in bench.started, "the start of an attempt is told")
@@ -255,7 +255,7 @@ class ExecutorContract:
     # --- lanes ----------------------------------------------------------------------------------------
 
     def test_queued_attempts_follow_in_their_lane(self, bench: LauncherBench) -> None:
-        """One at a time, in order, without a word of the runner; another lane does not wake them."""
+        """Queued attempts begin one after the other when one of their lane ends, not when one of another lane does."""
         self._needs("queues")
         log = bench.folder / "log"
         step = [bench.attempt(f"echo +{n} >> '{log}'; sleep 0.02; echo -{n} >> '{log}'", job_id=n) for n in range(1, 6)]
@@ -268,7 +268,7 @@ class ExecutorContract:
         require(order == expected, "queued attempts of a lane run one after the other, in their order", order)
 
     def test_queued_attempts_can_be_given_back(self, bench: LauncherBench) -> None:
-        """By withdraw and by stop; running ones are left alone by the former."""
+        """`withdraw` and `stop` give queued attempts back; `withdraw` does not affect running ones."""
         self._needs("queues")
         first, second, third = (AttemptKey(job, 1) for job in (1, 2, 3))
         bench.launcher.start([bench.attempt("sleep 100")])
@@ -285,7 +285,7 @@ class ExecutorContract:
         require(not {second, third} & bench.started.keys(), "what was given back never begins", bench.started)
 
     def test_a_queued_attempt_can_be_started_at_once(self, bench: LauncherBench) -> None:
-        """And runs once."""
+        """`start` of a queued attempt begins it at once, and it runs once."""
         self._needs("queues")
         second = bench.attempt("echo ran >> ran", job_id=2)
         bench.launcher.start([bench.attempt("sleep 100")])
@@ -300,7 +300,7 @@ class ExecutorContract:
     # --- after a crash --------------------------------------------------------------------------------
 
     def test_attempts_outlive_their_runner(self, bench: LauncherBench) -> None:
-        """Ended before, ended in between, still running: each is told once, with its true end."""
+        """Attempts that ended before the kill, before the adoption or after it are reported once, truly."""
         self._needs("survives_runner")
         gate = bench.folder / "gate"
         commands = ("echo up; exit 11", f"echo up; while ! [ -e '{gate}' ]; do sleep 0.05; done; exit 12")
@@ -323,7 +323,7 @@ class ExecutorContract:
         bench.launcher.forget(state)
 
     def test_what_is_not_known_is_said_to_be_unknown(self, bench: LauncherBench) -> None:
-        """A deleted output directory does not stop the next runner."""
+        """`adopt` reports attempts as unknown if their files were deleted."""
         keys = [AttemptKey(1, 1), AttemptKey(2, 1)]
         adoption = bench.launcher.adopt({}, keys)
         require(adoption.adopted == (), "without a state there is nothing to adopt", adoption)
@@ -336,7 +336,7 @@ def _code(end: ExitObservation) -> int | None:
 
 
 def _is_gone(pid: int) -> bool:
-    """Return whether a process of this machine has ended; a zombie has."""
+    """Return whether a process of this machine has ended; a zombie counts as ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

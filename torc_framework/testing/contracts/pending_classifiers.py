@@ -1,4 +1,4 @@
-"""The contract of those who judge jobs that wait in ``pending_failed``."""
+"""The contract suite of plugins that give verdicts on jobs in ``pending_failed``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from torc_framework.testing.support.strategies import failures
 
 
 def _waiting(most: int = 4) -> st.SearchStrategy[list[Failure]]:
-    """Some waiting jobs with ids of their own."""
+    """Generate waiting jobs with different ids."""
 
     def numbered(found: Sequence[Failure]) -> list[Failure]:
         return [evolve(failure, job_id=number) for number, failure in enumerate(found, 1)]
@@ -21,12 +21,12 @@ def _waiting(most: int = 4) -> st.SearchStrategy[list[Failure]]:
 
 
 class PendingContract:
-    """What holds of everybody who judges waiting jobs.
+    """Tests that every plugin that gives verdicts on waiting jobs passes.
 
     Attributes:
         plugin: The module or object with ``torc_classify_pending``.
-        settings: Options as the command gives them; leave out what would ask somebody outside.
-        most_attempts: Attempts after which it must have stopped to answer retry.
+        settings: Options as the command gives them, without those that would ask a service outside.
+        most_attempts: Attempts after which it must not answer retry any more.
     """
 
     plugin: ClassVar[Any]
@@ -41,7 +41,7 @@ class PendingContract:
         return verdicts
 
     def test_it_judges_the_jobs_that_it_is_asked_about(self) -> None:
-        """With a reason for people, and a confidence from 0 to 1."""
+        """Verdicts are on the given jobs alone, with a reason and a confidence from 0 to 1."""
 
         def one(waiting: list[Failure]) -> None:
             verdicts = self._judge(waiting)
@@ -55,7 +55,7 @@ class PendingContract:
         for_all(_waiting(), one)
 
     def test_it_ends(self) -> None:
-        """A job that fails again and again in the same way is not retried for ever."""
+        """A job that always fails in the same way gets no retry after `most_attempts`."""
 
         def one(waiting: list[Failure]) -> None:
             for failure in waiting:

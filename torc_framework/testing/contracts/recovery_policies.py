@@ -1,4 +1,4 @@
-"""The contract of recovery policies."""
+"""The contract suite of recovery policies."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -12,13 +12,13 @@ from torc_framework.testing.support.strategies import failed_jobs
 
 
 class PolicyContract:
-    """What holds of every recovery policy, tried on any failed job that there can be.
+    """Tests that every recovery policy passes, run on generated failed jobs.
 
     Attributes:
         plugin: The module or object with ``torc_decide_recovery``.
         settings: Options as the recover command gives them.
-        most_rounds: Recoveries after which it must have stopped to answer retry.
-        is_pure: It answers from its arguments alone; False for one that asks somebody else.
+        most_rounds: Recoveries after which it must not answer retry any more.
+        is_pure: It answers from its arguments alone; False for one that asks a service.
     """
 
     plugin: ClassVar[Any]
@@ -44,7 +44,7 @@ class PolicyContract:
         for_all(self._jobs, one)
 
     def test_it_answers_any_failed_job_with_a_decision_or_none(self) -> None:
-        """With a reason for people, and a confidence from 0 to 1."""
+        """It never raises; a decision has a reason and a confidence from 0 to 1."""
 
         def one(job: FailedJob) -> None:
             decision = answer(self._decide, "never raise, whatever failed; pass with None", job)
@@ -57,7 +57,7 @@ class PolicyContract:
         for_all(self._jobs, one)
 
     def test_requests_never_shrink(self) -> None:
-        """What a job asked for it may need; a policy only adds."""
+        """A decision never lowers a request."""
 
         def one(job: FailedJob, decision: RecoveryDecision) -> None:
             for name in ("memory_bytes", "runtime_s", "num_cpus"):
@@ -67,7 +67,7 @@ class PolicyContract:
         self._for_all_decisions(one)
 
     def test_nothing_is_asked_for_beyond_the_ceiling(self) -> None:
-        """A job that asks for more than any node has waits for ever."""
+        """A decision requests no more than the ceiling: such a job would wait forever."""
 
         def one(job: FailedJob, decision: RecoveryDecision) -> None:
             for name in ("memory_bytes", "runtime_s"):
@@ -79,7 +79,7 @@ class PolicyContract:
         self._for_all_decisions(one)
 
     def test_only_a_retry_changes_requests(self) -> None:
-        """A job that stays failed keeps what it asked for."""
+        """A decision other than retry changes no request."""
 
         def one(_: FailedJob, decision: RecoveryDecision) -> None:
             changed = (decision.memory_bytes, decision.runtime_s, decision.num_cpus) != (None, None, None)
@@ -88,7 +88,7 @@ class PolicyContract:
         self._for_all_decisions(one)
 
     def test_it_ends(self) -> None:
-        """A job that fails again and again in the same way is given up at last."""
+        """A job that always fails in the same way gets no retry after `most_rounds`."""
 
         def one(job: FailedJob) -> None:
             for _ in range(self.most_rounds):
@@ -101,13 +101,13 @@ class PolicyContract:
         for_all(self._jobs, one, most=50)
 
     def test_it_answers_from_the_job_alone(self) -> None:
-        """Unless it says that it asks somebody else."""
+        """The decision depends on the job alone, unless `is_pure` is False."""
         if self.is_pure:
             for_all(self._jobs, lambda job: require_pure(self._decide, job), most=50)
 
 
 def _failed_again(job: FailedJob, decision: RecoveryDecision) -> FailedJob:
-    """Return the job as it is after a recovery that did not help: it used all that it was given, and more."""
+    """Return the job after a recovery that did not help: it used more than its new requests."""
     memory, runtime = decision.memory_bytes or job.memory_bytes, decision.runtime_s or job.runtime_s
     seen = job.failure.observation
     grown = evolve(

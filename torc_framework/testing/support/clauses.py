@@ -1,4 +1,4 @@
-"""How a suite says which clause of a contract was broken, and how it tries a clause on many values."""
+"""Clauses of contracts: assertions that name the broken clause, and checks on many generated values."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,8 +11,8 @@ from hypothesis.strategies import SearchStrategy
 _T = TypeVar("_T")
 _UNSEEN: Final = object()
 _PHASES: Final = (Phase.generate, Phase.shrink)
-_WATCHED: Final = ("open", "socket.", "subprocess.", "os.system", "os.remove", "os.rename", "os.mkdir", "os.listdir")
-"""Audit events of whoever reads or changes the world."""
+_EFFECTS: Final = ("open", "socket.", "subprocess.", "os.system", "os.remove", "os.rename", "os.mkdir", "os.listdir")
+"""Audit events of code that reads or changes something outside of the process."""
 
 
 def require(holds: object, clause: str, seen: object = _UNSEEN) -> None:
@@ -34,7 +34,7 @@ def broken(clause: str, seen: object = _UNSEEN) -> NoReturn:
 
 
 def for_all(values: SearchStrategy[_T], check: Callable[[_T], None], *, most: int = 100) -> None:
-    """Try a clause on many generated values; the simplest one that breaks it is shown."""
+    """Check a clause on many generated values; a failure shows the simplest value that breaks it."""
 
     @settings(max_examples=most, deadline=None, database=None, phases=_PHASES, suppress_health_check=list(HealthCheck))
     @given(values)
@@ -45,7 +45,7 @@ def for_all(values: SearchStrategy[_T], check: Callable[[_T], None], *, most: in
 
 
 def answer(hook: Callable[..., _T], clause: str, *arguments: Any) -> _T:
-    """Return what a hook answers; one that raises breaks the clause."""
+    """Return the answer of a hook; an exception breaks the clause."""
     __tracebackhide__ = True
     try:
         return hook(*arguments)
@@ -56,42 +56,42 @@ def answer(hook: Callable[..., _T], clause: str, *arguments: Any) -> _T:
 
 
 class _EffectRecorder:
-    """Hears of what this process does to the world, while it listens."""
+    """Records the audit events of this process that have an effect, while ``events`` is a list."""
 
     def __init__(self) -> None:
-        self.heard: list[str] | None = None
+        self.events: list[str] | None = None
         self._is_installed = False
 
     def install(self) -> None:
-        """Begin to hear; an audit hook stays for ever, and so there is one."""
+        """Add the audit hook; it cannot be removed, so there is one for all checks."""
         if not self._is_installed:
             self._is_installed = True
-            sys.addaudithook(self._hear)
+            sys.addaudithook(self._record)
 
-    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
-        if self.heard is not None and event.startswith(_WATCHED):
-            self.heard.append(f"{event}{arguments!r:.200}")
+    def _record(self, event: str, arguments: tuple[object, ...]) -> None:
+        if self.events is not None and event.startswith(_EFFECTS):
+            self.events.append(f"{event}{arguments!r:.200}")
 
 
-_WATCH: Final = _EffectRecorder()
+_RECORDER: Final = _EffectRecorder()
 
 
 @contextmanager
 def no_effects(clause: str) -> Iterator[None]:
     """Fail with a clause if the block opens files, connects or starts programs."""
     __tracebackhide__ = True
-    _WATCH.install()
-    heard: list[str] = []
-    _WATCH.heard = heard
+    _RECORDER.install()
+    events: list[str] = []
+    _RECORDER.events = events
     try:
         yield
     finally:
-        _WATCH.heard = None
-    require(not heard, clause, heard)
+        _RECORDER.events = None
+    require(not events, clause, events)
 
 
 def require_pure(hook: Callable[..., Any], *arguments: Any) -> None:
-    """Fail unless a hook answers the same twice, without any effect; what it imports lazily does not count."""
+    """Fail unless a hook answers the same twice, the second time without effects; the first call may import modules."""
     __tracebackhide__ = True
     before = repr(arguments)
     first = hook(*arguments)

@@ -1,15 +1,15 @@
-"""A batch system without a cluster: a folder, three programs, and faults by script.
+"""A fake batch system: a folder with its state, four programs, and scripted faults.
 
-An allocator that talks to its system through programs talks to this one in the same way: `programs`
-writes four of them, and whatever the real ones are called, a few lines turn their options into these::
+An allocator that calls programs of its batch system calls those of this one instead: `programs` writes four of them. A
+few lines of shell turn the options of the real ones into these::
 
     batch-submit [--name=NAME] COMMAND...   prints the id of the allocation
     batch-status ID...                      prints a line "ID STATE" for each id that is known
     batch-find NAME...                      prints a line "NAME ID STATE" for each allocation of these names
     batch-cancel ID...                      ends these; unknown ids are ignored
 
-Nothing starts by itself: a test says when an allocation runs and when it ends, which call fails, and at which moment of
-a submission the process that asks is hit by a signal.
+No allocation starts by itself: the test sets when an allocation runs and ends, which call fails, and at which moment of
+a submission the requesting process receives a signal.
 """
 
 import json
@@ -24,11 +24,11 @@ from typing import Any, Final
 
 VERBS: Final = ("submit", "status", "find", "cancel")
 AFTER_SIGNAL_S: Final = 0.2
-"""How long a submission that sends a signal goes on after it."""
+"""How long a submission that has sent a signal continues after it."""
 
 
 class FakeAllocationState(StrEnum):
-    """Where an allocation is."""
+    """The state of an allocation."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -37,7 +37,7 @@ class FakeAllocationState(StrEnum):
 
 
 class FakeBatchSystem:
-    """Allocations in a folder.
+    """A fake batch system, whose allocations are kept in a folder.
 
     Args:
         folder: An empty folder; the programs find the system by it.
@@ -59,13 +59,13 @@ class FakeBatchSystem:
     # --- what a test does ---------------------------------------------------------------------------
 
     def fail_next(self, verb: str, message: str, *, after: int = 0, times: int = 1) -> None:
-        """Let calls fail: ``after`` so many good ones, ``times`` in a row, with this message on standard error."""
+        """Make ``times`` calls in a row fail, after ``after`` good ones, with this message on standard error."""
         assert verb in VERBS, f"{verb} is none of {VERBS}"
         faults = self._read("faults", {})
         self._write("faults", {**faults, verb: {"message": message, "after": after, "times": times}})
 
     def signal_asker(self, asker: int, number: int, *, after: int = 0, is_accepted: bool = False) -> None:
-        """Let a submission, ``after`` so many, send a signal to a process that asks, as a terminal or ``kill`` does.
+        """Make a submission, after ``after`` others, send a signal to the requesting process, as a terminal or kill(1).
 
         Args:
             asker: Its process id. SIGINT goes to its process group, as a Ctrl-C at a terminal does.
@@ -75,30 +75,30 @@ class FakeBatchSystem:
         self._write("signal", {"asker": asker, "number": number, "after": after, "is_accepted": is_accepted})
 
     def set_state(self, id_: str, state: FakeAllocationState) -> None:
-        """Let an allocation begin or end, as the real system would by itself."""
+        """Begin or end an allocation, as a real system does by itself."""
         allocations = self._read("allocations", {})
         allocations[id_]["state"] = state.value
         self._write("allocations", allocations)
 
     @property
     def commands(self) -> dict[str, list[str]]:
-        """What was submitted, by id, in order."""
+        """The submitted commands by id, in order."""
         return {id_: each["command"] for id_, each in self._read("allocations", {}).items()}
 
     @property
     def names(self) -> dict[str, str]:
-        """Under which name each allocation was submitted, by id; "" is none."""
+        """The name of each allocation by id; "" is none."""
         return {id_: each.get("name", "") for id_, each in self._read("allocations", {}).items()}
 
     @property
     def told(self) -> list[str]:
-        """The ids that submissions lived to tell."""
+        """The ids of submissions that have ended and printed them."""
         ids: list[str] = self._read("told", [])
         return ids
 
     @property
     def states(self) -> dict[str, FakeAllocationState]:
-        """Where each allocation is."""
+        """The state of each allocation by id."""
         return {id_: FakeAllocationState(each["state"]) for id_, each in self._read("allocations", {}).items()}
 
     def calls(self, verb: str) -> int:
@@ -107,7 +107,7 @@ class FakeBatchSystem:
         return count
 
     def programs(self, folder: Path) -> Path:
-        """Write the programs into a folder, which is returned: put it on PATH."""
+        """Write the programs into a folder, to be put on PATH; return the folder."""
         folder.mkdir(parents=True, exist_ok=True)
         for verb in VERBS:
             path = folder / f"batch-{verb}"
@@ -119,10 +119,10 @@ class FakeBatchSystem:
     # --- what the programs do -----------------------------------------------------------------------
 
     def call(self, verb: str, arguments: Sequence[str]) -> str:
-        """Do what a program does; return what it prints.
+        """Carry out a call of a program; return what it prints.
 
         Raises:
-            OSError: a fault was ordered.
+            OSError: a fault was scripted.
         """
         calls = self._read("calls", {})
         self._write("calls", {**calls, verb: calls.get(verb, 0) + 1})
@@ -156,7 +156,7 @@ class FakeBatchSystem:
         return id_
 
     def _send_signal(self, before: int, *, is_accepted: bool) -> None:
-        """Send the signal that was ordered for this moment of the submission after so many others."""
+        """Send the signal that is scripted for this moment of this submission."""
         order = self._read("signal", None)
         if order is None or (order["after"], order["is_accepted"]) != (before, is_accepted):
             return
@@ -167,7 +167,7 @@ class FakeBatchSystem:
         time.sleep(AFTER_SIGNAL_S)
 
     def _fail(self, verb: str) -> None:
-        """Fail if that was ordered."""
+        """Raise the scripted fault, if there is one."""
         faults = self._read("faults", {})
         if (fault := faults.get(verb)) is None:
             return
@@ -181,7 +181,7 @@ class FakeBatchSystem:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Be one of the programs."""
+    """Run as one of the programs."""
     folder, verb, *rest = arguments
     try:
         said = FakeBatchSystem(Path(folder)).call(verb, rest)

@@ -1,4 +1,4 @@
-"""A launcher under test: gives orders and collects news; and a runner that is killed, to be adopted from."""
+"""A bench for launchers: starts attempts and collects events; and a runner that is killed, to adopt its attempts."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from torc_framework.api import (
 )
 from torc_framework.testing.support.clauses import broken, require
 
-NO_OTHER_NEWS: Final = "poll returns nothing but AttemptStarted, AttemptSlotFreed, AttemptEnded, AttemptWithdrawn"
+NO_OTHER_EVENTS: Final = "poll returns nothing but AttemptStarted, AttemptSlotFreed, AttemptEnded, AttemptWithdrawn"
 ONE_END: Final = "every started attempt gives exactly one AttemptEnded"
 
 
@@ -39,8 +39,8 @@ class LauncherBench:
     """A launcher in a folder of its own.
 
     Attributes:
-        patience_s: How long to wait for news before that counts as a broken contract.
-        started: When attempts began, by the launcher's word.
+        patience_s: How long to wait for events before the contract counts as broken.
+        started: When attempts began, as the launcher reported.
         ended: How they ended.
         returned: Queued ones that were given back.
         order: The attempts that ended, in order.
@@ -67,34 +67,31 @@ class LauncherBench:
         }
         return Attempt(**(values | changes))
 
-    def take_news(self) -> None:
-        """Take what the launcher tells, and hold it to its word."""
-        for news in self.launcher.poll():
-            match news:
+    def take_events(self) -> None:
+        """Collect the launcher's events, and check that they obey the contract."""
+        for event in self.launcher.poll():
+            match event:
                 case AttemptStarted():
-                    require(news.key not in self.started, "an attempt's start is told once", news)
-                    require(news.key not in self.ended, "an attempt's start is not told after its end", news)
-                    self.started[news.key] = news.at
+                    require(event.key not in self.started, "an attempt's start is told once", event)
+                    require(event.key not in self.ended, "an attempt's start is not told after its end", event)
+                    self.started[event.key] = event.at
                 case AttemptEnded():
-                    require(news.key not in self.ended, ONE_END, ("told twice", news))
-                    self.ended[news.key] = news.observation
-                    self.order.append(news.key)
+                    require(event.key not in self.ended, ONE_END, ("reported twice", event))
+                    self.ended[event.key] = event.observation
+                    self.order.append(event.key)
                 case AttemptSlotFreed():
-                    require(news.key not in self.ended, "a place is given up before the end is told", news)
+                    require(event.key not in self.ended, "a place is given up before the end is told", event)
                 case AttemptWithdrawn():
-                    require(news.key not in self.started, "only an attempt that has not begun is given back", news)
-                    self.returned.add(news.key)
+                    require(event.key not in self.started, "only an attempt that has not begun is given back", event)
+                    self.returned.add(event.key)
                 case _:
-                    broken(
-                        "poll returns nothing but AttemptStarted, AttemptSlotFreed, AttemptEnded, AttemptWithdrawn",
-                        news,
-                    )
+                    broken(NO_OTHER_EVENTS, event)
 
     def until(self, condition: Callable[[], object], clause: str) -> None:
-        """Take news until a condition holds; the clause is what is broken if it never does."""
+        """Collect events until a condition holds; the clause is broken if it does not within ``patience_s``."""
         deadline = time.monotonic() + self.patience_s
         while True:
-            self.take_news()
+            self.take_events()
             if condition():
                 return
             if time.monotonic() > deadline:
@@ -125,7 +122,7 @@ class LauncherBench:
         return path.read_text()
 
     def finish(self) -> None:
-        """End whatever still runs, and let the launcher go."""
+        """Kill all attempts that still run, and close the launcher."""
         left = [key for key in self.started if key not in self.ended]
         if left:
             self.launcher.stop(left, force=True)
@@ -186,7 +183,7 @@ class DyingRunner:
             broken("state() answers with JSON values as soon as attempts were started", said.strip()[-2000:])
 
     def kill(self) -> dict[str, Any]:
-        """Kill it; return the last whole state that it stored."""
+        """Kill the runner; return the last complete state that it stored."""
         self._process.kill()
         later, _ = self._process.communicate()
         lines = [self._first, *later.splitlines(keepends=True)]

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what plugins are asked about: any observation, failure or failed job that there can be."""
+"""Hypothesis strategies for the arguments of hooks: observations, failures and failed jobs."""
 
 from typing import Any, Final
 
@@ -48,7 +48,7 @@ JSON_VALUES: Final[st.SearchStrategy[Any]] = st.recursive(
 
 @st.composite
 def observations(draw: st.DrawFn, executors: st.SearchStrategy[str] = EXECUTORS) -> ExitObservation:
-    """Any ending that can be seen: not only the likely ones."""
+    """Generate any observation, also unlikely combinations."""
     ended_by_signal = draw(st.booleans())
     return ExitObservation(
         draw(executors),
@@ -76,7 +76,7 @@ def observations(draw: st.DrawFn, executors: st.SearchStrategy[str] = EXECUTORS)
 
 @st.composite
 def plain_observations(draw: st.DrawFn, executor: str = "local") -> ExitObservation:
-    """Endings as a program of its own makes them: a code, or a signal."""
+    """Generate the ending of a plain program: an exit code or a signal."""
     code = draw(st.none() | st.integers(0, 255))
     number = draw(SIGNALS) if code is None else None
     return ExitObservation(executor, exit_code=code, signal=number, started_at=1.0, ended_at=draw(st.floats(1, 10**6)))
@@ -88,12 +88,12 @@ VERDICTS: Final = st.builds(
     reason=WORDS,
     confidence=st.floats(0, 1),
 )
-"""Any verdict on a failure."""
+"""Verdicts on failures."""
 
 
 @st.composite
 def failures(draw: st.DrawFn) -> Failure:
-    """Any failed attempt."""
+    """Generate a failed attempt."""
     seen = draw(observations())
     return Failure(
         workflow_id=draw(st.integers(1, 2**31)),
@@ -109,7 +109,7 @@ def failures(draw: st.DrawFn) -> Failure:
 
 @st.composite
 def failed_jobs(draw: st.DrawFn, settings: dict[str, Any] | None = None) -> FailedJob:
-    """Any failed job that a recovery policy may be asked about: limits seen are those asked for."""
+    """Generate a failed job for a recovery policy; its observed limits are those that it requested."""
     memory = draw(st.sampled_from([1 << 20, 1 << 30, 3 << 30]) | st.integers(1, 2**46))
     runtime = draw(st.sampled_from([60, 3600]) | st.integers(1, 10**7))
     failure = draw(failures())
