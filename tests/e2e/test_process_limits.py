@@ -106,7 +106,7 @@ def test_the_embedded_server_waits_for_its_process(
 
 
 IN_VAIN = """
-from torc_framework import processes
+from torc_framework.system import processes
 from torc_framework.cli.programs.torc import main
 from torc_framework.errors import TorcError
 from torc_framework.recovery.recovery_hook import run_hook

@@ -12,12 +12,12 @@ from torc_framework.metrics import AttemptSeries, ResourceSample, SeriesWriter, 
 WRITER = """
 import sys
 from pathlib import Path
-from torc_framework.metrics import Sample, SeriesWriter
+from torc_framework.metrics import ResourceSample, SeriesWriter
 writer = SeriesWriter(Path(sys.argv[1]))
 tick = 0
 while True:
     tick += 1
-    writer.add([Sample(job, float(tick), 1.0, 2, 3) for job in range(100)], {job: f"job{job}" for job in range(100)})
+    writer.add([ResourceSample(job, float(tick), 1.0, 2, 3) for job in range(100)], {job: f"job{job}" for job in range(100)})
     print(tick, flush=True)
 """
 
