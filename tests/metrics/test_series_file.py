@@ -17,7 +17,8 @@ writer = SeriesWriter(Path(sys.argv[1]))
 tick = 0
 while True:
     tick += 1
-    writer.add([ResourceSample(job, float(tick), 1.0, 2, 3) for job in range(100)], {job: f"job{job}" for job in range(100)})
+    samples = [ResourceSample(job, float(tick), 1.0, 2, 3) for job in range(100)]
+    writer.add(samples, {job: f"job{job}" for job in range(100)})
     print(tick, flush=True)
 """
 
