@@ -20,6 +20,8 @@ SOURCES = [path for path in TRACKED if path.endswith(".py")]
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("plugins/*/torc_*/__init__.py"))
 _NAME = re.compile(rf"(?<![\w./-])(?:torc_framework|{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+(?![\w/-])")
 _PATH = re.compile(r"(?<![\w./~$}>-])(?:torc_framework|plugins|tests|docs|examples|benchmarks|changes)/[\w./*-]*[\w/*]")
+_REFERENCE = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.\w+)*)`(?!`)")
+"""A name in code, as docstrings and comments refer to it; other words of code stand in double backticks."""
 _IN_FILE = re.compile(r"`([A-Za-z_]\w*)`\s+(?:in|of)\s+`([\w/]+\.py)`")
 NOT_MODULES = {
     "torc_framework.commands": "the name of an entry-point group",
@@ -65,6 +67,16 @@ def resolved(name: str) -> object:
         return None
 
 
+@cache
+def words_of_code() -> set[str]:
+    """Return every name in the code, and the parts of the names of files and folders."""
+    words = {word for path in TRACKED for word in re.split(r"[/.]", path)}
+    for path in SOURCES:
+        tokens = tokenize.generate_tokens(io.StringIO((ROOT / path).read_text(encoding="utf-8")).readline)
+        words.update(token.string for token in tokens if token.type == tokenize.NAME)
+    return words
+
+
 def is_path(path: str, page: str) -> bool:
     """Return whether a path, which may contain asterisks, exists in the tree, beside the page or in its plugin."""
     if any(part.split(".")[0].isupper() for part in path.split("/")):
@@ -83,6 +95,9 @@ def unknown(path: str) -> list[str]:
                 found.append(f"{path}:{line + text[: match.start()].count(chr(10))}: {match[0]}")
         for match in _PATH.finditer(text):
             if match[0] not in NOT_OURS and not is_path(match[0], path):
+                found.append(f"{path}:{line + text[: match.start()].count(chr(10))}: {match[0]}")
+        for match in _REFERENCE.finditer(text) if path.endswith(".py") else ():
+            if not words_of_code().issuperset(match[1].split(".")):
                 found.append(f"{path}:{line + text[: match.start()].count(chr(10))}: {match[0]}")
         for match in _IN_FILE.finditer(text):
             if (file := ROOT / match[2]).is_file() and not re.search(rf"\b{match[1]}\b", file.read_text("utf-8")):

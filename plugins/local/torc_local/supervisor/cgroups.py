@@ -11,7 +11,7 @@ import signal
 Cgroup = tuple[int, str]
 """Version and folder of a control group."""
 KillCounts = tuple[int, int]
-"""What `Surroundings.mark` returned."""
+"""What `SharedCgroup.mark` returned."""
 
 JOIN_FILES = {1: "tasks", 2: "cgroup.procs"}
 """File to which a process writes 0 to join the group; ``tasks`` takes no lock that all processes share."""
