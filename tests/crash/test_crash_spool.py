@@ -5,8 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from crash_bench import Bench, wait_for
+from crash_bench import Bench
 from programs import project_plugin
+from waiting import eventually
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import JobRecord, ResultRecord
@@ -25,7 +26,7 @@ def test_ends_survive_without_server_and_runner(bench: Bench) -> None:
     bench.start_runner(4, *options)
     bench.wait_until_begun(4)
     bench.kill_server()
-    wait_for(lambda: sum(path.read_bytes().count(b"\n") for path in bench.folder.rglob("*.ends")) == 4, "not kept")
+    eventually(lambda: sum(path.read_bytes().count(b"\n") for path in bench.folder.rglob("*.ends")) == 4, "not kept")
     bench.kill_runner()
     bench.start_server()
     assert bench.start_runner(4, *options).wait(60) == 1
@@ -104,4 +105,4 @@ def test_canceled_while_the_runner_is_dead(bench: Bench) -> None:
     journal = next(bench.folder.rglob("*.journal")).read_text()
     (pid,) = [line.split()[3] for line in journal.splitlines() if line.startswith("S ")]
     bench.start_runner().wait(60)
-    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the canceled job still runs")
+    eventually(lambda: not Path(f"/proc/{pid}").exists(), "the canceled job still runs")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from crash_bench import BIN, Bench
+from waiting import let_pass
 
 from torc_framework.client import TorcClient
 from torc_framework.embedded import EmbeddedServer
@@ -71,7 +72,7 @@ def test_a_server_killed_at_the_last_moments(bench: Bench, seed: int) -> None:
     runner = bench.start_runner()
     bench.wait_until_begun(24)
     for _ in range(3):
-        time.sleep(chance.random() * 0.15)
+        let_pass(chance.random() * 0.15)
         if runner.poll() is not None:
             break
         bench.kill_server()

@@ -3,11 +3,11 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from doc_pages import Block, blocks
+from waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -50,10 +50,7 @@ def _interrupted(block: Block, environment: dict[str, str], work: Path) -> str:
         start_new_session=True,
     )
     log = work / "output" / "job_stdio" / "job_wf1_j1_r1_a1.o"
-    deadline = time.monotonic() + 60
-    while not log.exists() or "begins" not in log.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: log.exists() and "begins" in log.read_text(), "the job begins")
     os.killpg(process.pid, signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130

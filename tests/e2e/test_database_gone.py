@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import time
 from pathlib import Path
 
 from programs import BIN, isolated_environment
+from waiting import eventually
 
 SPEC = """
 name: w
@@ -28,10 +28,7 @@ def test_nothing_is_lost_when_the_file_is_put_back(tmp_path: Path) -> None:
     first = subprocess.Popen(
         [*torc, "run", "w.yaml"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 60
-    while not all((tmp_path / name).exists() for name in ("ends", "goes_on")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: all((tmp_path / name).exists() for name in ("ends", "goes_on")), "both jobs begin")
     path.rename(away)
     _, told = first.communicate(timeout=60)
     assert first.returncode == 3

@@ -4,12 +4,12 @@ import json
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually, let_pass
 
 SIZE = "8m"
 FILL = """
@@ -64,9 +64,8 @@ def test_a_run_waits_for_room_and_goes_on(torc: Any, work: Path, disk: Path) -> 
     (work / "w.yaml").write_text(SPEC.format(minutes=5))
 
     def make_room() -> None:
-        while not (work / "full").exists():
-            time.sleep(0.05)
-        time.sleep(1.5)
+        eventually((work / "full").exists)
+        let_pass(1.5)
         (disk / "filler").unlink()
 
     helper = threading.Thread(target=make_room, daemon=True)

@@ -3,12 +3,12 @@
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from programs import BIN
+from waiting import eventually
 
 from torc_framework.client import TorcClient
 from torc_framework.hpc.rescheduling import Rescheduler
@@ -47,10 +47,7 @@ def interrupted(own_server: str, torc_env: dict[str, str], work: Path) -> str:
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while not ((work / "up").exists() and (work / "on").exists()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: (work / "up").exists() and (work / "on").exists(), "both jobs begin")
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from programs import BIN, running_server
 from server_child import ServerChild
+from waiting import eventually
 
 from torc_framework.client import make_api, map_function_to_jobs
 from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord, WorkflowRecord
@@ -203,9 +203,8 @@ def test_a_result_waits_for_a_server_that_is_away(work: Path, torc_env: dict[str
             text=True,
         )
         try:
-            while not (work / "called").exists():
-                assert process.poll() is None
-                time.sleep(0.01)
+            eventually(lambda: (work / "called").exists() or process.poll() is not None)
+            assert process.poll() is None
             server.kill()
             (work / "go").touch()
             with pytest.raises(subprocess.TimeoutExpired):

@@ -4,12 +4,11 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually
 
 from torc_framework.metrics import read_series
 
@@ -24,13 +23,6 @@ jobs:
   - name: patient
     command: until [ -e go ]; do sleep 0.05; done
 """
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def sample_times(work: Path) -> list[float]:
@@ -54,13 +46,13 @@ def test_a_killed_runner_loses_no_samples_and_the_next_goes_on(
     with subprocess.Popen(
         [program, "-f", "json", "run", str(id_)], cwd=work, env={**torc_env, **env}, stdout=subprocess.DEVNULL
     ) as first:
-        wait_for(lambda: sample_times(work))
+        eventually(lambda: sample_times(work))
         first.kill()
     before = sample_times(work)
     with subprocess.Popen(
         [program, "-f", "json", "run", str(id_)], cwd=work, env={**torc_env, **env}, stdout=subprocess.DEVNULL
     ) as second:
-        wait_for(lambda: len(sample_times(work)) > len(before))
+        eventually(lambda: len(sample_times(work)) > len(before))
         (work / "go").touch()
         assert second.wait(60) == 0
     assert sample_times(work)[: len(before)] == before

@@ -3,13 +3,12 @@
 import json
 import os
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from programs import BIN
+from waiting import eventually, let_pass
 
 from torc_framework.system import processes
 from torc_framework.testing import ProcessLimit, process_limit
@@ -36,15 +35,6 @@ def begin(limit: ProcessLimit, *words: object, **options: Any) -> "subprocess.Po
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
-def wait_for(what: Callable[[], Any]) -> Any:
-    """Return what is not empty at last."""
-    deadline = time.monotonic() + 60
-    while not (found := what()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return found
-
-
 def running_jobs(torc: Any, wid: int) -> Any:
     """Return the jobs that run."""
     return json.loads(torc("-f", "json", "jobs", "list", wid, "--status", "running").stdout)["jobs"]
@@ -59,20 +49,20 @@ def test_a_run_completes_under_a_limit(
     wid = json.loads(torc("-f", "json", "workflows", "create", "w.yaml").stdout)["id"]
     process_limit.set(1)  # the runner's first thread
     runner = begin(process_limit, BIN / "torc", "run", wid, "--num-cpus", 8, cwd=work, env=torc_env)
-    time.sleep(2)
+    let_pass(2)
     assert runner.poll() is None
     assert not (work / "output" / "began").exists()
     for number in range(2, 40):  # as others end, until there is room for the first jobs, though not for all
         if running_jobs(torc, wid):
             break
         process_limit.set(number)
-        time.sleep(0.5)
+        let_pass(0.5)
 
     def waiting() -> Any:
         groups = json.loads(torc("-f", "json", "explain", wid).stdout)["groups"]
         return [group for group in groups if group["reason"] == "launch_hindered"]
 
-    group = wait_for(waiting)[0]
+    group = eventually(waiting)[0]
     assert "no more processes can be started" in group["text"]
     assert "ulimit -u" in group["text"]
     assert f"torc run {wid} --max-parallel-jobs" in group["text"]
@@ -97,7 +87,7 @@ def test_the_embedded_server_waits_for_its_process(
     """A command that needs a server of its own goes on when there is room."""
     process_limit.set(1)
     command = begin(process_limit, BIN / "torc", "workflows", "list", cwd=work, env=torc_env)
-    time.sleep(2)
+    let_pass(2)
     assert command.poll() is None
     process_limit.set(50)
     _, said = command.communicate(timeout=60)

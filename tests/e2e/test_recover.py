@@ -4,12 +4,11 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_server")]
 
@@ -40,14 +39,6 @@ jobs:
   - {name: bug, command: test -e fixed}
   - {name: after, command: 'true', depends_on: [bug]}
 """
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Wait until something holds; fail when the deadline is over."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not happen within {DEADLINE_S} s"
-        time.sleep(0.02)
 
 
 def made(torc: Any, work: Path, spec: str, *command: str, code: int = 1) -> None:
@@ -269,7 +260,7 @@ def test_the_end_of_a_workflow_wakes_the_watcher(torc_env: dict[str, str], work:
     created = torc("workflows", "create", "spec.yaml", "-f", "json", env=env)
     id_ = str(json.loads(created.stdout)["id"])
     runner = subprocess.Popen(["torc", "run", id_], **{**pipes, "stdout": subprocess.DEVNULL})
-    wait_for((work / "begun").exists, "the start of the job")
+    eventually((work / "begun").exists, "the start of the job")
     watcher = subprocess.Popen(["torc", "watch", id_, "--recover", "-p", "3600"], **pipes)
     assert watcher.stdout is not None
     assert watcher.stdout.readline().startswith(f"Watching workflow {id_}")
@@ -300,7 +291,7 @@ def test_a_watcher_is_interrupted_cleanly(torc_env: dict[str, str], work: Path, 
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for((work / "begun").exists, "the start of the job")
+    eventually((work / "begun").exists, "the start of the job")
     process.send_signal(number)
     _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 130

@@ -4,14 +4,14 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from waiting import eventually
 
 from torc_framework.server.settings import DATABASE_VARIABLE
 
@@ -30,14 +30,6 @@ STUBBORN = (
     "  - name: 'sleep{i}'\n    parameters: {i: '1:2'}\n    supports_termination: true\n"
     "    command: \"trap 'touch asked{i}' TERM; touch started{i}; while :; do sleep 0.05; done\"\n"
 )
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Wait until something holds; fail when the deadline is over."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not happen within {DEADLINE_S} s"
-        time.sleep(0.02)
 
 
 def servers(database: Path) -> list[psutil.Process]:
@@ -75,7 +67,7 @@ def started(
         text=True,
     )
     try:
-        wait_for(lambda: all((work / f"started{i}").exists() for i in (1, 2)), "the start of the jobs")
+        eventually(lambda: all((work / f"started{i}").exists() for i in (1, 2)), "the start of the jobs")
         yield process
     finally:
         process.kill()
@@ -309,7 +301,7 @@ def test_ctrl_c_twice_ends_at_once(torc: Any, torc_env: dict[str, str], work: Pa
     """Jobs that take their time over SIGTERM are killed; their statuses are right all the same."""
     with started(torc_env, work, "--term-lead-s", "600", spec=STUBBORN) as process:
         process.send_signal(signal.SIGINT)
-        wait_for(lambda: all((work / f"asked{i}").exists() for i in (1, 2)), "the first signal's effect")
+        eventually(lambda: all((work / f"asked{i}").exists() for i in (1, 2)), "the first signal's effect")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 130, out + err
@@ -323,7 +315,7 @@ def test_a_killed_run_leaves_no_server_behind(torc: Any, torc_env: dict[str, str
         assert len(servers(database)) == 1
         process.send_signal(signal.SIGKILL)
         process.wait(DEADLINE_S)
-    wait_for(lambda: servers(database) == [], "the end of the server")
+    eventually(lambda: servers(database) == [], "the end of the server")
     for sleeper in psutil.process_iter():
         try:
             if sleeper.cwd() == str(work) and sleeper.cmdline()[:1] == ["sleep"]:

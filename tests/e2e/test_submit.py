@@ -3,13 +3,13 @@
 import json
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from programs import BIN, running_server
+from waiting import eventually
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import WorkflowActionRecord
@@ -110,11 +110,8 @@ def test_a_spec_is_submitted(call: Any, url: str, work: Path) -> None:
     answer = json.loads(done.stdout)
     assert (len(answer["allocations"]), answer["troubles"]) == (2, [])
     workflow_id = answer["workflow_id"]
-    deadline = time.monotonic() + 60
     with TorcClient(url) as client:
-        while not client.is_complete(workflow_id).is_complete:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(lambda: client.is_complete(workflow_id).is_complete)
         (action,) = client.actions(workflow_id)
     assert (action.executed, action.error, action.executed_by) == (True, None, None)
     assert (work / "log").read_text() == "first\nsecond\n"
@@ -126,22 +123,15 @@ def test_a_runner_trusts_what_its_submitter_did(call: Any, url: str, work: Path)
     """The node's own list of trust is empty; a plugin that changes after the submission is not run there."""
     done = call("-f", "json", "submit", "w.yaml")
     with TorcClient(url) as client:
-        wait_for(lambda: client.is_complete(json.loads(done.stdout)["workflow_id"]).is_complete)
+        eventually(lambda: client.is_complete(json.loads(done.stdout)["workflow_id"]).is_complete)
     assert not list(work.glob("state-of-the-node/*"))
     (work / "meddle").touch()
     done = call("-f", "json", "submit", "w.yaml")
     pids = [each["allocation_id"].removeprefix("desk:") for each in json.loads(done.stdout)["allocations"]]
-    wait_for(lambda: not any(Path("/proc", pid).exists() for pid in pids))
+    eventually(lambda: not any(Path("/proc", pid).exists() for pid in pids))
     assert "TORC_TRUST does not name its digest" in (work / "runners.err").read_text()
     with TorcClient(url) as client:
         assert client.job_counts(json.loads(done.stdout)["workflow_id"]).counts.get("completed", 0) == 0
-
-
-def wait_for(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_a_workflow_is_submitted_once_it_is_there(call: Any, url: str, work: Path) -> None:
@@ -227,7 +217,7 @@ def cut_short(work: Path, url: str, env: dict[str, str], number: int) -> "tuple[
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for(lambda: len(booked(work)) >= 2)
+    eventually(lambda: len(booked(work)) >= 2)
     process.send_signal(number)
     said, complaint = process.communicate(timeout=60)
     (work / "slow").unlink()
@@ -279,7 +269,7 @@ def test_a_submission_that_was_killed_is_found(
     else:
         assert "was cut short a moment ago" in done.stderr
         assert recorded(call, workflow_id) == {None}  # the request, for another look
-    wait_for(lambda: not any(Path("/proc", id_.removeprefix("desk:")).exists() for id_ in there))
+    eventually(lambda: not any(Path("/proc", id_.removeprefix("desk:")).exists() for id_ in there))
 
 
 @pytest.mark.parametrize("command", [["submit"], ["run", "--executor", "desk"]])

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from programs import BIN
 from sample_records import register
+from waiting import eventually
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
@@ -90,10 +90,8 @@ def test_a_dead_runner_of_this_machine(call: Any, server: str, torc: Any, torc_e
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )
-    end = time.monotonic() + PATIENCE_S
-    while not (work / "begun").exists() or call("jobs", "list", wid, "--status", "running")["jobs"] == []:
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    eventually((work / "begun").exists)
+    eventually(lambda: call("jobs", "list", wid, "--status", "running")["jobs"])
     assert call("workflows", "sync-status", wid)["jobs"] == []
     runner.kill()
     runner.wait()

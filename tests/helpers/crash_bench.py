@@ -6,12 +6,12 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 from attrs import define, field
+from waiting import eventually
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ServerUnreachableError
@@ -20,14 +20,6 @@ from torc_framework.models.records import JobRecord, ResultRecord, WorkflowRecor
 
 BIN = Path(sys.executable).parent
 DEADLINE_S = 180
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def _free_port() -> int:
@@ -67,7 +59,7 @@ class Bench:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-        wait_for(self._answers, "the server does not come up")
+        eventually(self._answers, "the server does not come up", patience_s=DEADLINE_S)
 
     def _answers(self) -> bool:
         client = TorcClient(self.url, timeout=5)
@@ -149,7 +141,11 @@ class Bench:
 
     def wait_until_begun(self, number: int) -> None:
         """Wait until so many jobs have begun."""
-        wait_for(lambda: self.begun() >= number, f"only {self.begun()} of {number} jobs have begun")
+        eventually(
+            lambda: self.begun() >= number,
+            lambda: f"only {self.begun()} of {number} jobs have begun",
+            patience_s=DEADLINE_S,
+        )
 
     def check(self) -> None:
         """Every job ended exactly once with its true end, nothing is left over, the database is sound."""

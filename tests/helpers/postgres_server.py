@@ -5,7 +5,6 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -14,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from waiting import eventually
 
 OWNER = "torc"
 MISSING = "PostgreSQL is not installed (Debian: apt-get install postgresql)"
@@ -62,14 +62,15 @@ class PostgresServer:
                 [*self._command, *settings], cwd=self._folder, stdout=log, stderr=log, **_identity()
             )
         self._process = process
-        while True:
-            try:
-                psycopg.connect(self.url("postgres")).close()
-            except psycopg.OperationalError:
-                assert process.poll() is None, (self._folder / "server.log").read_text()
-                time.sleep(0.02)
-            else:
-                return
+        eventually(lambda: self._answers() or process.poll() is not None, (self._folder / "server.log").read_text)
+        assert process.poll() is None, (self._folder / "server.log").read_text()
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url("postgres")).close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def stop(self) -> None:
         """End it at once, as a power failure would."""

@@ -14,14 +14,15 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import waiting
 from programs import BIN
 
 SCRIPT: Final = Path(__file__).parents[1] / "slurm" / "cluster.sh"
@@ -167,12 +168,8 @@ class ServedTorc:
                 self.cluster.slurm("scancel", "--me", str(node["scheduler_id"]), check=False)
 
 
-def eventually(condition: Callable[[], object], patience_s: float = 240) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition does not hold after all"
-        time.sleep(0.5)
+eventually = partial(waiting.eventually, patience_s=240.0, pause_s=0.5)
+"""Waits on the cluster, where most things take seconds and each question is one to its controller."""
 
 
 def give(path: Path, user: str, root: Path) -> None:

@@ -1,7 +1,6 @@
 """Actions: who carries them out, when, and what is told of them."""
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from attrs import evolve
 from programs import project_plugin
 from runner_bench import Bench, job
 from sample_records import register
+from waiting import eventually
 
 from torc_framework.models.plan import PlannedAction
 from torc_framework.models.records import (
@@ -188,10 +188,8 @@ def test_a_canceled_workflow_ends_its_actions(bench: Bench) -> None:
     )
     thread = threading.Thread(target=bench.run, args=(workflow_id,))
     thread.start()
-    deadline = time.monotonic() + 60
-    while not (pid := bench.folder / "pid").exists() or not pid.read_text().strip():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    pid = bench.folder / "pid"
+    eventually(lambda: pid.exists() and pid.read_text().strip(), "the action begins")
     bench.client.cancel(workflow_id)
     thread.join(60)
     assert not thread.is_alive()

@@ -1,23 +1,15 @@
 """Jobs and workflows that are deleted while a runner has them in hand."""
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from runner_bench import Bench, job
+from waiting import eventually
 
 from torc_framework.errors import ApiError, TorcError
 from torc_framework.models.records import JobRecord, WorkflowRecord
-
-
-def until(met: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def is_alive(pid_file: Path) -> bool:
@@ -51,8 +43,8 @@ def test_a_deleted_job_is_stopped_and_leaves_no_trace(bench: Bench, way: str) ->
     workflow_id = bench.create(job("long", f"echo $$ > {pid}; exec sleep 60"), job("after", "true"))
     client, old = bench.client, bench.jobs(workflow_id)
     running = Running(bench, workflow_id, max_parallel_jobs=1, wait_for_new_jobs_s=0.0)
-    until(lambda: pid.exists() and bool(pid.read_text().strip()))
-    until(lambda: bench.statuses(workflow_id)["long"] == "running")
+    eventually(lambda: pid.exists() and bool(pid.read_text().strip()))
+    eventually(lambda: bench.statuses(workflow_id)["long"] == "running")
     id_ = old["long"].id or 0
     with pytest.raises(ApiError, match=r"is running.*nothing was deleted") as refused:
         client.delete(JobRecord, id_, force=False)
@@ -66,7 +58,7 @@ def test_a_deleted_job_is_stopped_and_leaves_no_trace(bench: Bench, way: str) ->
         case "all":
             client.delete_all(JobRecord, workflow_id)
     new = client.create(JobRecord(workflow_id=workflow_id, name="new", command="true"))
-    until(lambda: not is_alive(pid), 10)
+    eventually(lambda: not is_alive(pid))
     running.join()
     assert running.error is None
     assert (new.id or 0) > max(each.id or 0 for each in old.values())
@@ -80,12 +72,12 @@ def test_the_jobs_of_a_deleted_workflow_are_stopped(bench: Bench) -> None:
     pid = bench.folder / "pid"
     workflow_id = bench.create(job("long", f"echo $$ > {pid}; exec sleep 60"))
     running = Running(bench, workflow_id)
-    until(lambda: pid.exists() and bool(pid.read_text().strip()))
-    until(lambda: bench.statuses(workflow_id)["long"] == "running")
+    eventually(lambda: pid.exists() and bool(pid.read_text().strip()))
+    eventually(lambda: bench.statuses(workflow_id)["long"] == "running")
     with pytest.raises(ApiError, match="nothing was deleted"):
         bench.client.delete(WorkflowRecord, workflow_id, force=False)
     bench.client.delete(WorkflowRecord, workflow_id)
-    until(lambda: not is_alive(pid), 10)
+    eventually(lambda: not is_alive(pid))
     running.join()
     assert isinstance(running.error, ApiError)
     assert "Workflow not found" in str(running.error)

@@ -1,7 +1,6 @@
 """Executors of others, mixed in one workflow; events for plugins; what a run that was overtaken leaves."""
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from attrs import evolve
 from programs import project_plugin
 from runner_bench import Bench, counted, job, most_at_once, requirements
+from waiting import eventually
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError, UserError
@@ -136,8 +136,7 @@ def test_a_run_begun_anew_stops_its_old_runner(bench: Bench) -> None:
 
     def restart() -> None:
         client = TorcClient(bench.client.url)
-        while not (bench.folder / "pid").exists():
-            time.sleep(0.01)
+        eventually((bench.folder / "pid").exists)
         client.begin_run(workflow_id, force=True)
         (bench.folder / "go").touch()
 

@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from runner_bench import Bench, file, handler, job, requirements
+from waiting import eventually, let_pass
 
 from torc_framework.models.plan import PlannedAction
 from torc_framework.models.records import ComputeNodeRecord, ResourceRequirementsRecord
@@ -23,14 +22,6 @@ def start(bench: Bench, workflow_id: int, *options: str) -> "subprocess.Popen[by
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_ends_cleanly(bench: Bench, number: signal.Signals) -> None:
     """Polite jobs decide how they end, the others are killed, jobs not begun stay ready."""
@@ -41,7 +32,7 @@ def test_one_signal_ends_cleanly(bench: Bench, number: signal.Signals) -> None:
         *[job(f"later{i}", "sleep 100") for i in range(5)],
     )
     process = start(bench, workflow_id)
-    wait_for(lambda: Path("up0").exists() and Path("up1").exists())
+    eventually(lambda: Path("up0").exists() and Path("up1").exists())
     process.send_signal(number)
     assert process.wait(30) == 130
     statuses = bench.statuses(workflow_id)
@@ -56,7 +47,7 @@ def test_terminal_signals_do_not_reach_jobs(bench: Bench) -> None:
     command = "trap 'echo INT; exit 1' INT; trap 'echo TERM; exit 0' TERM; touch up; while :; do sleep 0.02; done"
     workflow_id = bench.create(job("a", command, supports_termination=True))
     process = start(bench, workflow_id)
-    wait_for(Path("up").exists)
+    eventually(Path("up").exists)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == 130
     assert bench.log(workflow_id, "a") == "TERM\n"
@@ -67,9 +58,9 @@ def test_second_signal_kills(bench: Bench) -> None:
     command = "trap 'touch heard' TERM; touch up; while :; do sleep 0.02; done"
     workflow_id = bench.create(job("a", command, supports_termination=True))
     process = start(bench, workflow_id, "--term-lead-s", "1000")
-    wait_for(Path("up").exists)
+    eventually(Path("up").exists)
     process.send_signal(signal.SIGINT)
-    wait_for(Path("heard").exists)
+    eventually(Path("heard").exists)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     result = bench.results(workflow_id)["a"]
@@ -82,7 +73,7 @@ def test_the_lead_ends_with_sigkill(bench: Bench) -> None:
         job("a", "trap '' TERM; touch up; while :; do sleep 0.02; done", supports_termination=True)
     )
     process = start(bench, workflow_id, "--term-lead-s", "0.3")
-    wait_for(Path("up").exists)
+    eventually(Path("up").exists)
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 130
     assert bench.results(workflow_id)["a"].observation["stop_forced"] is True
@@ -93,7 +84,7 @@ def test_interrupted_workflow_can_go_on(bench: Bench) -> None:
     command = "test -e up || { touch up; sleep 100; }"
     workflow_id = bench.create(job("a", command), *[job(f"j{i}", "true") for i in range(4)])
     process = start(bench, workflow_id, "--max-parallel-jobs", "1")
-    wait_for(Path("up").exists)
+    eventually(Path("up").exists)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     outcome = bench.run(workflow_id)
@@ -133,10 +124,10 @@ def test_the_next_run_finishes_what_was_interrupted(bench: Bench, how: str) -> N
     (default,) = bench.client.find(ResourceRequirementsRecord, workflow_id=workflow_id, name="default")
     bench.client.update(ResourceRequirementsRecord, default.id or 0, {"runtime": "PT1S"})
     process = start(bench, workflow_id, *([] if ENDINGS[how] else ["--time-limit", "PT20S"]))
-    wait_for(lambda: Path("up").exists() and bench.statuses(workflow_id)["plain"] in ("running", "terminated"))
+    eventually(lambda: Path("up").exists() and bench.statuses(workflow_id)["plain"] in ("running", "terminated"))
     for number in ENDINGS[how]:
         process.send_signal(number)
-        time.sleep(0.3)
+        let_pass(0.3)
     assert process.wait(60) == (130 if ENDINGS[how] else 1)
     assert bench.statuses(workflow_id) == {
         "train": "terminated", "plain": "terminated", "evaluate": "blocked", "publish": "blocked"
@@ -182,7 +173,7 @@ def test_outputs_that_were_written_make_a_clean_exit_a_success(bench: Bench) -> 
         files=[file(name) for name in ("one", "two", "three", "four", "old", "five")],
     )
     process = start(bench, workflow_id, "--max-parallel-jobs", "9")
-    wait_for(lambda: all(Path(f"up_{name}").exists() for name in names))
+    eventually(lambda: all(Path(f"up_{name}").exists() for name in names))
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     results = {name: (r.status, r.return_code, r.exit_class) for name, r in bench.results(workflow_id).items()}
@@ -195,9 +186,9 @@ def test_a_runner_that_stays_takes_over(bench: Bench) -> None:
     """Two runners, one of them ends: the other goes on with its jobs at once."""
     workflow_id = bench.create(job("a", "test $TORC_ATTEMPT_ID -gt 1 || { touch up; sleep 100; }"))
     first = start(bench, workflow_id)
-    wait_for(Path("up").exists)
+    eventually(Path("up").exists)
     second = start(bench, workflow_id)
-    wait_for(lambda: len(bench.client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)) == 2)
+    eventually(lambda: len(bench.client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)) == 2)
     first.send_signal(signal.SIGTERM)
     assert first.wait(30) == 130
     assert second.wait(60) == 0
@@ -211,7 +202,7 @@ def test_a_job_that_waits_for_its_delay_is_not_interrupted(bench: Bench) -> None
         job("a", "test $TORC_ATTEMPT_ID -gt 1 || exit 3", failure_handler=0), failure_handlers=[handler(rules)]
     )
     process = start(bench, workflow_id)
-    wait_for(lambda: bench.jobs(workflow_id)["a"].attempt_id == 2)
+    eventually(lambda: bench.jobs(workflow_id)["a"].attempt_id == 2)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     a = bench.jobs(workflow_id)["a"]

@@ -3,13 +3,13 @@
 import json
 import os
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve
 from runner_bench import Bench, counted, file, handler, job, most_at_once, requirements
+from waiting import eventually
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError, UnknownNameError, UserError
@@ -386,8 +386,7 @@ def test_cancel_ends_everything(bench: Bench) -> None:
 
 def cancel_when(url: str, workflow_id: int, path: Path) -> None:
     """Cancel a workflow once a file is there."""
-    while not path.exists():
-        time.sleep(0.01)
+    eventually(path.exists)
     TorcClient(url).cancel(workflow_id)
 
 

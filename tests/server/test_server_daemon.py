@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 COMMAND = [sys.executable, "-m", "torc_framework.cli.programs.torc_server", "run", "--daemon", "--port", "0"]
 Start = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -48,10 +48,8 @@ def _kill(pid: int, number: int) -> None:
 
 def _gone(pid: int) -> None:
     """Wait for the end of a process that is no child of ours."""
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] != "Z":
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    stat = Path(f"/proc/{pid}/stat")
+    eventually(lambda: not stat.exists() or stat.read_text().split(") ")[1][0] == "Z", "the process ends")
 
 
 def ping(port: int) -> object:

@@ -2,12 +2,12 @@
 
 import http.client
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from waiting import eventually
 
 LONG_S = 60.0
 """A wait that a test never sees the end of."""
@@ -118,17 +118,10 @@ def test_reports_are_kept_while_the_runner_waits(api: Any, waiting: Any, report_
     node, other = api.node(workflow_id), api.node(workflow_id)
     first, second = api.exchange(workflow_id, node, slots=2)["jobs"]
     idle = waiting(workflow_id, node, ended=[report_end(first["id"])])
-    wait_until(lambda: api.ok("GET", f"/jobs/{first['id']}")["status"] == "completed")
+    eventually(lambda: api.ok("GET", f"/jobs/{first['id']}")["status"] == "completed")
     assert not idle.is_over
     api.exchange(workflow_id, other, ended=[report_end(second["id"])])
     assert [job["name"] for job in idle.result()["jobs"]] == ["j2"]
-
-
-def wait_until(condition: Callable[[], bool], deadline_s: float = 30.0) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
 
 
 def test_a_runner_that_hung_up_gets_no_jobs(api: Any) -> None:

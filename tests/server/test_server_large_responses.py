@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from server_child import ServerChild
+from waiting import eventually
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import UserDataRecord
@@ -99,10 +99,7 @@ def test_a_reader_that_does_not_read_costs_a_file(large: ServerChild, make_api: 
         assert len(spooled(large)) == 1
         assert memory(large, "VmRSS") - before < CACHE + 24 * MIB
         assert api.ok("GET", "/ping") == {"status": "ok"}
-    end = time.monotonic() + 30
-    while spooled(large) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not spooled(large)
+    eventually(lambda: not spooled(large), "the file of the answer goes with its reader")
 
 
 @pytest.mark.parametrize("count", [0, 1, 64, 65, 200, 100_000])

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from slurm_cluster import Cluster, ServedTorc, eventually
@@ -92,6 +93,11 @@ def controller_stopped() -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+def are_completed(torc: ServedTorc, workflow: str) -> bool:
+    """Say whether both jobs of a workflow are completed."""
+    return torc.counts(workflow)["completed"] == 2
+
+
 def test_a_controller_that_does_not_answer_loses_nothing(quiet_torc: ServedTorc) -> None:
     """No job fails, no allocation is taken for gone, nothing is submitted twice, and what waits goes on after it."""
     torc = quiet_torc
@@ -110,7 +116,7 @@ def test_a_controller_that_does_not_answer_loses_nothing(quiet_torc: ServedTorc)
     (asked,) = json.loads(said)["allocations"]
     assert torc.queue() - before <= {str(asked["scheduler_id"])}
     for workflow in ("1", "2"):
-        eventually(lambda workflow=workflow: torc.counts(workflow)["completed"] == 2)  # type: ignore[misc]
+        eventually(partial(are_completed, torc, workflow))
     lines = torc.cluster.slurm("sacct", "-nPX", "-S", "now-10minutes", "--format=JobName,WorkDir").splitlines()
     mine = [line for line in lines if line.endswith(f"|{torc.cluster.folder}")]
     assert sum("_wf2_" in line for line in mine) == 1

@@ -3,10 +3,11 @@
 import random
 import signal
 import subprocess
-import time
+from functools import partial
 
 import pytest
 from slurm_cluster import Cluster, ServedTorc, eventually
+from waiting import let_pass
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import ScheduledComputeNodeRecord
@@ -30,11 +31,18 @@ def queue(cluster: Cluster, workflow: int) -> set[str]:
     return {id_ for id_, name in jobs if f"_wf{workflow}_" in name}
 
 
+def is_given_back(cluster: Cluster, workflow: int) -> bool:
+    """Say whether a workflow has no batch job in the queue."""
+    return not queue(cluster, workflow)
+
+
 def await_request(torc: ServedTorc, workflow: int, process: "subprocess.Popen[str]") -> None:
     """Wait until a submission has recorded that it is about to ask."""
     with TorcClient(torc.env["TORC_API_URL"]) as client:
-        while not client.find(ScheduledComputeNodeRecord, workflow_id=workflow) and process.poll() is None:
-            time.sleep(0.01)
+        eventually(
+            lambda: client.find(ScheduledComputeNodeRecord, workflow_id=workflow) or process.poll() is not None,
+            pause_s=0.01,
+        )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
@@ -50,7 +58,7 @@ def test_a_submission_hit_at_any_moment(quiet_torc: ServedTorc, number: int, cou
         assert process.stdout.readline().startswith("Created")
         await_request(torc, workflow, process)
         moment = random.uniform(0.0, 0.8)
-        time.sleep(moment)
+        let_pass(moment)
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
         there = queue(cluster, workflow)
@@ -65,4 +73,4 @@ def test_a_submission_hit_at_any_moment(quiet_torc: ServedTorc, number: int, cou
             known = {each["allocation_id"] for each in torc.allocations(str(workflow)) if each["status"] != "complete"}
             assert queue(cluster, workflow) <= known
             torc("workflows", "cancel", str(workflow))
-        eventually(lambda workflow=workflow: not queue(cluster, workflow), 60)  # type: ignore[misc]
+        eventually(partial(is_given_back, cluster, workflow), patience_s=60)

@@ -1,10 +1,9 @@
 """From a spec without schedulers to results on the cluster: nodes come in stages, each job gets what it asked for."""
 
 import json
-import time
 from typing import Any
 
-from slurm_cluster import Cluster
+from slurm_cluster import Cluster, eventually
 
 SPEC = """
 name: pipeline
@@ -24,13 +23,14 @@ PATIENCE_S = 420
 
 def wait(cluster: Cluster, url: str, workflow_id: int) -> dict[str, int]:
     """Wait until the workflow is over; return its jobs by status."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        state = json.loads(cluster.torc("--url", url, "workflows", "status", workflow_id, "-f", "json").stdout)
-        if state["status"] in ("completed", "failed"):
-            return {label: count for label, count in state["job_counts"].items() if count}
-        assert time.monotonic() < deadline, state
-        time.sleep(1)
+    command = ("--url", url, "workflows", "status", workflow_id, "-f", "json")
+
+    def outcome() -> Any:
+        state = json.loads(cluster.torc(*command).stdout)
+        return state if state["status"] in ("completed", "failed") else None
+
+    state = eventually(outcome, "the workflow ends", patience_s=PATIENCE_S, pause_s=1)
+    return {label: count for label, count in state["job_counts"].items() if count}
 
 
 def cancel(cluster: Cluster, url: str, workflow_id: int) -> None:

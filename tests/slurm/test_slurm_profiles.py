@@ -3,9 +3,8 @@
 import itertools
 import json
 import random
-import time
 
-from slurm_cluster import Cluster
+from slurm_cluster import Cluster, eventually
 
 from torc_framework.hpc.partition_matching import mismatch_reason
 from torc_framework.models.hpc_profiles import Partition
@@ -66,12 +65,13 @@ def test_what_a_generated_profile_matches_is_taken_and_runs(cluster: Cluster) ->
             best = answer["best_partition"]["name"]
             assert (name, best) == (name, EXPECTED[name])
             jobs[name] = submit(cluster, best, answer["requirements"])
-        deadline = time.monotonic() + PATIENCE_S
         states: dict[str, str] = {}
-        while not ENDED.issuperset(states.values()) or not states:
-            assert time.monotonic() < deadline, states
-            states = {name: state(cluster, job) for name, job in jobs.items()}
-            time.sleep(0.5)
+
+        def have_ended() -> bool:
+            states.update({name: state(cluster, job) for name, job in jobs.items()})
+            return ENDED.issuperset(states.values())
+
+        eventually(have_ended, lambda: f"they have not ended: {states}", patience_s=PATIENCE_S, pause_s=0.5)
         assert states == dict.fromkeys(WISHES, "COMPLETED")
     finally:
         for job in jobs.values():

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from slurm_cluster import Cluster, script
+from slurm_cluster import Cluster, eventually, script
+from waiting import let_pass
 
 PATIENCE_S = 240.0
 PID_FILE = Path(os.environ.get("SLURM_DEV_DIR", "/var/tmp/slurm-dev"), "run", "slurmctld.pid")
@@ -53,10 +54,7 @@ class Site:
 
     def until(self, condition: Callable[[], object], what: str) -> None:
         """Wait for something."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert time.monotonic() < deadline, f"waited for {what}"
-            time.sleep(0.2)
+        eventually(condition, f"waited for {what}", patience_s=PATIENCE_S, pause_s=0.2)
 
     def run(self, workflow: int, *options: str, runner: str = "") -> dict[str, dict[str, Any]]:
         """Run a workflow in an allocation of its own; return the results by name of the job."""
@@ -378,7 +376,7 @@ def test_a_controller_that_is_down_fails_no_job(quiet_site: Site) -> None:
     site.until(lambda: ran.exists() and len(ran.read_text()) > 6, "some jobs to run")
     os.kill(int(PID_FILE.read_text()), signal.SIGTERM)
     try:
-        time.sleep(25)
+        let_pass(25)
     finally:
         script("up")
     site.wait(job)

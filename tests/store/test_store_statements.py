@@ -1,10 +1,10 @@
 """The statements: they use indexes, and their values are bound in the right order."""
 
-import time
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from waiting import eventually
 
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.opening import open_database
@@ -135,7 +135,5 @@ def test_commits_of_others_are_noticed_once(database: Any) -> None:
         tx.connection.execute(sa.insert(t.WORKFLOW).values(name="w", user="u"))
         tx.workflows_to_wake.add(1)
     other.close()
-    deadline = time.monotonic() + 30
-    while not database.others_committed():  # PostgreSQL tells in its own time
-        assert time.monotonic() < deadline
+    eventually(database.others_committed)  # PostgreSQL tells in its own time
     assert not database.others_committed()

@@ -12,6 +12,7 @@ import pytest
 from attrs import define, field
 from torc_local.launcher import LocalLauncher
 from torc_local.options import LocalOptions
+from waiting import eventually
 
 from torc_framework.api import (
     Attempt,
@@ -149,11 +150,7 @@ def children(pid: int) -> list[int]:
 
 def child_of(pid: int) -> int:
     """Return the only child of a process, once it is there."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := children(pid)):
-        assert time.monotonic() < deadline, "it has no child"
-        time.sleep(0.001)
-    (child,) = found
+    (child,) = eventually(lambda: children(pid), "it has no child", pause_s=0.001)
     return child
 
 

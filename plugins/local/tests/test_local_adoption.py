@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from local_bench import Bench, child_of, is_gone
 from torc_local.journal import Journal
+from waiting import let_pass
 
 from torc_framework.api import AttemptKey
 
@@ -236,7 +236,7 @@ def test_supervisors_killed_at_random(bench: Bench, seed: int) -> None:
         )
         if moments and start > moments[0]:
             moments.pop(0)
-            time.sleep(chance.random() * 0.01)
+            let_pass(chance.random() * 0.01)
             bench.kill_supervisor()
     bench.until(lambda: len(bench.ended) == count - 1)
     assert {key.job_id: seen.exit_code for key, seen in bench.ended.items()} == {i: i % 200 for i in range(1, count)}

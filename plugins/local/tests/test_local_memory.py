@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from torc_local.launcher import LocalLauncher
 from torc_local.options import LocalOptions
 from torc_local.supervisor import cgroups
 from torc_local.supervisor.cgroups import Cgroup
+from waiting import eventually
 
 from torc_framework.api import AttemptKey, ConfigError, ExitClass, ExitObservation, classify_exit
 
@@ -274,10 +274,7 @@ def crowded(place: Cgroup, tmp_path: Path) -> Iterator[Callable[..., list[str]]]
         return done.stdout.splitlines()
 
     yield call
-    deadline = time.monotonic() + 10
-    while not cgroups.remove(group, None, kill=True):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: cgroups.remove(group, None, kill=True), "the group is empty", patience_s=10)
 
 
 def test_a_kill_in_the_shared_group_is_evidence(crowded: Callable[..., list[str]]) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from local_bench import Bench
 from torc_local import supervisor
+from waiting import let_pass
 
 from torc_framework.api import AttemptKey
 from torc_framework.testing import ProcessLimit
@@ -63,9 +63,9 @@ def test_the_process_that_runs_jobs_waits_for_its_place(process_limit: ProcessLi
     """Where neither of the two that there are can be begun, it is tried again; no other is put in its place."""
     process_limit.set(1)
     process = run(process_limit, tmp_path, "exit 3", 2)
-    time.sleep(1.0)
+    let_pass(1.0)
     process_limit.set(2)
-    time.sleep(2.0)
+    let_pass(2.0)
     process_limit.set(8)
     out, err = process.communicate(timeout=60)
     seen, told, at_last = json.loads(out)
@@ -137,6 +137,6 @@ def test_nothing_begins_that_the_journal_does_not_know(
     )
     assert not set(map(str, refused)) & set((tmp_path / "ran").read_text().split())
     ballast.unlink()
-    time.sleep(0.2)
+    let_pass(0.2)
     (seen,) = bench.run(bench.attempt("exit 7", job_id=1000))
     assert seen.exit_code == 7

@@ -3,11 +3,11 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from torc_slurm.steps.srun_command import TERM_WRAPPER
+from waiting import eventually
 
 SAVES = """
 trap 'sleep 0.5; echo saved > saved; exit 7' TERM
@@ -39,8 +39,7 @@ def test_a_checkpoint_is_written_although_the_shell_is_gone(tmp_path: Path) -> N
     """The signal comes to the first process alone; a shell that waits for a script dies of it."""
     (tmp_path / "job.sh").write_text(SAVES)
     process = start(tmp_path, "sh job.sh; exit 9")
-    while not (tmp_path / "up").exists():
-        time.sleep(0.01)
+    eventually((tmp_path / "up").exists)
     process.terminate()
     assert process.wait(60) == -15
     assert (tmp_path / "saved").exists()
