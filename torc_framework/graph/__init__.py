@@ -1,4 +1,4 @@
-"""The dependency graph of a workflow, and the stages in which it unfolds."""
+"""The dependency graph of a workflow, and its execution plan: stages and events."""
 
 from torc_framework.graph.dag import Graph
 from torc_framework.graph.job_groups import SchedulerGroup, scheduler_groups

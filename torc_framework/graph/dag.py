@@ -1,8 +1,7 @@
 """The dependency graph of a workflow: order, levels, components, critical path.
 
-Jobs are positions from 0. A barrier is kept as a node of its own between the jobs waited for and the
-waiting ones, so that everything here takes time and memory in proportion to jobs + pairs + the sizes
-of barriers, and never to M x N.
+Jobs are positions from 0. A barrier is a node of its own between its N upstream and M downstream jobs, so that time and
+memory grow with jobs + pairs + sizes of barriers, not with M x N.
 """
 
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from torc_framework.models.plan import Barrier, Plan
 
 
 class Graph:
-    """Who waits for whom.
+    """Dependency graph of jobs.
 
     Args:
         count: Number of jobs.
@@ -49,7 +48,7 @@ class Graph:
 
     @cached_property
     def _order(self) -> list[int]:
-        """All nodes that can be put in order, each after what it waits for."""
+        """Nodes in topological order; nodes on or after a cycle are missing."""
         waits = self._waits.copy()
         ordered = [node for node, count in enumerate(waits) if not count]
         for node in ordered:
@@ -61,13 +60,13 @@ class Graph:
 
     @property
     def is_acyclic(self) -> bool:
-        """No job waits for itself, directly or through others."""
+        """Whether there is no cycle."""
         return len(self._order) == len(self._waits)
 
     def cycles(self, limit: int = 10) -> list[list[int]]:
-        """Return cycles that have no job in common, at most ``limit``; each job waits for the next one.
+        """Return cycles without common jobs, at most ``limit``; each job waits for the next one.
 
-        At least one is returned of every set of jobs that wait for one another, up to the limit.
+        Up to the limit, each set of jobs that wait for one another has at least one of the cycles.
         """
         stuck = set(range(len(self._waits))).difference(self._order)
         before: dict[int, list[int]] = {node: [] for node in stuck}
@@ -86,9 +85,9 @@ class Graph:
 
     @cached_property
     def levels(self) -> list[int]:
-        """For each job the length of the longest chain of jobs before it: 0 for those that wait for none.
+        """For each job the length of the longest chain of jobs before it; 0 for jobs without dependencies.
 
-        Only for acyclic graphs.
+        Defined for acyclic graphs only.
         """
         level = [0] * len(self._waits)
         for node in self._order:
@@ -99,7 +98,7 @@ class Graph:
 
     @cached_property
     def components(self) -> list[list[int]]:
-        """The sets of jobs that have nothing to do with one another, each in order of position."""
+        """Connected components: sets of jobs without dependencies between them, each in order of position."""
         root = list(range(len(self._waits)))
 
         def find(node: int) -> int:
@@ -117,10 +116,10 @@ class Graph:
         return list(members.values())
 
     def critical_path(self, weights: Sequence[float] | None = None) -> list[int]:
-        """Return the chain of jobs that takes longest, first job first.
+        """Return the chain of jobs with the longest duration, first job first.
 
         Args:
-            weights: How long each job takes; every job the same unless given.
+            weights: Duration of each job; by default all are equal.
         """
         total = [0.0] * len(self._waits)
         came_from = [-1] * len(self._waits)
@@ -141,7 +140,7 @@ class Graph:
 
 
 def _after_cycles(nodes: set[int], before: dict[int, list[int]]) -> set[int]:
-    """Return the nodes that have one of ``nodes`` before them, again and again, until all have."""
+    """Return the nodes that are on a cycle or after one, by removing nodes without predecessors repeatedly."""
     nodes = set(nodes)
     after: dict[int, list[int]] = {node: [] for node in nodes}
     waits = {}
@@ -161,10 +160,10 @@ def _after_cycles(nodes: set[int], before: dict[int, list[int]]) -> set[int]:
 
 
 def _shortest_cycle(start: int, nodes: set[int], before: dict[int, list[int]]) -> list[int]:
-    """Return a cycle among ``nodes``, all of which have one of them before them.
+    """Return a cycle among ``nodes``, each of which has a predecessor among them.
 
-    Walking back from ``start`` must come to a node for the second time. From there the shortest way
-    round is taken, which makes the best message.
+    A walk backwards from ``start`` reaches a node for the second time. The shortest cycle through that node is returned,
+    because it makes the shortest message.
     """
     seen: set[int] = set()
     node = start

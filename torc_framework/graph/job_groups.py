@@ -1,4 +1,4 @@
-"""Which jobs of a workflow nodes can be asked for together."""
+"""Groups of jobs for which nodes can be requested together."""
 
 from collections.abc import Collection
 
@@ -10,13 +10,13 @@ from torc_framework.models.plan import Plan
 
 @frozen
 class SchedulerGroup:
-    """Jobs that ask for the same, and that all wait for other jobs or all do not.
+    """Jobs with the same requirements, either all with dependencies or all without.
 
     Attributes:
-        requirements: Position of what they ask for in the plan's resource requirements; None is the default record.
-        is_deferred: They wait for other jobs: nodes are of use only once they are ready.
-        waves: The jobs by their level, the length of the longest chain before them. No job waits for another of its
-            level, so that a trigger that watches a whole wave always fires; one that watches several might not.
+        requirements: Position of their requirements in the plan's resource requirements; None is the default record.
+        is_deferred: They have dependencies, so that nodes are needed only when the jobs become ready.
+        waves: The jobs by level, which is the length of the longest chain before a job. No job waits for another job of
+            its level, so that a trigger on all jobs of one wave always fires; a trigger on several waves may not.
     """
 
     requirements: int | None
@@ -29,7 +29,7 @@ def scheduler_groups(plan: Plan, only: Collection[int] | None = None) -> list[Sc
 
     Args:
         plan: The plan.
-        only: Positions of the jobs that need nodes; the others only have to be waited for. None is all.
+        only: Positions of the jobs that need nodes; the others count only as dependencies. None is all jobs.
     """
     levels = Graph.of_plan(plan).levels
     found: dict[tuple[int | None, bool], dict[int, list[int]]] = {}

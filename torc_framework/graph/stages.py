@@ -1,9 +1,8 @@
-"""In which order a workflow will run: stages for people, events for programs.
+"""The execution plan of a workflow: stages for people, events for programs.
 
-A *stage* is a level of the graph: the jobs that become ready at the same time if all jobs take
-equally long. An *event* is one set of jobs whose completion makes jobs ready; there is one for each
-different set. Stages cost time and memory in proportion to the plan; events name the jobs of each set
-and so can be larger.
+A *stage* is a level of the graph: the jobs that become ready at the same time if all jobs have equal run times. An
+*event* is the completion of one set of jobs that makes other jobs ready; there is one event for each different set.
+Time and memory of the stages grow with the plan; events list the jobs of each set and can be larger.
 """
 
 import re
@@ -27,7 +26,7 @@ _NUMBERED: Final = re.compile(r"(.*?)(\d+)(\D*)", re.DOTALL)
 
 @frozen
 class PlannedAllocation:
-    """Compute nodes that an action asks for."""
+    """Compute nodes that an action requests."""
 
     scheduler: str
     scheduler_type: str
@@ -49,7 +48,7 @@ class PlanStage:
     """One level of the graph.
 
     Attributes:
-        trigger: Names of the jobs that its jobs wait for directly; none in the first stage.
+        trigger: Names of the direct dependencies of its jobs; none in the first stage.
         jobs: Names of the jobs that become ready.
     """
 
@@ -70,7 +69,7 @@ class PlanEvent:
     unlocks: list[str] = field(factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the event under the names that scripts read."""
+        """Return the event as JSON values."""
         kind = {"type": "JobsComplete", "data": {"jobs": self.trigger}} if self.trigger else {"type": "WorkflowStart"}
         return {
             "id": self.id,
@@ -84,7 +83,7 @@ class PlanEvent:
 
 
 class ExecutionPlan:
-    """How a plan will unfold."""
+    """Stages and events of a plan."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -116,7 +115,7 @@ class ExecutionPlan:
 
     @cached_property
     def events(self) -> list[PlanEvent]:
-        """The events: the start, then one for each different set of jobs waited for, in order of stages."""
+        """The events in the order of stages: the start, then one for each different set of dependencies."""
         waiting: dict[frozenset[int], list[int]] = {frozenset(): []}
         for jobs in self._alike():
             waiting.setdefault(frozenset(self._upstream(jobs)), []).extend(jobs)
@@ -137,7 +136,7 @@ class ExecutionPlan:
         return events
 
     def as_dict(self, source: str = "spec_file") -> dict[str, Any]:
-        """Return the plan under the names that scripts read.
+        """Return the plan as JSON values.
 
         Args:
             source: ``spec_file`` or ``database``.
@@ -155,7 +154,7 @@ class ExecutionPlan:
         }
 
     def text(self) -> str:
-        """Return the stages for people."""
+        """Return the stages as text for people."""
         lines = [f"Workflow: {self._plan.workflow.name}", f"Total Jobs: {len(self._names)}"]
         for number, stage in enumerate(self.stages, 1):
             lines += ["", f"{'→' if number > 1 else '▶'} Stage {number}: {describe_trigger(stage.trigger)}"]
@@ -173,7 +172,7 @@ class ExecutionPlan:
         return [self._names[job] for job in jobs]
 
     def _upstream(self, jobs: Iterable[int]) -> set[int]:
-        """Return the jobs that any of ``jobs`` waits for directly; each barrier is looked at once."""
+        """Return the direct dependencies of ``jobs``; each barrier is visited once."""
         barriers: set[int] = set()
         upstream: set[int] = set()
         for job in jobs:
@@ -182,7 +181,7 @@ class ExecutionPlan:
         return upstream.union(*(self._plan.barriers[number].upstream for number in barriers))
 
     def _alike(self) -> Iterable[list[int]]:
-        """Return the jobs in groups of those that wait in the same words."""
+        """Return the jobs in groups with the same text for their dependencies."""
         groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
         for job in range(len(self._names)):
             key = (tuple(sorted(self._pairs.get(job, ()))), tuple(self._barriers.get(job, ())))
@@ -201,7 +200,7 @@ class ExecutionPlan:
     def _event_of(
         self, action: PlannedAction, triggers: Sequence[frozenset[int]], event_of: Mapping[int, int]
     ) -> int | None:
-        """Return the number of the event at which an action is triggered; None when no job becomes ready then."""
+        """Return the number of the event that triggers an action; None if no job becomes ready at the trigger."""
         jobs = action.jobs or []
         if action.trigger_type == "on_jobs_complete":
             return next((number for number, on in enumerate(triggers) if on.issuperset(jobs)), None)
@@ -222,7 +221,7 @@ class ExecutionPlan:
 
 
 def execution_plan(plan: Plan) -> ExecutionPlan:
-    """Return the stages and events in which a plan will unfold."""
+    """Return the stages and events of a plan."""
     return ExecutionPlan(plan)
 
 
@@ -235,13 +234,13 @@ def plan_of_records(
     schedulers: Sequence[SlurmSchedulerRecord] = (),
     actions: Sequence[WorkflowActionRecord] = (),
 ) -> Plan:
-    """Return a stored workflow as a plan, as far as its order needs it.
+    """Return a stored workflow as a plan with what its execution plan needs.
 
     Args:
         workflow: The workflow.
         jobs: All its jobs.
         dependencies: Ids (job, job it waits for).
-        groups: Dependencies that jobs share, by ids.
+        groups: Barriers, by ids.
         schedulers: Its Slurm schedulers.
         actions: Its actions.
     """
@@ -270,7 +269,7 @@ def plan_of_records(
 
 
 def describe_trigger(jobs: Sequence[str]) -> str:
-    """Return what must have happened, in words: the start, or the completion of these jobs."""
+    """Return the trigger as text: the start, or the completion of these jobs."""
     if not jobs:
         return "Workflow Start"
     if len(jobs) == 1:
@@ -281,7 +280,7 @@ def describe_trigger(jobs: Sequence[str]) -> str:
 
 
 def compress_names(names: Sequence[str]) -> list[str]:
-    """Return names with runs of numbers put together: ``work_1``, ``work_2``, ``work_3`` → ``work_{1..3}``."""
+    """Return names with consecutive numbers combined: ``work_1``, ``work_2``, ``work_3`` → ``work_{1..3}``."""
     runs: list[list[str]] = []
     expected: str | None = None
     for name in names:
@@ -297,7 +296,7 @@ def compress_names(names: Sequence[str]) -> list[str]:
 
 
 def _split(name: str) -> tuple[str, str, str] | None:
-    """Return a name's last number with what is before and after it."""
+    """Return the last number of a name with the texts before and after it."""
     match = re.fullmatch(r"(.*?)(\d+)(\D*)", name, re.DOTALL)
     return None if match is None else (match[1], match[2], match[3])
 
@@ -324,13 +323,13 @@ def _limited(entries: list[str]) -> list[str]:
 
 
 class _EventIds:
-    """Gives each event an id that says what it waits for, and never the same one twice."""
+    """Generator of event ids, which are unique and describe the trigger."""
 
     def __init__(self) -> None:
         self._given: set[str] = set()
 
     def of(self, jobs: Sequence[str]) -> str:
-        """Return the id of the event that these jobs trigger."""
+        """Return the id of the event for the completion of these jobs."""
         wanted, number = self._wanted(jobs), 1
         found = wanted
         while found in self._given:

@@ -323,6 +323,6 @@ class ErrorBody(msgspec.Struct):
     """Why a request was refused; ``code`` is the HTTP status."""
 
     error: dict[str, Any] = msgspec.field(default_factory=dict)
-    errorNum: int | None = None  # noqa: N815
-    errorMessage: str | None = None  # noqa: N815
+    errorNum: int | None = None  # noqa: N815 - a field of the HTTP contract
+    errorMessage: str | None = None  # noqa: N815 - a field of the HTTP contract
     code: int | None = None

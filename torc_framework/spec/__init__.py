@@ -1,6 +1,6 @@
-"""Workflow files: read, checked, expanded and resolved to a `Plan`.
+"""Workflow files: from a file to a `Plan`.
 
-Importing this costs nothing; the libraries for formats and schemas are imported by the first load.
+This package imports the libraries for formats and schemas only with the first load, so that importing it is cheap.
 """
 
 from pathlib import Path
@@ -29,10 +29,10 @@ _DEFAULT = LoadOptions()
 
 
 def load_plan(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DEFAULT) -> "LoadedSpec":
-    """Return the plan of a workflow file, or of a spec that no file holds, its warnings and its summary.
+    """Return the plan of a workflow file or of a spec object, with warnings and summary.
 
     Raises:
-        SpecError: something is wrong with the file; carries all findings.
+        SpecError: the file has errors; the exception has all findings.
     """
     from torc_framework.spec import pipeline
 
@@ -40,7 +40,7 @@ def load_plan(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DE
 
 
 def inspect(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DEFAULT) -> "Inspection":
-    """Return everything that can be said about a workflow file, or a spec that no file holds, right or wrong."""
+    """Return plan, findings, warnings and summary of a workflow file or a spec object, also if it has errors."""
     from torc_framework.spec import pipeline
 
     return pipeline.inspect(_source(source), options)
@@ -51,7 +51,7 @@ def _source(source: "Path | str | WorkflowSpec") -> "Path | WorkflowSpec":
 
 
 def dry_run(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DEFAULT) -> tuple[dict[str, Any], str]:
-    """Return what a dry run says of a workflow file or a spec: as JSON values, and as text for people.
+    """Return the result of a dry run of a workflow file or a spec object: as JSON values, and as text for people.
 
     The values are ``valid``, ``errors``, ``warnings`` and ``summary``.
     """
@@ -69,17 +69,17 @@ def dry_run(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DEFA
 
 
 def load_spec(path: Path | str, *, options: LoadOptions = _DEFAULT) -> "WorkflowSpec":
-    """Return a workflow file's spec as it is written, unexpanded and unresolved.
+    """Return a workflow file's spec without expansion and resolution.
 
     Raises:
-        SpecError: the file cannot be read, or does not have the shape of a workflow.
+        SpecError: the file cannot be read, or does not fit the schema.
     """
     from torc_framework.spec import pipeline
 
     return pipeline.load_spec(Path(path), options)
 
 
-def dump_spec(spec: "WorkflowSpec", format: str) -> str:  # noqa: A002 - what it is
+def dump_spec(spec: "WorkflowSpec", format: str) -> str:  # noqa: A002 - `format` is the public name of this argument
     """Return a spec as the text of a file.
 
     Args:

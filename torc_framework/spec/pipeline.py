@@ -1,4 +1,4 @@
-"""The pipeline: read → check → structure → expand → resolve."""
+"""The pipeline from a workflow file to its plan: read → check → structure → expand → resolve."""
 
 import gc
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ from torc_framework.spec.summary import SpecSummary, summarize
 
 @define
 class LoadedSpec:
-    """A workflow file, understood.
+    """Result of the pipeline for a file without errors.
 
     Attributes:
-        plan: What is to be stored.
-        warnings: What is legal and may not be meant.
+        plan: The plan.
+        warnings: What is valid but may not be intended.
         summary: Counts and names for people and scripts, as JSON values.
     """
 
@@ -39,11 +39,11 @@ class LoadedSpec:
 
 @define
 class Inspection:
-    """All that can be said about a workflow file, right or wrong.
+    """Result of the pipeline for any file.
 
     Attributes:
-        plan: The plan, if nothing is wrong.
-        findings: What is wrong.
+        plan: The plan, if there are no errors.
+        findings: The errors.
     """
 
     plan: Plan | None
@@ -53,10 +53,10 @@ class Inspection:
 
 
 def load_plan(source: Path | WorkflowSpec, options: LoadOptions) -> LoadedSpec:
-    """Return the plan of a workflow file, or of a spec that no file holds.
+    """Return the plan of a workflow file or of a spec object.
 
     Raises:
-        SpecError: something is wrong with it; carries all findings.
+        SpecError: it has errors; the exception has all findings.
     """
     inspection = inspect(source, options)
     if inspection.plan is None:
@@ -65,10 +65,10 @@ def load_plan(source: Path | WorkflowSpec, options: LoadOptions) -> LoadedSpec:
 
 
 def load_spec(path: Path, options: LoadOptions) -> WorkflowSpec:
-    """Return a workflow file's spec as it is written: parameters unexpanded, names unresolved.
+    """Return a workflow file's spec without expansion and resolution.
 
     Raises:
-        SpecError: it cannot be read, or does not have the shape of a workflow.
+        SpecError: it cannot be read, or does not fit the schema.
     """
     with _reading(path):
         schema = workflow_schema(options)
@@ -80,7 +80,7 @@ def load_spec(path: Path, options: LoadOptions) -> WorkflowSpec:
 
 
 def inspect(source: Path | WorkflowSpec, options: LoadOptions) -> Inspection:
-    """Return everything that can be said about a workflow file, or a spec; never raises `SpecError`."""
+    """Return plan, findings, warnings and summary of a workflow file or a spec object; never raises `SpecError`."""
     if isinstance(source, WorkflowSpec):
         return _inspect_spec(source, options, Problems(), set())
     try:
@@ -122,10 +122,10 @@ def _checked(document: Document, schema: Schema) -> Problems:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Switch the garbage collector off, which would walk a growing document again and again for nothing.
+    """Switch the garbage collector off, which would traverse the growing document repeatedly without freeing anything.
 
     Raises:
-        SpecError: the document is nested more deeply than Python can follow.
+        SpecError: the nesting of the document exceeds Python's recursion limit.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -1,6 +1,6 @@
-"""Puts planned schedulers into a spec: the schedulers themselves, each job's, and the actions that ask for nodes.
+"""Insertion of planned schedulers into a spec: schedulers, the scheduler of each job, and ``schedule_nodes`` actions.
 
-A parameterized job stays one entry as long as all that it stands for get the same scheduler.
+A parameterized job stays one entry if all its jobs get the same scheduler.
 """
 
 import re
@@ -20,17 +20,17 @@ from torc_framework.spec.language.model import ActionSpec, JobSpec, SlurmSchedul
 SCHEDULING: Final = "schedule_nodes"
 _PLACEHOLDER: Final = re.compile(r"\{[^{}]*\}")
 _FEW: Final = 3
-"""So many jobs are named rather than described by a pattern."""
+"""Largest number of jobs that are listed by name instead of by a pattern."""
 _FIELDS: Final = tuple(each.name for each in fields(SlurmSchedulerSpec))
 
 
 def has_schedulers(spec: WorkflowSpec) -> bool:
-    """Say whether a spec has schedulers, or actions that ask for nodes."""
+    """Return whether a spec has schedulers or ``schedule_nodes`` actions."""
     return bool(spec.slurm_schedulers) or any(action.action_type == SCHEDULING for action in spec.actions or ())
 
 
 def without_schedulers(spec: WorkflowSpec) -> WorkflowSpec:
-    """Return a spec without schedulers, and without whatever refers to them."""
+    """Return a spec without schedulers and without references to them."""
     return evolve(
         spec,
         jobs=[evolve(job, scheduler=None, slurm_scheduler=None) for job in spec.jobs],
@@ -40,10 +40,10 @@ def without_schedulers(spec: WorkflowSpec) -> WorkflowSpec:
 
 
 def with_schedulers(spec: WorkflowSpec, planned: SchedulerPlan) -> WorkflowSpec:
-    """Return a spec with what was planned for it.
+    """Return a spec with the schedulers and actions planned for it.
 
     Raises:
-        UserError: the plan is of another spec.
+        UserError: the plan belongs to another spec.
     """
     problems = Problems()
     expanded = expand(spec, problems).jobs
@@ -70,7 +70,7 @@ def _scheduler(record: SlurmSchedulerRecord) -> SlurmSchedulerSpec:
 def _bound(
     written: Sequence[JobSpec], items: Sequence[JobSpec], origins: Sequence[int], planned: SchedulerPlan
 ) -> list[JobSpec]:
-    """Return the jobs with their schedulers; one that stands for jobs of several is written out."""
+    """Return the jobs with their schedulers; an entry with jobs of several schedulers becomes one entry per job."""
     jobs: list[JobSpec] = []
     for origin, group in groupby(range(len(items)), key=lambda position: origins[position]):
         positions = list(group)
@@ -92,7 +92,7 @@ def _action(action: PlannedAction, planned: SchedulerPlan, names: list[str], tem
     jobs, patterns = _watched(action.jobs or (), names, templates)
     scheduler = None if action.scheduler is None else planned.schedulers[action.scheduler].name
     return ActionSpec(
-        trigger_type=action.trigger_type,  # type: ignore[arg-type]  # a plan's triggers are those of specs
+        trigger_type=action.trigger_type,  # type: ignore[arg-type]  # plans have the same triggers as specs
         action_type=action.action_type,
         jobs=jobs or None,
         job_name_regexes=patterns or None,
@@ -102,7 +102,7 @@ def _action(action: PlannedAction, planned: SchedulerPlan, names: list[str], tem
 
 
 def _watched(jobs: Sequence[int], names: list[str], templates: list[str]) -> tuple[list[str], list[str]]:
-    """Return the jobs as names and as patterns: one pattern for many jobs of one entry, if it finds no other job."""
+    """Return the jobs as names and patterns: a pattern for many jobs of one entry, if it matches no other job."""
     exact: list[str] = []
     patterns: list[str] = []
     by_template: dict[str, list[int]] = {}
@@ -119,6 +119,6 @@ def _watched(jobs: Sequence[int], names: list[str], templates: list[str]) -> tup
 
 
 def _pattern(template: str) -> str:
-    """Return a pattern of the names that a parameterized name stands for."""
+    """Return a pattern for all names that a parameterized name expands to."""
     literal = [re.escape(part).replace(r"\-", "-") for part in _PLACEHOLDER.split(template)]
     return f"^{'.+'.join(literal)}$"

@@ -1,4 +1,4 @@
-"""What ``create --dry-run`` says about a workflow file."""
+"""Summary of a workflow file and report of a dry run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from torc_framework.text.terminal import one_line
 
 @define
 class SpecSummary:
-    """Counts and names of a workflow, under the names that scripts read."""
+    """Counts and names of a workflow; the fields are keys of JSON output."""
 
     workflow_name: str = ""
     workflow_description: str | None = None
@@ -34,7 +34,7 @@ class SpecSummary:
 
 
 def summarize(spec: WorkflowSpec, plan: Plan) -> SpecSummary:
-    """Return the summary of a spec and what it was expanded to."""
+    """Return the summary of a spec and its plan."""
     return SpecSummary(
         workflow_name=spec.name,
         workflow_description=spec.description,

@@ -1,4 +1,4 @@
-"""Writes a spec as the text of a file; read again, it is the same spec."""
+"""Writer of specs as files; reading the file returns an equal spec."""
 
 import json
 import re
@@ -14,8 +14,8 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _NODE_NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 
 
-def write(spec: WorkflowSpec, format: str) -> str:  # noqa: A002 - what it is
-    """Return ``spec`` as a document; what has its default is left out.
+def write(spec: WorkflowSpec, format: str) -> str:  # noqa: A002 - the public name of this argument
+    """Return ``spec`` as a document without default values.
 
     Raises:
         UnknownNameError: the format is not known.
@@ -26,7 +26,7 @@ def write(spec: WorkflowSpec, format: str) -> str:  # noqa: A002 - what it is
 
 
 def as_data(spec: Any) -> dict[str, Any]:
-    """Return a spec class as plain data, without what has its default."""
+    """Return a spec class as plain data without default values."""
     data: dict[str, Any] = {}
     for attribute in fields(type(spec)):
         value = getattr(spec, attribute.name)
@@ -50,7 +50,7 @@ def _yaml(data: dict[str, Any]) -> str:
     import yaml
 
     class Dumper(yaml.CSafeDumper):
-        """Quotes every text that a reader of any version of YAML might take for something else."""
+        """Dumper that quotes each text that a reader of any version of YAML could take for another type."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
@@ -70,13 +70,13 @@ _FLOAT_TAG: Final = "tag:yaml.org,2002:float"
 
 
 def _float(value: float) -> str:
-    """Return a number that YAML 1.1 and 1.2 both take for a float."""
+    """Return a number in a form that is a float in YAML 1.1 and in YAML 1.2."""
     text = repr(value)
     return text if "." in text else text.replace("e", ".0e")
 
 
 def _fits_block(text: str) -> bool:
-    """Say whether a literal block keeps the text as it is."""
+    """Return whether a literal block preserves the text."""
     return text.isprintable() or (all(c == "\n" or c.isprintable() for c in text) and not text[0].isspace())
 
 
@@ -89,7 +89,7 @@ def _json5(data: dict[str, Any]) -> str:
 
 
 def _json5_value(value: Any, indent: str) -> str:
-    """Return a value in the style that people write: bare keys, trailing commas."""
+    """Return a value with bare keys and trailing commas."""
     deeper = indent + "  "
     if isinstance(value, dict) and value:
         members = (
@@ -116,12 +116,12 @@ _KDL_ITEMS: Final[Mapping[str, str]] = {
     "actions": "action",
     "rules": "rule",
 }
-"""Lists of objects, and the nodes that their entries are."""
+"""Names of the nodes for entries of lists of objects."""
 _KDL_JSON: Final = frozenset({"data", "metadata"})
 
 
 def _kdl(data: dict[str, Any]) -> str:
-    """Return a KDL 2 document. It is written here, since ckdl's own writer shortens numbers and refuses some texts."""
+    """Return a KDL 2 document. ckdl's own writer is not used: it shortens numbers and refuses some texts."""
     return "\n".join(_kdl_members(data, "")) + "\n"
 
 

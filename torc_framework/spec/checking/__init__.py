@@ -1,1 +1,1 @@
-"""Checking of the spec."""
+"""Checks of a document against the JSON schema, and its conversion into a `WorkflowSpec`."""

@@ -1,7 +1,7 @@
-"""Second stage: does a document have the shape of a workflow? Finds everything that has not.
+"""Second stage: check of a document against the schema, with a finding for each error.
 
-A compiled gate passes what is right, item by item; only what it stops is looked at by `jsonschema`,
-so that a right file of any size is cheap and a wrong one is explained in full.
+Each item is checked by a compiled fast check, and only items that fail it by `jsonschema`, so that valid files of any
+size are checked quickly and errors are explained in full.
 """
 
 import math
@@ -15,9 +15,9 @@ from torc_framework.spec.language.findings import Problems, SpecFinding, SpecPat
 from torc_framework.spec.language.schema import VARIANTS, Schema, kinds_of, variant_of
 
 MAX_JSON_DEPTH: Final = 100
-"""JSON values of a workflow's own (``data``, ``metadata``) may be nested this deep."""
+"""Largest depth of JSON values with a free form (``data``, ``metadata``)."""
 _FREE: Final = {"metadata": None, "user_data": "data"}
-"""Keys whose values are free: of the workflow, or (second) of its entries."""
+"""Keys with values of a free form: of the workflow, and (second) of its entries."""
 _ODD_ESCAPE: Final = re.compile(r"\\(?:u00|U0000|u\{|x|0|u[dD][89a-fA-F])")
 _TYPE_NAMES: Final[Mapping[str, str]] = {
     "string": "text",
@@ -31,7 +31,7 @@ _TYPE_NAMES: Final[Mapping[str, str]] = {
 
 
 def check(data: Any, schema: Schema, problems: Problems) -> None:
-    """Add everything to ``problems`` in which ``data`` does not fit ``schema``."""
+    """Add a finding for each part of ``data`` that does not fit ``schema``."""
     if not isinstance(data, dict):
         problems.add(SpecFinding(describe(data), "a mapping with at least 'name' and 'jobs'"))
         return
@@ -46,7 +46,7 @@ def check(data: Any, schema: Schema, problems: Problems) -> None:
 
 
 def check_text(text: str, data: Any, problems: Problems) -> None:
-    """Add texts to ``problems`` that no file or command line can hold: NUL and half characters."""
+    """Add findings for texts that cannot be in a file or command line: with NUL or lone surrogates."""
     if not _ODD_ESCAPE.search(text):
         return
     for path, value in _texts(data):
@@ -57,7 +57,7 @@ def check_text(text: str, data: Any, problems: Problems) -> None:
 
 
 def describe(value: Any) -> str:
-    """Return what a value is, in a few words."""
+    """Return a short description of a value."""
     if value is None:
         return "nothing (null)"
     if isinstance(value, bool):
@@ -95,7 +95,7 @@ def _check_value(value: Any, schema: Schema, path: SpecPath, problems: Problems)
 
 
 def _explain(value: Any, schema: Schema, path: SpecPath, problems: Problems) -> None:
-    """Add a finding for each way in which ``value`` does not fit; none once enough are known."""
+    """Add a finding for each error of ``value``, up to `MAX_KEPT` in all."""
     if problems.full:
         return
     missing: set[tuple[Any, ...]] = set()
@@ -103,20 +103,20 @@ def _explain(value: Any, schema: Schema, path: SpecPath, problems: Problems) -> 
         here = (*path, *error.absolute_path)
         if error.validator == "required":
             if here in missing:
-                continue  # one error per missing key, and each names all the required ones
+                continue  # `jsonschema` reports one error per missing key, each with all required keys
             missing.add(here)
         for finding in _findings(error, here):
             problems.add(finding)
 
 
 def _validator(schema: Schema) -> Any:
-    """Return a validator for which 1.0 is no whole number, as nowhere else here."""
+    """Return a validator for which 1.0 is not an integer, as in the fast check."""
     from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.validators import extend
 
     strict = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
     formats = FormatChecker(("regex",))
-    return extend(Draft202012Validator, type_checker=strict)(  # type: ignore[no-untyped-call]
+    return extend(Draft202012Validator, type_checker=strict)(  # type: ignore[no-untyped-call] # `jsonschema` has no annotations here
         schema, format_checker=formats
     )
 
@@ -142,7 +142,7 @@ def _findings(error: Any, path: SpecPath) -> Iterator[SpecFinding]:
 
 
 def _expected(keyword: str, wanted: Any) -> str:
-    """Return what a keyword of a schema asks for, in words."""
+    """Return a description of what a keyword of a schema requires."""
     if keyword == "type":
         kinds = [wanted] if isinstance(wanted, str) else [kind for kind in wanted if kind != "null"]
         return " or ".join(_TYPE_NAMES[kind] for kind in kinds)
@@ -157,7 +157,7 @@ def _expected(keyword: str, wanted: Any) -> str:
 
 
 def _hint(error: Any) -> str:
-    """Return what to do about the commonest wrong types."""
+    """Return advice for frequent type errors."""
     value, kinds = error.instance, kinds_of(error.schema)
     if error.validator != "type":
         return ""
@@ -187,7 +187,7 @@ def _free_values(data: dict[str, Any]) -> Iterator[tuple[SpecPath, Any]]:
 
 
 def _check_json(value: Any, path: SpecPath, problems: Problems) -> None:
-    """Add what JSON text of 64-bit numbers cannot hold."""
+    """Add findings for values that JSON with 64-bit numbers cannot represent."""
     todo: list[tuple[SpecPath, Any]] = [(path, value)]
     while todo and not problems.full:
         here, item = todo.pop()
@@ -205,7 +205,7 @@ def _check_json(value: Any, path: SpecPath, problems: Problems) -> None:
 
 
 def _texts(data: Any) -> Iterator[tuple[SpecPath, str]]:
-    """Yield every text of a document, keys included, until enough are seen to be wrong."""
+    """Yield the texts of a document, keys included, until `MAX_KEPT` findings are collected."""
     todo: list[tuple[SpecPath, Any]] = [((), data)]
     while todo:
         path, item = todo.pop()

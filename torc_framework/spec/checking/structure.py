@@ -1,4 +1,4 @@
-"""Third stage: checked data → `WorkflowSpec`. Nothing is coerced; what the check let pass fits."""
+"""Third stage: conversion of checked data into a `WorkflowSpec`, without coercion of values."""
 
 from collections.abc import Callable
 from functools import cache
@@ -12,10 +12,10 @@ from torc_framework.spec.language.model import ActionSpec, FileSpec, JobSpec, Us
 
 
 def structure(data: dict[str, Any]) -> WorkflowSpec:
-    """Return the spec that checked data stands for.
+    """Return the spec for checked data.
 
     Raises:
-        cattrs.BaseValidationError: the data was not checked, and does not fit.
+        cattrs.BaseValidationError: the data was not checked and does not fit.
     """
     return _converter().structure(data, WorkflowSpec)
 
@@ -56,7 +56,7 @@ def _list_hook(kind: Any, converter: cattrs.BaseConverter) -> Callable[[Any, Any
 
 
 def _by_keyword(value: Any, kind: type) -> Any:
-    """Jobs, files and user data come by the 100,000, and their fields are plain values: no field hooks."""
+    """Convert jobs, files and user data, of which there may be 100,000, without hooks for their plain fields."""
     return kind(**value)
 
 
@@ -64,6 +64,6 @@ _ACTION_KEYS = frozenset(attribute.name for attribute in fields(ActionSpec)) - {
 
 
 def _action(value: dict[str, Any], _: Any) -> ActionSpec:
-    """Keep the keys of a plugin's action type apart."""
+    """Convert an action; keys of a plugin's action type are separated from the others."""
     known = {key: item for key, item in value.items() if key in _ACTION_KEYS}
     return ActionSpec(**known, settings={key: item for key, item in value.items() if key not in _ACTION_KEYS})

@@ -1,1 +1,1 @@
-"""Expansion of the spec."""
+"""Expansion of parameterized entries into jobs, files and user data."""

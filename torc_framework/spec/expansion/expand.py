@@ -1,8 +1,8 @@
-"""Fourth stage: parameters → many jobs, files and user data.
+"""Fourth stage: expansion of parameterized entries into jobs, files and user data.
 
-The parameters that an item's name mentions multiply it. The others do not: the item's lists collect
-an entry for each of their values instead. So a job ``train_{lr}`` is one job per ``lr``, and a job
-``compare`` with ``input_files: [model_{lr}]`` is one job that reads them all.
+Parameters in an entry's name multiply the entry. Other parameters expand the entry's lists: they have one element for
+each value. A job ``train_{lr}`` is one job per ``lr``; a job ``compare`` with ``input_files: [model_{lr}]`` is one job
+that reads all these files.
 """
 
 import itertools
@@ -26,7 +26,7 @@ _NOT_FILLED: Final = frozenset({"parameters", "parameter_mode", "use_parameters"
 
 @define
 class ExpandedItems(Generic[Item]):
-    """Items after expansion; for each the position in the file of the one that it stems from."""
+    """Items after expansion, each with the position of its entry in the file."""
 
     items: list[Item]
     origins: Sequence[int]
@@ -34,10 +34,10 @@ class ExpandedItems(Generic[Item]):
 
 @define
 class ExpandedSpec:
-    """What a spec's parameterized parts stand for.
+    """Jobs, files and user data of a spec after expansion.
 
     Attributes:
-        doubtful: Kinds of which some could not be expanded, so that names of them are missing.
+        doubtful: Kinds of which names are missing, because an entry could not be expanded.
     """
 
     jobs: ExpandedItems[JobSpec]
@@ -60,7 +60,7 @@ def expand(spec: WorkflowSpec, problems: Problems) -> ExpandedSpec:
 
 @define
 class _Expander:
-    """Expands the lists of one spec, within one limit for all."""
+    """Expansion of the lists of one spec, with one limit for all items."""
 
     problems: Problems
     shared: dict[str, list[ParameterValue] | None] = field(factory=dict)
@@ -68,12 +68,12 @@ class _Expander:
     made: int = 0
 
     def read_shared(self, parameters: Mapping[str, str]) -> None:
-        """Read the workflow's own parameters; a bad one stands for None."""
+        """Read the workflow's own parameters; an invalid one becomes None."""
         for name, text in parameters.items():
             self.shared[name] = self._read(text, ("parameters", name))
 
     def many(self, items: list[Item], kind: str) -> ExpandedItems[Item]:
-        """Return what the items of one list stand for."""
+        """Return the items of one list after expansion."""
         if not any(item.parameters or item.use_parameters for item in items):
             return ExpandedItems(items, range(len(items)))
         expanded: list[Item] = []
@@ -110,7 +110,7 @@ class _Expander:
         return []
 
     def _values(self, item: ParameterizedSpec, path: SpecPath) -> Values | None:
-        """Return the values of an item's parameters by name; None when one is bad."""
+        """Return the values of an entry's parameters by name; None if one is invalid."""
         values: dict[str, list[ParameterValue] | None] = {}
         for name in item.use_parameters or ():
             if name in self.shared:
@@ -137,7 +137,7 @@ class _Expander:
 
 
 class _ItemPlan(Generic[Item]):
-    """How one item is expanded: the templates of its fields over the values of its parameters."""
+    """Expansion of one entry: the templates of its fields, and the values of its parameters."""
 
     def __init__(self, item: Item, values: Values, path: SpecPath) -> None:
         self.item, self.path = item, path
@@ -156,7 +156,7 @@ class _ItemPlan(Generic[Item]):
 
     @property
     def label(self) -> str:
-        """The item's name as written."""
+        """The entry's name as written."""
         return str(getattr(self.item, "name", None) or "unnamed")
 
     def _prepare(self) -> None:
@@ -184,7 +184,7 @@ class _ItemPlan(Generic[Item]):
         self.plain[name] = value
 
     def findings(self) -> list[SpecFinding]:
-        """Return what keeps the item from being expanded."""
+        """Return the errors that prevent the expansion."""
         if self.bad:
             return self.bad
         found: list[SpecFinding] = []
@@ -199,13 +199,13 @@ class _ItemPlan(Generic[Item]):
         return found
 
     def unused(self) -> list[str]:
-        """Return the parameters that no field mentions."""
+        """Return the parameters that no field uses."""
         used = set(self.mentioned).union(*(t.uses for t in self.singles.values()))
         used.update(*(e.uses for entries in self.lists.values() for e in entries if isinstance(e, Template)))
         return [name for position, name in enumerate(self.names) if position not in used]
 
     def size(self) -> int:
-        """Return how many items and list entries there will be, at most."""
+        """Return an upper limit of the number of items and list elements."""
         items = self._combinations(self.mentioned)
         entries = [e for entries in self.lists.values() for e in entries if isinstance(e, Template)]
         collected = [entry.uses & self.free for entry in entries if entry.uses & self.free]
@@ -230,7 +230,7 @@ class _ItemPlan(Generic[Item]):
             yield kind(**{**plain, **made})
 
     def _same_for_all(self) -> list[tuple[str, list[Template | str]]]:
-        """Return the lists that are the same in every item; items share one object then."""
+        """Return the lists that are equal in all items, which then share one object."""
         if self.zipped:
             return []
         return [
@@ -240,7 +240,7 @@ class _ItemPlan(Generic[Item]):
         ]
 
     def _cells(self) -> Iterator[tuple[Row, list[Row]]]:
-        """Yield for each item one combination, and when zipped all that it stands for."""
+        """Yield one combination of values for each item, and with zipped parameters all combinations of the item."""
         if not self.zipped:
             choices = [range(n) if p in self.mentioned else range(1) for p, n in enumerate(self.sizes)]
             yield from ((row, []) for row in itertools.product(*choices))
@@ -257,7 +257,7 @@ class _ItemPlan(Generic[Item]):
         yield from ((group[0], group) for group in groups.values())
 
     def _entries(self, entries: list[Template | str], row: Row, group: list[Row]) -> list[str]:
-        """Return a list's entries in one item, each once."""
+        """Return the elements of a list in one item, without duplicates."""
         made: dict[str, None] = {}
         for entry in entries:
             if isinstance(entry, str):
@@ -267,7 +267,7 @@ class _ItemPlan(Generic[Item]):
         return list(made)
 
     def _rows(self, free: frozenset[int], row: Row, group: list[Row]) -> Iterator[Row]:
-        """Yield the combinations that an entry stands for: all values of ``free``, the rest as in ``row``."""
+        """Yield the combinations for a list element: all values of ``free``, the others as in ``row``."""
         if not free:
             return iter((row,))
         if self.zipped:

@@ -1,15 +1,15 @@
-"""What the text of a parameter stands for: its values, in order.
+"""Parsing of a parameter's text into its values, in order.
 
 ::
 
     1:5   0:100:10   5:1:-1      whole numbers, both ends included
     0.0:1.0:0.1                  decimal numbers, both ends included, no rounding drift
     0.0001:0.01:10               10 numbers, evenly spaced on a log scale
-    [1,2,3]  [0.1,0.5]  ['a','b']  [a,b]     exactly these
-    7   adam                     exactly this one
+    [1,2,3]  [0.1,0.5]  ['a','b']  [a,b]     these values
+    7   adam                     this value
 
-A number of decimals whose step is a whole number of at least 2 and larger than the whole span is a
-count on a log scale (Torc, "Float Ranges"): as a step it would give one value only.
+In a decimal range, a step that is a whole number of at least 2 and larger than the span is a count on a log scale
+(Torc, "Float Ranges"); as a step it would give only one value.
 """
 
 import math
@@ -21,7 +21,7 @@ from typing import Final
 from attrs import frozen
 
 MAX_VALUES: Final = 2_000_000
-"""A parameter, or a whole spec, may stand for at most so many."""
+"""Largest number of values of a parameter, and of items of a spec."""
 MAX_DIGITS: Final = 30
 
 _NUMBER: Final = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?"
@@ -37,8 +37,8 @@ class ParameterValue:
     """One value of a parameter.
 
     Attributes:
-        text: What ``{name}`` becomes.
-        number: What a format specifier is applied to; None for text.
+        text: Replacement of ``{name}``.
+        number: Number for format specifiers; None for a text.
     """
 
     text: str
@@ -48,7 +48,7 @@ class ParameterValue:
         """Return the value as ``{name:specifier}``.
 
         Raises:
-            ValueError: the specifier is not known, or does not go with this value.
+            ValueError: the specifier is not known, or cannot be applied to this value.
         """
         if not _SPECIFIER.fullmatch(specifier):
             raise ValueError(f"format {specifier!r} is not known; write for example {{i:03d}}, {{x:.4f}} or {{x:.2e}}")
@@ -61,10 +61,10 @@ class ParameterValue:
 
 
 def parse_values(text: str) -> list[ParameterValue]:
-    """Return the values that a parameter's text stands for.
+    """Return the values of a parameter's text.
 
     Raises:
-        ValueError: the text is in no known format, stands for no value, or for too many.
+        ValueError: the text has no known form, or it has no value or too many.
     """
     bare = text.strip()
     if bare.startswith("[") or bare.endswith("]"):
@@ -138,7 +138,7 @@ def _is_log_count(first: Decimal, last: Decimal, step: str) -> bool:
 
 
 def _log_spaced(start: str, stop: str, count: int) -> list[ParameterValue]:
-    """Return ``count`` numbers, each the same factor from the one before, the ends as written."""
+    """Return ``count`` numbers with a constant factor between neighbours; the ends are exact."""
     if count > MAX_VALUES:
         raise ValueError(f"the range stands for {count:,} values; at most {MAX_VALUES:,} are allowed")
     low, high = math.log(float(start)), math.log(float(stop))
@@ -148,7 +148,7 @@ def _log_spaced(start: str, stop: str, count: int) -> list[ParameterValue]:
 
 
 def zip_problem(names: Sequence[str], counts: Sequence[int]) -> str | None:
-    """Return what keeps parameters from being paired, or None."""
+    """Return why parameters cannot be zipped, or None."""
     for name, count in zip(names, counts, strict=True):
         if count != counts[0]:
             return (

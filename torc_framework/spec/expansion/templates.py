@@ -1,7 +1,7 @@
-"""Texts with ``{name}`` and ``{name:specifier}`` in them, filled for one combination of values.
+"""Templates: texts with ``{name}`` and ``{name:specifier}``, which are replaced for one combination of values.
 
-Only names of parameters are places to fill. All other braces are left alone: ``${HOME}``, ``{}``,
-``awk '{print $1}'``. So is ``${name}``, which is the shell's, even when a parameter has that name.
+Only names of parameters are replaced. Other braces do not change: ``${HOME}``, ``{}``, ``awk '{print $1}'``. Neither
+does ``${name}``, which belongs to the shell, even if a parameter has that name.
 """
 
 import re
@@ -16,16 +16,16 @@ PARAMETER_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
 _PLACE: Final = re.compile(rf"(?<!\$)\{{({PARAMETER_NAME.pattern})(?::([^{{}}]*))?\}}")
 
 Row = Sequence[int]
-"""One combination: for each parameter the position of its value."""
+"""One combination of values: for each parameter the position of its value."""
 Fill = Callable[[Row], str]
 
 
 @define
 class Template:
-    """A text with places in it.
+    """A text with placeholders.
 
     Attributes:
-        uses: Positions of the parameters whose places it has.
+        uses: Positions of its parameters.
         fill: Returns the text for a combination.
     """
 
@@ -35,7 +35,7 @@ class Template:
 
 @define
 class TemplateMaker:
-    """Makes templates over one set of parameters; each text and specifier is looked at once.
+    """Factory of templates for one set of parameters; it parses each text and specifier once.
 
     Attributes:
         values: The parameters' values, by name, in order.
@@ -49,10 +49,10 @@ class TemplateMaker:
         self._positions = {name: position for position, name in enumerate(self.values)}
 
     def make(self, text: str) -> Template | None:
-        """Return the template that ``text`` is; None when it has no place.
+        """Return the template of ``text``; None if it has no placeholder.
 
         Raises:
-            ValueError: a specifier does not go with a parameter's values.
+            ValueError: a specifier cannot be applied to a parameter's values.
         """
         if "{" not in text:
             return None
@@ -87,7 +87,9 @@ def _filler(pattern: str, places: list[tuple[int, list[str]]]) -> Fill:
     if len(places) == 1:
         ((position, texts),) = places
         return lambda row: pattern % texts[row[position]]
-    if len({position for position, _ in places}) == 1:  # all places are of one parameter: fill them once
+    if (
+        len({position for position, _ in places}) == 1
+    ):  # all placeholders have one parameter: there is one text per value
         position = places[0][0]
         count = len(places[0][1])
         filled = [pattern % tuple(texts[n] for _, texts in places) for n in range(count)]
@@ -96,7 +98,7 @@ def _filler(pattern: str, places: list[tuple[int, list[str]]]) -> Fill:
 
 
 def fill_json(value: Any, maker: TemplateMaker) -> tuple[frozenset[int], Callable[[Row], Any]]:
-    """Return the parameters that the texts within a JSON value use, and a function that fills them."""
+    """Return the parameters in the texts of a JSON value, and a function that replaces them."""
     if isinstance(value, str):
         template = maker.make(value)
         return (template.uses, template.fill) if template else (frozenset(), lambda row: value)

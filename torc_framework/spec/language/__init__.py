@@ -1,1 +1,1 @@
-"""Language of the spec."""
+"""The language of workflow files: classes of entries, JSON schema, options of a caller, and findings."""

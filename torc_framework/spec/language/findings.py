@@ -1,4 +1,4 @@
-"""What is wrong with a spec: every finding, with its place in the file."""
+"""Findings: errors in a workflow file with their positions, and the exception and collector for them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -8,32 +8,34 @@ from attrs import Factory, define, evolve, frozen
 from torc_framework.errors import UserError
 
 MAX_SHOWN: Final = 50
-"""So many findings are printed; the rest is counted."""
+"""Largest number of findings that are printed; further ones are counted."""
+PLACEHOLDER: Final = "?"
+"""First character of a name that replaces a missing one while further errors are searched for."""
 MAX_KEPT: Final = 1000
-"""So many findings are collected; a file with more is wrong throughout."""
+"""Largest number of findings that are collected."""
 
 SpecPath = tuple[str | int, ...]
 """Keys and positions that lead from the top of a document to a value: ``("jobs", 3, "command")``."""
 
 
 def show_path(path: SpecPath) -> str:
-    """Return a path as people write it: ``jobs[3].command``."""
+    """Return a path as text: ``jobs[3].command``."""
     parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(parts).removeprefix(".")
 
 
 @frozen
 class SpecFinding:
-    """One thing that is wrong.
+    """One error in a workflow file.
 
     Attributes:
-        found: What stands there.
-        expected: What should stand there, or "".
-        hint: What to do about it, or "".
-        path: Where in the document.
-        at_key: The place is the path's last key, not the value behind it.
-        file: Name of the file as the person gave it.
-        line: Line from 1; None when it is not known.
+        found: What was found.
+        expected: What was expected, or "".
+        hint: Advice, or "".
+        path: Path in the document.
+        at_key: The error is at the path's last key, not at its value.
+        file: Name of the file as the user gave it.
+        line: Line from 1; None if it is not known.
         column: Column from 1, in characters.
     """
 
@@ -48,7 +50,7 @@ class SpecFinding:
 
     @property
     def message(self) -> str:
-        """What was found, what was expected and what to do, without the place in the file."""
+        """What was found, what was expected and the advice, without the position."""
         text = self.found + (f"; expected {self.expected}" if self.expected else "")
         return text + (f"; {self.hint}" if self.hint else "")
 
@@ -58,11 +60,11 @@ class SpecFinding:
 
 
 class SpecError(UserError):
-    """A workflow file is wrong.
+    """A workflow file has errors.
 
     Args:
-        findings: Everything that is wrong with it, in the order of the file where that is known.
-        more: How many further findings were only counted.
+        findings: The errors, in the order of the file as far as it is known.
+        more: Number of further errors that were only counted.
     """
 
     def __init__(self, findings: Iterable[SpecFinding], more: int = 0) -> None:
@@ -72,7 +74,7 @@ class SpecError(UserError):
 
 
 def describe_findings(findings: Sequence[SpecFinding], more: int = 0) -> str:
-    """Return one line per finding, at most `MAX_SHOWN`, and how many are left out."""
+    """Return one line per finding, at most `MAX_SHOWN`, and the number of further ones."""
     lines = [str(finding) for finding in findings[:MAX_SHOWN]]
     if left := len(findings) - len(lines) + more:
         lines.append(f"... and {left} more")
@@ -81,10 +83,10 @@ def describe_findings(findings: Sequence[SpecFinding], more: int = 0) -> str:
 
 @define
 class Problems:
-    """Collects what is wrong while a stage goes on.
+    """Collector of findings and warnings during a stage.
 
-    The many jobs of one parameterized job share a place in the file: of a kind of problem at a
-    place the first is kept, the others are counted.
+    The jobs of one parameterized entry share a position in the file: of several findings of one kind at one position
+    the first is kept and the others are counted.
     """
 
     warnings: list[str] = Factory(list)
@@ -96,11 +98,11 @@ class Problems:
 
     @property
     def full(self) -> bool:
-        """Enough is known to be wrong."""
+        """Whether `MAX_KEPT` findings are collected."""
         return len(self._found) >= MAX_KEPT
 
     def add(self, finding: SpecFinding, kind: str = "") -> None:
-        """Keep a finding; with a ``kind`` only the first of it at its place."""
+        """Add a finding; of several with the same ``kind`` and position only the first is kept."""
         if kind:
             count = self._counts[finding.path, kind] = self._counts.get((finding.path, kind), 0) + 1
             if count > 1:
@@ -109,12 +111,12 @@ class Problems:
             self._found.append((finding, kind))
 
     def warn(self, text: str) -> None:
-        """Keep a warning, once."""
+        """Add a warning unless it is already there."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     def findings(self) -> list[SpecFinding]:
-        """Return the findings, each saying how many it stands for."""
+        """Return the findings, each with the number of similar ones."""
         return [
             evolve(finding, hint="; ".join(filter(None, (finding.hint, f"and {more} more like it"))))
             if (more := self._counts.get((finding.path, kind), 1) - 1)

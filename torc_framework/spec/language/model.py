@@ -1,7 +1,7 @@
-"""What a workflow file may say: one class per kind of entry, one declaration per field.
+"""Classes of the entries of a workflow file, with one declaration per field.
 
-The JSON schema that files are checked against, the reader of KDL documents and the reference pages
-all derive from these classes. A field that is None was not given.
+The JSON schema for files, the reader of KDL documents and the reference pages are derived from these classes. None
+stands for an absent field.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -25,14 +25,14 @@ Trigger = Literal[
     "on_jobs_complete",
 ]
 JOB_TRIGGERS: Final = ("on_jobs_ready", "on_jobs_complete")
-"""Triggers that watch jobs."""
+"""Triggers that depend on jobs."""
 WORKER_TRIGGERS: Final = ("on_worker_start", "on_worker_complete")
-"""Triggers that fire once per runner; their actions are persistent unless said otherwise."""
+"""Triggers that fire once per runner; their actions are persistent by default."""
 
 
 @define(kw_only=True)
 class ParameterizedSpec:
-    """What jobs, files and user data have in common: they may stand for many."""
+    """Common fields of jobs, files and user data: parameters, which expand an entry into several."""
 
     parameters: Annotated[dict[str, Text] | None, Meta(description="Local parameters, by name.")] = None
     parameter_mode: Annotated[
@@ -90,7 +90,7 @@ class UserDataSpec(ParameterizedSpec):
 
 @define(kw_only=True)
 class ResourceRequirementsSpec:
-    """What a job may ask for."""
+    """Resource requirements for jobs."""
 
     name: Annotated[Text, Meta(description="Name; unique, and not 'default'.")]
     num_cpus: Annotated[Count, Meta(description="CPU cores per node.")]

@@ -1,4 +1,4 @@
-"""What a caller tells the pipeline besides the file."""
+"""Options of a caller of the pipeline."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -10,15 +10,15 @@ from torc_framework.models.failures import RuleSchema
 
 @frozen
 class LoadOptions:
-    """Settings of one reading of a spec.
+    """Options of one run of the pipeline.
 
     Attributes:
-        user: Owner of a workflow whose spec names none; None is the present user.
-        rule_keys: Keys that failure rules may have besides the core's, with their JSON-schema
-            fragments; None stands for the built-in ``exit_codes`` and ``match_all_exit_codes``.
+        user: Owner of a workflow whose spec has no ``user``; None is the present user.
+        rule_keys: Keys of failure rules besides those of the core, with their JSON-schema fragments; None stands for
+            the built-in ``exit_codes`` and ``match_all_exit_codes``.
         action_types: JSON schemas of further action types' configurations, by name.
-        executors: Names that a job's ``executor`` may have; None leaves it unchecked.
-        skip_checks: Leave out the check of schedulers of more than one node.
+        executors: Allowed values of a job's ``executor``; None allows all.
+        skip_checks: Omit the check of schedulers with more than one node.
     """
 
     user: str | None = None

@@ -1,7 +1,7 @@
 """The JSON schema of workflow files, derived from the classes of `model`.
 
-Every object refuses unknown keys. ``null`` stands for an optional key that is absent. What plugins
-add, the keys of failure rules and the settings of action types, is put in from the options.
+No object allows unknown keys. ``null`` is allowed for optional keys and counts as absent. Additions of plugins (keys of
+failure rules, settings of action types) are taken from the options.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from torc_framework.spec.language.options import LoadOptions
 
 Schema = dict[str, Any]
 VARIANTS: Final = "x-variants"
-"""Keyword of ours: ``{"by": KEY, "schemas": {VALUE: SCHEMA}}`` is the schema of objects whose KEY is VALUE."""
+"""Additional keyword: ``{"by": KEY, "schemas": {VALUE: SCHEMA}}`` is the schema of objects whose KEY is VALUE."""
 
 BUILTIN_ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "run_commands": ("commands",),
@@ -27,7 +27,7 @@ BUILTIN_ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "max_parallel_jobs",
     ),
 }
-"""Keys that belong to each built-in action type."""
+"""Keys of each built-in action type."""
 COMMON_ACTION_KEYS: Final = ("trigger_type", "action_type", "jobs", "job_name_regexes", "persistent")
 """Keys of every action."""
 
@@ -51,7 +51,7 @@ def rule_schema(options: LoadOptions) -> Schema:
 
 
 def kinds_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the JSON types that a schema allows; () when it names none."""
+    """Return the JSON types that a schema allows; () if it does not restrict them."""
     kinds = schema.get("type", ())
     return (kinds,) if isinstance(kinds, str) else tuple(kinds)
 
@@ -66,7 +66,7 @@ def variant_of(schema: Schema, value: Any) -> Schema:
 
 
 def _add_action_types(action: Schema, offered: Mapping[str, Mapping[str, Any]]) -> None:
-    """Let actions have the types that plugins offer, each with its own keys."""
+    """Add the action types of plugins, each with its own keys."""
     del action["properties"]["settings"]
     plugins = {name: settings for name, settings in sorted(offered.items()) if name not in BUILTIN_ACTIONS}
     action["properties"]["action_type"]["enum"] = [*BUILTIN_ACTIONS, *plugins]
@@ -75,7 +75,7 @@ def _add_action_types(action: Schema, offered: Mapping[str, Mapping[str, Any]]) 
 
 
 def plugin_action_schema(builtin: Schema, settings: Mapping[str, Any]) -> Schema:
-    """Return the schema of an action whose type a plugin offers.
+    """Return the schema of an action with a plugin's type.
 
     Args:
         builtin: The schema of built-in actions.
@@ -91,7 +91,7 @@ def plugin_action_schema(builtin: Schema, settings: Mapping[str, Any]) -> Schema
 
 
 def _tidy(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Return ``schema`` with references put in, "or null" as a type, and unknown keys refused."""
+    """Return ``schema`` with references resolved, null as an additional type, and unknown keys forbidden."""
     if "$ref" in schema:
         return _tidy(definitions[schema["$ref"].rpartition("/")[2]], definitions)
     if "anyOf" in schema:
@@ -108,7 +108,7 @@ def _tidy(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
 
 
 def _merge(branches: list[Schema], description: str | None) -> Schema:
-    """Return one schema for alternatives that differ in type alone."""
+    """Return one schema for alternatives that differ only in their type."""
     merged: Schema = {}
     types: list[str] = []
     for branch in branches:

@@ -1,4 +1,4 @@
-"""First stage: file → document. The format goes by the suffix."""
+"""First stage: reading of a file into a document, in the format of its suffix."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from torc_framework.spec.reading.parse_problem import ParseProblem
 from torc_framework.spec.reading.positions import LineIndex, PositionFinder
 
 MAX_BYTES: Final = 512 * 1024**2
-"""A larger file is refused."""
+"""Largest file in bytes; larger ones are an error."""
 _CHUNK_BYTES: Final = 4 * 1024**2
 
 Locate = Callable[[Iterable[SpecPath]], PositionFinder]
@@ -20,14 +20,14 @@ Locate = Callable[[Iterable[SpecPath]], PositionFinder]
 
 @define
 class Document:
-    """A file's value, and a way to ask where in the file something stands.
+    """The value of a file, and a function for positions in the file.
 
     Attributes:
-        file: Name of the file as the person gave it.
-        text: What stands in it.
-        data: The value; its shape is not checked yet.
-        locate: Answers where wanted paths are. It reads the text once more, so ask once.
-        findings: What the reader could not make sense of.
+        file: Name of the file as the user gave it.
+        text: Its text.
+        data: Its value, which is not checked yet.
+        locate: Returns the positions of paths. Each call parses the text again.
+        findings: Parts that the reader could not interpret.
     """
 
     file: str
@@ -50,12 +50,12 @@ def read(path: Path, schema: Schema) -> Document:
     """Read a workflow file.
 
     Args:
-        path: The file; of the suffixes .json, .json5, .yaml, .yml and .kdl each means its format,
-            and with any other the formats are tried in this order.
-        schema: What nodes of KDL documents mean.
+        path: The file. The suffixes .json, .json5, .yaml, .yml and .kdl determine the format; with any other suffix
+            the formats are tried in this order.
+        schema: Schema by which nodes of KDL documents are interpreted.
 
     Raises:
-        SpecError: there is no readable text of a known format.
+        SpecError: the file cannot be read, or is not valid in the format.
     """
     text = _text_of(path)
     names = _BY_SUFFIX.get(path.suffix.lower())
@@ -105,7 +105,7 @@ _READERS: Final[Mapping[str, Callable[[str, Schema], tuple[Any, Locate, list[Spe
     "yaml": _yaml,
     "kdl": _kdl,
 }
-"""The formats, in the order in which they are tried on a file of unknown suffix."""
+"""Readers by format, in the order in which they are tried on a file with an unknown suffix."""
 _BY_SUFFIX: Final = {".json": "json", ".json5": "json5", ".yaml": "yaml", ".yml": "yaml", ".kdl": "kdl"}
 
 
@@ -123,7 +123,7 @@ def _text_of(path: Path) -> str:
     """Return the text of a file.
 
     Raises:
-        SpecError: it cannot be read, is too large, empty, or not text.
+        SpecError: the file cannot be read, is too large, is empty, or is not text.
     """
     try:
         with path.open("rb") as stream:
@@ -153,7 +153,7 @@ def _text_of(path: Path) -> str:
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield what is in a stream, until it is more than is wanted."""
+    """Yield the content of a stream in chunks, until it exceeds the limit."""
     size = 0
     while size <= MAX_BYTES and (chunk := stream.read(_CHUNK_BYTES)):
         size += len(chunk)

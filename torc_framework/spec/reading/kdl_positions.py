@@ -1,7 +1,7 @@
-"""Where the nodes of a KDL text are; its parser does not tell.
+"""Positions of the nodes of a KDL text, which the parser does not report.
 
-A small scanner that knows strings, comments and braces of KDL 1 and 2, no more. It finds the place
-of each node, and the line of the first error.
+A small scanner for strings, comments and braces of KDL 1 and 2 finds the position of each node, and the line of the
+first error.
 """
 
 import re
@@ -27,7 +27,7 @@ _TOKEN: Final = re.compile(
 
 @define
 class NodePlace:
-    """One node: where it starts and ends, as offsets, and what nodes it has."""
+    """Start and end of one node, as offsets, and its child nodes."""
 
     start: int
     end: int = 0
@@ -44,7 +44,7 @@ class NodePlace:
 
 
 class _KdlScanner:
-    """Follows the tokens of a text; ``stray`` is the offset of a quote or brace that is out of place."""
+    """Scanner of the tokens of a text; ``stray`` is the offset of a misplaced quote or brace."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -52,11 +52,11 @@ class _KdlScanner:
         self.stray: int | None = None
         self._stack = [self.top]
         self._node: NodePlace | None = None
-        self._dropping = False  # after a slashdash: what follows is commented out
-        self._continued = False  # after a backslash: the line's end does not end the node
+        self._dropping = False  # after a slashdash, which comments out the next element
+        self._continued = False  # after a backslash: the end of the line does not end the node
 
     def run(self) -> None:
-        """Scan until the end or the first token out of place."""
+        """Scan to the end or to the first misplaced token."""
         position = 0
         while position < len(self.text) and self.stray is None:
             match = _TOKEN.match(self.text, position)
@@ -124,7 +124,7 @@ def node_tree(text: str) -> NodePlace:
 
 
 def first_error(text: str) -> Place | None:
-    """Return the place of the first thing that keeps ``text`` from being KDL, as far as it can be told."""
+    """Return the position of the first syntax error of ``text``; the column may be unknown."""
     scanner, lines = _KdlScanner(text), LineIndex.of(text)
     scanner.run()
     ends = [node.start for node in scanner.top.nodes[1:]]
@@ -137,7 +137,7 @@ def first_error(text: str) -> Place | None:
 
 
 def _bad_line(chunk: str) -> int:
-    """Return the line, from 0, at which a text that is not KDL begins to be wrong."""
+    """Return the line, from 0, of the first syntax error."""
     lines = chunk.splitlines(keepends=True)
     good, bad = 0, len(lines)
     while bad - good > 1:
@@ -148,7 +148,7 @@ def _bad_line(chunk: str) -> int:
 
 
 def _problem(text: str) -> str | None:
-    """Return what the parser has against a text; "unclosed" in it means that it is only cut short."""
+    """Return the parser's message for a text; it contains "unclosed" if the text is only incomplete."""
     import ckdl
 
     try:

@@ -1,15 +1,15 @@
-"""What the readers of formats raise when a text is not of their format."""
+"""Exception of the readers for a text that is not valid in their format."""
 
 from torc_framework.spec.reading.positions import Place
 
 
-class ParseProblem(Exception):  # noqa: N818 - it never leaves the room; `SpecError` is what people see
-    """A text is not a document of the format.
+class ParseProblem(Exception):  # noqa: N818 - internal to this package, callers get `SpecError`
+    """A text is not valid in the format.
 
     Args:
         message: What is wrong.
-        place: Line and column, from 1; None when the format's parser does not tell.
-        hint: What to do about it, or "".
+        place: Line and column, from 1; None if the parser does not report them.
+        hint: Advice, or "".
     """
 
     def __init__(self, message: str, place: Place | None = None, hint: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Where in a text is a value of the document? Asked only when something is wrong with it."""
+"""Positions of a document's values in its text, which are determined only for files with errors."""
 
 import bisect
 import re
@@ -18,11 +18,11 @@ def _beginnings(paths: Iterable[SpecPath]) -> set[SpecPath]:
 
 @define
 class PositionFinder:
-    """Listens to a walk through a document and notes the places of wanted paths.
+    """Collector of the positions of wanted paths during a walk through a document.
 
-    A reader of a format calls `key` before each member's value, `scalar` for a scalar, and
-    `open_mapping` or `open_list` and `close` around the others. Of each wanted path the places of
-    all its beginnings are noted too, since a missing key is reported where its mapping starts.
+    A reader calls `key` before the value of each member, `scalar` for a scalar, and `open_mapping` or `open_list` and
+    `close` around other values. Of each wanted path the positions of all its prefixes are stored too, because a missing
+    key is reported at the start of its mapping.
     """
 
     wanted: set[SpecPath] = field(converter=_beginnings)
@@ -32,30 +32,30 @@ class PositionFinder:
     _steps: list[str | int] = field(factory=list, init=False)
 
     def key(self, name: str, place: Place) -> None:
-        """Hear of a member's key."""
+        """Take the key of a member."""
         self._steps[-1] = name
         if (path := self._path()) is not None:
             self.keys[path] = place
 
     def scalar(self, place: Place) -> None:
-        """Hear of a scalar value."""
+        """Take a scalar value."""
         self._note(place)
 
     def open_mapping(self, place: Place) -> None:
-        """Hear of the start of a mapping."""
+        """Take the start of a mapping."""
         self._open(place, "")
 
     def open_list(self, place: Place) -> None:
-        """Hear of the start of a list."""
+        """Take the start of a list."""
         self._open(place, -1)
 
     def close(self) -> None:
-        """Hear of the end of a mapping or list."""
+        """Take the end of a mapping or list."""
         self._frames.pop()
         self._steps.pop()
 
     def find(self, path: SpecPath, *, at_key: bool = False) -> Place | None:
-        """Return the place of ``path``, or of as much of its beginning as the document has."""
+        """Return the position of ``path``, or of its longest prefix that the document has."""
         first, second = (self.keys, self.values) if at_key else (self.values, self.keys)
         for end in range(len(path), -1, -1):
             if (place := first.get(path[:end]) or second.get(path[:end])) is not None:
@@ -76,7 +76,7 @@ class PositionFinder:
         return path
 
     def _path(self) -> SpecPath | None:
-        """Return the path of the value at hand, or None when nobody wants it."""
+        """Return the path of the present value, or None if it is not wanted."""
         if not self._frames:
             return ()
         above = self._frames[-1][0]
@@ -88,7 +88,7 @@ class PositionFinder:
 
 @define
 class LineIndex:
-    """Turns offsets into lines and columns."""
+    """Index of the lines of a text, for the conversion of offsets into lines and columns."""
 
     _starts: list[int]
 
@@ -98,6 +98,6 @@ class LineIndex:
         return cls([0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", text))])
 
     def place(self, offset: int) -> Place:
-        """Return the place of a character offset from 0."""
+        """Return the position of a character offset from 0."""
         line = bisect.bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1

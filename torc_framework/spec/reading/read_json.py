@@ -1,4 +1,4 @@
-"""Reads JSON and JSON5 documents; a key given twice is refused, and so is what JSON cannot hold."""
+"""Reader of JSON and JSON5 documents; duplicate keys and values that JSON cannot represent are errors."""
 
 import json
 import re
@@ -23,14 +23,14 @@ _MAX_DEPTH: Final = 128
 
 
 class _RepeatedKeyError(ValueError):
-    """An object has a key twice."""
+    """An object has a duplicate key."""
 
 
 def parse_json(text: str) -> Any:
     """Return the value of a JSON document.
 
     Raises:
-        ParseProblem: it is not one.
+        ParseProblem: the text is not valid.
     """
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
@@ -50,7 +50,7 @@ def parse_json5(text: str) -> Any:
     """Return the value of a JSON5 document.
 
     Raises:
-        ParseProblem: it is not one.
+        ParseProblem: the text is not valid.
     """
     import pyjson5
 
@@ -107,7 +107,7 @@ def _members(value: Any) -> int:
 
 def _walk(text: str) -> Iterator[tuple[str, str, int]]:
     """Yield (kind, text, offset) of keys, scalars and brackets (kind "mark") of a well-formed text."""
-    waiting: tuple[str, int] | None = None  # a string or word that is a key if a colon follows
+    waiting: tuple[str, int] | None = None  # a string or word; it is a key if a colon follows
     for match in _TOKEN.finditer(text):
         kind, token = match.lastgroup, match.group()
         if kind is None:
@@ -135,7 +135,7 @@ def _unquoted(token: str) -> str:
 
 
 def _repeated_key(text: str) -> ParseProblem:
-    """Find the key that an object has twice."""
+    """Find the duplicate key of an object."""
     seen: list[set[str]] = []
     lines = LineIndex.of(text)
     for kind, token, offset in _walk(text):
@@ -149,12 +149,12 @@ def _repeated_key(text: str) -> ParseProblem:
 
 
 def _json5_problem(text: str, message: str) -> ParseProblem:
-    """Turn the parser's character count, which is from 1 in most of its messages, into a place."""
+    """Convert the parser's character count, which is from 1 in most of its messages, into a position."""
     found = _NEAR.search(message)
     if found is None or not text.strip():
         return ParseProblem(message)
     offset = min(max(int(found[1]) - 1, 0), len(text))
-    if message.startswith("Extra data"):  # here it counts from 0, and means the end of the value before
+    if message.startswith("Extra data"):  # in this message it is from 0, and is the end of the value before
         rest = (match for match in _TOKEN.finditer(text, offset + 1) if match.lastgroup)
         offset = next((match.start() for match in rest), offset)
     meaning = re.sub(r"b'([^']+)'|( U\+\w+)?( starting)? $", r"\1", message[: found.start()])

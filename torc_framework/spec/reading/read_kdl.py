@@ -1,6 +1,6 @@
-"""Reads KDL documents, of version 1 or 2, into the same shape as the other formats.
+"""Reader of KDL documents, of version 1 or 2, into the same form as the other formats.
 
-What a node means is read from the JSON schema of workflow files:
+The JSON schema of workflow files determines the meaning of a node:
 
 - a scalar is a node with one argument, or a property: ``num_cpus 2``, ``path="x"``;
 - a list of scalars takes arguments of one or several nodes, under its own or its singular name:
@@ -8,9 +8,9 @@ What a node means is read from the JSON schema of workflow files:
 - an entry of a list of objects is a node of the singular name, with the name as its argument:
   ``job "build" {...}``;
 - an object or map has children or properties: ``parameters { i "1:9" }``;
-- a value without a type is an argument; text is taken as JSON text: ``data "{\"a\": 1}"``.
+- a value of any type is an argument; a text is parsed as JSON: ``data "{\"a\": 1}"``.
 
-A node or property that fits nowhere is an error.
+Other nodes and properties are errors.
 """
 
 import json
@@ -36,16 +36,16 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Further names of lists in KDL documents."""
 _OWN_SINGULARS: Final = ("resource_requirements", "depends_on")
-"""Names that end in s, or not, and mean one as well as many."""
+"""Names of lists that are their own singular."""
 
 
 @define
 class KdlReader:
-    """Reads one document.
+    """Reader of one document.
 
     Attributes:
         schema: The JSON schema of the whole document.
-        findings: Nodes that fit nowhere; filled by `read`.
+        findings: Nodes without a meaning; filled by `read`.
         steps: The node behind each path; filled by `read` when ``tracing``.
     """
 
@@ -60,13 +60,13 @@ class KdlReader:
         """Return the document's value.
 
         Raises:
-            ParseProblem: it is not KDL.
+            ParseProblem: the text is not valid KDL.
         """
         document = _parse(self.text)
         return self._members(document.nodes, (), self.schema, (), ())
 
     def locate(self, wanted: Iterable[SpecPath]) -> PositionFinder:
-        """Return the places of wanted paths; that of a property is its node's."""
+        """Return the positions of wanted paths; a property has the position of its node."""
         reader = KdlReader(self.text, self.schema, tracing=True)
         reader.read()
         locator = PositionFinder(wanted)
@@ -79,7 +79,7 @@ class KdlReader:
     def _members(
         self, nodes: Sequence[Any], properties: Iterable[tuple[str, Any]], schema: Schema, path: SpecPath, at: Steps
     ) -> dict[str, Any]:
-        """Return the object that child nodes and properties make."""
+        """Return the object of child nodes and properties."""
         made: dict[str, Any] = {}
         table = self._names.get(id(schema))
         if table is None:
@@ -124,7 +124,7 @@ class KdlReader:
         self._trace(here, at)
 
     def _entry(self, given: "_KdlEntry", schema: Schema, path: SpecPath, at: Steps) -> dict[str, Any]:
-        """Return the object that a node is."""
+        """Return the object of a node."""
         self._trace(path, at)
         schema = given.variant(schema)
         named = "name" in schema.get("properties", {})
@@ -154,7 +154,7 @@ class KdlReader:
             return None
 
     def _bare(self, given: "_KdlEntry", path: SpecPath, at: Steps) -> None:
-        """Complain about children and properties of a node that is a value."""
+        """Add findings for children and properties of a node that is a value."""
         for what in (*given.properties, *(child.name for child in given.children)):
             self._complain(f"{what!r} within {given.name!r}", "nothing but arguments", path, at)
 
@@ -173,7 +173,7 @@ class KdlReader:
 
 @define
 class _KdlEntry:
-    """A node, or a property seen as a node with one argument."""
+    """A node, or a property in the form of a node with one argument."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -181,7 +181,7 @@ class _KdlEntry:
     children: Sequence[Any] = ()
 
     def variant(self, schema: Schema) -> Schema:
-        """Return the schema that this node's own discriminator chooses."""
+        """Return the schema that the node's discriminator selects."""
         key = schema.get(VARIANTS, {}).get("by")
         chosen = [self.properties[key]] if key in self.properties else []
         chosen += [argument for child in self.children if child.name == key for argument in child.args]
@@ -190,12 +190,12 @@ class _KdlEntry:
 
 @define
 class _AllowedNames:
-    """The names that may stand in one kind of object, and what they mean.
+    """Allowed names in one kind of object, with their schemas.
 
     Attributes:
         key_of: Key of the schema, by name in the document.
         schemas: Schema of each key.
-        other: Schema of all other names; None when there may be none.
+        other: Schema of all other names; None if they are not allowed.
     """
 
     key_of: dict[str, str]

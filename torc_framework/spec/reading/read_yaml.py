@@ -1,7 +1,7 @@
-"""Reads YAML documents: YAML 1.2 scalars, built straight from libyaml's events.
+"""Reader of YAML documents with YAML 1.2 scalars, based on libyaml's events.
 
-PyYAML's own loader follows YAML 1.1 (``on`` is true, ``4:00:00`` a number), lets a key occur twice
-and takes several times as long. Merge keys (``<<``) are kept, since templates of jobs need them.
+PyYAML's own loader follows YAML 1.1 (``on`` is true, ``4:00:00`` is a number), allows duplicate keys and takes several
+times as long. Merge keys (``<<``) of YAML 1.1 are supported, because templates of jobs need them.
 """
 
 import re
@@ -18,7 +18,7 @@ from torc_framework.spec.reading.positions import Place, PositionFinder
 
 MAX_DEPTH: Final = 128
 MAX_ALIASED_NODES: Final = 1_000_000
-"""So many values may aliases repeat in all; a real file is far below."""
+"""Largest number of values that aliases may repeat in all."""
 
 _INT: Final = re.compile(r"[-+]?[0-9]+")
 _BASED: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
@@ -38,7 +38,7 @@ def parse_yaml(text: str) -> Any:
     """Return the value of the one document in ``text``.
 
     Raises:
-        ParseProblem: it is not one YAML document of plain data.
+        ParseProblem: the text is not a single YAML document of plain data.
     """
     try:
         return _build(CParser(text))
@@ -51,7 +51,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def locate(text: str, wanted: Iterable[SpecPath]) -> PositionFinder:
-    """Return the places of wanted paths in a well-formed text; what an alias repeats has the alias's."""
+    """Return the positions of wanted paths in a well-formed text; repeated values have the position of the alias."""
     locator = PositionFinder(wanted)
     is_key: list[bool] = []  # per open collection: a mapping whose next scalar is a key
     mappings: list[bool] = []
@@ -83,7 +83,7 @@ def locate(text: str, wanted: Iterable[SpecPath]) -> PositionFinder:
 
 
 def _value_seen(is_key: list[bool], mappings: list[bool]) -> None:
-    """A mapping's value is over or under way: its next scalar at this level is a key again."""
+    """Mark that the next scalar of the innermost mapping is a key."""
     if mappings and mappings[-1]:
         is_key[-1] = True
 
@@ -102,7 +102,7 @@ def _fail(message: str, event: Any, hint: str = "") -> ParseProblem:
 
 
 class _OpenCollection:
-    """A collection that is being built; ``key`` is _NO_KEY when a mapping waits for its next key."""
+    """A collection under construction; ``key`` is `_NO_KEY` before the next key of a mapping."""
 
     __slots__ = ("anchor", "key", "merges", "nodes", "value")
 
@@ -119,7 +119,7 @@ _MERGE: Final = object()
 
 
 class _YamlBuilder:
-    """Makes the value of a document from its events."""
+    """Builder of a document's value from libyaml's events."""
 
     def __init__(self) -> None:
         self.root: Any = None
@@ -136,7 +136,7 @@ class _YamlBuilder:
         text: str = event.value
         frame = self.stack[-1] if self.stack else None
         if frame is not None and frame.key is _NO_KEY and type(frame.value) is dict:
-            is_merge = text == "<<" and event.implicit[0]  # in quotes it is a key like any other
+            is_merge = text == "<<" and event.implicit[0]  # in quotes it is no merge key
             if frame.merges if is_merge else text in frame.value:
                 raise _fail(f"key {text!r} is given twice", event, "keep one of them")
             frame.key = _MERGE if is_merge else text
@@ -158,7 +158,7 @@ class _YamlBuilder:
         return value
 
     def put(self, value: Any, event: Any) -> None:
-        """Place a finished or begun value where it belongs."""
+        """Insert a value into the innermost collection."""
         if not self.stack:
             self.root = value
             return
@@ -177,7 +177,7 @@ class _YamlBuilder:
             frame.key = _NO_KEY
 
     def open(self, event: Any, value: Any) -> None:
-        """Begin a collection."""
+        """Start a collection."""
         kind = _TAG + ("map" if type(value) is dict else "seq")
         if event.tag not in (None, "!", kind):
             raise _fail(f"tag {event.tag!r} is not known here", event, "use plain values")
@@ -201,7 +201,7 @@ class _YamlBuilder:
             self.put(frame.value, event)
 
     def alias(self, event: Any) -> None:
-        """Repeat what an anchor names."""
+        """Insert the value of an anchor."""
         if event.anchor not in self.anchors:
             raise _fail(f"alias *{event.anchor} has no anchor before it", event)
         value, nodes = self.anchors[event.anchor]
@@ -214,7 +214,7 @@ class _YamlBuilder:
         self.put(value, event)
 
     def begin_document(self, event: Any) -> None:
-        """Count documents; a spec is one."""
+        """Count the documents; a second one is an error."""
         self.documents += 1
         if self.documents > 1:
             raise _fail("the file has a second document", event, "put each workflow into a file of its own")
@@ -242,7 +242,7 @@ def _build(parser: CParser) -> Any:
 
 
 def _number(text: str) -> Any:
-    """Return the number that a plain scalar is, or the text itself."""
+    """Return a plain scalar as a number, or as text if it is none."""
     if _INT.fullmatch(text):
         return int(text) if len(text) < 400 else text
     if _BASED.fullmatch(text):

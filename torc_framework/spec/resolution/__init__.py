@@ -1,1 +1,1 @@
-"""Resolution of the spec."""
+"""Resolution of names into positions, and construction of the plan."""

@@ -1,4 +1,4 @@
-"""Actions: do they name what exists, do they say what their type needs?"""
+"""Resolution and checks of actions: their jobs, schedulers and required settings."""
 
 from itertools import chain
 from typing import Any, Final
@@ -17,7 +17,7 @@ _REQUIRED: Final = {"run_commands": ("commands",), "schedule_nodes": ("scheduler
 
 @define
 class ActionPlanner:
-    """Plans the actions of one spec.
+    """Planner of the actions of one spec.
 
     Attributes:
         jobs: The jobs' names.
@@ -48,7 +48,7 @@ class ActionPlanner:
         )
 
     def _config(self, spec: ActionSpec) -> dict[str, Any]:
-        """Return the settings; a scheduler is told apart, since its id is not known yet."""
+        """Return the settings without the scheduler, which has no id yet."""
         if spec.action_type not in BUILTIN_ACTIONS:
             return dict(spec.settings)
         names = [name for name in BUILTIN_ACTIONS[spec.action_type] if name != "scheduler"]
@@ -58,7 +58,7 @@ class ActionPlanner:
         return config
 
     def _watched(self, spec: ActionSpec, path: SpecPath) -> list[int] | None:
-        """Return the jobs that a job trigger watches."""
+        """Return the jobs on which a job trigger depends."""
         named = bool(spec.jobs or spec.job_name_regexes)
         if spec.trigger_type not in JOB_TRIGGERS:
             if named:

@@ -1,4 +1,4 @@
-"""Circles of dependencies, told with the reason of each step."""
+"""Findings for cycles of dependencies, with the reason of each step."""
 
 from collections.abc import Callable, Iterable
 
@@ -15,13 +15,13 @@ def report_cycles(
     path: Callable[[int], SpecPath],
     problems: Problems,
 ) -> None:
-    """Add a finding for each circle of jobs that wait for one another.
+    """Add a finding for each cycle of jobs that wait for one another.
 
     Args:
         graph: The dependencies.
         name: Name of a job.
         reason: Why a job waits for another.
-        path: Where a job is in the file.
+        path: Path of a job in the file.
     """
     for cycle in graph.cycles():
         problems.add(SpecFinding(_text(cycle, name, reason), "no job that waits for itself", path=path(cycle[0])))

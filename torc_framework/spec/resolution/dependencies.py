@@ -1,9 +1,9 @@
-"""Which job waits for which: explicit, by files and by user data, in as few rows as possible.
+"""Dependencies of a plan, as pairs of jobs and barriers with few rows.
 
-Jobs that wait for the same several jobs share a *group*: the matches of one pattern, the producers of
-one file, one and the same list. A group with enough waiting jobs becomes a barrier. Groups of one job
-are made disjoint, so that no dependency is said twice. Nothing here is ever multiplied out: time and
-memory go with jobs + entries, not with pairs.
+Jobs that wait for the same several jobs share a *group*: the matches of one pattern, the producers of one file, one
+list. A group with enough waiting jobs becomes a barrier. The groups of one job are made disjoint, so that each
+dependency occurs once. Pairs of a group are never enumerated: time and memory grow with the number of jobs and
+entries, not with the number of pairs.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from torc_framework.models.plan import Barrier
 
 @define
 class DependencyBuilder:
-    """Collects what jobs wait for and tells it as pairs and barriers."""
+    """Collector of dependencies, which it returns as pairs and barriers."""
 
     _groups: list[tuple[int, ...]] = field(factory=list)
     _group_ids: dict[tuple[int, ...], int] = field(factory=dict)
@@ -26,11 +26,11 @@ class DependencyBuilder:
     _own: dict[int, int] = field(factory=dict)
 
     def add_pair(self, job: int, on: int) -> None:
-        """Let ``job`` wait for one other job, and for nothing else."""
+        """Add a job that waits for exactly one other job."""
         self._pairs.append((job, on))
 
     def add(self, job: int, upstream: Sequence[Sequence[int]]) -> None:
-        """Let ``job`` wait for all jobs of all the sequences; itself among them does not count."""
+        """Add a job that waits for all jobs of all sequences, except itself."""
         if len(upstream) == 1 and len(upstream[0]) == 1:
             self._pairs += [(job, on) for on in upstream[0] if on != job]
             return
@@ -80,7 +80,7 @@ class DependencyBuilder:
         return found
 
     def _parts(self, groups: tuple[int, ...]) -> tuple[int, ...]:
-        """Return groups of the same jobs that have none in common; the largest stays whole."""
+        """Return disjoint groups with the same jobs; the largest group is not split."""
         if len(groups) == 1:
             return groups
         if groups not in self._disjoint:
@@ -97,10 +97,9 @@ class DependencyBuilder:
         return self._disjoint[groups]
 
     def _add_own_group(self, job: int, group: int) -> None:
-        """A job that is in the group it waits for waits for the others.
+        """Add the dependencies of jobs that are in the group for which they wait: each waits for the others.
 
-        Of several such jobs each waits for the other, which is refused as a cycle; two are enough to
-        show it.
+        Several such jobs are a cycle, which is an error; the dependencies of two of them show it.
         """
         self._own[group] = self._own.get(group, 0) + 1
         if self._own[group] <= 2:

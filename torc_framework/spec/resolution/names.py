@@ -1,4 +1,4 @@
-"""Names → positions, exact or by pattern, with findings that help."""
+"""Look-up of names and patterns in the names of one kind, with findings that suggest similar names."""
 
 import bisect
 import re
@@ -8,24 +8,22 @@ from typing import Final
 from attrs import define, field
 
 from torc_framework.errors import suggestion
-from torc_framework.spec.language.findings import Problems, SpecFinding, SpecPath
+from torc_framework.spec.language.findings import PLACEHOLDER, Problems, SpecFinding, SpecPath
 from torc_framework.text.safe_regex import compiled_pattern, search_all
 
 _LITERAL_START: Final = re.compile(r"\^([\w\-/]+)")
-STAND_IN: Final = "?"
-"""First character of a name that stands for one that is missing."""
 _MAX_COMPARED: Final = 1000
 _REPEATS: Final = frozenset("*?{")
 
 
 @define
 class NameTable:
-    """The names of one kind of thing.
+    """The names of one kind of entry.
 
     Attributes:
-        kind: What they name, for messages: "job", "file".
-        names: The names; a thing's position is its index here.
-        doubtful: Some are not known because of another error, so that an unknown name proves nothing.
+        kind: The kind, for messages: "job", "file".
+        names: The names by position.
+        doubtful: Names may be missing because of another error, so that an unknown name is no finding.
     """
 
     kind: str
@@ -33,19 +31,20 @@ class NameTable:
     doubtful: bool
     problems: Problems
     positions: dict[str, int] = field(init=False)
-    _matches: dict[str, tuple[int, ...] | str] = field(factory=dict, init=False)  # a text says what is wrong
+    _matches: dict[str, tuple[int, ...] | str] = field(factory=dict, init=False)  # a text is an error message
     _ordered: list[tuple[str, int]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.positions = {name: position for position, name in enumerate(self.names)}
 
     def position(self, name: str, path: SpecPath, of: str | None = None, slot: int = 0) -> int | None:
-        """Return the position of ``name``; None and a finding when it is not known.
+        """Return the position of ``name``; if it is unknown, add a finding and return None.
 
         Args:
-            path: Where it is named.
-            of: Name of the job whose entry this is, for the message.
-            slot: Tells several names at one place apart.
+            name: The name.
+            path: Path of the reference.
+            of: Name of the job with the reference, for the message.
+            slot: Distinguishes several references at one path.
         """
         found = self.positions.get(name)
         if found is None and not self.doubtful:
@@ -57,9 +56,9 @@ class NameTable:
         return found
 
     def matching(self, pattern: str, path: SpecPath, of: str | None = None) -> tuple[int, ...]:
-        """Return the positions of all names in which ``pattern`` is found anywhere, in order.
+        """Return the positions of all names in which ``pattern`` is found, in order.
 
-        A bad pattern and one that matches nothing are findings. The same pattern gives the same object.
+        An invalid pattern and a pattern without a match are findings. Equal patterns return the same object.
         """
         if pattern not in self._matches:
             self._matches[pattern] = self._search(pattern)
@@ -87,9 +86,9 @@ class NameTable:
         return tuple(sorted(near[n][1] for n in found))
 
     def _candidates(self, name: str) -> Sequence[str]:
-        """Return names to compare an unknown one with; of very many only those that sort beside it."""
+        """Return the names to compare with an unknown one; of many names only its neighbours in sorted order."""
         if len(self.names) <= _MAX_COMPARED:
-            return [known for known in self.names if not known.startswith(STAND_IN)]
+            return [known for known in self.names if not known.startswith(PLACEHOLDER)]
         ordered = self._sorted()
         place = bisect.bisect_left(ordered, (name,))
         return [near for near, _ in ordered[max(0, place - _MAX_COMPARED // 20) : place + _MAX_COMPARED // 20]]
@@ -100,14 +99,14 @@ class NameTable:
         return self._ordered
 
     def _starting_with(self, prefix: str) -> list[tuple[str, int]]:
-        """Return names and positions of all that start with ``prefix``: many patterns over many names stay cheap."""
+        """Return names and positions of all names with a prefix, by bisection."""
         ordered = self._sorted()
         first = bisect.bisect_left(ordered, (prefix,))
         return ordered[first : bisect.bisect_left(ordered, (prefix[:-1] + chr(ord(prefix[-1]) + 1),))]
 
 
 def _literal_prefix(pattern: str) -> str:
-    """Return what every match of an anchored pattern starts with, or ""."""
+    """Return the common prefix of all matches of an anchored pattern, or ""."""
     match = _LITERAL_START.match(pattern)
     if match is None or "|" in pattern:
         return ""
@@ -116,7 +115,7 @@ def _literal_prefix(pattern: str) -> str:
 
 
 def report_duplicates(kind: str, key: str, names: Sequence[str], origins: Sequence[int], problems: Problems) -> None:
-    """Add a finding for each name that occurs again."""
+    """Add a finding for each duplicate name."""
     if len(set(names)) == len(names):
         return
     first: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The parts of a spec that become records as they are, and the checks of their values."""
+"""Records of a plan that are copied from the spec, and the checks of their values."""
 
 import json
 import re
@@ -28,7 +28,7 @@ from torc_framework.system.user import user_name
 
 _WALLTIME: Final = re.compile(r"\d+(:\d{1,2}){0,2}|\d+-\d{1,2}(:\d{1,2}){0,2}")
 _MANAGED_OPTIONS: Final = ("partition", "nodes", "walltime", "time", "mem", "gres", "name", "job-name")
-"""sbatch options that a scheduler's own fields set (Torc, "SlurmDefaultsSpec")."""
+"""sbatch options that have fields of their own in a scheduler (Torc, "SlurmDefaultsSpec")."""
 _GRANULARITIES: Final = {"Summary": "summary", "TimeSeries": "time_series"}
 _SAME_IN_RECORD: Final = tuple(
     attribute.name
@@ -38,7 +38,7 @@ _SAME_IN_RECORD: Final = tuple(
 
 
 def workflow_record(spec: WorkflowSpec, options: LoadOptions) -> WorkflowRecord:
-    """Return the workflow's own record; what the spec does not say has the record's default."""
+    """Return the workflow's record; fields that are absent in the spec have the record's default."""
     given = {name: value for name in _SAME_IN_RECORD if (value := getattr(spec, name)) is not None}
     return WorkflowRecord(
         **given,
@@ -62,7 +62,7 @@ def requirements(specs: list[ResourceRequirementsSpec], problems: Problems) -> l
 
 
 def failure_handlers(specs: list[FailureHandlerSpec], schema: Schema) -> list[FailureHandlerRecord]:
-    """Return the records of failure handlers; absent keys of rules have their schema's defaults."""
+    """Return the records of failure handlers; absent keys of rules get the defaults of their schema."""
     defaults = {key: part["default"] for key, part in schema["properties"].items() if "default" in part}
     return [
         FailureHandlerRecord(
@@ -73,7 +73,7 @@ def failure_handlers(specs: list[FailureHandlerSpec], schema: Schema) -> list[Fa
 
 
 def slurm_schedulers(workflow: WorkflowSpec, problems: Problems) -> list[SlurmSchedulerRecord]:
-    """Return the records of Slurm schedulers; the workflow's quality of service goes before that of every record."""
+    """Return the records of Slurm schedulers; the workflow's default quality of service replaces that of the record."""
     specs = workflow.slurm_schedulers or []
     defaults = {name: str(value) for name, value in (workflow.slurm_defaults or {}).items() if name == "qos"}
     for position, spec in enumerate(specs):
@@ -89,7 +89,7 @@ def slurm_schedulers(workflow: WorkflowSpec, problems: Problems) -> list[SlurmSc
 
 
 def check_slurm_defaults(spec: WorkflowSpec, problems: Problems) -> None:
-    """Refuse defaults for options that each scheduler sets itself."""
+    """Add findings for defaults of options that have fields of their own in a scheduler."""
     for key in spec.slurm_defaults or {}:
         if key.replace("_", "-") in _MANAGED_OPTIONS:
             hint = "set it on each scheduler"
@@ -105,7 +105,7 @@ def _parse_runtime(text: str) -> int:
 
 
 def check_shell(shell: str | None, path: tuple[str | int, ...], problems: Problems) -> None:
-    """Refuse what names no shell; of a job that stands for many, once."""
+    """Add a finding for an invalid shell, once for each entry."""
     if shell is not None:
         _try(shell_words, shell, path, problems, "shell")
 

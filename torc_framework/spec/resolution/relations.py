@@ -1,4 +1,4 @@
-"""What each job reads and writes: lists, patterns, and references in its command."""
+"""Files and user data that each job reads and writes: from its lists, patterns, and references in its command."""
 
 import re
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ RELATIONS: Final = (
     ("input_user_data", "input_user_data_regexes", "user_data"),
     ("output_user_data", "output_user_data_regexes", "user_data"),
 )
-"""A job's lists: exact names, patterns, and the kind of what they name."""
+"""Lists of a job: of names, of patterns, and the kind of the named entries."""
 _LISTS: Final = {("files", "input"): 0, ("files", "output"): 1, ("user_data", "input"): 2, ("user_data", "output"): 3}
 
 NONE: Final[tuple[int, ...]] = ()
@@ -30,7 +30,7 @@ _LONG: Final = 8
 
 @define
 class JobRelations:
-    """One job's files and user data as positions, and its texts with the paths put in."""
+    """Positions of one job's files and user data, and its texts with paths in place of references."""
 
     command: str
     invocation_script: str | None
@@ -39,7 +39,7 @@ class JobRelations:
 
 @define
 class RelationFinder:
-    """Finds the relations of jobs.
+    """Finder of the relations of jobs.
 
     Attributes:
         finders: The names of files and user data.
@@ -51,11 +51,12 @@ class RelationFinder:
     problems: Problems
 
     def of(self, job: JobSpec, at: SpecPath, *, literal: bool) -> JobRelations | None:
-        """Return the relations of ``job``; None when it has no files, no user data and no script.
+        """Return the relations of ``job``; None if it has no files, no user data and no script.
 
         Args:
-            at: Path of the entry it stems from.
-            literal: It stands in the file as it is, so that positions in its lists are those of the file.
+            job: The job.
+            at: Path of its entry in the file.
+            literal: The entry is not parameterized, so that positions in its lists are those in the file.
         """
         if not _may_have_relations(job):
             return None
@@ -74,7 +75,7 @@ class RelationFinder:
         return JobRelations(command, script, (lists[0], lists[1], lists[2], lists[3]))
 
     def _filled(self, job: JobSpec, name: str, at: SpecPath, lists: list[Sequence[int]]) -> str:
-        """Return a text of the job with paths for references; ``lists`` gain what it refers to."""
+        """Return a text of the job with paths in place of references, and add the references to ``lists``."""
         path = (*at, name)
 
         def replace(match: re.Match[str]) -> str:
@@ -97,7 +98,7 @@ class RelationFinder:
 
 
 def _may_have_relations(job: JobSpec) -> bool:
-    """Say at little cost whether there is anything to find; most of 100,000 jobs have nothing."""
+    """Return whether a job can have relations, by a fast check; most of 100,000 jobs have none."""
     return bool(
         "${" in job.command
         or job.invocation_script
@@ -114,7 +115,7 @@ def _may_have_relations(job: JobSpec) -> bool:
 
 @define
 class ListFinder:
-    """Turns lists of names into positions; a long list that several items share is looked up once.
+    """Look-up of lists of names; a long list that several items share is looked up once.
 
     Attributes:
         table: The names.
@@ -124,12 +125,13 @@ class ListFinder:
     _known: dict[int, tuple[list[str], tuple[int, ...]]] = field(factory=dict)
 
     def exact(self, names: list[str], path: SpecPath, of: str | None = None, *, literal: bool) -> tuple[int, ...]:
-        """Return the positions of ``names``, each once; an unknown name is a finding.
+        """Return the positions of ``names`` without duplicates; an unknown name is a finding.
 
         Args:
+            names: The names.
             path: Path of the list.
-            of: Name of the job whose list it is, for the message.
-            literal: The list stands in the file as it is.
+            of: Name of the job with the list, for the message.
+            literal: Positions in the list are those in the file.
         """
         get = self.table.positions.get
         if len(names) == 1 and (only := get(names[0])) is not None:
@@ -144,9 +146,9 @@ class ListFinder:
                 found[position] = None
         positions = tuple(found)
         if len(positions) == len(names) >= _LONG:
-            self._known[id(names)] = (names, positions)  # holding the list keeps its id from being used again
+            self._known[id(names)] = (names, positions)  # the reference to the list prevents that its id is reused
         return positions
 
     def patterns(self, patterns: list[str], path: SpecPath, of: str | None = None) -> list[tuple[int, ...]]:
-        """Return the positions that each pattern matches; the same pattern gives the same object."""
+        """Return the positions of the matches of each pattern; equal patterns return the same object."""
         return [self.table.matching(pattern, (*path, entry), of) for entry, pattern in enumerate(patterns)]

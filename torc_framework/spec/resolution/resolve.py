@@ -1,4 +1,4 @@
-"""Fifth stage: names → positions. Makes the plan, and finds whatever does not fit together."""
+"""Fifth stage: resolution of names into positions, construction of the plan, and checks of the whole."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
@@ -21,9 +21,9 @@ from torc_framework.spec.resolution.relations import NONE, JobRelations, ListFin
 from torc_framework.spec.resolution.scheduler_checks import check_nodes, check_walltimes, warn_of_mixture
 
 _INPUTS: Final[tuple[tuple[Literal[0, 2], Literal[1, 3], str], ...]] = ((0, 1, "file"), (2, 3, "user data"))
-"""Positions of a job's inputs and outputs among its relations, and what they are of."""
+"""Positions of a job's inputs and outputs among its relations, with their kinds."""
 _BOUND: Final = ("resource_requirements", "failure_handler", "scheduler", "slurm_scheduler", "executor", "shell")
-"""What a job may name besides jobs, files and user data."""
+"""Kinds of entries to which a job may refer, besides jobs, files and user data."""
 
 
 def resolve(
@@ -34,9 +34,9 @@ def resolve(
     Args:
         spec: The workflow.
         expanded: Its jobs, files and user data after expansion.
-        options: What the caller wants.
-        problems: Takes everything that is wrong; the plan is of use only if nothing was added.
-        doubtful: Kinds (keys of the file) of which names may be missing because of other problems.
+        options: Options of the caller.
+        problems: Collector of findings; the plan is valid only if none was added.
+        doubtful: Kinds (keys of the file) of which names may be missing because of other errors.
     """
     return _Resolver(spec, expanded, options, problems, doubtful | expanded.doubtful).plan()
 
@@ -122,7 +122,7 @@ class _Resolver:
         return [item.path for item in self.expanded.files.items]
 
     def _bind(self, planned: PlannedJob, job: JobSpec, origin: int) -> None:
-        """Set what a job names besides jobs and files."""
+        """Set the positions of a job's requirements, handler and scheduler."""
         of, at = job.name, ("jobs", origin)
         if job.resource_requirements:
             path = (*at, "resource_requirements")
@@ -152,7 +152,7 @@ class _Resolver:
             names = job.depends_on
             if names and len(names) == 1 and self.relations[position] is None and not job.depends_on_regexes:
                 on = known_jobs.get(names[0], position)
-                if on != position:  # most jobs of most workflows: nothing to put together, nothing to complain of
+                if on != position:  # most jobs of most workflows: exactly one dependency
                     builder.add_pair(position, on)
                     continue
             upstream: list[Sequence[int]] = []
@@ -167,7 +167,7 @@ class _Resolver:
         return builder.result()
 
     def _explicit(self, job: JobSpec, position: int, origin: int, *, literal: bool) -> list[tuple[int, ...]]:
-        """Return what a job says itself that it waits for: one sequence for its list, one for each pattern."""
+        """Return a job's explicit dependencies: one sequence for its list, and one for each pattern."""
         path = ("jobs", origin, "depends_on")
         found = [self.jobs.exact(job.depends_on, path, job.name, literal=literal)] if job.depends_on else []
         if found and position in found[0]:
@@ -214,7 +214,7 @@ class _Resolver:
 
 
 def _only_backwards(plan: Plan) -> bool:
-    """Say whether every job waits for jobs before it only, so that there is no cycle."""
+    """Return whether every job waits only for jobs before it, so that there is no cycle."""
     return all(on < job for job, on in plan.dependencies) and all(
         max(barrier.upstream) < min(barrier.downstream) for barrier in plan.barriers
     )
@@ -223,10 +223,10 @@ def _only_backwards(plan: Plan) -> bool:
 def _implied(
     inputs: Sequence[int], producers: Mapping[int, Sequence[int]], chunks: dict[tuple[int, ...], tuple[int, ...]]
 ) -> list[Sequence[int]]:
-    """Return what a job waits for because of what it reads.
+    """Return the dependencies of a job by its inputs.
 
-    What has several writers stands for itself, so that its readers share it. The single writers of
-    the rest are put together, once for all jobs that read the same.
+    The writers of an input with several writers are a sequence of their own, which its readers share. The single
+    writers of the other inputs are one sequence, which all jobs with the same inputs share.
     """
     if not inputs or not producers:
         return []

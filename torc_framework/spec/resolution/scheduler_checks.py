@@ -1,4 +1,4 @@
-"""Do schedulers, jobs and actions go together? What is legal and yet surely not meant."""
+"""Checks of schedulers against jobs and actions: combinations that are valid but cannot be intended."""
 
 from typing import Final
 
@@ -10,14 +10,13 @@ from torc_framework.models.walltime_reserve import WalltimeReserve
 from torc_framework.spec.language.findings import Problems, SpecFinding
 
 _PROFILE: Final = {"mem": "memory (mem)", "gres": "GPUs (gres)", "walltime": "walltime", "partition": "partition"}
-"""Fields in which schedulers' machines differ, as messages call them."""
+"""Fields that distinguish the machines of schedulers, with their names in messages."""
 
 
 def check_nodes(plan: Plan, problems: Problems) -> None:
-    """Refuse allocations of several nodes of which one runner would use but one.
+    """Add findings for allocations of several nodes of which a single runner would use only one.
 
-    A scheduler of more than one node that is scheduled without a runner per node needs a job that
-    asks for all its nodes at once.
+    A scheduler with several nodes that is scheduled without a runner per node needs a job that requests all its nodes.
     """
     wide_jobs = {
         (job.scheduler, plan.resource_requirements[job.resource_requirements].num_nodes)
@@ -38,9 +37,9 @@ def check_nodes(plan: Plan, problems: Problems) -> None:
 
 
 def check_walltimes(plan: Plan, problems: Problems) -> None:
-    """Refuse walltimes that leave no room for a job of the scheduler beside what runners keep for a clean end.
+    """Add findings for walltimes that are too short for a job of the scheduler and the runners' reserve.
 
-    Nodes would be obtained, and their runners would start nothing. A job that names no scheduler needs room in one.
+    Runners on such nodes would start no job. A job without a scheduler must fit into one of the schedulers.
     """
     reserve = WalltimeReserve.of(plan.workflow)
     walltimes = [_seconds(each.walltime) for each in plan.slurm_schedulers]
@@ -78,7 +77,7 @@ def check_walltimes(plan: Plan, problems: Problems) -> None:
 
 
 def _seconds(text: str, *, iso: bool = False) -> int | None:
-    """Return the seconds of a time; None if it has no end, or was told to be none already."""
+    """Return the seconds of a time; None if it is unlimited, or invalid and already reported."""
     try:
         return parse_duration(text) if iso else parse_time_limit(text)
     except ValueError:
@@ -86,7 +85,7 @@ def _seconds(text: str, *, iso: bool = False) -> int | None:
 
 
 def warn_of_mixture(plan: Plan, sort_method: str | None, problems: Problems) -> None:
-    """Warn when jobs may land on any of several unlike schedulers and nobody chose their order."""
+    """Warn if jobs may run on any of several different schedulers and the spec sets no order of jobs."""
     schedulers = plan.slurm_schedulers
     free = sum(job.scheduler is None for job in plan.jobs)
     differences = [label for name, label in _PROFILE.items() if _differ(schedulers, name)]
