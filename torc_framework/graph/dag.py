@@ -162,7 +162,7 @@ def _after_cycles(nodes: set[int], before: dict[int, list[int]]) -> set[int]:
 def _shortest_cycle(start: int, nodes: set[int], before: dict[int, list[int]]) -> list[int]:
     """Return a cycle among ``nodes``, each of which has a predecessor among them.
 
-    A walk backwards from ``start`` reaches a node for the second time. The shortest cycle through that node is returned,
+    A walk backwards from ``start`` reaches a node a second time. The shortest cycle through that node is returned,
     because it makes the shortest message.
     """
     seen: set[int] = set()
