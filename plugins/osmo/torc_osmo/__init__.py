@@ -1,4 +1,4 @@
-"""Exit actions of OSMO as a key of failure rules, and names for endings told in its codes."""
+"""Plugin for OSMO: exit actions as a key of failure rules, and classes for OSMO's exit codes."""
 
 from torc_framework.api import (
     ExitClass,
@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 
 KEY = "exit_actions"
 ACTIONS = {"COMPLETE": RuleAction.COMPLETE, "FAIL": RuleAction.FAIL, "RESCHEDULE": RuleAction.RETRY}
-"""What each of OSMO's actions is here."""
+"""Rule action for each of OSMO's actions."""
 _CODES = {
     "type": ["string", "integer"],
     "pattern": "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$",
@@ -31,7 +31,7 @@ LAST_PROCESS_CODE = 255
 
 @hookimpl
 def torc_failure_rule_keys() -> RuleSchema:
-    """Own ``exit_actions``."""
+    """Register the key ``exit_actions``."""
     names = [name for action in ACTIONS for name in (action, action.lower())]
     return {
         KEY: {
@@ -46,10 +46,10 @@ def torc_failure_rule_keys() -> RuleSchema:
 
 @hookimpl
 def torc_match_failure(rule: FailureRule, failure: Failure) -> RuleAction | bool | None:
-    """Return what the first action that lists the return code wants; no opinion on rules without our key.
+    """Return the action of the first exit action that lists the return code; None for rules without the key.
 
     Raises:
-        TorcError: the rule was stored by somebody who did not check it.
+        TorcError: the stored rule is invalid.
     """
     actions = rule.get(KEY)
     if actions is None:
@@ -62,7 +62,7 @@ def torc_match_failure(rule: FailureRule, failure: Failure) -> RuleAction | bool
 
 @hookimpl
 def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
-    """Name codes that no process can end with by OSMO's table; no opinion on others."""
+    """Classify exit codes above those of processes by OSMO's table; None for other codes."""
     code = observation.exit_code
     if code is None or code <= LAST_PROCESS_CODE or observation.stop_reason is not None:
         return None

@@ -1,4 +1,4 @@
-"""Verdicts on failures that no rule covers: by patterns of their logs, and by an agent where it is wanted."""
+"""Plugin for verdicts on failures that no rule covers: by patterns in their logs, and optionally by an AI agent."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -9,13 +9,13 @@ from torc_framework.api import Failure, PendingContext, PendingVerdict, Recovery
 __version__ = "0.1.0"
 
 MAX_ATTEMPTS: Final = 3
-"""Attempts in all after which a job is not retried any more, unless the command says otherwise."""
+"""Largest total number of attempts of a job, unless the command has another one."""
 _log = logging.getLogger("torc_framework.recovery_ai")
 
 
 @hookimpl
 def torc_classify_pending(failures: Sequence[Failure], context: PendingContext) -> Mapping[int, PendingVerdict]:
-    """Judge by patterns; with the option ``ai_agent``, put what they leave open to the agent."""
+    """Judge by patterns; with the option ``ai_agent``, ask the agent about the failures without a pattern."""
     from torc_recovery_ai.agents import AgentError, ask
     from torc_recovery_ai.patterns import judge
 
@@ -39,7 +39,7 @@ def _decides(verdict: PendingVerdict, least: float) -> bool:
 
 
 def _ending(failure: Failure, verdict: PendingVerdict, limit: int) -> PendingVerdict:
-    """Return the verdict, unless it would retry a job for ever."""
+    """Return the verdict; a retry of a job that has had all its attempts is deferred to a person."""
     if verdict.action is RecoveryAction.RETRY and failure.attempt_id >= limit:
         reason = f"it has had {failure.attempt_id} attempts; {verdict.reason}"
         return PendingVerdict(RecoveryAction.DEFER, reason, verdict.confidence, verdict.evidence)

@@ -1,8 +1,7 @@
-"""Asking an agent: a program that is started with a question and with the tools of ``torc-mcp-server``.
+"""Run of an AI agent: a program that gets a question and the tools of ``torc-mcp-server``.
 
-Its tools are confined to the workflow and to what the question needs; in a dry run they change nothing.
-What it says is believed only as far as `answers` can read it. Secrets of the environment are kept from
-it, those excepted by which it logs in to its own service.
+The tools are restricted to the workflow and to those that the question needs; in a dry run they cannot change anything.
+Only replies that `answers` can parse are used. The agent's environment has no secrets except those for its own service.
 """
 
 import contextlib
@@ -25,19 +24,19 @@ from torc_recovery_ai.answers import FORM, AnswerError, read_answer
 from torc_recovery_ai.patterns import read_end
 
 SERVER: Final = "torc-mcp-server"
-"""The program whose tools the agent gets."""
+"""The program that offers the tools."""
 TOOLS: Final = ("list_pending_failed_jobs", "get_workflow_status", "get_job_details", "get_job_logs", "get_verdicts")
 JUDGING: Final = "classify_and_resolve_failures"
 SHOWN_BYTES: Final = 6_000
-"""Most of each log that the question holds; the tools show more."""
+"""Largest part of each log in the question, in bytes; the tools show more."""
 MAX_SHOWN: Final = 30
-"""Most jobs whose logs the question holds."""
+"""Largest number of jobs with logs in the question."""
 GRACE_S: Final = 5.0
 """Time between SIGTERM and SIGKILL for an agent that takes too long."""
 
 
 class AgentError(Exception):
-    """An agent could not be asked, or answered with nonsense."""
+    """An agent could not be run, or its reply is invalid."""
 
 
 @frozen
@@ -45,9 +44,9 @@ class Agent:
     """One kind of agent.
 
     Attributes:
-        command: Command line; ``{prompt}``, ``{mcp_config}`` (path of a file) and ``{workflow_id}`` stand for what
-            they say. Without ``{prompt}`` the question is written to its standard input.
-        keeps: Secret variables of the environment that it needs for itself.
+        command: Command line; ``{prompt}`` is replaced by the question, ``{mcp_config}`` by the path of the file with
+            the tools, ``{workflow_id}`` by the id. Without ``{prompt}`` its standard input gets the question.
+        keeps: Secret environment variables that it needs for its own service.
     """
 
     command: tuple[str, ...]
@@ -65,14 +64,14 @@ AGENTS: Final = {
         ("GH_TOKEN", "GITHUB_TOKEN", "COPILOT_GITHUB_TOKEN"),
     ),
 }
-"""Agents by name; ``custom`` is the command of the configuration."""
+"""Agents by name; ``custom`` is the command in the configuration."""
 
 
 def agent_of(name: str, settings: Mapping[str, Any]) -> Agent:
-    """Return the agent of that name.
+    """Return the agent with this name.
 
     Raises:
-        AgentError: there is none, or its program is not installed.
+        AgentError: there is no such agent, or its program is not installed.
     """
     if name == "custom":
         if not settings.get("command"):
@@ -88,15 +87,15 @@ def agent_of(name: str, settings: Mapping[str, Any]) -> Agent:
 
 
 def ask(name: str, failures: Sequence[Failure], context: PendingContext) -> dict[int, PendingVerdict]:
-    """Ask an agent about failures; return the verdicts that it answered with, those given through its tools excepted.
+    """Ask an agent about failures; return the verdicts of its reply, without those that it gave through its tools.
 
     Raises:
-        AgentError: it cannot be asked, takes too long, writes too much, fails, or answers nonsense.
+        AgentError: it cannot be run, takes too long, writes too much, fails, or its reply is invalid.
     """
     agent = agent_of(name, context.settings)
     with tempfile.TemporaryDirectory(prefix="torc-agent-") as folder:
         config = Path(folder) / "mcp.json"
-        config.touch(mode=0o600)  # it holds how to log in to the server
+        config.touch(mode=0o600)  # the file has the credentials for the server
         config.write_text(json.dumps(mcp_config(context)), encoding="utf-8")
         values = {
             "{prompt}": question(failures, context),
@@ -111,7 +110,7 @@ def ask(name: str, failures: Sequence[Failure], context: PendingContext) -> dict
 
 
 def mcp_config(context: PendingContext) -> dict[str, Any]:
-    """Return what tells an agent how to start the server of its tools."""
+    """Return the agent's configuration for the start of the server of its tools."""
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     dry_run = bool(context.settings.get("dry_run"))
     tools = TOOLS if dry_run else (*TOOLS, JUDGING)
@@ -134,7 +133,7 @@ def mcp_config(context: PendingContext) -> dict[str, Any]:
 
 
 def question(failures: Sequence[Failure], context: PendingContext) -> str:
-    """Return what an agent is asked, without secrets."""
+    """Return the question to an agent, without secrets."""
     dry_run = bool(context.settings.get("dry_run"))
     how = (
         "Answer with one JSON document and nothing else:"
@@ -168,7 +167,7 @@ def question(failures: Sequence[Failure], context: PendingContext) -> str:
 
 
 def _run(name: str, agent: Agent, values: Mapping[str, str], folder: str, settings: Mapping[str, Any]) -> str:
-    """Run the agent's program; return what it wrote to its standard output."""
+    """Run the agent's program; return its standard output."""
     has_prompt = any("{prompt}" in word for word in agent.command)
     command = [_filled(word, values) for word in agent.command]
     limit = int(settings.get("max_output_bytes", 1_000_000))
@@ -211,13 +210,13 @@ def _run(name: str, agent: Agent, values: Mapping[str, str], folder: str, settin
 
 def _filled(word: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
-        if name in word:  # once only: the question may hold such words itself
+        if name in word:  # in one pass: the question itself may have such words
             return word.replace(name, value)
     return word
 
 
 def _environment(agent: Agent) -> dict[str, str]:
-    """Return the variables that the agent gets; a proxy is what it reaches its service through."""
+    """Return the agent's environment; variables of a proxy stay, because its service may need one."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -228,12 +227,12 @@ def _environment(agent: Agent) -> dict[str, str]:
 
 
 def _write(stream: IO[bytes], data: bytes) -> None:
-    with contextlib.suppress(OSError), stream:  # one that does not read its question shows by its answer
+    with contextlib.suppress(OSError), stream:  # an agent that does not read its question gives an invalid reply
         stream.write(data)
 
 
 class _Drain(Thread):
-    """Reads what a process writes, up to a limit; a process that writes more is ended."""
+    """Reader of a process's output up to a limit; a process that writes more is stopped."""
 
     def __init__(self, stream: IO[bytes], limit: int, process: "subprocess.Popen[bytes]") -> None:
         super().__init__(daemon=True)
@@ -254,12 +253,12 @@ class _Drain(Thread):
 
     @property
     def text(self) -> str:
-        """What was written."""
+        """The output."""
         return self._data.decode(errors="replace")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the process, with those it started, if it has not ended."""
+    """Stop the process and the processes that it started, if it has not ended."""
     if process.poll() is None:
         _signal(process, signal.SIGTERM)
         try:
@@ -270,7 +269,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _signal(process: "subprocess.Popen[bytes]", number: int) -> None:
-    """Send a signal to the process group that the process leads; it is our child, so that its id is its own."""
+    """Send a signal to the process group of a child; before it is reaped its id cannot belong to another process."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)

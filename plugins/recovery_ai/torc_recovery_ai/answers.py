@@ -1,4 +1,4 @@
-"""What an agent answered, if it is a verdict to the letter; anything else is only talk."""
+"""Parser of an agent's reply: strictly formed verdicts, or no verdicts."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _FENCED: Final = re.compile(r"^```json\s*\n(.*?)^```\s*$", re.DOTALL | re.MULTIL
 
 
 class AnswerError(ValueError):
-    """An answer looks like verdicts and is none; the text says why."""
+    """A reply has the form of verdicts but is invalid; the message is the reason."""
 
 
 class _AnsweredVerdict(msgspec.Struct, forbid_unknown_fields=True):
@@ -33,20 +33,21 @@ class _AgentAnswer(msgspec.Struct, forbid_unknown_fields=True):
 
 FORM: Final = """{"verdicts": [{"job_id": 1, "action": "retry" or "fail", "reason": "one sentence",
   "confidence": 0.0 to 1.0, "evidence": ["line of the log"]}]}"""
-"""How an answer looks, for the question."""
+"""Form of a reply, for the question."""
 
 
 def read_answer(text: str, attempts: Mapping[int, int], judge: str) -> dict[int, PendingVerdict]:
-    """Return the verdicts of an answer by job; none if it is only talk.
+    """Return the verdicts of a reply by job; an empty mapping if it has none.
 
-    An answer counts if it is one JSON document, or holds exactly one block that is marked as JSON.
+    Verdicts are one JSON document, or exactly one block that is marked as JSON.
 
     Args:
-        attempts: Jobs that were asked about, and their attempts.
+        text: The reply.
+        attempts: Jobs of the question with their attempts.
         judge: Name of the agent.
 
     Raises:
-        AnswerError: there is a document, and something in it is wrong: then nothing of it counts.
+        AnswerError: there is a document with an error; none of its verdicts is used.
     """
     blocks = _FENCED.findall(text)
     if len(blocks) > 1:

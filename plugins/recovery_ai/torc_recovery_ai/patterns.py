@@ -1,4 +1,4 @@
-"""What lines of a log say about whether another attempt can end differently: two tables, no network."""
+"""Verdicts by patterns in a log and by the class of the ending, without network access."""
 
 import os
 import re
@@ -10,19 +10,19 @@ from attrs import frozen
 from torc_framework.api import ExitClass, Failure, PendingVerdict, RecoveryAction, redact, secret_values
 
 TAIL_BYTES: Final = 32 * 1024
-"""Bytes of the end of a log that are looked at."""
+"""Size of the end of a log that is searched, in bytes."""
 MAX_EVIDENCE: Final = 300
-"""Longest line that is kept as evidence."""
+"""Longest line of evidence, in characters."""
 _RETRY: Final = RecoveryAction.RETRY
 _FAIL: Final = RecoveryAction.FAIL
 
 
 @frozen
 class Sign:
-    """A way in which a line tells what another attempt would bring.
+    """A pattern of log lines that indicates whether another attempt can succeed.
 
     Attributes:
-        name: What it is a sign of, for people.
+        name: Cause that it indicates, for people.
         confidence: 0 to 1: how often it is right.
     """
 
@@ -40,7 +40,7 @@ def _sign(name: str, regex: str, action: RecoveryAction, confidence: float) -> S
 
 
 def _raised(*names: str) -> str:
-    """An exception of Python at the beginning of a line, as a traceback ends."""
+    """Return the sign of a Python exception at the start of a line, which is the end of a traceback."""
     return rf"^\s*(?:[\w.]+\.)?(?:{'|'.join(names)})(?::|$)"
 
 
@@ -85,7 +85,7 @@ SIGNS: Final = (
     _sign("missing file", _raised("FileNotFoundError") + r"|no such file or directory|\bENOENT\b", _FAIL, 0.8),
     _sign("permission denied", _raised("PermissionError") + r"|permission denied|\bEACCES\b", _FAIL, 0.85),
 )
-"""Signs in lines of logs."""
+"""Signs in log lines."""
 CLASSES: Final = {
     ExitClass.NODE_FAILURE: 0.95,
     ExitClass.PREEMPTED: 0.95,
@@ -93,15 +93,15 @@ CLASSES: Final = {
     ExitClass.INFRA_ERROR: 0.85,
     ExitClass.SERVICE_ERROR: 0.85,
 }
-"""Names of endings that are not the job's own doing, and how sure another attempt is worth it."""
+"""Classes of endings that the job did not cause, with the confidence of a retry."""
 TRY_AGAIN_CODE: Final = 75
-"""Exit code of programs that ask to be tried again (EX_TEMPFAIL of sysexits.h)."""
+"""Exit code of a temporary failure (EX_TEMPFAIL of sysexits.h)."""
 AGAINST: Final = 0.5
-"""How sure a verdict can be at most when there are signs of the contrary."""
+"""Largest confidence of a verdict if there are signs of the opposite verdict."""
 
 
 def judge(failure: Failure) -> PendingVerdict:
-    """Return what an attempt's ending and the end of its log say; the last line with a sign counts most."""
+    """Return the verdict by the class of an ending and the end of its log; the last line with a sign has precedence."""
     if (confidence := CLASSES.get(failure.verdict.exit_class)) is not None:
         return PendingVerdict(_RETRY, f"not the job's own doing: {failure.verdict.reason}", confidence, ("exit_class",))
     if failure.observation.is_own_exit and failure.return_code == TRY_AGAIN_CODE:
@@ -119,7 +119,7 @@ def judge(failure: Failure) -> PendingVerdict:
 
 
 def signs_of(text: str) -> list[tuple[str, Sign]]:
-    """Return the lines that show a sign, each with the first of the table that it shows."""
+    """Return the lines with a sign, each with the first sign of the table that it matches."""
     found = []
     for line in text.splitlines():
         sign = next((sign for sign in SIGNS if sign.regex.search(line[:2000])), None)

@@ -1,4 +1,4 @@
-"""Recovers jobs that ran out of memory or time: they get more, up to what there is."""
+"""Recovery policy for jobs that ran out of memory or run time: larger requests, up to the available amounts."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 @hookimpl
 def torc_recovery_options() -> type[Any]:
-    """Offer how much more, and the most."""
+    """Offer the options for the growth of requests."""
     from torc_recovery_oom.policy import GrowthOptions
 
     return GrowthOptions
@@ -17,7 +17,7 @@ def torc_recovery_options() -> type[Any]:
 
 @hookimpl
 def torc_decide_recovery(job: FailedJob) -> RecoveryDecision | None:
-    """Let a job that lacked memory or time ask for more; no opinion on other failures."""
+    """Return larger requests for a job that ran out of memory or run time; None for other failures."""
     from torc_recovery_oom.policy import decide
 
     return decide(job)

@@ -1,7 +1,7 @@
-"""From a failure to new requests: what did the job lack, how much more does it get, is there so much?
+"""Decision on a job that ran out of memory or run time: its new requests.
 
-Everything that grows is rounded up and then cut to what there is, so that a request never becomes smaller,
-and a job that has all there is already is said to be beyond help.
+A new request is rounded up and then limited to the available amount, so that a request never becomes smaller. A job
+that already requests the available amount cannot be recovered.
 """
 
 import math
@@ -29,7 +29,7 @@ _KIB: Final = 1024
 _MIB: Final = 1024**2
 _GIB: Final = 1024**3
 _UNITS: Final = ((8 * _GIB, _GIB), (8 * _MIB, _MIB), (0, _KIB))
-"""From which size on a request is written in which unit."""
+"""Units of requests, each with the smallest size that is written in it."""
 _MOST_BYTES: Final = 2**62
 _MOST_S: Final = 2**31
 _MINUTE_S: Final = 60
@@ -37,7 +37,7 @@ _MINUTE_S: Final = 60
 
 @define
 class GrowthOptions:
-    """How much more a job gets."""
+    """Options for the growth of requests."""
 
     memory_margin: float | None = option(
         None, "New memory is at least the measured peak times this; by default the memory multiplier.", metavar="FACTOR"
@@ -46,7 +46,7 @@ class GrowthOptions:
     max_runtime: str | None = option(None, "Let no job ask for more time than this, such as PT8H.", metavar="DURATION")
 
     def __attrs_post_init__(self) -> None:
-        """Refuse values that could never work, before anything is decided."""
+        """Raise an error for invalid values."""
         for name, parse in (("max_memory", parse_memory), ("max_runtime", parse_duration)):
             text = getattr(self, name)
             try:
@@ -62,12 +62,13 @@ class Growth:
     """One request that has to grow.
 
     Attributes:
-        cause: What the job lacked, in one word.
+        cause: Class of the failure.
         words: The same for people.
-        now: The present request as people spell it.
-        new: The new one; None if it cannot grow.
-        amount: The new one as a number.
-        limit: Who or what keeps it from growing further.
+        what: Name of the resource.
+        now: The present request as text.
+        new: The new request as text; None if it cannot grow.
+        amount: The new request as a number.
+        limit: What limits its growth.
     """
 
     cause: ExitClass
@@ -80,14 +81,14 @@ class Growth:
 
     @property
     def sentence(self) -> str:
-        """Return what happens, for people."""
+        """Return a sentence on the growth, for people."""
         if self.new is None:
             return f"{self.words} detected, {self.what} {self.now} cannot grow further: {self.limit}"
         return f"{self.words} detected, increasing {self.what} {self.now} -> {self.new}"
 
 
 def decide(job: FailedJob) -> RecoveryDecision | None:
-    """Return what becomes of a job that lacked memory or time."""
+    """Return the decision on a job; None if it did not run out of memory or run time."""
     if job.failure.observation.stop_reason is StopReason.CANCELED:
         return None
     options = _options(job.settings)
@@ -139,7 +140,7 @@ def _more_time(job: FailedJob, options: GrowthOptions) -> Growth:
 
 @frozen
 class _RequestKind:
-    """A request that may grow: what a lack of it is called, in one word and in several, and how it is spelled."""
+    """A kind of request: the class and words for a lack of it, and its format."""
 
     cause: ExitClass
     words: str
@@ -153,7 +154,7 @@ _TIME: Final = _RequestKind(ExitClass.TIMEOUT, "timeout", "runtime", "run time",
 
 
 def _growth(kind: _RequestKind, job: FailedJob, now: int, wanted: int, *, own: int, there_is: int) -> Growth:
-    """Return what becomes of a request: what is wanted, as far as the user (``own``) and the site allow it."""
+    """Return the growth of a request to the wanted amount, within the limits of user (``own``) and site."""
     most = min(own, there_is)
     new = min(wanted, most)
     limit = _limit(kind.long, job, new, wanted, is_own=own <= there_is, most=kind.text(most))
@@ -164,23 +165,23 @@ def _growth(kind: _RequestKind, job: FailedJob, now: int, wanted: int, *, own: i
 
 
 def _times(request: int, factor: float, at_least: float = 0.0, *, most: int) -> float:
-    """Return a request times a factor, or what is needed at least; huge factors overflow nothing."""
+    """Return a request times a factor, at least the needed amount; a huge factor gives the largest amount."""
     return min(max(request * factor, at_least), float(most))
 
 
 def _whole_memory(size: float) -> int:
-    """Round a size up to whole GiB, MiB or KiB, by its magnitude."""
+    """Round a size up to whole GiB, MiB or KiB, depending on its magnitude."""
     unit = next(unit for start, unit in _UNITS if size >= start)
     return math.ceil(size / unit) * unit
 
 
 def _downward(size: int) -> int:
-    """Round what there is down to whole MiB, where it is that much: requests are written so."""
+    """Round an available size of at least 1 MiB down to whole MiB, the precision of requests."""
     return size // _MIB * _MIB or size
 
 
 def _limit(what: str, job: FailedJob, new: int, wanted: int, *, is_own: bool, most: str) -> str:
-    """Say what keeps a request from growing."""
+    """Return a clause on what limits the growth."""
     if new == wanted:
         return "the multiplier is 1"
     if is_own:

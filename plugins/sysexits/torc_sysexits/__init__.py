@@ -1,4 +1,4 @@
-"""Names exit codes 64 to 78 as ``sysexits.h`` does, for programs that keep to it."""
+"""Plugin that classifies exit codes 64 to 78 by ``sysexits.h``, for programs that follow it."""
 
 from typing import Final
 
@@ -12,13 +12,13 @@ PASSING: Final = {
     "EX_IOERR": ExitClass.INFRA_ERROR,
     "EX_TEMPFAIL": ExitClass.SERVICE_ERROR,
 }
-"""What is not the user's doing, by name; all others are errors of the user's."""
+"""Classes of codes that are not errors of the user, by name; all others are."""
 
 
 @hookimpl
 def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
-    """Say what the program meant by its code; no opinion on endings that were not its own."""
+    """Classify an exit of the program's own by its code; None for other endings."""
     if observation.exit_code not in SYSEXITS or classify_exit(observation).evidence != ("exit_code",):
-        return None  # a signal, a limit, a scheduler's word or a missing start tells more than the code
+        return None  # signal, limit, scheduler state and launch failure are better evidence than the code
     name, meaning = SYSEXITS[observation.exit_code]
     return ExitVerdict(PASSING.get(name, ExitClass.USER_ERROR), f"{name}: {meaning}", 0.9, ("exit_code",))
