@@ -10,9 +10,9 @@ from doc_pages import DOCS, blocks
 
 ROOT = DOCS.parent
 TRANSCRIPTS = (
-    "how-to/recover-from-failures.md",
-    "how-to/recover-on-slurm.md",
-    "how-to/find-out-why-a-job-does-not-run.md",
+    *("how-to/recover-from-failures.md", "how-to/recover-on-slurm.md", "how-to/change-and-rerun-a-workflow.md"),
+    *("how-to/find-out-why-a-job-does-not-run.md", "how-to/find-out-why-jobs-failed.md"),
+    "how-to/collect-and-analyse-logs.md",
 )
 """Pages whose blocks show what commands print."""
 _VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\$ .*|\(\w+\)|[\d:.,;()<>!|/*+=-]+|\b[A-Z]{2,}\b|\s\.\.\.")
@@ -52,7 +52,7 @@ def quoted(page: str) -> Iterator[str]:
     if page in TRANSCRIPTS:
         for block in blocks(page):
             if block.language in {"console", "text"}:
-                yield from (line for line in block.text.splitlines() if not re.match(r"\$|torc| |ID |\d", line))
+                yield from (line for line in block.text.splitlines() if not re.match(r"\$|torc |ID |\d|time=", line))
 
 
 def fixed_parts(message: str) -> list[str]:
