@@ -216,7 +216,7 @@ def test_the_list_of_trust_is_the_users_alone(work: Path, write: Write, tmp_path
     path = trust_file()
     assert (path.stat().st_mode & 0o7777, path.parent.stat().st_mode & 0o7777) == (0o600, 0o700)
     path.chmod(0o666)
-    with pytest.raises(ConfigError, match=r"says which folders you trust, and .* may be written by everybody"):
+    with pytest.raises(ConfigError, match=r"lists the folders that you trust, and .* may be written by everybody"):
         read_project_folder(work)
     path.chmod(0o600)
     path.write_text("{}")

@@ -127,7 +127,7 @@ def test_no_room_for_an_answer_is_told() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_IN_MEMORY_BYTES, hard))
     try:
-        with pytest.raises(RequestError, match="no room for the answer in /") as refused:
+        with pytest.raises(RequestError, match="no space for the response in /") as refused:
             sliced_response(SlicedObject({"items": ["x" * MIB] * 3}))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -42,14 +42,14 @@ def test_too_many_jobs_are_refused_before_any_is_parsed(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(records, "parse_body", parse)
     with pytest.raises(RuleError, match="a batch holds at most 10000 jobs, this one has 200000"):
-        records.JobBatch([{}] * MANY).settle()
+        records.JobBatch([{}] * MANY).parse_records()
 
 
 def test_unknown_fields_of_many_jobs_are_told_in_bounded_number() -> None:
     jobs: list[Mapping[str, Any]] = [
         {"workflow_id": 1, "name": "j", "command": "c", **{f"x{n}_{m}": 1 for m in range(30)}} for n in range(100)
     ]
-    assert len(records.JobBatch(list(jobs)).settle()) <= 2 * MAX_FINDINGS
+    assert len(records.JobBatch(list(jobs)).parse_records()) <= 2 * MAX_FINDINGS
 
 
 @pytest.mark.parametrize("body", [rb"", rb"\\u0000", rb"\\\\u0000", rb"\\u0000" * 50_000, b"\\\\" * 50_000 + b"u0000"])

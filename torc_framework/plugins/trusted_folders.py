@@ -91,13 +91,15 @@ def untrust_folder(folder: Path) -> bool:
 def _read(path: Path) -> dict[str, TrustedFolder]:
     try:
         if writer := other_writer(path):
-            raise ConfigError(f"{path} says which folders you trust, and {writer}; take that right away, or the file")
+            raise ConfigError(
+                f"{path} lists the folders that you trust, and {writer}; remove that permission, or the file"
+            )
         values = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
         return {key: TrustedFolder(key, **facts) for key, facts in values["folders"].items()}
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigError(f"cannot read {path}, which says which folders you trust: {error.strerror}") from error
+        raise ConfigError(f"cannot read {path}, which lists the folders that you trust: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ConfigError(f"{path} is damaged; remove it and trust your folders again: 'torc plugins trust'") from None
 
@@ -117,7 +119,7 @@ def _changed() -> Iterator[dict[str, TrustedFolder]]:
         finally:
             os.close(lock)
     except OSError as error:
-        raise ConfigError(f"cannot write {path}, which says which folders you trust: {error.strerror}") from error
+        raise ConfigError(f"cannot write {path}, which lists the folders that you trust: {error.strerror}") from error
 
 
 def _write(path: Path, known: dict[str, TrustedFolder]) -> None:

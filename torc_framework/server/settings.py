@@ -39,14 +39,14 @@ class LimitSettings:
     header_kib: int = setting(64, "Longest request line with its headers.", unit="KiB", low=1)
     stall_secs: float = setting(
         60.0,
-        "A client that sends nothing of its request, or takes nothing of its answer, for so long is cut off.",
+        "Seconds after which a client is disconnected that sends or reads nothing within a request.",
         unit="s",
         low=0.1,
     )
     connections_per_address: int = setting(2000, "Connections open at once from one address; 0 is no limit.", low=0)
     streams_per_address: int = setting(100, "Event streams open at once from one address; 0 is no limit.", low=0)
     heartbeat_secs: float = setting(
-        15.0, "An event stream without news sends a sign of life this often.", unit="s", low=0.1
+        15.0, "Interval of the heartbeats of an event stream without events.", unit="s", low=0.1
     )
 
 
@@ -72,7 +72,7 @@ class ServerSettings:
     )
     log_level: str = setting(
         "info",
-        "How much is logged.",
+        "Lowest level of the messages that are logged.",
         choices=LOG_LEVELS,
         variables=("RUST_LOG",),
         flags=("-l", "--log-level"),
@@ -84,7 +84,11 @@ class ServerSettings:
     )
     tls_key: Path | None = setting(None, "Private key of the certificate, an unencrypted PEM file.", metavar="FILE")
     threads: int | None = setting(
-        None, "Requests worked on at the same time; by default 40.", low=1, flags=("-t", "--threads"), metavar="N"
+        None,
+        "Most requests that are processed at the same time; by default 40.",
+        low=1,
+        flags=("-t", "--threads"),
+        metavar="N",
     )
     completion_check_interval_secs: float = setting(
         30.0,
@@ -103,25 +107,25 @@ class ServerSettings:
     )
     require_auth: bool = setting(False, "Refuse requests without user and password.")
     credential_cache_ttl_secs: float = setting(
-        60.0, "A password that was right is not checked again for so long; 0 checks each time.", unit="s", low=0
+        60.0, "Time for which a right password is not checked again; 0 checks each time.", unit="s", low=0
     )
     enforce_access_control: bool = setting(
-        False, "People see and change only their own workflows, and those shared with a group of theirs."
+        False, "Users see and change only their own workflows and those shared with one of their groups."
     )
     admin_users: tuple[str, ...] = setting(
         (),
-        "Users who may do everything and manage access groups; repeat, or separate by commas.",
+        "Administrators, who may use all workflows and manage access groups; repeat, or separate by commas.",
         variables=("TORC_ADMIN_USERS",),
         flags=("--admin-user",),
         metavar="USER",
     )
     allowed_hosts: tuple[str, ...] = setting(
         (),
-        "Further host names by which browsers may call the server, such as that of a proxy before it.",
+        "Further host names that browsers may use for the server, such as that of a proxy in front of it.",
         flags=("--allowed-host",),
         metavar="NAME",
     )
-    open_metrics: bool = setting(False, "Anybody may read /metrics, also with access control on.")
+    open_metrics: bool = setting(False, "Everyone may read /metrics, also with access control.")
     logging: LoggingSettings = field(factory=LoggingSettings)
     limits: LimitSettings = field(factory=LimitSettings)
     parent_fd: int | None = None

@@ -77,7 +77,7 @@ class JobCalls(ClientBase):
         return self._call(ClaimedJobs, "POST", path, query=query, body=offered)
 
     def claim_next_jobs(self, workflow_id: int, *, limit: int = 10) -> ClaimedJobs:
-        """Claim ready jobs without regard to what they ask for; they become pending."""
+        """Claim ready jobs without regard to their requirements; they become pending."""
         path = f"/workflows/{workflow_id}/claim_next_jobs"
         return self._call(ClaimedJobs, "POST", path, query={"limit": limit}, body={})
 

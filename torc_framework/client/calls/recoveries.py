@@ -12,7 +12,7 @@ class RecoveryCalls(ClientBase):
     """Methods that carry out and list recoveries of failed jobs."""
 
     def recover(self, workflow_id: int, order: RecoveryOrder) -> RecoveryReceipt:
-        """Carry out a recovery in one transaction: raise what jobs ask for; reset them and their dependents."""
+        """Raise the requirements of failed jobs and reset them with their dependents, in one transaction."""
         path = f"/workflows/{workflow_id}/recoveries"
         return self._call(RecoveryReceipt, "POST", path, raw=msgspec.json.encode(order), timeout=PLAN_TIMEOUT_S)
 

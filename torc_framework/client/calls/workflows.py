@@ -205,7 +205,7 @@ class WorkflowCalls(ClientBase):
         return self._call(LatestEvent, "GET", f"/workflows/{workflow_id}/latest_event_timestamp").timestamp
 
     def ready_job_requirements(self, workflow_id: int, *, scheduler_config_id: int | None = None) -> ReadyRequirements:
-        """Return sums and maxima of what the ready jobs ask for; with a scheduler, of the jobs that it may run."""
+        """Return sums and maxima of the requirements of all ready jobs, or of those that a scheduler may run."""
         query = {"scheduler_config_id": scheduler_config_id}
         return self._call(ReadyRequirements, "GET", f"/workflows/{workflow_id}/ready_job_requirements", query=query)
 

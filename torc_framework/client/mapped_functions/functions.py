@@ -61,7 +61,7 @@ def load(module: str, name: str) -> Function:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or (module != error.name and not module.startswith(f"{error.name}.")):
-            raise  # the module is there, but something that it imports is not
+            raise  # the module exists, but a module that it imports does not
         raise UserError(
             f"there is no module {module!r}: it is neither installed nor in the working folder {Path.cwd()}; "
             "module_directory names the folder of one that is elsewhere"

@@ -56,7 +56,9 @@ def _inputs(api: TorcClient, workflow_id: int, job_id: int, job_name: str) -> tu
         else:
             others.append(record.data)
     if not isinstance(call, Mapping) or not {"module", "func"} <= call.keys():
-        raise UserError(f"user data {input_name(job_name)!r} does not say what to call; see map_function_to_jobs")
+        raise UserError(
+            f"user data {input_name(job_name)!r} does not name a function to call; see map_function_to_jobs"
+        )
     return call, others
 
 

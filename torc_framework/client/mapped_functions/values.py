@@ -53,7 +53,7 @@ def _require_finite(plain: Any) -> None:
         plain = plain.values()
     elif not isinstance(plain, list | tuple):
         if isinstance(plain, float) and not math.isfinite(plain):
-            raise ValueError(f"{plain} is no number that JSON knows")
+            raise ValueError(f"{plain} is not a number in JSON")
         return
     for item in plain:
         _require_finite(item)

@@ -30,8 +30,8 @@ from torc_framework.store.database.base import Database
 from torc_framework.store.errors import ForbiddenError, NotFoundError
 from torc_framework.store.records.events import StoredEvent, events_after, last_event_id
 
-PAGE: Final = 500
-"""Events read at once."""
+PAGE_EVENTS: Final = 500
+"""Most events that are read from the database at once."""
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _NAME: Final = re.compile(r"[\w.:-]{1,100}")
 """Types of events that fit into an ``event:`` line."""
@@ -55,7 +55,7 @@ class EventStreamRoutes:
         """Begin a stream after ``Last-Event-ID`` if that is given, otherwise after the newest event."""
         workflow_id = workflow_id_of(request)
         level = LEVELS.get(request.query_params.get("level", ""), EventSeverity.INFO)
-        seen = _seen(request)
+        seen = _last_event_id(request)
         caller = caller_of(request)
         newest = await run_in_threadpool(self._newest, caller, workflow_id)
         frames = self._frames(caller, workflow_id, level, newest if seen is None else min(seen, newest))
@@ -83,12 +83,12 @@ class EventStreamRoutes:
         return self._while_open(host, frames)
 
     async def _while_open(self, host: str, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        with self._place(host):
+        with self._counted_stream(host):
             async for frame in frames:
                 yield frame
 
     @contextmanager
-    def _place(self, host: str) -> Iterator[None]:
+    def _counted_stream(self, host: str) -> Iterator[None]:
         self._open[host] += 1
         try:
             yield
@@ -99,36 +99,36 @@ class EventStreamRoutes:
 
     async def _frames(self, caller: Caller, workflow_id: int, level: EventSeverity, seen: int) -> AsyncIterator[bytes]:
         """Yield frames until the server ends, the workflow is deleted, or the client loses its access to it."""
-        with self._waiting_calls.stream(workflow_id) as waiter:
-            yield _mark(seen)
-            while not waiter.is_over:
-                waiter.wake.clear()
+        with self._waiting_calls.stream(workflow_id) as call:
+            yield _id_frame(seen)
+            while not call.is_over:
+                call.wake.clear()
                 try:
                     events = await run_in_threadpool(self._page, caller, workflow_id, seen)
                 except ForbiddenError:
-                    yield b": the workflow is not shared with you any more\n\n"
+                    yield b": the workflow is no longer shared with you\n\n"
                     return
                 if events is None:
                     yield b": the workflow is deleted\n\n"
                     return
                 if events:
                     seen = events[-1].id
-                    shown = b"".join(_frame(workflow_id, event, level) for event in events)
-                    yield shown or _mark(seen)
-                if len(events) == PAGE:
+                    shown = b"".join(_event_frame(workflow_id, event, level) for event in events)
+                    yield shown or _id_frame(seen)
+                if len(events) == PAGE_EVENTS:
                     continue
                 try:
-                    await asyncio.wait_for(waiter.wake.wait(), self._limits.heartbeat_secs)
+                    await asyncio.wait_for(call.wake.wait(), self._limits.heartbeat_secs)
                 except TimeoutError:
-                    yield b": still here\n" + _mark(seen)
+                    yield b": still here\n" + _id_frame(seen)
 
     def _page(self, caller: Caller, workflow_id: int, seen: int) -> list[StoredEvent] | None:
         with self._database.read() as tx:
             check_workflow(tx, caller, workflow_id)
-            return events_after(tx, workflow_id, seen, PAGE)
+            return events_after(tx, workflow_id, seen, PAGE_EVENTS)
 
 
-def _seen(request: Request) -> int | None:
+def _last_event_id(request: Request) -> int | None:
     """Return the id of the last event that the client has: the header that browsers send, or the query parameter."""
     text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
     if text is None:
@@ -138,12 +138,12 @@ def _seen(request: Request) -> int | None:
     return int(text)
 
 
-def _mark(seen: int) -> bytes:
+def _id_frame(seen: int) -> bytes:
     """Return a frame that holds only the id up to which the client has received all events."""
     return b"id: %d\n\n" % seen
 
 
-def _frame(workflow_id: int, event: StoredEvent, level: EventSeverity) -> bytes:
+def _event_frame(workflow_id: int, event: StoredEvent, level: EventSeverity) -> bytes:
     """Return the frame of one event; empty if the event is below the level."""
     severity = severity_of(event.data)
     if severity < level:

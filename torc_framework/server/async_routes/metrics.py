@@ -37,7 +37,7 @@ class MetricsRoutes:
         self._request_metrics = request_metrics
         self._is_open = is_open
         self._registry: CollectorRegistry | None = None
-        self._census = DatabaseCounts()
+        self._counts = DatabaseCounts()
 
     def routes(self) -> list[Route]:
         """Return the routes: ``/metrics``, the scrapers' default, and the same below the API's prefix."""
@@ -49,9 +49,9 @@ class MetricsRoutes:
             check_admin(caller_of(request))
         from prometheus_client.exposition import choose_encoder
 
-        census = await run_in_threadpool(self._count)
+        counts = await run_in_threadpool(self._count)
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        self._census = census  # read by `collect` in the event loop, as all other counts are
+        self._counts = counts  # read by `collect` in the event loop, as all other counts are
         return Response(encode(self._own_registry()), headers={"Content-Type": content_type})
 
     def _count(self) -> DatabaseCounts:
@@ -73,17 +73,17 @@ class MetricsRoutes:
         from prometheus_client.core import InfoMetricFamily
 
         yield InfoMetricFamily("torc", "The server.", value={"version": __version__})
-        census, waiting = self._census, self._waiting_calls
+        counts, waiting = self._counts, self._waiting_calls
         labels = [status.label for status in JobStatus]
-        yield _gauge("torc_jobs", "Jobs in the database.", "status", ((name, census.jobs[name]) for name in labels))
+        yield _gauge("torc_jobs", "Jobs in the database.", "status", ((name, counts.jobs[name]) for name in labels))
         yield _gauge(
             "torc_workflows",
             "Workflows in the database.",
             "state",
-            ((name, census.workflows[name]) for name in WORKFLOW_STATES),
+            ((name, counts.workflows[name]) for name in WORKFLOW_STATES),
         )
         yield _gauge(
-            "torc_compute_nodes_active", "Runners that have joined and not left.", None, [("", census.runners)]
+            "torc_compute_nodes_active", "Runners that have joined and not left.", None, [("", counts.runners)]
         )
         yield _gauge(
             "torc_waiting_runners", "Runners that wait at this server for jobs.", None, [("", waiting.exchange_count)]

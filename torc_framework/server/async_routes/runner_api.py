@@ -51,7 +51,7 @@ class _ExchangeHead(msgspec.Struct):
 _HEAD: Final = msgspec.json.Decoder(_ExchangeHead)
 
 
-def decoded(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
+def decode_body(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
     """Return a decoded body.
 
     Raises:
@@ -85,52 +85,52 @@ class RunnerApi:
         caller = caller_of(request)
         body = await request.body()
         if self._large_bodies.takes(body):
-            head = decoded(_HEAD, body)
+            head = decode_body(_HEAD, body)
             self._waiting_calls.end_older_exchanges(workflow_id, head.compute_node_id, head.seq)
             return await self._large_bodies.carry_out("exchange", request, body)
-        wanted = decoded(_EXCHANGE, body)
-        if wanted.wait_s <= 0:
-            self._waiting_calls.end_older_exchanges(workflow_id, wanted.compute_node_id, wanted.seq)
-            reply = await self._exchange(caller, workflow_id, wanted)
-            _note(request, wanted, reply)
+        exchange_request = decode_body(_EXCHANGE, body)
+        if exchange_request.wait_s <= 0:
+            self._waiting_calls.end_older_exchanges(workflow_id, exchange_request.compute_node_id, exchange_request.seq)
+            reply = await self._exchange(caller, workflow_id, exchange_request)
+            _log_exchange(request, exchange_request, reply)
             return json_response(reply)
-        deadline = asyncio.get_running_loop().time() + min(wanted.wait_s, MAX_WAIT_S)
-        with self._waiting_calls.exchange(workflow_id, wanted.compute_node_id, wanted.seq) as waiter:
-            reply = await self._exchange(caller, workflow_id, wanted)
-            while not _has_content(reply) and await self._woken(waiter, deadline, reply.due_in_s):
+        deadline = asyncio.get_running_loop().time() + min(exchange_request.wait_s, MAX_WAIT_S)
+        with self._waiting_calls.exchange(workflow_id, exchange_request.compute_node_id, exchange_request.seq) as call:
+            reply = await self._exchange(caller, workflow_id, exchange_request)
+            while not _has_content(reply) and await self._wait(call, deadline, reply.due_in_s):
                 if await request.is_disconnected():
                     break  # the runner would not receive the jobs
-                if await self._is_worth_asking(workflow_id, wanted):
-                    reply = await self._exchange(caller, workflow_id, _without_reports(wanted))
-        _note(request, wanted, reply)
+                if await self._may_have_reply(workflow_id, exchange_request):
+                    reply = await self._exchange(caller, workflow_id, _without_reports(exchange_request))
+        _log_exchange(request, exchange_request, reply)
         return json_response(reply)
 
-    async def _woken(self, waiter: WaitingCall, deadline: float, due_in_s: float | None) -> bool:
+    async def _wait(self, call: WaitingCall, deadline: float, due_in_s: float | None) -> bool:
         """Wait; return whether the database may hold a new answer: the call was woken, or a delayed job is due."""
         left = max(0.0, deadline - asyncio.get_running_loop().time())
-        is_due_first = due_in_s is not None and due_in_s < left
+        is_delay_first = due_in_s is not None and due_in_s < left
         try:
-            await asyncio.wait_for(waiter.wake.wait(), due_in_s if is_due_first else left)
+            await asyncio.wait_for(call.wake.wait(), due_in_s if is_delay_first else left)
         except TimeoutError:
-            return is_due_first
-        waiter.wake.clear()
-        return not waiter.is_over
+            return is_delay_first
+        call.wake.clear()
+        return not call.is_over
 
-    async def _is_worth_asking(self, workflow_id: int, wanted: ExchangeRequest) -> bool:
+    async def _may_have_reply(self, workflow_id: int, exchange_request: ExchangeRequest) -> bool:
         if self._database.is_local:
-            return self._ask(workflow_id, wanted)
-        return await run_in_threadpool(self._ask, workflow_id, wanted)
+            return self._check_for_reply(workflow_id, exchange_request)
+        return await run_in_threadpool(self._check_for_reply, workflow_id, exchange_request)
 
-    def _ask(self, workflow_id: int, wanted: ExchangeRequest) -> bool:
+    def _check_for_reply(self, workflow_id: int, exchange_request: ExchangeRequest) -> bool:
         with self._database.read() as tx:
-            return has_something_for_runner(tx, workflow_id, wanted.compute_node_id, wanted.run_id)
+            return has_something_for_runner(tx, workflow_id, exchange_request.compute_node_id, exchange_request.run_id)
 
-    async def _exchange(self, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+    async def _exchange(self, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest) -> ExchangeReply:
         if self._database.is_local:
             with self._database.write_if_free() as tx:
                 if tx is not None:
-                    return _permitted_exchange(tx, caller, workflow_id, wanted)
-        return await run_in_threadpool(_exchange_in_turn, self._database, caller, workflow_id, wanted)
+                    return _permitted_exchange(tx, caller, workflow_id, exchange_request)
+        return await run_in_threadpool(_exchange_under_lock, self._database, caller, workflow_id, exchange_request)
 
     async def from_plan(self, request: Request) -> Response:
         """Store a whole plan in one transaction; with ``initialize=true`` begin its first run."""
@@ -146,15 +146,17 @@ def runner_api_operations(database: Database) -> dict[str, Callable[[Request, by
 
 
 def _large_exchange(database: Database, request: Request, body: bytes) -> Response:
-    wanted = decoded(_EXCHANGE, body)
-    reply = _exchange_in_turn(database, caller_of(request), workflow_id_of(request), wanted)
-    _note(request, wanted, reply)
+    exchange_request = decode_body(_EXCHANGE, body)
+    reply = _exchange_under_lock(database, caller_of(request), workflow_id_of(request), exchange_request)
+    _log_exchange(request, exchange_request, reply)
     return json_response(reply)
 
 
-def _exchange_in_turn(database: Database, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+def _exchange_under_lock(
+    database: Database, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest
+) -> ExchangeReply:
     with database.write() as tx:
-        return _permitted_exchange(tx, caller, workflow_id, wanted)
+        return _permitted_exchange(tx, caller, workflow_id, exchange_request)
 
 
 def _from_plan(database: Database, request: Request, body: bytes) -> Response:
@@ -162,7 +164,7 @@ def _from_plan(database: Database, request: Request, body: bytes) -> Response:
     if flag not in ("true", "false"):
         raise RequestError(f"query 'initialize': {flag!r} is neither true nor false")
     refuse_nul(body)
-    plan = decoded(_PLAN, body)
+    plan = decode_body(_PLAN, body)
     check_own_name(caller_of(request), plan.workflow.user)
     with database.write_bulk() as tx:
         stored = create_plan(tx, plan, initialized=flag == "true")
@@ -171,10 +173,10 @@ def _from_plan(database: Database, request: Request, body: bytes) -> Response:
     return json_response({"id": stored.id, "run_id": run_id, **stored.counts})
 
 
-def _permitted_exchange(tx: Tx, caller: Caller, workflow_id: int, wanted: ExchangeRequest) -> ExchangeReply:
+def _permitted_exchange(tx: Tx, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest) -> ExchangeReply:
     if caller.is_restricted:
         check_workflow(tx, caller, workflow_id)
-    return exchange(tx, workflow_id, wanted)
+    return exchange(tx, workflow_id, exchange_request)
 
 
 def _first_run(tx: Tx, workflow_id: int) -> int:
@@ -183,18 +185,22 @@ def _first_run(tx: Tx, workflow_id: int) -> int:
     return 1
 
 
-def _note(request: Request, wanted: ExchangeRequest, reply: ExchangeReply) -> None:
+def _log_exchange(request: Request, exchange_request: ExchangeRequest, reply: ExchangeReply) -> None:
     """Add the numbers of reports and jobs to the log line of an exchange."""
-    reported, claimed = len(wanted.ended), len(reply.jobs)
+    reported, claimed = len(exchange_request.ended), len(reply.jobs)
     is_routine = not reported and not claimed
     add_log_fields(
-        request, is_routine=is_routine, compute_node_id=wanted.compute_node_id, reported=reported, claimed=claimed
+        request,
+        is_routine=is_routine,
+        compute_node_id=exchange_request.compute_node_id,
+        reported=reported,
+        claimed=claimed,
     )
 
 
-def _without_reports(wanted: ExchangeRequest) -> ExchangeRequest:
+def _without_reports(exchange_request: ExchangeRequest) -> ExchangeRequest:
     """Return a request with the same offer and without the reports, which are recorded."""
-    return evolve(wanted, seq=0, started=[], ended=[], released=[], holding=None, wait_s=0.0)
+    return evolve(exchange_request, seq=0, started=[], ended=[], released=[], holding=None, wait_s=0.0)
 
 
 def _has_content(reply: ExchangeReply) -> bool:

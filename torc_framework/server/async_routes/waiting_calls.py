@@ -59,7 +59,7 @@ class WaitingCalls:
         self._streams: dict[int, set[WaitingCall]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
-        self._watch: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
         self._closed = False
         database.on_workflows_to_wake(self.wake_exchanges)
         database.on_workflows_with_events(self.wake_streams)
@@ -77,45 +77,45 @@ class WaitingCalls:
     @contextmanager
     def exchange(self, workflow_id: int, node_id: int, seq: int) -> Iterator[WaitingCall]:
         """Register a runner's exchange while the block runs; end an older exchange of the same runner."""
-        runner = WaitingExchange(node_id=node_id, seq=seq)
+        exchange = WaitingExchange(node_id=node_id, seq=seq)
         for other in self._exchanges.get(workflow_id, ()):
             if other.node_id == node_id:
-                (other if other.seq <= seq else runner).end()
-        with self._registered(self._exchanges, workflow_id, runner):
-            yield runner
+                (other if other.seq <= seq else exchange).end()
+        with self._registered(self._exchanges, workflow_id, exchange):
+            yield exchange
 
     @contextmanager
     def stream(self, workflow_id: int) -> Iterator[WaitingCall]:
         """Register a stream of the workflow's events while the block runs."""
-        with self._registered(self._streams, workflow_id, follower := WaitingCall()):
-            yield follower
+        with self._registered(self._streams, workflow_id, stream := WaitingCall()):
+            yield stream
 
     @contextmanager
-    def _registered(self, place: dict[int, set[_W]], workflow_id: int, waiter: _W) -> Iterator[None]:
+    def _registered(self, calls: dict[int, set[_W]], workflow_id: int, call: _W) -> Iterator[None]:
         """Register a call while the block runs; check for commits of other processes while any call is registered."""
         if self._loop is None:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         if self._closed:
-            waiter.end()
-        others = place.setdefault(workflow_id, set())
-        others.add(waiter)
-        if self._watch is None:
-            self._watch = self._loop.create_task(self._watch_others())
+            call.end()
+        others = calls.setdefault(workflow_id, set())
+        others.add(call)
+        if self._polling is None:
+            self._polling = self._loop.create_task(self._poll_other_commits())
         try:
             yield
         finally:
-            others.discard(waiter)
+            others.discard(call)
             if not others:
-                place.pop(workflow_id, None)
-            if not self._exchanges and not self._streams and self._watch is not None:
-                self._watch.cancel()
-                self._watch = None
+                calls.pop(workflow_id, None)
+            if not self._exchanges and not self._streams and self._polling is not None:
+                self._polling.cancel()
+                self._polling = None
 
     def end_older_exchanges(self, workflow_id: int, node_id: int, seq: int) -> None:
         """End a runner's older exchanges, whose offer is out of date."""
-        for runner in self._exchanges.get(workflow_id, ()):
-            if runner.node_id == node_id and runner.seq <= seq:
-                runner.end()
+        for exchange in self._exchanges.get(workflow_id, ()):
+            if exchange.node_id == node_id and exchange.seq <= seq:
+                exchange.end()
 
     def wake_exchanges(self, workflow_ids: set[int]) -> None:
         """Wake the exchanges of these workflows; may be called in any thread."""
@@ -127,31 +127,31 @@ class WaitingCalls:
         if self._streams:
             self._wake_soon(self._streams, workflow_ids)
 
-    def _wake_soon(self, place: _CallsByWorkflow, workflow_ids: set[int]) -> None:
+    def _wake_soon(self, calls: _CallsByWorkflow, workflow_ids: set[int]) -> None:
         assert self._loop is not None, "the first registered call has set it"
         if threading.get_ident() == self._thread:
-            _wake(place, workflow_ids)
+            _wake(calls, workflow_ids)
         else:
-            self._loop.call_soon_threadsafe(_wake, place, workflow_ids)
+            self._loop.call_soon_threadsafe(_wake, calls, workflow_ids)
 
     def close(self) -> None:
         """Make every waiting call answer now; later calls do not wait."""
         self._closed = True
-        places: tuple[_CallsByWorkflow, ...] = (self._exchanges, self._streams)
-        for place in places:
-            for waiters in place.values():
-                for waiter in waiters:
-                    waiter.end()
+        both: tuple[_CallsByWorkflow, ...] = (self._exchanges, self._streams)
+        for calls in both:
+            for registered in calls.values():
+                for call in registered:
+                    call.end()
 
-    async def _watch_others(self) -> None:
+    async def _poll_other_commits(self) -> None:
         while True:
             await asyncio.sleep(OTHER_COMMITS_INTERVAL_S)
             if await asyncio.to_thread(self._database.others_committed):
-                for place in (self._exchanges, self._streams):
-                    _wake(place, set(place))
+                for calls in (self._exchanges, self._streams):
+                    _wake(calls, set(calls))
 
 
-def _wake(place: _CallsByWorkflow, workflow_ids: set[int]) -> None:
+def _wake(calls: _CallsByWorkflow, workflow_ids: set[int]) -> None:
     for workflow_id in workflow_ids:
-        for waiter in place.get(workflow_id, ()):
-            waiter.wake.set()
+        for call in calls.get(workflow_id, ()):
+            call.wake.set()

@@ -34,29 +34,29 @@ REUSED_BYTES: Final = 8 * 1024 * 1024
 """Largest body after which a worker is used again; after a larger one it ends, which frees the memory."""
 WORKERS: Final = 2
 """Most worker processes at a time."""
-MAX_WAITING: Final = 8
+MAX_IN_PROGRESS: Final = 8
 """Most requests with large bodies that are in progress or wait for a worker; further ones are refused with 503."""
 TIME_LIMIT_S: Final = 120.0
 """Seconds that a worker may take to parse and validate, and to make the response; the transaction has no limit."""
 IDLE_S: Final = 60.0
 """Seconds without a request after which a worker ends."""
 _PROGRAM: Final = "import gc; gc.disable(); from torc_framework.server.process.large_body_worker import main; main()"
-_PARTS: Final = ("type", "method", "path", "root_path", "query_string", "path_params", "server", "scheme")
+_SCOPE_KEYS: Final = ("type", "method", "path", "root_path", "query_string", "path_params", "server", "scheme")
 
 
 class LargeBodyWorker:
     """A worker process and the server's end of its socket."""
 
     def __init__(self, source: str) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
+        own_end, worker_end = socket.socketpair()
+        with worker_end:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno())],
+                [sys.executable, "-P", "-c", _PROGRAM, str(worker_end.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(worker_end.fileno(),),
             )
-        self._channel = Connection(ours.detach())
+        self._channel = Connection(own_end.detach())
         self._channel.send(source)
 
     def carry_out(self, order: LargeBodyOrder, body: bytes, database: Database) -> LargeBodyResult:
@@ -65,7 +65,7 @@ class LargeBodyWorker:
         Raises:
             RequestError: the request took too much memory or time, or the process ended for another reason (413).
         """
-        with contextlib.ExitStack() as turn:
+        with contextlib.ExitStack() as write_lock:
             try:
                 self._channel.send(order)
                 self._channel.send_bytes(body)
@@ -74,10 +74,10 @@ class LargeBodyWorker:
                     if message != WRITE_LOCK_WANTED:
                         assert isinstance(message, LargeBodyResult)
                         return message
-                    turn.enter_context(database.hold_write_lock())
+                    write_lock.enter_context(database.hold_write_lock())
                     self._channel.send(None)
                     assert self._message(None) == WRITE_LOCK_RELEASED
-                    turn.close()
+                    write_lock.close()
             except (EOFError, OSError, TimeoutError) as error:
                 raise RequestError(too_costly_message(len(body)), 413) from error
 
@@ -106,9 +106,9 @@ class LargeBodyPool:
         self._is_shared = is_shared
         self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="large-body")
         self._idle: list[LargeBodyWorker] = []
-        self._end_of_idle: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._busy: set[LargeBodyWorker] = set()
-        self._waiting = 0
+        self._in_progress = 0
 
     def takes(self, body: bytes) -> bool:
         """Return whether a request with this body is for a worker."""
@@ -118,23 +118,24 @@ class LargeBodyPool:
         """Return the response to a request, made by a worker process.
 
         Raises:
-            RequestError: the body takes too much memory or time (413), or `MAX_WAITING` requests are in progress (503).
+            RequestError: the body takes too much memory or time (413), or `MAX_IN_PROGRESS` requests are in progress
+                (503).
         """
-        if self._waiting >= MAX_WAITING:
-            raise RequestError(f"{MAX_WAITING} large requests are being worked on; try again later", 503)
-        scope = {name: request.scope[name] for name in _PARTS if name in request.scope}
+        if self._in_progress >= MAX_IN_PROGRESS:
+            raise RequestError(f"{MAX_IN_PROGRESS} large requests are in progress; try again later", 503)
+        scope = {name: request.scope[name] for name in _SCOPE_KEYS if name in request.scope}
         scope |= {"headers": [], "torc.caller": request.scope.get("torc.caller")}
         order = LargeBodyOrder(operation, {name: value for name, value in scope.items() if value is not None})
-        self._waiting += 1
+        self._in_progress += 1
         try:
             run = asyncio.get_running_loop().run_in_executor
-            outcome = await run(self._threads, self._carry_out_in_worker, order, body)
+            result = await run(self._threads, self._carry_out_in_worker, order, body)
         finally:
-            self._waiting -= 1
+            self._in_progress -= 1
             self._end_idle_later()
-        await run(self._threads, self._database.notify_listeners, outcome.committed)
-        add_log_fields(request, **outcome.facts)
-        return Response(outcome.content, outcome.status, outcome.headers)
+        await run(self._threads, self._database.notify_listeners, result.committed)
+        add_log_fields(request, **result.facts)
+        return Response(result.content, result.status, result.headers)
 
     def _carry_out_in_worker(self, order: LargeBodyOrder, body: bytes) -> LargeBodyResult:
         """Carry out an order in an idle or new worker; called in a thread."""
@@ -145,20 +146,20 @@ class LargeBodyPool:
         self._busy.add(worker)
         is_fit = False
         try:
-            outcome = worker.carry_out(order, body, self._database)
-            is_fit = len(body) <= REUSED_BYTES and outcome.status not in (413, 500)
+            result = worker.carry_out(order, body, self._database)
+            is_fit = len(body) <= REUSED_BYTES and result.status not in (413, 500)
         finally:
             self._busy.discard(worker)
             if is_fit:
                 self._idle.append(worker)
             else:
                 worker.end()
-        return outcome
+        return result
 
     def _end_idle_later(self) -> None:
-        if self._end_of_idle is not None:
-            self._end_of_idle.cancel()
-        self._end_of_idle = asyncio.get_running_loop().call_later(IDLE_S, self._end_idle)
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self._idle_timer = asyncio.get_running_loop().call_later(IDLE_S, self._end_idle)
 
     def _end_idle(self) -> None:
         while self._idle:
@@ -166,8 +167,8 @@ class LargeBodyPool:
 
     def close(self) -> None:
         """Kill all workers."""
-        if self._end_of_idle is not None:
-            self._end_of_idle.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         self._end_idle()
         for worker in tuple(self._busy):
             worker.end()

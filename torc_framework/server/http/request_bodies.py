@@ -41,7 +41,7 @@ class CompositeBody(ABC):
     """A body that holds records, which are parsed after the body itself."""
 
     @abstractmethod
-    def settle(self) -> list[str]:
+    def parse_records(self) -> list[str]:
         """Replace the records by their parsed values; return the names of unknown fields, at most `MAX_FINDINGS`.
 
         Raises:
@@ -68,7 +68,7 @@ def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list
         raise RequestError(f"body: {error}") from error
     known = {attribute.name for attribute in fields(kind)} if has(kind) else set()
     unknown = _unknown(sent, known) if isinstance(sent, Mapping) else []
-    return value, unknown + (value.settle() if isinstance(value, CompositeBody) else [])
+    return value, unknown + (value.parse_records() if isinstance(value, CompositeBody) else [])
 
 
 def _parse_record(record: type[Any], sent: Any, *, complete: bool) -> tuple[dict[str, Any], list[str]]:

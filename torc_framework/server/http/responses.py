@@ -35,7 +35,7 @@ STATUS_OF: Final[dict[type[Exception], int]] = {
 """HTTP status for each class of error that the store raises."""
 
 
-_WORDS: Final[dict[type[Exception], str]] = {ForbiddenError: "Forbidden", DatabaseGoneError: DATABASE_GONE}
+_ERROR_CODES: Final[dict[type[Exception], str]] = {ForbiddenError: "Forbidden", DatabaseGoneError: DATABASE_GONE}
 """Value of the field ``error.error`` for some errors, for programs to compare."""
 INSUFFICIENT_STORAGE: Final = 507
 """HTTP status when the database, or the folder for temporary files, is full (RFC 4918, section 11.5)."""
@@ -112,7 +112,7 @@ def sliced_response(content: SlicedObject, headers: Mapping[str, str] | None = N
         file.close()
         folder = tempfile.gettempdir()
         raise RequestError(
-            f"no room for the answer in {folder}: {error.strerror}; make room there, or ask for less at once",
+            f"no space for the response in {folder}: {error.strerror}; free some there, or request less at once",
             INSUFFICIENT_STORAGE,
         ) from error
     except BaseException:
@@ -162,8 +162,8 @@ def store_error_response(_request: Request, error: Exception) -> Response:
     status = next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))
     if status >= 500:
         _log.error("%s", error, exc_info=error)
-    word = next((word for kind, word in _WORDS.items() if isinstance(error, kind)), None)
-    return error_response(status, str(error), **({} if word is None else {"error": word}))
+    code = next((code for kind, code in _ERROR_CODES.items() if isinstance(error, kind)), None)
+    return error_response(status, str(error), **({} if code is None else {"error": code}))
 
 
 def request_error_response(_request: Request, error: Exception) -> Response:

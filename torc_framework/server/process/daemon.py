@@ -89,17 +89,17 @@ class BackgroundServer:
     port: int
 
 
-Work = Callable[[Callable[[int], None]], int]
+ServeFunction = Callable[[Callable[[int], None]], int]
 """Runs the server and returns its exit code; calls its argument with the port as soon as requests are answered."""
 
 
-def start_in_background(work: Work, log: Path) -> BackgroundServer:
-    """Run ``work`` in a process without a terminal; return when it answers requests.
+def start_in_background(serve: ServeFunction, log: Path) -> BackgroundServer:
+    """Run ``serve`` in a process without a terminal; return when it answers requests.
 
     The process keeps the current folder, so that relative paths stay valid.
 
     Args:
-        work: Runs the server.
+        serve: Runs the server.
         log: The server's log file, for messages.
 
     Raises:
@@ -112,37 +112,37 @@ def start_in_background(work: Work, log: Path) -> BackgroundServer:
         os.close(writer)
         os.waitpid(child, 0)
         with os.fdopen(reader, "rb") as stream:
-            return _heard(stream.read(), log)
+            return _read_report(stream.read(), log)
     try:
         os.close(reader)
         os.setsid()
         if os.fork() == 0:  # the leader of the session ends, so that the server cannot acquire a terminal
-            os._exit(_work(work, writer))
+            os._exit(_run_detached(serve, writer))
     finally:
         os._exit(0)
 
 
-def _heard(said: bytes, log: Path) -> BackgroundServer:
+def _read_report(report: bytes, log: Path) -> BackgroundServer:
     """Return the daemon that wrote this report.
 
     Raises:
         BackgroundError: the report is empty or holds an error.
     """
-    if not said:
+    if not report:
         raise BackgroundError(f"the server ended before it listened; see {log}", ExitStatus.FAILED)
-    word = json.loads(said)
-    if "error" in word:
-        raise BackgroundError(word["error"], word["status"])
-    return BackgroundServer(word["pid"], word["port"])
+    facts = json.loads(report)
+    if "error" in facts:
+        raise BackgroundError(facts["error"], facts["status"])
+    return BackgroundServer(facts["pid"], facts["port"])
 
 
-def _work(work: Work, writer: int) -> int:
+def _run_detached(serve: ServeFunction, writer: int) -> int:
     """Run the server without a terminal, report its port or its error once, and return the exit code."""
 
-    def say(**word: Any) -> None:
+    def send_report(**facts: Any) -> None:
         nonlocal writer
         if writer >= 0:
-            os.write(writer, json.dumps(word).encode())
+            os.write(writer, json.dumps(facts).encode())
             os.close(writer)
             writer = -1
 
@@ -150,12 +150,12 @@ def _work(work: Work, writer: int) -> int:
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     try:
-        return work(lambda port: say(pid=os.getpid(), port=port))
+        return serve(lambda port: send_report(pid=os.getpid(), port=port))
     except TorcError as error:
         logging.getLogger("torc.server").log(logging.ERROR, "%s", error)
-        say(error=str(error), status=int(error.exit_status))
+        send_report(error=str(error), status=int(error.exit_status))
         return int(error.exit_status)
     except BaseException as error:
         logging.getLogger("torc.server").exception("the server failed")
-        say(error=f"{type(error).__name__}: {error}", status=int(ExitStatus.FAILED))
+        send_report(error=f"{type(error).__name__}: {error}", status=int(ExitStatus.FAILED))
         return int(ExitStatus.FAILED)

@@ -44,7 +44,7 @@ from torc_framework.store.database.opening import open_database
 
 FREE_BYTES: Final = 128 * 1024 * 1024
 """Memory that a request may take regardless of its size, the database's cache of 64 MiB included."""
-TIMES_SIZE: Final = 8
+BYTES_PER_BODY_BYTE: Final = 8
 """Further memory that a request may take, as a multiple of its body's size; the server holds two copies besides."""
 
 Operation = Callable[[Request, bytes], Response]
@@ -70,8 +70,8 @@ class _RemoteWriteLock:
 def limit_memory(size: int) -> None:
     """Limit this process to its present memory and what a request with a body of this size may take."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = _data_bytes() + FREE_BYTES + TIMES_SIZE * size
-    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    limit = _data_bytes() + FREE_BYTES + BYTES_PER_BODY_BYTE * size
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 def _data_bytes() -> int:
@@ -98,7 +98,7 @@ def carry_out(operation: Operation, scope: dict[str, Any], body: bytes) -> Large
     return LargeBodyResult(response.status_code, headers, bytes(response.body), log_fields_of(scope))
 
 
-def work(channel: Connection, database: Database, operations: Mapping[str, Operation]) -> None:
+def run_worker(channel: Connection, database: Database, operations: Mapping[str, Operation]) -> None:
     """Carry out orders until the server closes the socket."""
     committed = CommittedChanges()
     database.use_write_lock(_RemoteWriteLock(channel))
@@ -112,15 +112,15 @@ def work(channel: Connection, database: Database, operations: Mapping[str, Opera
         except EOFError:
             return
         limit_memory(len(body))
-        outcome = carry_out(operations[order.operation], order.scope, body)
-        outcome.committed = CommittedChanges(
+        result = carry_out(operations[order.operation], order.scope, body)
+        result.committed = CommittedChanges(
             set(committed.workflows_to_wake),
             set(committed.workflows_with_events),
             list(committed.events),
             database.transition_counts.copy(),
         )
         del body
-        channel.send(outcome)
+        channel.send(result)
         for part in (
             committed.workflows_to_wake,
             committed.workflows_with_events,
@@ -128,7 +128,7 @@ def work(channel: Connection, database: Database, operations: Mapping[str, Opera
             database.transition_counts,
         ):
             part.clear()
-        del outcome
+        del result
         gc.collect()
 
 
@@ -144,13 +144,13 @@ def main() -> None:
     """Run the worker on the socket whose file descriptor is the only argument; the first message is the database.
 
     The garbage collector stays off, as the server's command line for the worker sets it: it would visit the millions of
-    values of a large body repeatedly. `work` collects after each request.
+    values of a large body repeatedly. `run_worker` collects after each request.
     """
     channel = Connection(socket.socket(fileno=int(sys.argv[1])).detach())
     configure_logging("warning")
     database = open_database(channel.recv())
     gc.freeze()
     try:
-        work(channel, database, _operations(database))
+        run_worker(channel, database, _operations(database))
     except (BrokenPipeError, ConnectionResetError):
         return  # the server has ended

@@ -153,7 +153,7 @@ async def _serve(
         loop.add_reader(settings.parent_fd, _stop_at_end_of_file, loop, settings.parent_fd, stop)
     await server.serve(sockets=[listener])
     if not server.started:
-        raise StartError("the server could not start; its log says why")
+        raise StartError("the server could not start; see its log")
 
 
 def _stop_at_end_of_file(loop: asyncio.AbstractEventLoop, fd: int, stop: Callable[[], None]) -> None:

@@ -39,6 +39,6 @@ ADDITION_ENDPOINTS: Final = (
         body=SchedulerOrder,
         response=Rescheduled,
         permission=WORKFLOW_IN_PATH,
-        summary="Bind jobs to new schedulers, and ask for nodes by these from now on, in one transaction.",
+        summary="Bind jobs to new schedulers, of which actions then request nodes, in one transaction.",
     ),
 )

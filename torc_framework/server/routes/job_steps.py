@@ -124,7 +124,7 @@ JOB_STEP_ENDPOINTS: Final = (
         "/workflows/{id}/claim_next_jobs",
         _claim_next,
         changes=True,
-        summary="Claim the next ready jobs, without regard to what they ask for; they become pending.",
+        summary="Claim the next ready jobs, without regard to their requirements; they become pending.",
         query={"limit": Parameter(int, 10)},
         response=a.ClaimedJobs,
         permission=WORKFLOW_IN_PATH,

@@ -54,7 +54,7 @@ class JobBatch(CompositeBody):
 
     jobs: Annotated[list[Any], msgspec.Meta(extra_json_schema=_JOBS)]
 
-    def settle(self) -> list[str]:
+    def parse_records(self) -> list[str]:
         """Parse the jobs, unless there are too many."""
         check_batch(len(self.jobs))
         unknown: set[str] = set()
@@ -104,15 +104,15 @@ def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
     a_record = name if plural else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
     as_it_was = "them as they were" if plural else "it as it was"
     in_workflow = {} if resource is WORKFLOWS else _IN_WORKFLOW
-    new, listed, mine, changed = _scopes(resource)
+    create, list_, own, change = _permissions(resource)
 
     def endpoint(method: str, path: str, function: EndpointFunction, summary: str, **more: Any) -> Endpoint:
-        more = {"response": kind, "permission": mine, **more}
+        more = {"response": kind, "permission": own, **more}
         return Endpoint(method, path, function, method != "GET", tags=tags, summary=summary, **more)
 
     force = FORCE if resource in (JOBS, WORKFLOWS) else {}
     links = _LINKS if resource is USER_DATA else {}
-    yield endpoint("POST", every, _create(resource), f"Create {a_record}.", body=kind, query=links, permission=new)
+    yield endpoint("POST", every, _create(resource), f"Create {a_record}.", body=kind, query=links, permission=create)
     yield endpoint(
         "GET",
         every,
@@ -120,11 +120,11 @@ def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
         f"List {several}.",
         query=in_workflow | _list_parameters(resource),
         response=a.Page[kind],  # type: ignore[valid-type]  # a type made at run time
-        permission=listed,
+        permission=list_,
     )
     yield endpoint("GET", one, lambda tx, call: crud.get(tx, resource, call.id), f"Get {a_record}.")
-    yield endpoint("PUT", one, _update(resource), f"Change {a_record}.", body=kind, partial=True, permission=changed)
-    yield endpoint("DELETE", one, _delete(resource), f"Delete {a_record}; answers {as_it_was}.", query=force)
+    yield endpoint("PUT", one, _update(resource), f"Change {a_record}.", body=kind, partial=True, permission=change)
+    yield endpoint("DELETE", one, _delete(resource), f"Delete {a_record}; returns {as_it_was}.", query=force)
     if in_workflow:
         counted = _COUNTED.get(resource.path, a.DeletedCount)
         yield endpoint(
@@ -138,7 +138,7 @@ def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
         )
 
 
-def _scopes(resource: RecordKind) -> tuple[Permission, Permission, Permission, Permission]:
+def _permissions(resource: RecordKind) -> tuple[Permission, Permission, Permission, Permission]:
     """Return the permissions to create, to list, to get or delete, and to change records of a kind."""
     if resource is WORKFLOWS:
         return NEW_WORKFLOW_OF_CALLER, FILTERED_BY_ACCESS, WORKFLOW_IN_PATH, OWNER_UNCHANGED

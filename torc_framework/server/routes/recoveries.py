@@ -30,7 +30,7 @@ RECOVERY_ENDPOINTS: Final = (
         body=RecoveryOrder,
         response=RecoveryReceipt,
         permission=WORKFLOW_IN_PATH,
-        summary="Raise what failed jobs ask for and reset them with their dependents, in one transaction.",
+        summary="Raise the requirements of failed jobs and reset them with their dependents, in one transaction.",
     ),
     Endpoint(
         "GET",

@@ -104,7 +104,7 @@ def _reinitialize(tx: Tx, call: EndpointCall) -> a.Reinitialized:
     user, reset_count = call.caller.name, 0
     if asked.reset is not None:
         if asked.dry_run:
-            raise RequestError("body: dry_run: cannot be told before a reset; leave one of the two out")
+            raise RequestError("body: dry_run: is not possible with a reset; leave one of them out")
         lifecycle.reset_status(tx, call.id, force=asked.force, user=user)
         reset_count = lifecycle.reset_job_status(tx, call.id, failed_only=asked.reset == "failed", user=user)
     found = reinitialize(tx, call.id, asked.file_mtimes, dry_run=asked.dry_run, force=asked.force, user=user)
@@ -360,7 +360,7 @@ WORKFLOW_ENDPOINTS: Final = (
         "GET",
         "ready_job_requirements",
         _ready_job_requirements,
-        "Get the sums and maxima of what all ready jobs ask for.",
+        "Get the sums and maxima of the requirements of all ready jobs.",
         a.ReadyRequirements,
         query={"scheduler_config_id": Parameter(int)},
     ),
