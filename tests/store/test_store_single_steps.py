@@ -12,7 +12,7 @@ from torc_framework.models.records import FailureHandlerRecord, ResourceRequirem
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import UNBLOCKING, JobStatus
 from torc_framework.store.errors import NotFoundError, RuleError
-from torc_framework.store.exchange import single_steps
+from torc_framework.store.exchange import single_steps, status_changes
 from torc_framework.store.exchange.single_claims import claim_by_resources, claim_next
 from torc_framework.store.runs.lifecycle import cancel_workflow
 
@@ -36,7 +36,9 @@ def result(bench: Any, job: int, code: int = 0, **fields: Any) -> dict[str, Any]
 def step(bench: Any, name: str, job: int, *arguments: Any, **named: Any) -> dict[str, Any]:
     """Make one call about a job in the present run, in its own transaction."""
     with bench.database.write() as tx:
-        done: dict[str, Any] = getattr(single_steps, name)(tx, bench.job_id(job), *arguments, **named)
+        done: dict[str, Any] = getattr(status_changes if name == "change_status" else single_steps, name)(
+            tx, bench.job_id(job), *arguments, **named
+        )
         return done
 
 

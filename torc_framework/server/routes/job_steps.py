@@ -17,6 +17,7 @@ from torc_framework.server.http.responses import RequestError
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import RuleError
 from torc_framework.store.exchange import single_claims, single_steps
+from torc_framework.store.exchange.status_changes import change_status
 from torc_framework.store.record_kinds.jobs import JOBS, MAX_BATCH
 
 _Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -82,7 +83,7 @@ def _complete(tx: Tx, call: EndpointCall) -> Any:
 
 
 def _change_status(tx: Tx, call: EndpointCall) -> Any:
-    return single_steps.change_status(tx, call.id, _status(call), call.ids["run_id"], call.caller.name)
+    return change_status(tx, call.id, _status(call), call.ids["run_id"], call.caller.name)
 
 
 def _status(call: EndpointCall) -> str:

@@ -18,7 +18,7 @@ LOG_BYTES: Final = 1000 * 4096
 """Length of the write-ahead log at which SQLite moves it into the database (wal_autocheckpoint, 1000 pages)."""
 
 
-_FAULTS_OF_THE_FILE: Final = frozenset({sqlite3.OperationalError, sqlite3.DatabaseError})
+_FILE_ERRORS: Final = frozenset({sqlite3.OperationalError, sqlite3.DatabaseError})
 """Driver errors that a file causes and not a bug of this program: it is locked, full, unreadable or damaged.
 
 Python's driver has no class of its own for a damaged file: it raises `sqlite3.DatabaseError` itself.
@@ -137,7 +137,7 @@ class SqliteDatabase(Database):
         pass
 
     def _translated(self, error: Exception) -> Exception | None:
-        if type(driver_error(error)) in _FAULTS_OF_THE_FILE:
+        if type(driver_error(error)) in _FILE_ERRORS:
             return DatabaseError(f"cannot use database {self.name}: {driver_error(error)}")
         if isinstance(error, OverflowError):
             return RuleError(f"a number is too large: {error}")

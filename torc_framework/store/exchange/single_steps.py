@@ -1,10 +1,10 @@
-"""Start, end, retry and status change of one job by single calls, which Torc's own runners and users make.
+"""Start, end and retry of one job by single calls, which Torc's own runners make.
 
 The calls use the same transitions and the same propagation as the exchange, so that runners of both kinds can work on
 one workflow. Every call names its run; a call of another run than the present one is refused.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from torc_framework.exits.failure_rules import attempts_allowed, choose_rule, co
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES
 from torc_framework.models.statuses import END, UNBLOCKING, JobStatus
-from torc_framework.store.database.sql import Statement, Tx, ids_param, numbers, param
+from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.exchange.reports import ends_badly
 from torc_framework.store.job_state import transitions
@@ -24,14 +24,13 @@ from torc_framework.store.job_state.dependency_counters import (
     recount_dependents,
     recount_jobs,
 )
-from torc_framework.store.job_state.propagation import announce_completion, propagate
-from torc_framework.store.job_state.resets import reset_without_dependents
+from torc_framework.store.job_state.propagation import propagate
 from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
 from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS
 from torc_framework.store.record_kinds.results import RESULTS, status_number
 from torc_framework.store.records.crud import create, get
-from torc_framework.store.records.events import TransactionEvents, record_user_action, utc_text
+from torc_framework.store.records.events import TransactionEvents, utc_text
 from torc_framework.store.records.failure_rules import read_rules
 from torc_framework.store.records.kind import Values
 from torc_framework.store.runs.workflow_status import check_run
@@ -59,18 +58,13 @@ _FORGET = Statement(sa.delete(t.RESULT).where(_RESULT), "job", "run", "attempt")
 _ENDING = Statement(
     sa.select(t.RESULT.c.return_code, t.RESULT.c.exit_class).where(t.RESULT.c.id == param("result")), "result"
 )
-_RAN = Statement(
-    sa.select(t.JOB.c.id).where(
-        t.JOB.c.id.in_(ids_param()), t.JOB.c.status.in_(numbers({JobStatus.COMPLETED, JobStatus.FAILED}))
-    )
-)
 RETRYABLE: Final = frozenset({JobStatus.RUNNING, JobStatus.FAILED, JobStatus.TERMINATED})
 """Statuses in which a runner may ask for another attempt."""
 UNREPORTED_RETURN_CODE: Final = 1
 """Return code of an attempt whose runner asked for another one without a report of its end."""
 
 
-class _StepJob(NamedTuple):
+class StepJob(NamedTuple):
     """A job before a step, a row of `_JOB`."""
 
     id: int
@@ -91,12 +85,12 @@ class _Ending(NamedTuple):
     exit_class: str | None
 
 
-def _job(tx: Tx, job_id: int, run_id: int) -> _StepJob:
+def find_job(tx: Tx, job_id: int, run_id: int) -> StepJob:
     """Return a job, if the run is the present one."""
     row = tx.row(_JOB, job_id)
     if row is None:
         raise NotFoundError(JOBS.title, job_id)
-    job = _StepJob(*row)
+    job = StepJob(*row)
     check_run(tx, job.workflow_id, run_id)
     return job._replace(status=JobStatus(job.status))
 
@@ -111,7 +105,7 @@ def start_job(tx: Tx, job_id: int, run_id: int, node_id: int) -> Values:
         NotFoundError: there is no such job or compute node.
         RuleError: the job is not pending, the node is another workflow's, or the run is not the present one.
     """
-    job = _job(tx, job_id, run_id)
+    job = find_job(tx, job_id, run_id)
     if get(tx, COMPUTE_NODES, node_id)["workflow_id"] != job.workflow_id:
         raise RuleError(f"Compute node {node_id} is not in workflow {job.workflow_id}")
     if job.status is not JobStatus.PENDING:
@@ -140,7 +134,7 @@ def complete_job(tx: Tx, job_id: int, label: str, run_id: int, sent: Mapping[str
         NotFoundError: there is no such job.
         RuleError: no attempt ends in this status, the job is over, or the result is of another job, run or attempt.
     """
-    job = _job(tx, job_id, run_id)
+    job = find_job(tx, job_id, run_id)
     status = status_number(label)
     if status not in END:
         ends = ", ".join(end.label for end in sorted(END))
@@ -159,7 +153,7 @@ def complete_job(tx: Tx, job_id: int, label: str, run_id: int, sent: Mapping[str
     return get(tx, JOBS, job_id)
 
 
-def _attempt(job: _StepJob, run_id: int, sent: Mapping[str, Any]) -> int:
+def _attempt(job: StepJob, run_id: int, sent: Mapping[str, Any]) -> int:
     """Return the attempt to which a result belongs; Torc's own runners always send 1."""
     expected = {"job_id": job.id, "workflow_id": job.workflow_id, "run_id": run_id}
     if wrong := [f"{name} {sent[name]}, expected {value}" for name, value in expected.items() if sent[name] != value]:
@@ -171,7 +165,7 @@ def _attempt(job: _StepJob, run_id: int, sent: Mapping[str, Any]) -> int:
     return job.attempt_id
 
 
-def _end(tx: Tx, job: _StepJob, status: JobStatus, result: Values) -> None:
+def _end(tx: Tx, job: StepJob, status: JobStatus, result: Values) -> None:
     badly = ends_badly(status, result["return_code"])
     transitions.recorded(tx, job.id, status, badly=badly, result_id=result["id"])
     events = TransactionEvents(job.workflow_id)
@@ -205,7 +199,7 @@ def retry_job(tx: Tx, job_id: int, run_id: int, max_attempts: int | None = None)
         NotFoundError: there is no such job.
         RuleError: it cannot be retried in its status, or its attempts are used up.
     """
-    job = _job(tx, job_id, run_id)
+    job = find_job(tx, job_id, run_id)
     if job.status not in RETRYABLE:
         raise RuleError(f"Job cannot be retried: status is {job.status.label}")
     row = None if job.result_id is None else tx.row(_ENDING, job.result_id)
@@ -237,7 +231,7 @@ def retry_job(tx: Tx, job_id: int, run_id: int, max_attempts: int | None = None)
     return get(tx, JOBS, job_id)
 
 
-def _handlers_limit(tx: Tx, job: _StepJob, ending: _Ending | None) -> int | None:
+def _handlers_limit(tx: Tx, job: StepJob, ending: _Ending | None) -> int | None:
     """Return the number of attempts that the job's failure handler allows, None if it sets no limit.
 
     Return code and class of the ending choose the rule. While the attempt runs, these are not known: then the largest
@@ -253,7 +247,7 @@ def _handlers_limit(tx: Tx, job: _StepJob, ending: _Ending | None) -> int | None
     return None if chosen is None else attempts_allowed(chosen[0])
 
 
-def _store_unreported_result(tx: Tx, job: _StepJob, run_id: int) -> None:
+def _store_unreported_result(tx: Tx, job: StepJob, run_id: int) -> None:
     """Store a result for an attempt whose end was not reported, so that every attempt has one."""
     if tx.value(_RECORDED, job.id, run_id, job.attempt_id) is not None:
         return
@@ -279,151 +273,3 @@ def _block_dependents_again(tx: Tx, job_id: int) -> None:
     transitions.found_blocked(tx, again)
     recount_dependents(tx, dependents_of(tx, [job_id, *again]))
     recount_jobs(tx, again)
-
-
-# --- changes of the status by users -----------------------------------------------------------------
-
-
-def change_status(tx: Tx, job_id: int, label: str, run_id: int, user: str | None = None) -> Values:
-    """Set a job's status for a user, if `_STATUS_CHANGES` allows it; return the job.
-
-    Raises:
-        NotFoundError: there is no such job.
-        RuleError: a job gets the status only when it ends, or cannot get it in its present status.
-    """
-    job = _job(tx, job_id, run_id)
-    target = status_number(label)
-    if target in UNBLOCKING:
-        raise RuleError(
-            f"Cannot set completion status '{label}' via manage_status_change. Use complete_job API instead."
-        )
-    if target is not job.status:
-        change = _STATUS_CHANGES.get((job.status, target))
-        if change is None:
-            sources = ", ".join(source.label for source, reached in _STATUS_CHANGES if reached is target)
-            raise RuleError(f"Job {job_id} is {job.status.label}: only a job that is {sources} can be set to {label}")
-        change(tx, job)
-        record_user_action(
-            tx,
-            job.workflow_id,
-            "manage_status_change",
-            user,
-            job_id=job_id,
-            old_status=job.status.label,
-            new_status=label,
-        )
-        tx.workflows_to_wake.add(job.workflow_id)
-    return get(tx, JOBS, job_id)
-
-
-def _reset(tx: Tx, job: _StepJob) -> None:
-    transitions.reset(tx, [job.id])
-
-
-def _reset_ended(tx: Tx, job: _StepJob) -> None:
-    """Reset a job that is over, and its direct dependents that have run."""
-    dependents = dependents_of(tx, [job.id]).job_ids
-    ran = [dependent for (dependent,) in tx.rows_for(_RAN, dependents)]
-    reset_without_dependents(tx, job.workflow_id, [job.id, *ran])
-
-
-def _make_ready(tx: Tx, job: _StepJob) -> None:
-    if job.blockers:
-        raise RuleError(f"Job {job.id} waits for others (jobs or groups of jobs: {job.blockers}): it cannot be ready")
-    transitions.found_ready_alone(tx, job.id)
-    _propagate_ready(tx, job)
-
-
-def _propagate_ready(tx: Tx, job: _StepJob) -> None:
-    events = TransactionEvents(job.workflow_id)
-    propagate(tx, events, {}, [job.id])
-    events.write(tx)
-
-
-def _claim(tx: Tx, job: _StepJob) -> None:
-    transitions.claimed(tx, job.node_id, [job.id])
-
-
-def _start(tx: Tx, job: _StepJob) -> None:
-    transitions.attempt_started(tx, job.node_id, [job.id])
-
-
-def _release(tx: Tx, job: _StepJob) -> None:
-    transitions.released(tx, [job.id])
-    _propagate_ready(tx, job)
-
-
-def _make_lost(tx: Tx, job: _StepJob) -> None:
-    transitions.attempt_lost(tx, [job.id])
-    _propagate_ready(tx, job)
-
-
-def _give_verdict(target: JobStatus) -> Callable[[Tx, _StepJob], None]:
-    def give_verdict(tx: Tx, job: _StepJob) -> None:
-        transitions.judged(tx, job.id, target)
-        if target is JobStatus.READY:
-            _propagate_ready(tx, job)
-
-    return give_verdict
-
-
-def _make_blocked(tx: Tx, job: _StepJob) -> None:
-    if not job.blockers:
-        raise RuleError(f"Job {job.id} waits for nothing: it cannot be blocked")
-    transitions.found_blocked(tx, [job.id])
-
-
-def _make_pending_failed(tx: Tx, job: _StepJob) -> None:
-    transitions.recorded(tx, job.id, JobStatus.PENDING_FAILED, badly=False, result_id=None)
-
-
-def _disable(tx: Tx, job: _StepJob) -> None:
-    transitions.disabled(tx, job.id)
-    events = TransactionEvents(job.workflow_id)
-    announce_completion(tx, events)
-    events.write(tx)
-
-
-def _enable(tx: Tx, job: _StepJob) -> None:
-    transitions.enabled(tx, job.id)
-
-
-def _all(*changes: Callable[[Tx, _StepJob], None]) -> Callable[[Tx, _StepJob], None]:
-    """Return a function that carries out several changes, one after the other."""
-
-    def carry_out(tx: Tx, job: _StepJob) -> None:
-        for change in changes:
-            change(tx, job)
-
-    return carry_out
-
-
-_Status: Final = JobStatus
-_STATUS_CHANGES: Final[Mapping[tuple[JobStatus, JobStatus], Callable[[Tx, _StepJob], None]]] = {
-    **{
-        (status, _Status.UNINITIALIZED): _reset
-        for status in (_Status.BLOCKED, _Status.READY, _Status.PENDING, _Status.RUNNING)
-    },
-    **{(status, _Status.UNINITIALIZED): _reset_ended for status in sorted(UNBLOCKING)},
-    (_Status.PENDING_FAILED, _Status.UNINITIALIZED): _give_verdict(_Status.UNINITIALIZED),
-    (_Status.DISABLED, _Status.UNINITIALIZED): _enable,
-    (_Status.UNINITIALIZED, _Status.BLOCKED): _make_blocked,
-    (_Status.READY, _Status.BLOCKED): _make_blocked,
-    (_Status.UNINITIALIZED, _Status.READY): _make_ready,
-    (_Status.BLOCKED, _Status.READY): _make_ready,
-    (_Status.PENDING, _Status.READY): _release,
-    (_Status.RUNNING, _Status.READY): _make_lost,
-    (_Status.PENDING_FAILED, _Status.READY): _give_verdict(_Status.READY),
-    (_Status.UNINITIALIZED, _Status.PENDING): _all(_make_ready, _claim),
-    (_Status.READY, _Status.PENDING): _claim,
-    (_Status.UNINITIALIZED, _Status.RUNNING): _all(_make_ready, _claim, _start),
-    (_Status.READY, _Status.RUNNING): _all(_claim, _start),
-    (_Status.PENDING, _Status.RUNNING): _start,
-    **{
-        (status, _Status.PENDING_FAILED): _make_pending_failed
-        for status in (_Status.READY, _Status.PENDING, _Status.RUNNING)
-    },
-    (_Status.UNINITIALIZED, _Status.DISABLED): _disable,
-    **{(status, _Status.DISABLED): _all(_reset, _disable) for status in (_Status.BLOCKED, _Status.READY)},
-}
-"""The function that carries out a change of status by a user, by present and wanted status."""

@@ -15,9 +15,9 @@ from torc_framework.store.database.sql import Statement, Tx, ids_param, number, 
 from torc_framework.store.tables.core import JOB
 
 NO_NODE: Final = {"active_compute_node_id": sa.null()}
-_UNTRIED: Final = {"ended_badly": number(0), "result_id": sa.null(), "not_before": sa.null()}
-_FRESH: Final = {**NO_NODE, **_UNTRIED, "attempt_id": number(1)}
-_NEXT_ATTEMPT: Final = {**_UNTRIED, "attempt_id": JOB.c.attempt_id + number(1)}
+_WITHOUT_RESULT: Final = {"ended_badly": number(0), "result_id": sa.null(), "not_before": sa.null()}
+_FIRST_ATTEMPT: Final = {**NO_NODE, **_WITHOUT_RESULT, "attempt_id": number(1)}
+_NEXT_ATTEMPT: Final = {**_WITHOUT_RESULT, "attempt_id": JOB.c.attempt_id + number(1)}
 
 
 def _change(name: str, *where: sa.ColumnElement[bool], status: Any = None, **values: Any) -> sa.Update:
@@ -34,8 +34,8 @@ _THIS: Final = JOB.c.id == param("job")
 _THESE: Final = JOB.c.id.in_(ids_param())
 _ALL: Final = JOB.c.workflow_id == param("workflow")
 
-_FOUND_BLOCKED = Statement(_change("found_blocked", _THESE, **_FRESH))
-_RUN_AGAIN: Final = {**NO_NODE, **_UNTRIED}
+_FOUND_BLOCKED = Statement(_change("found_blocked", _THESE, **_FIRST_ATTEMPT))
+_RUN_AGAIN: Final = {**NO_NODE, **_WITHOUT_RESULT}
 _FOUND_READY = Statement(
     _change("found_ready", _ALL, JOB.c.blockers == number(0), JOB.c.status != number(JobStatus.READY), **_RUN_AGAIN),
     "workflow",
@@ -101,12 +101,12 @@ _RESUMED = Statement(_change("resumed", _THESE, JOB.c.is_interrupted != number(0
 _RETRIED = Statement(_change("attempt_retried", _THIS, **NO_NODE, **_NEXT_ATTEMPT), "job")
 _LOST = Statement(_change("attempt_lost", _THIS, **NO_NODE, **_NEXT_ATTEMPT), "job")
 _CANCELED = Statement(_change("canceled", _ALL, **NO_NODE, ended_badly=number(1)), "workflow")
-_ALL_RESET = Statement(_change("reset", _ALL, **_FRESH), "workflow")
-_RESET = Statement(_change("reset", _THESE, **_FRESH))
+_ALL_RESET = Statement(_change("reset", _ALL, **_FIRST_ATTEMPT), "workflow")
+_RESET = Statement(_change("reset", _THESE, **_FIRST_ATTEMPT))
 _VERDICTS: Final[Mapping[JobStatus, Mapping[str, Any]]] = {
     JobStatus.FAILED: {"ended_badly": number(1)},
     JobStatus.READY: _NEXT_ATTEMPT,
-    JobStatus.UNINITIALIZED: {name: value for name, value in _FRESH.items() if name not in NO_NODE},
+    JobStatus.UNINITIALIZED: {name: value for name, value in _FIRST_ATTEMPT.items() if name not in NO_NODE},
 }
 _JUDGED = {
     target: Statement(_change("judged", _THIS, status=number(target), **NO_NODE, **values), "job")

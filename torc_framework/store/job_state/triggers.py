@@ -85,7 +85,7 @@ def reopen_actions(tx: Tx, compute_node_id: int) -> None:
     )
 
 
-_RAISED_AT_START: Final = ("on_workflow_start", "on_worker_start", "on_worker_complete")
+_TRIGGERED_AT_START: Final = ("on_workflow_start", "on_worker_start", "on_worker_complete")
 _WATCHED: Final = {
     "on_jobs_ready": UNBLOCKING | LIVE | {JobStatus.READY, JobStatus.PENDING_FAILED},
     "on_jobs_complete": UNBLOCKING,
@@ -109,7 +109,7 @@ def rearm_actions(tx: Tx, workflow_id: int) -> None:
             finished_at=None,
             error=None,
             is_open=False,
-            trigger_count=sa.case((action.c.trigger_type.in_(_RAISED_AT_START), 1), else_=0),
+            trigger_count=sa.case((action.c.trigger_type.in_(_TRIGGERED_AT_START), 1), else_=0),
         )
     )
     recount_triggers(tx, workflow_id)

@@ -48,7 +48,7 @@ def _requirements_changed(tx: Tx, before: Values, after: Values) -> None:
     )
 
 
-def _free_requirements(tx: Tx, records: Sequence[Values]) -> None:
+def _replace_by_default(tx: Tx, records: Sequence[Values]) -> None:
     for record in records:
         if record["name"] == DEFAULT_REQUIREMENTS:
             raise RuleError("The default resource requirements of a workflow cannot be deleted")
@@ -57,7 +57,7 @@ def _free_requirements(tx: Tx, records: Sequence[Values]) -> None:
         tx.connection.execute(sa.update(t.JOB).where(mine).values(resource_requirements_id=default))
 
 
-def _runs_for(text: str) -> sa.ColumnElement[bool]:
+def _has_runtime(text: str) -> sa.ColumnElement[bool]:
     """Compare the text of a runtime, or its seconds if the text is a number: Torc's Python client can only send one."""
     columns = t.RESOURCE_REQUIREMENTS.c
     seconds = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
@@ -71,7 +71,7 @@ RESOURCE_REQUIREMENTS: Final = RecordKind(
     table=t.RESOURCE_REQUIREMENTS,
     filters={
         **equals(t.RESOURCE_REQUIREMENTS, name=str, memory=str, num_cpus=int, num_gpus=int, num_nodes=int),
-        "runtime": ListFilter(str, _runs_for),
+        "runtime": ListFilter(str, _has_runtime),
         "job_id": ListFilter(
             int,
             lambda job_id: t.RESOURCE_REQUIREMENTS.c.id.in_(
@@ -82,7 +82,7 @@ RESOURCE_REQUIREMENTS: Final = RecordKind(
     before_create=_new_requirements,
     before_update=_requirements_changes,
     after_update=_requirements_changed,
-    before_delete=_free_requirements,
+    before_delete=_replace_by_default,
     kept=t.RESOURCE_REQUIREMENTS.c.name == DEFAULT_REQUIREMENTS,
 )
 
@@ -93,7 +93,7 @@ def _checked_handler(_tx: Tx, values: Values) -> Values:
     return values
 
 
-def _free_handler(tx: Tx, records: Sequence[Values]) -> None:
+def _remove_from_jobs(tx: Tx, records: Sequence[Values]) -> None:
     for record in records:
         mine = sa.and_(t.JOB.c.workflow_id == record["workflow_id"], t.JOB.c.failure_handler_id == record["id"])
         tx.connection.execute(sa.update(t.JOB).where(mine).values(failure_handler_id=None))
@@ -107,5 +107,5 @@ FAILURE_HANDLERS: Final = RecordKind(
     filters=equals(t.FAILURE_HANDLER, name=str),
     before_create=_checked_handler,
     before_update=lambda tx, _record, changes: _checked_handler(tx, without_nulls(changes)),
-    before_delete=_free_handler,
+    before_delete=_remove_from_jobs,
 )

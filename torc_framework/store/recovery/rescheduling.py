@@ -21,7 +21,7 @@ _ON_WORKFLOW_START: Final = "on_workflow_start"
 _BIND = Statement(
     sa.update(t.JOB).where(t.JOB.c.id == param("job")).values(scheduler_id=param("scheduler")), "scheduler", "job"
 )
-_RAISE = Statement(
+_TRIGGER_ONCE = Statement(
     sa.update(t.WORKFLOW_ACTION).where(t.WORKFLOW_ACTION.c.id == param("action")).values(trigger_count=number(1)),
     "action",
 )
@@ -50,7 +50,7 @@ def reschedule(tx: Tx, workflow_id: int, order: SchedulerOrder) -> Rescheduled:
     if action_ids:
         recount_triggers(tx, workflow_id, action_ids)
         at_once = [each for each, action in zip(action_ids, order.actions, strict=True) if not action.jobs]
-        tx.run_each(_RAISE, [(action_id,) for action_id in at_once])
+        tx.run_each(_TRIGGER_ONCE, [(action_id,) for action_id in at_once])
     return Rescheduled([first + n for n in range(len(order.schedulers))], action_ids, retired)
 
 

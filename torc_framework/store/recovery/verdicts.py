@@ -113,7 +113,7 @@ def _jobs(tx: Tx, workflow_id: int, verdicts: Sequence[Verdict]) -> dict[int, _J
         raise RuleError(f"Each job may have one verdict; several were sent for {_listed(twice)}")
     found = (_JudgedJob(*row) for row in tx.rows_for(_JOBS, ids))
     jobs = {job.id: job._replace(status=JobStatus(job.status)) for job in found if job.workflow_id == workflow_id}
-    wrong = [text for verdict in verdicts if (text := _obstacle(verdict, jobs.get(verdict.job_id), workflow_id))]
+    wrong = [text for verdict in verdicts if (text := _refusal(verdict, jobs.get(verdict.job_id), workflow_id))]
     if wrong:
         raise RuleError("; ".join(wrong))
     results = [job.result_id for job in jobs.values() if job.result_id is not None]
@@ -125,7 +125,7 @@ def _jobs(tx: Tx, workflow_id: int, verdicts: Sequence[Verdict]) -> dict[int, _J
     return jobs
 
 
-def _obstacle(verdict: Verdict, job: _JudgedJob | None, workflow_id: int) -> str | None:
+def _refusal(verdict: Verdict, job: _JudgedJob | None, workflow_id: int) -> str | None:
     """Return why a verdict cannot be carried out; None if it can."""
     if job is None:
         return f"Job {verdict.job_id} is not in workflow {workflow_id}"
@@ -156,7 +156,7 @@ def _carry_out(
     tx: Tx, workflow_id: int, order: VerdictOrder, jobs: Mapping[int, _JudgedJob], user: str | None
 ) -> VerdictReceipt:
     run_id, events = workflow_status(tx, workflow_id).run_id, TransactionEvents(workflow_id)
-    _give_requests(tx, order.verdicts, jobs)
+    _assign_requirements(tx, order.verdicts, jobs)
     tx.run_for(_FAILED, [job.result_id for job in jobs.values() if job.result_id is not None])
     facts = {"run_id": run_id, "user": user, "judge": order.judge, "judge_kind": str(order.judge_kind)}
     kept = [_store_verdict(tx, verdict, jobs[verdict.job_id], **facts) for verdict in order.verdicts]
@@ -221,7 +221,7 @@ def _store_verdict(tx: Tx, verdict: Verdict, job: _JudgedJob, **facts: Any) -> V
     return evolve(record, id=tx.add(VERDICT, **values))
 
 
-def _give_requests(tx: Tx, verdicts: Sequence[Verdict], jobs: Mapping[int, _JudgedJob]) -> None:
+def _assign_requirements(tx: Tx, verdicts: Sequence[Verdict], jobs: Mapping[int, _JudgedJob]) -> None:
     """Give jobs whose verdict changes requirements new records of requirements; jobs with equal ones share a record."""
     made: dict[tuple[Any, ...], int] = {}
     for verdict in verdicts:

@@ -64,7 +64,7 @@ def import_workflow(tx: Tx, document: WorkflowDocument, owner: str) -> ImportedW
     positions = _DocumentPositions(document)
     plan = _plan(document, positions, owner)
     placed = store_plan(tx, plan)
-    _complete_jobs(tx, document, plan, positions, placed)
+    _store_job_details(tx, document, plan, positions, placed)
     _update_default(tx, document, placed)
     ids = {name: positions.ids(name, placed) for name in positions.by_id}
     _insert_actions(tx, document, ids, placed.workflow_id)
@@ -223,7 +223,7 @@ def _dependencies(
 # --- what a plan does not have ----------------------------------------------------------------------
 
 
-def _complete_jobs(
+def _store_job_details(
     tx: Tx, document: WorkflowDocument, plan: Plan, positions: _DocumentPositions, placed: PlanIds
 ) -> None:
     """Store what a plan does not have: local schedulers of jobs, and which jobs lack implied dependencies."""
