@@ -73,7 +73,7 @@ class ActionTypeContract:
         """`execute` returns None when the action was carried out."""
         for config in self.harmless_configs:
             try:
-                said: object = self.action_type.execute(config, action_context)  # type: ignore[func-returns-value]
+                said: object = self.action_type.execute(config, action_context)  # type: ignore[func-returns-value]  # that it returns nothing is what is checked
             except Exception as error:
                 broken(f"execute returns when the action was carried out: {config}", error)
             require(said is None, "execute answers nothing: it raises to report failure", said)
