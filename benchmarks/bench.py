@@ -177,7 +177,7 @@ class Bench:
     def monitor(self, jobs: int, seconds: int) -> Row:
         """Sample running jobs each second and keep the samples: CPU seconds against those of one core."""
         from torc_framework.executors import AttemptKey
-        from torc_framework.metrics import SeriesWriter
+        from torc_framework.resource_samples import SeriesWriter
         from torc_framework.runner.monitor.process_tree import ProcessTree
         from torc_framework.runner.monitor.sampler import SampledAttempt, Sampler
 

@@ -80,7 +80,7 @@ TIERS: dict[str, Tier] = {
                 "graph",
                 "hpc",
                 "logs",
-                "metrics",
+                "resource_samples",
                 "models",
                 "recovery",
             ),

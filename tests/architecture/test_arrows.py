@@ -15,7 +15,7 @@ ROOMS: dict[str, dict[str, Any]] = {
 }
 
 # The store, and the files of samples that people query with sqlite3.
-SQL_ROOMS = {"store", "metrics"}
+SQL_ROOMS = {"store", "resource_samples"}
 SQL_LIBRARIES = {"sqlalchemy", "sqlmodel", "sqlite3", "alembic"}
 
 PLUGIN_FACES = {"torc_framework.api", "torc_framework.api.commands", "torc_framework.api.planning"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from waiting import eventually
 
-from torc_framework.metrics import read_series
+from torc_framework.resource_samples import read_series
 
 pytestmark = pytest.mark.e2e
 

@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from torc_framework.metrics import ResourceSample, SeriesWriter
+from torc_framework.resource_samples import ResourceSample, SeriesWriter
 
 GIB = 1 << 30
 NASTY = "</script><script>document.title='broken'</script>&amp;\u2028"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from runner_bench import Bench, job
 
-from torc_framework.metrics import read_series, series_path
 from torc_framework.models.exits import ExitObservation
+from torc_framework.resource_samples import read_series, series_path
 from torc_framework.runner.monitor import MonitorConfig, read_config
 from torc_framework.runner.monitor.gpu_memory import GpuMeter
 from torc_framework.runner.monitor.resource_monitor import with_measurements

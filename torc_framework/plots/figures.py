@@ -14,8 +14,8 @@ from typing import Any, Final
 from attrs import frozen
 
 from torc_framework.errors import UserError
-from torc_framework.metrics import AttemptSeries, ResourceSample, read_series
 from torc_framework.plots.html_page import html
+from torc_framework.resource_samples import AttemptSeries, ResourceSample, read_series
 
 FORMATS: Final = ("html", "json")
 MOST_JOB_PAGES: Final = 500

@@ -9,9 +9,9 @@ from typing import Final
 from attrs import evolve, frozen
 
 from torc_framework.executors import AttemptKey, Launcher, RunnerContext
-from torc_framework.metrics import SeriesWriter, series_path
 from torc_framework.models.exchange import EndedReport
 from torc_framework.models.exits import ExitObservation
+from torc_framework.resource_samples import SeriesWriter, series_path
 from torc_framework.runner.attempts.held_jobs import HeldJob
 from torc_framework.runner.monitor.config import MonitorConfig, read_config
 from torc_framework.runner.monitor.process_tree import ProcessTree

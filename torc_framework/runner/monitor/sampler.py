@@ -13,7 +13,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from torc_framework.executors import AttemptKey
-from torc_framework.metrics import ResourceSample, SeriesWriter
+from torc_framework.resource_samples import ResourceSample, SeriesWriter
 from torc_framework.runner.monitor.gpu_memory import GpuMeter
 from torc_framework.runner.monitor.process_tree import ProcessTree, TreeUsage
 from torc_framework.system.processes import start_thread_with_retry

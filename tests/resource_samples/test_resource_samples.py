@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from torc_framework.metrics import AttemptSeries, ResourceSample, SeriesWriter, read_series
+from torc_framework.resource_samples import AttemptSeries, ResourceSample, SeriesWriter, read_series
 
 WRITER = """
 import sys
 from pathlib import Path
-from torc_framework.metrics import ResourceSample, SeriesWriter
+from torc_framework.resource_samples import ResourceSample, SeriesWriter
 writer = SeriesWriter(Path(sys.argv[1]))
 tick = 0
 while True:
