@@ -1,4 +1,4 @@
-"""An allocation that is being ended."""
+"""Queries for the state of the runner's own allocation."""
 
 import resource
 import select
@@ -21,19 +21,19 @@ PATIENCE_S = 30.0
 
 @define
 class Asking:
-    """The command about one allocation, whose ``sacct`` is a script; collects what it tells."""
+    """A query for one allocation, whose ``sacct`` is a script; collects the states that it reports."""
 
     folder: Path
     reactor: Reactor
     query: AllocationStateQuery
-    told: list[str | None] = field(factory=list)
+    reported: list[str | None] = field(factory=list)
 
     def request(self, *, is_likely: bool = True) -> None:
-        self.query.request(7, self.told.append, is_likely=is_likely)
+        self.query.request(7, self.reported.append, is_likely=is_likely)
 
     def wait(self, number: int) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while len(self.told) < number:
+        while len(self.reported) < number:
             assert time.monotonic() < deadline
             select.select([self.reactor], [], [], 0.2)
             self.reactor.run()
@@ -61,7 +61,7 @@ def asking(folder: Path, body: str, patience_s: float = 10.0) -> Asking:
 
 
 @pytest.mark.parametrize(
-    ("said", "state"),
+    ("printed", "state"),
     [
         ("RUNNING", None),
         ("", None),
@@ -70,14 +70,16 @@ def asking(folder: Path, body: str, patience_s: float = 10.0) -> Asking:
         ("A_WORD_OF_TOMORROW", None),
     ],
 )
-def test_what_is_said_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str, state: str | None) -> None:
-    """Only an end counts; one that is known is not asked about again, and one that goes on not at once."""
-    there = asking(folder, f"echo '{said}'")
+def test_only_final_states_are_reported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, printed: str, state: str | None
+) -> None:
+    """A final state is not queried again; another state is queried again after a pause."""
+    there = asking(folder, f"echo '{printed}'")
     there.request()
     there.request()
     there.wait(2)
     there.request()
-    assert there.told == [state] * 3
+    assert there.reported == [state] * 3
     assert there.calls == 1
     monkeypatch.setattr(allocation_state, "REPEAT_S", 0.0)
     there.request()
@@ -85,8 +87,8 @@ def test_what_is_said_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch, said:
     assert there.calls == (1 if state else 2)
 
 
-def test_signals_alone_make_few_questions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs may end themselves by SIGTERM as often as they like."""
+def test_signals_alone_cause_few_queries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many jobs that end themselves with SIGTERM cause few queries."""
     there = asking(folder, "echo RUNNING")
     monkeypatch.setattr(allocation_state, "REPEAT_S", 0.0)
     for number in range(5):
@@ -98,21 +100,21 @@ def test_signals_alone_make_few_questions(folder: Path, monkeypatch: pytest.Monk
     assert there.calls == 2
 
 
-def test_nobody_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then it goes on, as far as anybody knows."""
+def test_without_accounting_the_state_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The allocation then counts as one that continues."""
     there = asking(tmp_path, "true")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     there.request()
-    assert there.told == [None]
+    assert there.reported == [None]
 
 
-def test_the_runner_is_not_held_up(folder: Path) -> None:
-    """The command runs beside the runner; an answer that does not come is done without, and its program ended."""
+def test_the_runner_does_not_wait_for_a_query(folder: Path) -> None:
+    """A query that takes too long is killed, and the state is unknown."""
     there = asking(folder, f"echo $$ > {folder}/pid; exec sleep 1000", patience_s=1.0)
     there.request()
-    assert there.told == []
+    assert there.reported == []
     there.wait(1)
-    assert there.told == [None]
+    assert there.reported == [None]
     assert not psutil.pid_exists(int((folder / "pid").read_text()))
 
 
@@ -122,20 +124,20 @@ def test_closing_leaves_nothing_behind(folder: Path) -> None:
         there.request()
         there.query.close()
         there.reactor.close()
-        assert there.told == [None]
+        assert there.reported == [None]
 
 
-def test_a_question_that_cannot_be_watched_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_that_cannot_be_watched_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No process, and no open file."""
     there = asking(folder, "exec sleep 1000")
     with monkeypatch.context() as patch, nothing_left():
         patch.setattr(Reactor, "watch", refuse)
         there.request()
-        assert there.told == [None]
+        assert there.reported == [None]
 
 
-def test_nor_does_one_for_which_there_is_no_descriptor(folder: Path) -> None:
-    """The program has been started by then."""
+def test_a_query_without_a_descriptor_leaves_nothing_behind(folder: Path) -> None:
+    """The program had been started before the descriptor failed."""
     there = asking(folder, "exec sleep 1000")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     there.request()  # so that all is loaded that is opened once only
@@ -150,7 +152,7 @@ def test_nor_does_one_for_which_there_is_no_descriptor(folder: Path) -> None:
                 there.query.close()
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert there.told == [None] * 7
+    assert there.reported == [None] * 7
 
 
 def refuse(*_: object) -> None:
@@ -159,7 +161,7 @@ def refuse(*_: object) -> None:
 
 @contextmanager
 def nothing_left() -> Iterator[None]:
-    """Assert that there are as many children and open files afterwards as before."""
+    """Assert that there are as many child processes and open files afterwards as before."""
     me = psutil.Process()
     before = len(me.children()), me.num_fds()
     yield

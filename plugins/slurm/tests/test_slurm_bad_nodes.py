@@ -1,4 +1,4 @@
-"""Nodes that failed are remembered for a while, whatever the file looks like."""
+"""The file of nodes that failed."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ from torc_slurm.cluster import bad_nodes
 from torc_slurm.cluster.bad_nodes import BadNodes
 
 
-def test_remembered_and_forgotten(tmp_path: Path) -> None:
-    """By name; a node that fails again is new."""
+def test_nodes_are_recorded_and_removed(tmp_path: Path) -> None:
+    """A node that fails again gets a new time."""
     memory = BadNodes(tmp_path / "a" / "nodes.json")
     assert memory.failed_within(1e9) == {}
     memory.remember(["n3", "n1"], "NODE_FAIL of job 7")
@@ -25,7 +25,7 @@ def test_remembered_and_forgotten(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"n1": 3}', '{"n1": {"at": "x", "reason": "y"}}'])
 def test_a_broken_file_is_an_empty_one(tmp_path: Path, text: str) -> None:
-    """Nobody is kept from working by it."""
+    """Broken content raises no error."""
     (tmp_path / "nodes.json").write_text(text)
     memory = BadNodes(tmp_path / "nodes.json")
     assert memory.failed_within(1e9) == {}
@@ -34,7 +34,7 @@ def test_a_broken_file_is_an_empty_one(tmp_path: Path, text: str) -> None:
 
 
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
-    """A cluster on which more fail has another problem."""
+    """The oldest failures are dropped."""
     memory = BadNodes(tmp_path / "nodes.json")
     memory.remember([f"n{number}" for number in range(bad_nodes.MAX_NODES)], "r")
     memory.remember(["late"], "r")

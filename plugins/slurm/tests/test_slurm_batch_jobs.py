@@ -1,4 +1,4 @@
-"""What ``squeue`` and ``sacct`` said, from answers of Slurm 22.05."""
+"""Parsing of ``squeue`` and ``sacct``, with recorded output of Slurm 22.05.8."""
 
 import pytest
 from hypothesis import given
@@ -22,8 +22,8 @@ BOOKS = """160|hpcuser|RUNNING|0:0|0:0|None|n1
 """
 
 
-def test_the_queue_is_read() -> None:
-    """Tasks of arrays by their own ids; names may hold anything."""
+def test_squeue_is_parsed() -> None:
+    """Tasks of arrays have their own ids; names may contain any character."""
     jobs = {job.id: job for job in parse_squeue(QUEUE)}
     assert set(jobs) == {"159", "162", "160", "21"}
     assert (jobs["160"].task, jobs["160"].nodes, jobs["160"].array_id) == (1, ("n1", "n2"), "159")
@@ -32,8 +32,8 @@ def test_the_queue_is_read() -> None:
     assert jobs["162"].reason == "Resources"
 
 
-def test_accounting_is_read() -> None:
-    """Of a job that was started again the newest row; states with more words than one."""
+def test_sacct_is_parsed() -> None:
+    """The newest row of a requeued job counts; states may have several words."""
     jobs = {job.id: job for job in parse_sacct(BOOKS)}
     assert set(jobs) == {"160", "161", "162"}
     assert (jobs["160"].state, jobs["160"].codes["DerivedExitCode"]) == ("OUT_OF_MEMORY", "0:125")
@@ -43,14 +43,14 @@ def test_accounting_is_read() -> None:
 
 
 @pytest.mark.parametrize("state", ["REQUEUE_HOLD", "SIGNALING", "A_STATE_OF_TOMORROW", "", "RESIZING"])
-def test_a_word_that_is_not_known_ends_nothing(state: str) -> None:
-    """The job is taken to be there."""
+def test_a_job_in_an_unknown_state_is_not_over(state: str) -> None:
+    """Only the states of Slurm's manual end a job."""
     assert not BatchJob("1", state).is_over
 
 
 @given(st.text())
-def test_no_answer_raises(text: str) -> None:
-    """Whatever stands in it."""
+def test_no_output_raises(text: str) -> None:
+    """Lines of another form are skipped."""
     list(parse_squeue(text))
     list(parse_sacct(text))
     list(parse_summary_rows(text))
@@ -67,7 +67,7 @@ def test_no_answer_raises(text: str) -> None:
         ("", []),
     ],
 )
-def test_lists_of_nodes_are_written_out(text: str, names: list[str]) -> None:
+def test_hostlists_are_expanded(text: str, names: list[str]) -> None:
     """As ``scontrol show hostnames`` does."""
     assert expand_hostlist(text) == names
 

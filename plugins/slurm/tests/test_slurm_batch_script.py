@@ -1,4 +1,4 @@
-"""Submission scripts: what sbatch reads in them, and what the shell does with them."""
+"""Batch scripts: their directives as sbatch reads them, and their execution by the shell."""
 
 import os
 import shlex
@@ -29,7 +29,7 @@ def request(command: Sequence[str] = ("torc", "run", "7"), **more: Any) -> Alloc
 
 
 def words(line: str) -> list[str]:
-    """Return what sbatch makes of a directive: double quotes and backslashes are special in it (measured, 22.05)."""
+    """Return what sbatch makes of a directive: double quotes and backslashes are special in it (measured with Slurm 22.05.8)."""
     found, word, quoted, rest = [], "", False, iter(line)
     for letter in rest:
         if letter == "\\":
@@ -54,8 +54,8 @@ def given_options(made: AllocationRequest, settings: ScriptSettings = SETTINGS) 
     return found
 
 
-def test_the_scheduler_says_what_is_asked_for() -> None:
-    """Each field of its record is an option, and what is not set is none."""
+def test_fields_of_the_scheduler_are_options() -> None:
+    """A field that is not set gives no option."""
     scheduler = {**SCHEDULER, "partition": "short", "mem": "180G", "gres": "gpu:2", "tmp": "10G", "ntasks_per_node": 4}
     found = given_options(request(scheduler=scheduler))
     assert {name: found[name] for name in ("--account", "--nodes", "--time", "--partition", "--mem")} == {
@@ -69,20 +69,20 @@ def test_the_scheduler_says_what_is_asked_for() -> None:
     assert "--partition" not in given_options(request())
 
 
-def test_output_goes_where_logs_are() -> None:
-    """A percent sign of the folder's name is no placeholder."""
+def test_output_goes_to_the_output_directory() -> None:
+    """A percent sign in the folder's name is escaped."""
     assert given_options(request())["--output"] == "/data/my runs/100%%/slurm_output_wf7_sl%j.o"
 
 
-def test_slurm_starts_nothing_anew_unless_told_so() -> None:
-    """By option, by the workflow or by the scheduler; the last word wins."""
+def test_slurm_requeues_only_on_request() -> None:
+    """By the executor's option, the workflow's defaults or the scheduler; the last of them counts."""
     assert "--no-requeue" in given_options(request())
     assert "--requeue" in given_options(request(), evolve(SETTINGS, requeue=True))
     assert [*given_options(request(scheduler={**SCHEDULER, "extra": "--requeue"}))][-1] == "--requeue"
 
 
 def test_defaults_of_a_workflow_are_options_of_all_its_allocations() -> None:
-    """In any spelling; what each scheduler says itself is never among them."""
+    """In any spelling, except for options that the scheduler's record sets."""
     defaults = {
         "mail-type": "END,FAIL",
         "mail_user": "me@x.org",
@@ -110,7 +110,7 @@ def test_extra_options_come_last_and_keep_their_words() -> None:
 
 
 @pytest.mark.parametrize("extra", ["--comment='open", "--comment=two\nlines"])
-def test_what_is_no_option_is_refused(extra: str) -> None:
+def test_options_that_cannot_be_written_are_refused(extra: str) -> None:
     """Before anything is submitted."""
     with pytest.raises(AllocationError):
         script_text(
@@ -120,7 +120,7 @@ def test_what_is_no_option_is_refused(extra: str) -> None:
 
 @given(PRINTABLE)
 def test_any_value_arrives_as_one_word(value: str) -> None:
-    """Whatever is special to sbatch is quoted."""
+    """Characters that are special to sbatch are quoted."""
     made = request(scheduler={**SCHEDULER, "account": value})
     assert given_options(made)["--account"] == value
 
@@ -130,7 +130,7 @@ WORDS = st.text(st.characters(exclude_characters="\0", codec="utf-8"))
 
 @given(st.lists(WORDS, max_size=4), WORDS)
 def test_the_command_arrives_unchanged(arguments: list[str], secret: str) -> None:
-    """And so do its variables, of which the script does not tell the values."""
+    """So do its variables, whose values are not in the script."""
     command = ["sh", "-c", 'printf "%s\\0" "$SECRET" "$@"', "sh", *arguments]
     with TemporaryDirectory(prefix="my runs ") as folder:
         file = write_variables(folder, 7, {"SECRET": f"tell {secret}"})
@@ -143,8 +143,8 @@ def test_the_command_arrives_unchanged(arguments: list[str], secret: str) -> Non
 
 
 @pytest.mark.parametrize("owner", [None, 12345])
-def test_variables_of_another_user_are_not_taken(tmp_path: Path, owner: int | None) -> None:
-    """Nor those that are not there: the file is a script itself."""
+def test_a_variables_file_of_another_user_is_not_sourced(tmp_path: Path, owner: int | None) -> None:
+    """Nor is a missing file: the script ends, because the file is executed as a script."""
     file = write_variables(str(tmp_path), 7, {"SECRET": "s"})
     if owner is None:
         Path(file).unlink()
@@ -158,14 +158,14 @@ def test_variables_of_another_user_are_not_taken(tmp_path: Path, owner: int | No
     assert f"{file} is not here, or belongs to another user" in done.stderr
 
 
-def test_variables_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_a_variables_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / ".torc_runner").touch()
     with pytest.raises(AllocationError, match="--output-dir"):
         write_variables(str(tmp_path), 7, {"SECRET": "s"})
 
 
 def test_the_spare_task_of_an_array_does_nothing() -> None:
-    """All others begin a runner."""
+    """All other tasks start a runner."""
     script = script_text(request(["echo", "here"]), evolve(SETTINGS, tasks=3))
     assert "#SBATCH --array=1-4" in script
     for task, said in (("3", "here\n"), ("4", "")):
@@ -176,7 +176,7 @@ def test_the_spare_task_of_an_array_does_nothing() -> None:
 
 @pytest.mark.parametrize(("nodes", "begun_by"), [(1, "exec torc"), (3, "srun --overlap --nodes=3 --ntasks=3")])
 def test_a_runner_on_each_node(nodes: int, begun_by: str) -> None:
-    """One node needs no srun for it."""
+    """One node does not need srun for that."""
     scheduler = {**SCHEDULER, "nodes": nodes}
     script = script_text(request(scheduler=scheduler, start_one_worker_per_node=True), SETTINGS)
     assert begun_by in script
@@ -184,8 +184,8 @@ def test_a_runner_on_each_node(nodes: int, begun_by: str) -> None:
 
 
 @given(st.from_regex(r"[\w.@+-]+", fullmatch=True), st.integers(1, 999), st.integers(0, 999))
-def test_names_tell_the_request_and_the_tasks(request_name: str, number: int, tasks: int) -> None:
-    """However the request is called."""
+def test_names_contain_the_request_and_the_tasks(request_name: str, number: int, tasks: int) -> None:
+    """For any name of the request."""
     assert parse_job_name(job_name(request_name, number, tasks)) == (request_name, tasks)
 
 
@@ -209,6 +209,6 @@ def test_names_of_others_belong_to_no_request() -> None:
         ("-5", None),
     ],
 )
-def test_time_limits_are_read_as_sbatch_does(text: str, seconds: int | None) -> None:
-    """In all the forms of its manual page (``-t``)."""
+def test_time_limits_are_parsed_as_sbatch_does(text: str, seconds: int | None) -> None:
+    """In all forms of sbatch(1), option ``-t``."""
     assert parse_sbatch_time(text) == seconds

@@ -1,4 +1,4 @@
-"""What a cluster is like, from answers of ``scontrol``: recorded ones of Slurm 22.05, changed to be others."""
+"""Profiles of clusters from recorded and modified output of ``scontrol`` of Slurm 22.05.8."""
 
 import contextlib
 import re
@@ -47,18 +47,18 @@ def changed(line: str, **facts: object) -> str:
     return line
 
 
-def survey_of(*partitions: str, nodes: tuple[str, ...] = (NODE,), config: str = CONFIG) -> HpcProfile:
+def profile_of(*partitions: str, nodes: tuple[str, ...] = (NODE,), config: str = CONFIG) -> HpcProfile:
     return cluster_profile_of(config, "\n".join(partitions) + "\n", "\n".join(nodes) + "\n")
 
 
 def one(nodes: tuple[str, ...] = (NODE,), config: str = CONFIG, **facts: object) -> Partition:
     """Return the partition of a cluster with one."""
-    (partition,) = survey_of(changed(PARTITION, **facts), nodes=nodes, config=config).partitions
+    (partition,) = profile_of(changed(PARTITION, **facts), nodes=nodes, config=config).partitions
     return partition
 
 
 def test_a_cluster_with_one_partition() -> None:
-    profile = survey_of(PARTITION)
+    profile = profile_of(PARTITION)
     assert profile == HpcProfile(
         "devcluster",
         partitions=(Partition("debug", 4, 4000, 600, "default partition", max_nodes=1),),
@@ -66,7 +66,7 @@ def test_a_cluster_with_one_partition() -> None:
 
 
 def test_of_different_nodes_the_smallest_amounts_count() -> None:
-    """A match has to fit wherever the job goes."""
+    """A match must fit every node of the partition."""
     nodes = (
         changed(NODE, NodeName="n1", CPUEfctv=64, RealMemory=256000, Gres="gpu:a100:4"),
         changed(NODE, NodeName="n2", CPUEfctv=128, RealMemory=128000, Gres="gpu:h100:2(S:0-1)"),
@@ -78,8 +78,8 @@ def test_of_different_nodes_the_smallest_amounts_count() -> None:
     assert (mixed.gpus_per_node, mixed.gpu_type) == (0, None)
 
 
-def test_what_the_system_keeps_is_not_for_jobs() -> None:
-    """Reserved CPUs and memory; Slurm before 22.05 does not tell the CPUs."""
+def test_resources_of_the_system_are_not_for_jobs() -> None:
+    """Reserved CPUs and memory are subtracted; Slurm before 22.05 does not print the reserved CPUs."""
     assert one((changed(NODE, CPUEfctv=2, MemSpecLimit=1000),)).cpus_per_node == 2
     assert one((changed(NODE, CPUEfctv=2, MemSpecLimit=1000),)).memory_mb == 3000
     assert one((NODE.replace("CPUEfctv=4 ", ""),)).cpus_per_node == 4
@@ -101,7 +101,7 @@ def test_limits_of_the_partition_count() -> None:
         ({"ReqResv": "YES"}, "needs a reservation"),
     ],
 )
-def test_partitions_that_are_not_for_everybody_have_to_be_named(facts: dict[str, Any], note: str) -> None:
+def test_partitions_with_conditions_have_to_be_named(facts: dict[str, Any], note: str) -> None:
     found = one(Default="NO", **facts)
     assert (found.requires_explicit_request, found.description) == (True, note)
 
@@ -115,21 +115,23 @@ def test_some_accounts_only_is_a_note() -> None:
     assert (found.requires_explicit_request, found.description) == (False, "for some accounts only")
 
 
-def test_partitions_of_nobody_are_left_out() -> None:
-    """Those of the administrator, and those without nodes."""
-    assert survey_of(PARTITION, changed(PARTITION, PartitionName="empty")).partitions == survey_of(PARTITION).partitions
-    assert survey_of(changed(PARTITION, RootOnly="YES")).partitions == ()
+def test_unusable_partitions_are_left_out() -> None:
+    """Partitions for the administrator alone, and partitions without nodes."""
+    assert (
+        profile_of(PARTITION, changed(PARTITION, PartitionName="empty")).partitions == profile_of(PARTITION).partitions
+    )
+    assert profile_of(changed(PARTITION, RootOnly="YES")).partitions == ()
 
 
-def test_nobody_gets_preempted_or_preempts_by_chance() -> None:
-    """Partitions below and above the ordinary ones of the same nodes have to be named."""
+def test_partitions_with_preemption_have_to_be_named() -> None:
+    """Those below and above the ordinary partitions of the same nodes."""
     lines = [
         changed(PARTITION, PartitionName=name, PriorityTier=tier, PreemptMode=mode, Default="NO")
         for name, tier, mode in (("low", 0, "REQUEUE"), ("a", 5, "OFF"), ("b", 5, "OFF"), ("high", 10, "OFF"))
     ]
     lines.append(changed(PARTITION, PartitionName="elsewhere", PriorityTier=99, Default="NO"))
     nodes = (changed(NODE, Partitions="low,a,b,high"), changed(NODE, NodeName="n9", Partitions="elsewhere"))
-    named = {each.name: each.description for each in survey_of(*lines, nodes=nodes).partitions}
+    named = {each.name: each.description for each in profile_of(*lines, nodes=nodes).partitions}
     assert named == {
         "low": "its jobs may be preempted",
         "a": "",
@@ -138,11 +140,11 @@ def test_nobody_gets_preempted_or_preempts_by_chance() -> None:
         "elsewhere": "",
     }
     calm = CONFIG.replace("preempt/partition_prio", "preempt/none")
-    assert not any(each.requires_explicit_request for each in survey_of(*lines, nodes=nodes, config=calm).partitions)
+    assert not any(each.requires_explicit_request for each in profile_of(*lines, nodes=nodes, config=calm).partitions)
 
 
-def test_a_node_may_say_anything_as_its_reason() -> None:
-    """The first value of a name counts."""
+def test_a_reason_of_a_node_may_contain_pairs() -> None:
+    """The first value of a key counts."""
     (facts,) = parse_records(NODE)
     assert (facts["RealMemory"], facts["Partitions"], facts["State"]) == ("4000", "debug", "DOWN*")
 
@@ -177,7 +179,7 @@ PLACES = st.sampled_from(["", "(S:0)", "(S:0-1)", "(S:0,1)", "(IDX:0-3)"])
     st.lists(st.tuples(st.none() | WORDS, st.integers(0, 99), PLACES), max_size=3),
     st.lists(st.tuples(WORDS, st.integers(0, 99), PLACES), max_size=3),
 )
-def test_gpus_are_counted_among_whatever_else(
+def test_gpus_are_counted_among_other_resources(
     cards: list[tuple[str | None, int, str]], rest: list[tuple[str, int, str]]
 ) -> None:
     texts = ["gpu:" + (f"{kind}:" if kind else "") + f"{count}{place}" for kind, count, place in cards]
@@ -200,8 +202,8 @@ def test_words_for_no_limit_and_no_number() -> None:
 
 @pytest.mark.parametrize("select_type", ["select/cons_tres", "select/cons_res", "select/linear", ""])
 @pytest.mark.parametrize("over_subscribe", ["NO", "EXCLUSIVE", "YES:4", "FORCE:2", "FORCE"])
-def test_nodes_are_shared_where_cpus_are_given_out(over_subscribe: str, select_type: str) -> None:
-    """But for partitions that give out whole nodes."""
+def test_nodes_are_shared_where_slurm_allocates_cpus(over_subscribe: str, select_type: str) -> None:
+    """Except in partitions that allocate whole nodes."""
     gives_cpus = select_type.startswith("select/cons_")
     expected = {"NO": gives_cpus, "EXCLUSIVE": False}.get(over_subscribe, True)
     assert is_shared(over_subscribe, select_type) is expected
@@ -215,13 +217,13 @@ def test_nodes_are_shared_where_cpus_are_given_out(over_subscribe: str, select_t
         unique_by=lambda pair: pair[0],
     )
 )
-def test_lines_are_read_as_they_were_written(pairs: list[tuple[str, str]]) -> None:
+def test_records_are_parsed_as_they_were_written(pairs: list[tuple[str, str]]) -> None:
     assert parse_records(" ".join(f"{key}={value}" for key, value in pairs)) == [dict(pairs)]
 
 
 @given(st.data())
-def test_what_is_missing_or_odd_is_an_error_or_has_a_default(data: st.DataObject) -> None:
-    """Older and newer versions of Slurm say other things: a partition that is found can be asked for."""
+def test_missing_or_odd_values_are_errors_or_have_defaults(data: st.DataObject) -> None:
+    """Other versions of Slurm may print other values; every partition of a profile can be requested."""
 
     def mangled(line: str) -> str:
         words = line.split(" ")
@@ -231,11 +233,11 @@ def test_what_is_missing_or_odd_is_an_error_or_has_a_default(data: st.DataObject
         return " ".join(words)
 
     with contextlib.suppress(KeyError, ValueError):
-        for found in survey_of(mangled(PARTITION), nodes=(mangled(NODE),)).partitions:
+        for found in profile_of(mangled(PARTITION), nodes=(mangled(NODE),)).partitions:
             assert min(found.cpus_per_node, found.memory_mb, found.max_walltime_secs, found.min_nodes) >= 1
             assert found.max_nodes == 1
 
 
 def test_the_executor_describes_its_cluster() -> None:
-    """By the contract's method, which the core asks every allocator for."""
+    """Its method overrides that of the contract."""
     assert SlurmExecutor.cluster_profile is not Allocator.cluster_profile

@@ -1,4 +1,4 @@
-"""Questions to programs: answered later, refused, not answered; and an accounting that is late, ill or not there."""
+"""Calls of Slurm's programs: results, failures, time limits; accounting that is late, unavailable or missing."""
 
 import os
 import select
@@ -25,8 +25,8 @@ def slurm(tmp_path: Path) -> SlurmCommands:
     return SlurmCommands("test", CallLog(tmp_path / "calls"))
 
 
-def test_an_answer_is_taken_when_it_is_there(slurm: SlurmCommands) -> None:
-    """Nobody waits for a program that runs; however much it says, it is not held up."""
+def test_a_result_is_taken_once_the_program_has_ended(slurm: SlurmCommands) -> None:
+    """The caller does not wait, and the program can write any amount of output."""
     command = slurm.start("sh", "-c", "read word; echo $word; head -c 300000 /dev/zero", stdin="hello\n")
     assert select.select([command], [], [], PATIENCE_S)[0]
     answer = command.result()
@@ -34,7 +34,7 @@ def test_an_answer_is_taken_when_it_is_there(slurm: SlurmCommands) -> None:
     assert len(answer) == 300006
 
 
-def test_troubles_are_told_apart(slurm: SlurmCommands) -> None:
+def test_failures_are_distinguished(slurm: SlurmCommands) -> None:
     with pytest.raises(SlurmRefusedError, match="invalid partition") as refused:
         slurm.run("sh", "-c", "echo 'sh: error: invalid partition' >&2; exit 3")
     assert refused.value.code == 3
@@ -46,7 +46,7 @@ def test_troubles_are_told_apart(slurm: SlurmCommands) -> None:
         slurm.start("true")
 
 
-def test_a_program_that_does_not_end_is_given_up(slurm: SlurmCommands, tmp_path: Path) -> None:
+def test_a_program_that_does_not_end_is_killed(slurm: SlurmCommands, tmp_path: Path) -> None:
     with pytest.raises(SlurmUnavailableError, match="did not answer within"):
         slurm.run("sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 100", timeout_s=0.5)
     pid = int((tmp_path / "pid").read_text())
@@ -54,7 +54,7 @@ def test_a_program_that_does_not_end_is_given_up(slurm: SlurmCommands, tmp_path:
         os.kill(pid, 0)
 
 
-def test_calls_are_counted(slurm: SlurmCommands, tmp_path: Path) -> None:
+def test_calls_are_logged(slurm: SlurmCommands, tmp_path: Path) -> None:
     slurm.run("true")
     with pytest.raises(SlurmRefusedError):
         slurm.run("false")
@@ -64,8 +64,8 @@ def test_calls_are_counted(slurm: SlurmCommands, tmp_path: Path) -> None:
     assert counted == [("true", 0), ("false", 1), ("sh", None)]
 
 
-def test_an_older_kernel_tells_of_ends_as_well() -> None:
-    """Which has no descriptors of processes."""
+def test_an_older_kernel_reports_ends_as_well() -> None:
+    """It has no pidfd_open(2)."""
     process = subprocess.Popen(["sh", "-c", "exit 3"])
     descriptor = pipe_exit_descriptor(process.pid)
     assert select.select([descriptor], [], [], PATIENCE_S)[0]
@@ -78,24 +78,24 @@ def test_an_older_kernel_tells_of_ends_as_well() -> None:
 
 @define
 class Desk:
-    """An accounting whose ``sacct`` is a script; collects what it tells."""
+    """Accounting whose ``sacct`` is a script; collects the reported rows."""
 
     folder: Path
     reactor: Reactor
     accounting: StepAccounting
-    told: dict[str, tuple[StepRow | None, str]] = field(factory=dict)
+    reported: dict[str, tuple[StepRow | None, str]] = field(factory=dict)
 
     def want(self, *steps: str) -> None:
         for step in steps:
             self.accounting.request_row(step, partial(self._take, step))
 
     def _take(self, step: str, row: StepRow | None, why: str) -> None:
-        self.told[step] = (row, why)
+        self.reported[step] = (row, why)
 
     def wait(self, number: int) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while len(self.told) < number:
-            assert time.monotonic() < deadline, self.told
+        while len(self.reported) < number:
+            assert time.monotonic() < deadline, self.reported
             select.select([self.reactor], [], [], 0.2)
             self.reactor.run()
 
@@ -119,46 +119,46 @@ def view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, patience_s:
     return Desk(tmp_path, reactor, accounting)
 
 
-def test_many_steps_are_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a row that comes late is asked for again, alone."""
+def test_many_steps_are_one_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing row is queried again, alone."""
     late = f"echo '{row_of('1.0', 'COMPLETED')}'; test $number -gt 1 && echo '{row_of('1.1', 'FAILED')}'; true"
     there = view(tmp_path, monkeypatch, late)
     there.want("1.0", "1.1")
     there.wait(2)
-    assert [row and row.text("State") for row, _ in there.told.values()] == ["COMPLETED", "FAILED"]
+    assert [row and row.text("State") for row, _ in there.reported.values()] == ["COMPLETED", "FAILED"]
     assert there.calls == ["1.0,1.1", "1.1"]
 
 
-def test_a_row_that_may_change_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_may_change_is_not_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = f"if [ $number = 1 ]; then echo '{row_of('1.0', 'RUNNING')}'; else echo '{row_of('1.0', 'TIMEOUT')}'; fi"
     there = view(tmp_path, monkeypatch, body)
     there.want("1.0")
     there.wait(1)
-    row, _ = there.told["1.0"]
+    row, _ = there.reported["1.0"]
     assert row is not None
     assert row.text("State") == "TIMEOUT"
 
 
-def test_a_row_that_never_comes_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_row_is_reported_as_none_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there = view(tmp_path, monkeypatch, "true", patience_s=0.5)
     there.want("1.0")
     there.wait(1)
-    assert there.told["1.0"][0] is None
-    assert "no row" in there.told["1.0"][1]
+    assert there.reported["1.0"][0] is None
+    assert "no row" in there.reported["1.0"][1]
 
 
 @pytest.mark.parametrize("words", ["Slurm accounting storage is disabled", "Unable to contact slurm controller"])
-def test_without_accounting_there_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
-    """One that is not there is soon not asked any more, one that is ill is asked less often."""
+def test_without_accounting_the_reason_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    """Missing accounting is soon not queried any more; unavailable accounting is queried less often."""
     there = view(tmp_path, monkeypatch, f"echo 'sacct: error: {words}' >&2; exit 1", patience_s=3.0)
     there.want("1.0")
     there.wait(1)
-    row, why = there.told["1.0"]
+    row, why = there.reported["1.0"]
     assert row is None
     assert words in why or "asked again" in why
     before = len(there.calls)
     assert before <= 4
     if "disabled" in words:
         there.want("1.1")
-        assert len(there.told) == 2
+        assert len(there.reported) == 2
         assert len(there.calls) == before

@@ -1,4 +1,4 @@
-"""How long a step or a process ran: no step of the clock on the wall shows in it."""
+"""Durations of steps and processes do not depend on changes of the system clock."""
 
 import select
 import time
@@ -32,7 +32,7 @@ PROGRAMS = {"srun": SRUN, "sacct": f"#!/bin/sh\necho '{ROW}'\n", "scontrol": "#!
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs in allocation of Slurm's, in an allocation that they know: 7."""
+    """Programs in place of Slurm's, for allocation 7."""
     for name, text in PROGRAMS.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
@@ -63,7 +63,7 @@ def news_until_the_end(bench: StepRunner) -> list[LauncherEvent]:
 def test_a_step_of_the_clock_changes_no_duration(
     bench: StepRunner, by_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock is set while the attempt runs: the two times contradict the duration, which is right."""
+    """The clock is set while the attempt runs: the two times contradict the duration, which is correct."""
     stepped = tmp_path / "stepped"
     clocks = SimpleNamespace(time=lambda: time.time() + by_s * stepped.exists(), monotonic=time.monotonic)
     monkeypatch.setattr(instants, "time", clocks)
@@ -84,7 +84,7 @@ def test_a_step_of_the_clock_changes_no_duration(
 
 
 @pytest.mark.parametrize(("elapsed", "expected_s"), [("00:01:02", 62.0), ("", None)])
-def test_accounting_counts_where_srun_told_of_no_start(elapsed: str, expected_s: float | None) -> None:
+def test_accounting_counts_if_srun_reported_no_start(elapsed: str, expected_s: float | None) -> None:
     row = StepRow(dict.fromkeys(SACCT_FIELDS, "") | {"State": "COMPLETED", "ExitCode": "0:0", "Elapsed": elapsed})
     end = StepEnd("name", SrunMessages("7.0"), 0, None, Instant.now())
     assert observe_step("slurm", end, row).duration_s == expected_s

@@ -1,4 +1,4 @@
-"""Where nothing is to run: a machine from which jobs are submitted, outside of any allocation."""
+"""Detection of login nodes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Why batch jobs wait: Slurm's words, and which of them never pass."""
+"""Reasons why batch jobs wait."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from torc_framework.api import PendingReason
 
 
 @pytest.mark.parametrize(
-    "said",
+    "printed",
     [
         *PERMANENT_REASONS,
         "AssocMaxWallDurationPerJobLimit",
@@ -34,15 +34,15 @@ from torc_framework.api import PendingReason
         "QOSMinGRES",
     ],
 )
-def test_what_never_passes(said: str) -> None:
+def test_permanent_reasons(printed: str) -> None:
     """The request has to be changed."""
-    reason = pending_reason(said)
+    reason = pending_reason(printed)
     assert reason.never_passes
     assert reason.text
 
 
 @pytest.mark.parametrize(
-    "said",
+    "printed",
     [
         *TEMPORARY_REASONS,
         "ReqNodeNotAvail, UnavailableNodes:n[1-3]",
@@ -57,17 +57,17 @@ def test_what_never_passes(said: str) -> None:
         "MaxCpuPerAccount",
     ],
 )
-def test_what_may_pass(said: str) -> None:
-    reason = pending_reason(said)
+def test_temporary_reasons(printed: str) -> None:
+    reason = pending_reason(printed)
     assert not reason.never_passes
     assert reason.text
-    assert reason.code == said
+    assert reason.code == printed
 
 
 @given(st.text())
-def test_any_word(said: str) -> None:
-    """One that is not known is told as it is."""
-    assert pending_reason(said).code == said
+def test_any_reason(printed: str) -> None:
+    """An unknown reason is reported in Slurm's spelling."""
+    assert pending_reason(printed).code == printed
     assert pending_reason("AWordOfTomorrow") == PendingReason("AWordOfTomorrow")
 
 
@@ -82,10 +82,10 @@ def test_any_word(said: str) -> None:
         ("3", "", False),
     ],
 )
-def test_nodes_that_are_down_are_told_from_nodes_that_are_not_there(
+def test_a_wrong_number_of_nodes_is_distinguished_from_nodes_that_are_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: str, limits: str, never: bool
 ) -> None:
-    """Slurm has one word for both."""
+    """Slurm has one code for both."""
     program = tmp_path / "scontrol"
     program.write_text(
         f'#!/bin/sh\ncase $3 in job) echo "Partition=gpu NumNodes={wanted}";; *) echo "{limits}";; esac\n'

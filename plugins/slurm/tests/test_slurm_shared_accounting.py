@@ -1,4 +1,4 @@
-"""Several runners of a workflow ask accounting as one."""
+"""Accounting queries that the runners of a workflow share."""
 
 import os
 import select
@@ -28,18 +28,18 @@ for step in $(echo "$4" | tr , ' '); do echo "$step|name|COMPLETED{"|" * (len(SA
 
 @define
 class Runner:
-    """What asks for one of several runners; collects what it is told."""
+    """The accounting of one of several runners; collects the reported rows."""
 
     reactor: Reactor
     accounting: StepAccounting
-    told: dict[str, tuple[StepRow | None, str]] = field(factory=dict)
+    reported: dict[str, tuple[StepRow | None, str]] = field(factory=dict)
 
     def want(self, *steps: str) -> None:
         for step in steps:
             self.accounting.request_row(step, partial(self._take, step))
 
     def _take(self, step: str, row: StepRow | None, why: str) -> None:
-        self.told[step] = (row, why)
+        self.reported[step] = (row, why)
 
 
 _MADE: list[Runner] = []
@@ -85,19 +85,19 @@ def calls(site: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def all_told(runners: list[Runner], wave: int) -> bool:
-    """Say whether each runner was told what it wanted in a wave."""
-    return all(f"{number}.{wave}" in each.told for number, each in enumerate(runners))
+def all_reported(runners: list[Runner], wave: int) -> bool:
+    """Return whether each runner got its rows of a wave."""
+    return all(f"{number}.{wave}" in each.reported for number, each in enumerate(runners))
 
 
-def test_a_hundred_runners_ask_as_often_as_one(site: Path) -> None:
-    """The first asks for itself; while it and the pause after it last, the others write what they want."""
+def test_a_hundred_runners_query_as_often_as_one(site: Path) -> None:
+    """The first queries its own steps. During its query and the pause after it, the others write their wanted steps."""
     runners = [runner(site, number) for number in range(100)]
     for wave in range(3):
         for number, each in enumerate(runners):
             each.want(f"{number}.{wave}")
-        until(runners, partial(all_told, runners, wave))
-    assert all(row is not None for each in runners for row, _ in each.told.values())
+        until(runners, partial(all_reported, runners, wave))
+    assert all(row is not None for each in runners for row, _ in each.reported.values())
     assert len(calls(site)) <= 3 * 4
     for each in runners:
         each.accounting.close()
@@ -105,10 +105,10 @@ def test_a_hundred_runners_ask_as_often_as_one(site: Path) -> None:
 
 
 def test_one_runner_writes_no_wants(site: Path) -> None:
-    """Where nobody else asks, only the answer is written."""
+    """If no other runner queries, only the answer is written."""
     alone = runner(site, 0)
     alone.want("1.0", "1.1")
-    until([alone], lambda: len(alone.told) == 2)
+    until([alone], lambda: len(alone.reported) == 2)
     assert calls(site) == ["1.0,1.1"]
     assert [path.name for path in (site / "shared").iterdir()] == ["answer.json"]
 
@@ -132,10 +132,10 @@ while True:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_nothing_is_lost_with_the_one_that_asks(
+def test_no_row_is_lost_with_the_querying_runner(
     site: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    """It is killed, or stopped, in the middle of a command for all."""
+    """It is killed, or stopped, during a query for all."""
     monkeypatch.setattr(shared_accounting, "STALE_TURN_S", 3.0)
     sacct(site, f"case $4 in *9.0*) touch {site}/asking; exec sleep 1000;; esac\n{ANSWER}")
     dying = subprocess.Popen([sys.executable, "-c", CHILD, str(site)], start_new_session=True)
@@ -145,40 +145,39 @@ def test_nothing_is_lost_with_the_one_that_asks(
         other.want("1.0")
         until([other], (site / "shared" / "wants_n1").exists)
         os.killpg(dying.pid, number)
-        until([other], lambda: other.told)
-        assert other.told["1.0"][0] is not None
+        until([other], lambda: other.reported)
+        assert other.reported["1.0"][0] is not None
     finally:
         os.killpg(dying.pid, signal.SIGKILL)
         dying.wait()
 
 
-def test_one_that_asks_for_long_is_waited_for(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It shows that it lives."""
+def test_a_long_query_keeps_its_turn(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The querying runner touches its turn file."""
     monkeypatch.setattr(shared_accounting, "STALE_TURN_S", 1.5)
     sacct(site, f"sleep 3\n{ANSWER}")
     runners = [runner(site, number) for number in range(3)]
     for number, each in enumerate(runners):
         each.want(f"{number}.0")
-    until(runners, lambda: any(each.told for each in runners))
+    until(runners, lambda: any(each.reported for each in runners))
     assert len(calls(site)) == 1
-    until(runners, lambda: all(each.told for each in runners))
+    until(runners, lambda: all(each.reported for each in runners))
 
 
-def test_an_accounting_that_is_ill_is_left_alone_by_all(site: Path) -> None:
-    """What one was told counts for the others."""
+def test_unavailable_accounting_pauses_all_runners(site: Path) -> None:
+    """The failure of one query counts for the others."""
     sacct(site, "echo 'sacct: error: Unable to contact slurm controller' >&2; exit 1")
     runners = [runner(site, number, patience_s=4.0) for number in range(10)]
     for number, each in enumerate(runners):
         each.want(f"{number}.0")
-    until(runners, lambda: all(each.told for each in runners))
+    until(runners, lambda: all(each.reported for each in runners))
     assert len(calls(site)) <= 6
-    whys = [why for each in runners for _, why in each.told.values()]
+    whys = [why for each in runners for _, why in each.reported.values()]
     assert all("Slurm" in why for why in whys), whys
 
 
 @pytest.mark.parametrize("hurdle", ["a file", "a turn that is a folder"])
-def test_a_folder_that_cannot_be_used_is_done_without(site: Path, hurdle: str) -> None:
-    """Each asks for itself then."""
+def test_without_a_usable_folder_each_runner_queries_alone(site: Path, hurdle: str) -> None:
     if hurdle == "a file":
         (site / "shared").touch()
     else:
@@ -186,14 +185,14 @@ def test_a_folder_that_cannot_be_used_is_done_without(site: Path, hurdle: str) -
     runners = [runner(site, number, interval_s=0.05) for number in range(3)]
     for number, each in enumerate(runners):
         each.want(f"{number}.0")
-    until(runners, lambda: all(each.told for each in runners))
+    until(runners, lambda: all(each.reported for each in runners))
     assert sorted(calls(site)) == ["0.0", "1.0", "2.0"]
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", '{"mark": []}', '{"asked_at": 5}', '{"pause_s": "x"}', "\udcff"]
 )
-def test_an_answer_that_is_none_is_ignored(site: Path, text: str) -> None:
+def test_a_broken_answer_is_ignored(site: Path, text: str) -> None:
     shared = SharedAccounting(site / "shared", "n0", 30.0)
     assert shared.folder.parent.exists()
     shared.folder.mkdir()
@@ -201,7 +200,7 @@ def test_an_answer_that_is_none_is_ignored(site: Path, text: str) -> None:
     assert shared.last_answer() in (SharedAnswer(), SharedAnswer(mark="[]"))
 
 
-def test_wants_of_the_dead_are_forgotten(site: Path) -> None:
+def test_wanted_steps_of_dead_runners_are_removed(site: Path) -> None:
     dead, living, old = (SharedAccounting(site / "shared", name, 1.0) for name in ("dead", "living", "old"))
     for each in (dead, living, old):
         each.set_wanted([f"{len(each.owner)}.0", "no step", "1.0 -u root"])

@@ -1,4 +1,4 @@
-"""What is asked of Slurm for a step, and what the environment says of an allocation."""
+"""The command line of steps, and the allocation that an environment describes."""
 
 from typing import Any
 
@@ -53,8 +53,8 @@ def options_of(
         (Resources(1, 1, 0, 1, 0.0), {"--mem": "1", "--time": "1"}),
     ],
 )
-def test_a_step_asks_for_what_its_job_asks_for(resources: Resources, expected: dict[str, str | None]) -> None:
-    """In Slurm's units, rounded up; a job that asked for nothing shares the memory."""
+def test_a_step_requests_the_resources_of_its_job(resources: Resources, expected: dict[str, str | None]) -> None:
+    """In Slurm's units, rounded up; a job without requirements has no memory limit."""
     options = options_of(resources)
     assert {name: options.get(name) for name in expected} == expected
     assert "--exact" in options
@@ -63,7 +63,7 @@ def test_a_step_asks_for_what_its_job_asks_for(resources: Resources, expected: d
 
 
 def test_attempts_that_are_only_counted_share_everything() -> None:
-    """Queue depth: nothing that a job asks for can keep it from running."""
+    """With a queue depth, requirements do not limit which jobs run."""
     options = options_of(Resources(64, 1 << 50, 8, 1, 60.0), packs=False)
     assert options["--cpus-per-task"] == "4"
     assert options["--mem"] == "0"
@@ -76,12 +76,12 @@ def test_a_runner_of_one_node_keeps_to_it() -> None:
     assert "--nodelist" not in options_of(Resources())
 
 
-def test_names_tell_runners_apart() -> None:
+def test_names_of_steps_identify_the_runner() -> None:
     assert step_name(CONTEXT, AttemptKey(7, 1), "n0_p9") == "torc_wf3_j7_r2_a1_n0_p9"
 
 
-def test_what_would_mislead_srun_is_taken_out() -> None:
-    """Options in disguise, the runner's own step, GPUs that were bound for somebody else."""
+def test_misleading_variables_are_removed() -> None:
+    """Those that act as options of srun, describe the runner's own step, or list GPUs of another step."""
     inherited = {
         "PATH": "/bin",
         "SLURM_JOB_ID": "42",
@@ -134,13 +134,13 @@ RECORD = parse_record(
         ({"SLURM_JOB_END_TIME": "1800000000"}, RECORD, {"ends_at": 1800000000.0}),
     ],
 )  # fmt: skip
-def test_where_a_runner_finds_itself(changes: dict[str, str], record: dict[str, str], expected: dict[str, Any]) -> None:
+def test_the_allocation_context(changes: dict[str, str], record: dict[str, str], expected: dict[str, Any]) -> None:
     """In a batch script, in a step of its own node, in an interactive shell."""
     allocation = allocation_context_of(BATCH | changes, record)
     assert {name: getattr(allocation, name) for name in expected} == expected
 
 
-def test_the_launch_site_is_named_as_torc_names_them() -> None:
+def test_the_launch_site_has_torcs_names() -> None:
     site = allocation_context_of(BATCH, RECORD).launch_site(CONTEXT, 99)
     assert (site.kind, site.allocation_id) == ("slurm", "42")
     assert site.facts["slurm_job_id"] == 42
@@ -149,13 +149,13 @@ def test_the_launch_site_is_named_as_torc_names_them() -> None:
 
 
 @pytest.mark.parametrize(("variables", "inside"), [({}, False), ({"SLURM_JOB_ID": ""}, False), (BATCH, True)])
-def test_being_inside_is_a_question(variables: dict[str, str], inside: bool) -> None:
+def test_a_job_id_means_being_inside(variables: dict[str, str], inside: bool) -> None:
     assert inside_allocation(variables) is inside
 
 
 @given(st.dictionaries(st.sampled_from([*BATCH, "SLURM_STEP_ID", "SLURM_JOB_GPUS"]), st.text(max_size=12)), st.text())
 def test_any_environment(changes: dict[str, str], record: str) -> None:
-    """A site's own words in Slurm's variables are no reason to fail."""
+    """Unusual values in Slurm's variables raise no error."""
     allocation = allocation_context_of({**BATCH, **changes, "SLURM_JOB_ID": "1"}, parse_record(record))
     assert allocation.cpus >= 0
     assert allocation.nodes >= 0

@@ -1,4 +1,4 @@
-"""What srun says, and what accounting says: recorded messages are understood, unknown ones do no harm."""
+"""Messages of srun and rows of accounting: recorded ones are parsed, unknown ones have no effect."""
 
 import os
 from typing import Any
@@ -72,7 +72,7 @@ def test_a_waiting_step_has_no_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("printed", "error"),
     [
         (
             "srun: error: Unable to create step for job 4: Memory required by task is not available\n",
@@ -84,7 +84,7 @@ def test_a_waiting_step_has_no_id() -> None:
         ),
     ],
 )
-def test_refusals_are_kept_in_slurms_words(said: str, complaint: str) -> None:
+def test_refusals_are_kept_in_slurms_spelling(printed: str, error: str) -> None:
     messages = heard(HEAD, said)
     assert (messages.step_id, messages.errors) == (None, [complaint])
 
@@ -96,8 +96,8 @@ def test_the_first_failure_of_several_tasks_decides() -> None:
 
 
 @given(st.binary(max_size=400), st.integers(0, 400))
-def test_any_words_in_any_pieces(data: bytes, cut: int) -> None:
-    """Nothing raises, and it does not matter how it was cut."""
+def test_any_messages_in_any_pieces(data: bytes, cut: int) -> None:
+    """No data raises an error, and the pieces do not matter."""
     text = HEAD.encode() + data + b"\n" + BEGUN.encode() + END.format("0300").encode()
     whole, pieces = SrunMessages(), SrunMessages()
     whole.feed(text)
@@ -147,7 +147,7 @@ KILLED = END.format("0009")
 def test_ends(
     said: str, srun_code: int, state: str | None, pair: str, expected: tuple[str, int | None, int | None]
 ) -> None:
-    """As srun and accounting tell them together; accounting has no row of the last ones."""
+    """As srun and accounting describe them together; accounting has no row for the last ones."""
     found = row(state, pair) if state is not None else None
     seen = observe_step("slurm", end_of(heard(HEAD, BEGUN, said), srun_code), found, "it is ill")
     assert (classify_exit(seen).exit_class, seen.exit_code, seen.signal) == expected
@@ -155,7 +155,7 @@ def test_ends(
     assert seen.raw["step"] == "4.7"
 
 
-def test_rows_are_read_with_their_measures() -> None:
+def test_rows_are_parsed_with_their_measures() -> None:
     line = (
         "4.7|name|COMPLETED|0:0||n1|2026-11-21T15:22:06|2026-11-21T15:22:07|00:00:01|00:00.101|208416K|0|cpu=1,mem=100M"
     )
@@ -182,7 +182,7 @@ def test_memory_that_was_not_measured_is_not_0(text: str, size: int | None) -> N
 
 @given(st.dictionaries(st.sampled_from(SACCT_FIELDS), st.text(max_size=20)), st.integers(-1, 255))
 def test_any_row(values: dict[str, Any], code: int) -> None:
-    """Whatever accounting says, there is an answer."""
+    """Every row gives an observation."""
     found = StepRow(dict.fromkeys(SACCT_FIELDS, "") | values)
     seen = observe_step("slurm", end_of(heard(BEGUN), None if code < 0 else code), found)
     assert classify_exit(seen).exit_class

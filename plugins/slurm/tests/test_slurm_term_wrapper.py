@@ -1,4 +1,4 @@
-"""The task of a step whose command is to end gently."""
+"""The task of a step whose command is first stopped with SIGTERM."""
 
 import os
 import signal
@@ -24,19 +24,19 @@ def start(folder: Path, command: str) -> "subprocess.Popen[bytes]":
     ("command", "code"), [("true", 0), ("exit 13", 13), ("exit 137", 137), ("kill -SEGV $$", -11), ("kill $$", -15)]
 )
 def test_it_ends_as_its_command_does(tmp_path: Path, command: str, code: int) -> None:
-    """Codes and signals are told apart."""
+    """Exit codes and signals are distinguished."""
     assert start(tmp_path, command).wait(60) == code
 
 
-def test_what_is_left_behind_does_not_keep_it(tmp_path: Path) -> None:
-    """As long as nobody asked it to end."""
+def test_remaining_processes_do_not_keep_it(tmp_path: Path) -> None:
+    """Unless it got SIGTERM."""
     process = start(tmp_path, "sleep 300 & echo $! > pid; exit 3")
     assert process.wait(60) == 3
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
-def test_a_checkpoint_is_written_although_the_shell_is_gone(tmp_path: Path) -> None:
-    """The signal comes to the first process alone; a shell that waits for a script dies of it."""
+def test_a_checkpoint_is_written_after_the_shell_has_died(tmp_path: Path) -> None:
+    """Slurm signals only the first process; a shell that waits for a script dies of it."""
     (tmp_path / "job.sh").write_text(SAVES)
     process = start(tmp_path, "sh job.sh; exit 9")
     eventually((tmp_path / "up").exists)
