@@ -1,5 +1,6 @@
 """Queries for the state of the runner's own allocation."""
 
+import gc
 import resource
 import select
 import time
@@ -163,6 +164,7 @@ def refuse(*_: object) -> None:
 def nothing_left() -> Iterator[None]:
     """Assert that there are as many child processes and open files afterwards as before."""
     me = psutil.Process()
+    gc.collect()  # what earlier tests left behind is closed now, and not meanwhile
     before = len(me.children()), me.num_fds()
     yield
     assert (len(me.children()), me.num_fds()) == before

@@ -29,7 +29,7 @@ def request(command: Sequence[str] = ("torc", "run", "7"), **more: Any) -> Alloc
 
 
 def words(line: str) -> list[str]:
-    """Return what sbatch makes of a directive: double quotes and backslashes are special in it (measured with Slurm 22.05.8)."""
+    """Return the words of a directive as sbatch of Slurm 22.05.8 reads quotes and backslashes (measured)."""
     found, word, quoted, rest = [], "", False, iter(line)
     for letter in rest:
         if letter == "\\":

@@ -85,8 +85,8 @@ def test_a_waiting_step_has_no_id() -> None:
     ],
 )
 def test_refusals_are_kept_in_slurms_spelling(printed: str, error: str) -> None:
-    messages = heard(HEAD, said)
-    assert (messages.step_id, messages.errors) == (None, [complaint])
+    messages = heard(HEAD, printed)
+    assert (messages.step_id, messages.errors) == (None, [error])
 
 
 def test_the_first_failure_of_several_tasks_decides() -> None:
