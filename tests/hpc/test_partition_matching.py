@@ -1,4 +1,4 @@
-"""Which partition fits: the rules one by one, and what holds of every profile."""
+"""Matching of partitions: each rule, and properties that hold for every profile."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_few_gpus_go_to_nodes_with_few() -> None:
 
 
 def test_small_nodes_for_debugging_make_no_other_node_too_large() -> None:
-    """Sizes are compared among those that come into question alike."""
+    """Sizes are compared within equal tiers."""
     parts = (partition("debug", memory_mb=1_000), partition("slow", max_walltime_secs=99 * HOUR), partition("fast"))
     assert best_partition(HpcProfile("p", partitions=parts), Resources(runtime_s=60)).name == "fast"
 
@@ -87,7 +87,7 @@ def test_a_named_partition_has_to_fit() -> None:
     )
 
 
-def test_an_unknown_partition_is_told_with_the_nearest() -> None:
+def test_an_unknown_partition_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(UnknownNameError, match="unknown partition of research 'hmem'; did you mean 'himem'"):
         best_partition(RESEARCH, Resources(runtime_s=60), partition="hmem")
 
@@ -107,13 +107,13 @@ def test_when_nothing_fits_each_partition_has_its_reasons() -> None:
     ]
 
 
-def test_a_profile_without_partitions_says_so() -> None:
+def test_a_profile_without_partitions_is_an_error() -> None:
     with pytest.raises(UserError, match="HPC profile empty has no partitions"):
         best_partition(HpcProfile("empty"), Resources(runtime_s=60))
 
 
 def test_no_time_limit_fits_nowhere() -> None:
-    """A runner of unknown length would be stopped in the midst."""
+    """Slurm would stop a runner of unknown length."""
     assert mismatch_reason(partition("p"), Resources()) == "its longest walltime is 48h"
 
 

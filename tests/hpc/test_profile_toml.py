@@ -48,8 +48,8 @@ def test_what_is_written_is_read(profile: HpcProfile) -> None:
     import tomllib
 
     problems: list[object] = []
-    values = flatten(Sections, tomllib.loads(profile_toml(profile)), (), problems)  # type: ignore[arg-type]
-    sections = build(Sections, values, (), problems)  # type: ignore[arg-type]
+    values = flatten(Sections, tomllib.loads(profile_toml(profile)), (), problems)  # type: ignore[arg-type]  # one section
+    sections = build(Sections, values, (), problems)  # type: ignore[arg-type]  # one section
     assert problems == []
     assert sections.client.hpc.custom_profiles == {profile.name: profile}
 

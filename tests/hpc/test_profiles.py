@@ -1,4 +1,4 @@
-"""Where profiles come from, who wins, and how a cluster is recognised."""
+"""Sources of profiles, their precedence, and the detection of clusters."""
 
 import logging
 from typing import Any
@@ -35,7 +35,7 @@ def test_the_configuration_wins_over_what_is_built_in(plugins: PluginManager) ->
 
 
 def test_accounts(plugins: PluginManager) -> None:
-    """An override, else the profile's own, else everybody's."""
+    """An override, else the profile's own, else the section's default."""
     section = HpcSection(
         default_account="everybody",
         profile_overrides={"kestrel": ProfileOverride("override")},
@@ -47,7 +47,7 @@ def test_accounts(plugins: PluginManager) -> None:
     assert known["own"].display_name == "own"
 
 
-def test_an_override_of_nothing_is_told(plugins: PluginManager, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_override_without_a_profile_is_a_warning(plugins: PluginManager, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         known_profiles(HpcSection(profile_overrides={"kestral": ProfileOverride("x")}), plugins)
     assert "profile_overrides.kestral: there is no HPC profile of this name; did you mean 'kestrel'?" in caplog.text
@@ -68,7 +68,7 @@ def test_recognised_by_a_host_name() -> None:
     assert detection_reason(profile, {}, lambda: ("login1",)) is None
 
 
-def test_a_plugin_with_a_wrong_expression_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_expression_of_a_plugin_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert detection_reason(HpcProfile("p", detect_hostname="*"), {}, lambda: ("x",)) is None
     assert "HPC profile p: detect_hostname '*' is no regular expression" in caplog.text
@@ -97,7 +97,7 @@ class Plugins:
         return {"kestrel": KESTREL}
 
 
-def test_the_cluster_is_the_named_one_or_the_one_here_or_what_its_batch_system_says(
+def test_the_profile_is_the_named_one_or_the_detected_one_or_the_executors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In this order, for all commands that need one."""
@@ -107,7 +107,7 @@ def test_the_cluster_is_the_named_one_or_the_one_here_or_what_its_batch_system_s
     able, unable = Plugins(surveyor), Plugins()
 
     def found(plugins: Plugins, name: str | None = None) -> str:
-        return current_cluster_profile(HpcSection(), plugins, {}, name).name  # type: ignore[arg-type]
+        return current_cluster_profile(HpcSection(), plugins, {}, name).name  # type: ignore[arg-type]  # a stand-in for the manager
 
     assert found(able, "kestrel") == "kestrel"
     with pytest.raises(UnknownNameError, match="unknown HPC profile 'kestral'; did you mean 'kestrel'"):

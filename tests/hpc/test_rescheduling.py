@@ -1,4 +1,4 @@
-"""Jobs of a stored workflow that are still to run get schedulers by what they ask for now."""
+"""Rescheduling: jobs of a stored workflow that are still to run get schedulers by their present requirements."""
 
 from collections.abc import Iterator
 
@@ -43,7 +43,7 @@ def stored(api: TorcClient, *, initialize: bool = True, **scheduler: object) -> 
         [PlannedJob(name, "true", resource_requirements=int(name == "d"), scheduler=0) for name in "abcd"],
         dependencies=[(1, 0), (2, 0), (3, 1), (3, 2)],
         resource_requirements=kinds,
-        slurm_schedulers=[SlurmSchedulerRecord(workflow_id=0, **values)],  # type: ignore[arg-type]
+        slurm_schedulers=[SlurmSchedulerRecord(workflow_id=0, **values)],  # type: ignore[arg-type]  # values of several types
         actions=[PlannedAction("on_workflow_start", "schedule_nodes", {"scheduler_type": "batch"}, None, 0)],
     )
     return api.create_from_plan(plan, initialize=initialize).id
@@ -70,7 +70,7 @@ def schedulers(api: TorcClient, workflow_id: int) -> dict[str, str | None]:
     return {job.name: names[job.scheduler_id] for job in api.find(JobRecord, workflow_id=workflow_id)}
 
 
-def test_what_is_left_is_staged_anew(api: TorcClient) -> None:
+def test_remaining_jobs_are_staged_again(api: TorcClient) -> None:
     workflow_id = stored(api)
     complete(api, workflow_id, "a")
     rescheduler = Rescheduler(api, workflow_id)
@@ -121,8 +121,8 @@ def test_names_are_new_each_time(api: TorcClient) -> None:
         assert schedulers(api, workflow_id)["a"] == f"small_scheduler{suffix}"
 
 
-def test_what_the_schedulers_said_is_kept(api: TorcClient) -> None:
-    """But for what is planned anew."""
+def test_fields_of_the_schedulers_are_kept(api: TorcClient) -> None:
+    """Except for the planned fields."""
     workflow_id = stored(api, qos="high", extra="--constraint=fast --cpus-per-task=9", partition="big")
     rescheduler = Rescheduler(api, workflow_id)
     assert rescheduler.account() == "old"
@@ -170,5 +170,5 @@ def test_a_run_that_began_meanwhile_is_noticed(api: TorcClient) -> None:
     assert set(schedulers(api, workflow_id).values()) == {"old"}
 
 
-def test_a_workflow_that_never_began_says_so(api: TorcClient) -> None:
+def test_an_uninitialized_workflow_is_recognised(api: TorcClient) -> None:
     assert Rescheduler(api, stored(api, initialize=False)).has_uninitialized

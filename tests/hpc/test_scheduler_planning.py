@@ -1,4 +1,4 @@
-"""Requests for nodes: every job fits, in space and in time, and there are enough of them."""
+"""Planned schedulers: every job fits in resources and time, and there are enough allocations."""
 
 import math
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def plan_of(
     **workflow: object,
 ) -> Plan:
     return Plan(
-        WorkflowRecord(name="w", user="u", **workflow),  # type: ignore[arg-type]
+        WorkflowRecord(name="w", user="u", **workflow),  # type: ignore[arg-type]  # values of several types
         [PlannedJob(f"job{n}", "true", resource_requirements=kind) for n, kind in enumerate(jobs)],
         dependencies=pairs or [],
         resource_requirements=kinds,
@@ -57,7 +57,7 @@ def plan_of(
 
 def only_partition(**facts: object) -> HpcProfile:
     values = {"name": "only", "cpus_per_node": 4, "memory_mb": 4000, "max_walltime_secs": 48 * HOUR, **facts}
-    return HpcProfile("one", partitions=(Partition(**values),))  # type: ignore[arg-type]
+    return HpcProfile("one", partitions=(Partition(**values),))  # type: ignore[arg-type]  # values of several types
 
 
 def allocations(planned: SchedulerPlan) -> list[int]:
@@ -86,7 +86,7 @@ def test_a_pipeline_is_staged() -> None:
     assert planned.actions[0].config == {"scheduler_type": "batch", "num_allocations": 1}
 
 
-def test_jobs_of_a_chain_that_ask_for_the_same_each_get_nodes_when_they_are_ready() -> None:
+def test_jobs_of_a_chain_with_equal_requirements_each_get_nodes_when_they_are_ready() -> None:
     """One action for both would wait for the second job, which waits for the first, which waits for nodes."""
     kinds = [asking("small"), asking("large", num_cpus=100)]
     planned = plan_schedulers(plan_of(kinds, [0, 1, 1], [(1, 0), (2, 1)]), CLUSTER, OPTIONS)
@@ -98,7 +98,7 @@ def test_the_walltime_is_capped_by_the_partition() -> None:
     assert (planned.schedulers[0].partition, planned.schedulers[0].walltime) == ("short", "04:00:00")
 
 
-def test_the_partitions_time_may_be_asked_for() -> None:
+def test_the_partitions_time_may_be_requested() -> None:
     options = PlanOptions("a", "batch", walltime_strategy="max-partition-time")
     planned = plan_schedulers(plan_of([asking(num_cpus=104, runtime="PT1H")], [0] * 9), CLUSTER, options)
     assert planned.schedulers[0].walltime == "04:00:00"
@@ -111,13 +111,13 @@ def test_two_rounds_fit_when_the_walltime_is_long_enough() -> None:
     assert (planned.schedulers[0].walltime, allocations(planned)) == ("02:30:00", [2])
 
 
-def test_a_whole_node_is_asked_for_where_nobody_shares_it() -> None:
+def test_a_whole_node_is_requested_where_nodes_are_not_shared() -> None:
     planned = plan_schedulers(plan_of([asking(num_cpus=4, memory="8g")], [0]), CLUSTER, OPTIONS)
     assert planned.schedulers[0].mem == "240000m"
     assert planned.schedulers[0].extra == "--cpus-per-task=104"
 
 
-def test_of_a_shared_node_only_what_is_used_is_asked_for() -> None:
+def test_of_a_shared_node_only_what_is_used_is_requested() -> None:
     profile = only_partition(shared=True)
     planned = plan_schedulers(plan_of([asking(memory="900m")], [0] * 6), profile, OPTIONS)
     assert allocations(planned) == [2], "four jobs fit a node"
@@ -146,7 +146,7 @@ def test_jobs_of_several_nodes_have_an_allocation_each() -> None:
         assert "start_one_worker_per_node" not in planned.actions[0].config
 
 
-def test_all_nodes_may_be_asked_for_at_once() -> None:
+def test_all_nodes_may_be_requested_at_once() -> None:
     options = PlanOptions("a", "batch", single_allocation=True)
     kinds = [asking("work", num_cpus=104)]
     planned = plan_schedulers(plan_of(kinds, [0] * 8, [(7, 6)]), CLUSTER, options)
@@ -202,21 +202,21 @@ def test_a_partition_that_still_fits_is_kept() -> None:
 # --- many jobs ------------------------------------------------------------------------------------
 
 
-def test_very_many_jobs_make_the_walltime_longer_rather_than_the_queue() -> None:
+def test_very_many_jobs_extend_the_walltime() -> None:
     planned = plan_schedulers(plan_of([asking(runtime="PT5M")], [0] * 4000), only_partition(), OPTIONS)
     assert 90 < allocations(planned)[0] <= MANY_ALLOCATIONS
     assert parse_walltime(planned.schedulers[0].walltime) < 2 * HOUR
     assert "4000 jobs of work_scheduler would take 1334 allocations of 8m" in planned.warnings[0]
 
 
-def test_there_is_an_end_to_allocations() -> None:
+def test_the_number_of_allocations_is_limited() -> None:
     kinds = [asking(num_cpus=4, runtime="PT40H")]
     planned = plan_schedulers(plan_of(kinds, [0] * 1200), only_partition(), OPTIONS)
     assert allocations(planned) == [MAX_ALLOCATIONS]
     assert "takes 1200 allocations" in planned.warnings[0]
 
 
-def test_long_chains_are_told() -> None:
+def test_long_chains_cause_a_warning() -> None:
     pairs = [(job, job - 1) for job in range(1, 60)]
     planned = plan_schedulers(plan_of([asking()], [0] * 60, pairs), CLUSTER, OPTIONS)
     assert len(planned.actions) == 60
@@ -377,7 +377,7 @@ ALL_IDLE = {"debug": NODES, "short": NODES, "standard": NODES, "gpu": ["g1"], "t
 
 def places(plan: Plan, idle: dict[str, list[str]], **options: object) -> dict[str, tuple[int, int]]:
     """Return jobs and allocations by partition."""
-    planned = plan_schedulers(plan, SMALL, PlanOptions("science", "batch", idle=idle, **options))  # type: ignore[arg-type]
+    planned = plan_schedulers(plan, SMALL, PlanOptions("science", "batch", idle=idle, **options))  # type: ignore[arg-type]  # values of several types
     assert None not in planned.bound
     assert len({each.name for each in planned.schedulers}) == len(planned.schedulers)
     return {

@@ -1,4 +1,4 @@
-"""The cluster for the tests of this folder: started if it is not there, ended with the tests that started it."""
+"""The cluster for the tests of this folder: started if it is not running, stopped after the tests that started it."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _STARTED = "slurm-cluster-started"
 
 @pytest.fixture(scope="session")
 def made_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """See that the cluster is up."""
+    """Start the cluster unless it is up."""
     if not can_be_made():
         if os.environ.get("CI") == "true":
             pytest.fail(MISSING)
@@ -29,12 +29,12 @@ def made_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def _common(base: Path) -> Path:
-    """Return the folder that all processes of one run of tests have in common."""
+    """Return the folder that all processes of one test run share."""
     return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End the cluster after the last test, if this run of tests started it."""
+    """Stop the cluster after the last test, if this test run started it."""
     if os.environ.get("PYTEST_XDIST_WORKER"):
         return
     factory = getattr(session.config, "_tmp_path_factory", None)
@@ -59,7 +59,7 @@ def quiet_cluster(made_cluster: None) -> Iterator[Cluster]:
 
 @pytest.fixture
 def served_torc(cluster: Cluster) -> Iterator[ServedTorc]:
-    """The program with a server of its own on the shared cluster; what it asked for is given back in the end."""
+    """The program with a server of its own on the shared cluster; its allocations are canceled in the end."""
     with cluster.server() as url:
         torc = ServedTorc(cluster, url)
         yield torc

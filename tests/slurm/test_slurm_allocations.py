@@ -1,4 +1,4 @@
-"""Allocations on a real cluster: many at once, on several nodes, refused in part, and with nobody to answer."""
+"""Allocations on a real cluster: many at once, on several nodes, partly refused, and with a stopped controller."""
 
 import json
 import os
@@ -25,11 +25,16 @@ PID_FILE = Path(os.environ.get("SLURM_DEV_DIR", "/var/tmp/slurm-dev"), "run", "s
 
 
 def write(cluster: Cluster, **words: object) -> None:
-    """Write the spec with words of the test's own."""
+    """Write the spec with a test's values for its placeholders."""
     text = SPEC
     for word, value in {"SECONDS": 0, "COUNT": 6, "NODES": 1, "MORE": "qos: normal", **words}.items():
         text = text.replace(word, str(value))
     cluster.write("w.yaml", text)
+
+
+def has_completed(torc: ServedTorc, workflow: str, count: int) -> bool:
+    """Return whether so many jobs of a workflow are completed."""
+    return torc.counts(workflow)["completed"] == count
 
 
 def hosts(cluster: Cluster) -> set[str]:
@@ -38,7 +43,7 @@ def hosts(cluster: Cluster) -> set[str]:
 
 
 def test_many_equal_allocations_are_one_submission(cluster: Cluster, served_torc: ServedTorc) -> None:
-    """Each has a plain id of its own: one can be given back and the others stay."""
+    """Each has a job id of its own: one can be canceled while the others stay."""
     write(cluster, SECONDS=300, HOW="num_allocations: 6")
     asked = served_torc.json("submit", "w.yaml")["allocations"]
     ids = {str(each["scheduler_id"]) for each in asked}
@@ -61,7 +66,7 @@ def test_many_equal_allocations_are_one_submission(cluster: Cluster, served_torc
 
 
 def test_a_runner_on_each_node(cluster: Cluster, served_torc: ServedTorc) -> None:
-    """All of one allocation; it is over when the last of them is."""
+    """All runners belong to one allocation, which is over when the last runner has ended."""
     write(cluster, COUNT=4, SECONDS=3, NODES=2, MORE="extra: -c2", HOW="start_one_worker_per_node: true")
     (asked,) = served_torc.json("submit", "w.yaml")["allocations"]
     eventually(lambda: served_torc.counts()["completed"] == 4)
@@ -73,8 +78,8 @@ def test_a_runner_on_each_node(cluster: Cluster, served_torc: ServedTorc) -> Non
     eventually(lambda: str(asked["scheduler_id"]) not in served_torc.queue())
 
 
-def test_a_limit_lets_some_in(quiet_torc: ServedTorc) -> None:
-    """What was accepted does the work; what was not is told with Slurm's words."""
+def test_a_limit_accepts_a_part_of_the_request(quiet_torc: ServedTorc) -> None:
+    """The accepted allocations run the jobs; the refusal is reported with Slurm's message."""
     write(quiet_torc.cluster, COUNT=2, MORE="qos: capped", HOW="num_allocations: 3")
     done = quiet_torc("submit", "w.yaml")
     assert "2 of 3 allocations were accepted" in done
@@ -84,7 +89,7 @@ def test_a_limit_lets_some_in(quiet_torc: ServedTorc) -> None:
 
 @contextmanager
 def controller_stopped() -> Iterator[None]:
-    """Keep the controller from answering."""
+    """Stop the controller's process, so that it does not answer."""
     pid = int(PID_FILE.read_text())
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -93,13 +98,8 @@ def controller_stopped() -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-def are_completed(torc: ServedTorc, workflow: str) -> bool:
-    """Say whether both jobs of a workflow are completed."""
-    return torc.counts(workflow)["completed"] == 2
-
-
-def test_a_controller_that_does_not_answer_loses_nothing(quiet_torc: ServedTorc) -> None:
-    """No job fails, no allocation is taken for gone, nothing is submitted twice, and what waits goes on after it."""
+def test_a_stopped_controller_loses_nothing(quiet_torc: ServedTorc) -> None:
+    """No job fails, no allocation counts as over, nothing is submitted twice, and waiting submissions continue."""
     torc = quiet_torc
     write(torc.cluster, COUNT=2, SECONDS=45, MORE="extra: -c2", HOW="num_allocations: 1")
     torc("submit", "w.yaml")
@@ -116,7 +116,7 @@ def test_a_controller_that_does_not_answer_loses_nothing(quiet_torc: ServedTorc)
     (asked,) = json.loads(said)["allocations"]
     assert torc.queue() - before <= {str(asked["scheduler_id"])}
     for workflow in ("1", "2"):
-        eventually(partial(are_completed, torc, workflow))
+        eventually(partial(has_completed, torc, workflow, 2))
     lines = torc.cluster.slurm("sacct", "-nPX", "-S", "now-10minutes", "--format=JobName,WorkDir").splitlines()
     mine = [line for line in lines if line.endswith(f"|{torc.cluster.folder}")]
     assert sum("_wf2_" in line for line in mine) == 1

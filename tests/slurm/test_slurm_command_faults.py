@@ -1,4 +1,4 @@
-"""What a real cluster does not do on demand: answers that are late, lost or unheard of, from programs that say so."""
+"""Faults of Slurm's programs that a real cluster does not show on demand; fake programs produce them by script."""
 
 import os
 import secrets
@@ -18,7 +18,7 @@ TIMED_OUT = "Batch job submission failed: Socket timed out on send/recv operatio
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
-    """Programs like Slurm's, found before all others."""
+    """Fake programs of Slurm, first on PATH."""
     fake = FakeSlurm(tmp_path / "slurm")
     folder = fake.write_programs(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
@@ -36,24 +36,24 @@ def request(count: int = 1, **more: Any) -> AllocationRequest:
     return AllocationRequest({**SCHEDULER, **more}, ["true"], count, name=f"worker_wf7_{secrets.token_hex(4)}")
 
 
-def test_a_submission_that_was_accepted_in_silence_is_found(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """And not sent again."""
+def test_a_submission_that_was_accepted_without_an_answer_is_found(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """It is not submitted again."""
     slurm.fault("sbatch", {"stderr": TIMED_OUT, "accepts": True})
     (found,) = allocator(tmp_path).allocate(request())
     assert len(slurm.calls("sbatch")) == 1
     assert [*slurm.jobs] == [found.id]
 
 
-def test_a_submission_that_was_lost_is_sent_again(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """Once nobody knows of it."""
+def test_a_lost_submission_is_submitted_again(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """Once Slurm's queue does not have it."""
     slurm.fault("sbatch", {"stderr": TIMED_OUT})
     (found,) = allocator(tmp_path).allocate(request())
     assert len(slurm.calls("sbatch")) == 2
     assert [*slurm.jobs] == [found.id]
 
 
-def test_patience_has_an_end(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """The error says under which name the job may be there."""
+def test_patience_is_limited(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """The error contains the name under which the job may exist."""
     slurm.fault("sbatch", *[{"stderr": TIMED_OUT}] * 9)
     slurm.fault("squeue", *[{"stderr": "slurm_load_jobs error: Unable to contact slurm controller"}] * 9)
     with pytest.raises(AllocationError, match="--name=worker_wf7_"):
@@ -70,8 +70,8 @@ def test_many_allocations_are_one_submission(slurm: FakeSlurm, tmp_path: Path) -
     assert [len(slurm.calls(name)) for name in ("sbatch", "scontrol", "squeue", "scancel")] == [1, 1, 2, 1]
 
 
-def test_a_site_without_arrays_gets_one_by_one(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """Unless arrays are insisted on."""
+def test_without_arrays_allocations_are_submitted_one_by_one(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """Unless the option requires arrays."""
     slurm.fault("sbatch", {"stderr": "Batch job submission failed: Invalid job array specification"})
     assert len(allocator(tmp_path).allocate(request(6))) == 6
     assert len(slurm.calls("sbatch")) == 7
@@ -82,8 +82,8 @@ def test_a_site_without_arrays_gets_one_by_one(slurm: FakeSlurm, tmp_path: Path)
         allocator(tmp_path, job_array="perhaps").allocate(request(2))
 
 
-def test_tasks_that_cannot_be_told_apart_are_replaced(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """A site may not let its users touch jobs: the array is given up, and no id stands for two allocations."""
+def test_tasks_without_ids_of_their_own_are_replaced(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """If a site does not let its users update jobs, the array is canceled: no id stands for two allocations."""
     slurm.fault("scontrol", *[{"stderr": "slurm_update error: Access/permission denied"}] * 9)
     found = allocator(tmp_path).allocate(request(5))
     alive = [job["id"] for job in slurm.jobs.values() if job["state"] == "PENDING"]
@@ -91,8 +91,8 @@ def test_tasks_that_cannot_be_told_apart_are_replaced(slurm: FakeSlurm, tmp_path
     assert sorted(each.id for each in found) == sorted(alive)
 
 
-def test_the_usual_quality_of_service_is_left_out_where_there_is_none(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """One that was chosen is not."""
+def test_the_default_quality_of_service_is_left_out_where_it_is_missing(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """One that a person chose is not left out."""
     refusal = {"stderr": "Batch job submission failed: Invalid qos specification"}
     slurm.fault("sbatch", refusal)
     assert allocator(tmp_path).allocate(request(2))
@@ -115,10 +115,10 @@ def test_the_usual_quality_of_service_is_left_out_where_there_is_none(slurm: Fak
         ((None, None, ""), False),
     ],
 )
-def test_what_is_there_and_what_is_gone(
+def test_which_allocations_are_alive(
     slurm: FakeSlurm, tmp_path: Path, said: tuple[str | None, str | None, str], *, is_alive: bool
 ) -> None:
-    """The controller's word goes before accounting's; one question each at most."""
+    """The controller has precedence over accounting; each is called once at most."""
     queued, booked, user = said
     asked = allocator(tmp_path)
     (found,) = asked.allocate(request())
@@ -130,8 +130,8 @@ def test_what_is_there_and_what_is_gone(
 
 
 @pytest.mark.parametrize("program", ["squeue", "sacct"])
-def test_an_ill_slurm_ends_nothing(slurm: FakeSlurm, tmp_path: Path, program: str) -> None:
-    """Nothing is said of any allocation, and Slurm is left alone for a while."""
+def test_an_unavailable_slurm_ends_no_allocation(slurm: FakeSlurm, tmp_path: Path, program: str) -> None:
+    """The question fails, and Slurm is not called again for a while."""
     asked = allocator(tmp_path)
     (found,) = asked.allocate(request())
     slurm.set(found.id, queued=False)
@@ -143,8 +143,8 @@ def test_an_ill_slurm_ends_nothing(slurm: FakeSlurm, tmp_path: Path, program: st
     assert len(slurm.calls(program)) == before + 1
 
 
-def test_a_cluster_without_accounting_knows_its_queue(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """What is not in it is gone."""
+def test_without_accounting_the_queue_counts(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """Allocations that are not in it are over."""
     asked = allocator(tmp_path)
     (found,) = asked.allocate(request())
     slurm.set(found.id, queued=False)
@@ -153,7 +153,7 @@ def test_a_cluster_without_accounting_knows_its_queue(slurm: FakeSlurm, tmp_path
 
 
 def test_late_accounting_is_waited_for(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """It says how an allocation ended; nodes that it does not name are none."""
+    """It reports how an allocation ended, and on which nodes."""
     asked = allocator(tmp_path)
     found = asked.allocate(request(2))
     first, second = (each.id for each in found)
@@ -165,8 +165,8 @@ def test_late_accounting_is_waited_for(slurm: FakeSlurm, tmp_path: Path) -> None
     assert (endings[second].state, endings[second].nodes) == ("CANCELLED by 1001", ())
 
 
-def test_many_are_asked_about_and_given_back_at_once(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """One call for all of them."""
+def test_many_allocations_need_one_call(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """To look at them, and to release them."""
     asked = allocator(tmp_path)
     found = asked.allocate(request(6))
     before = len(slurm.calls("squeue")), len(slurm.calls("scancel"))
@@ -176,8 +176,8 @@ def test_many_are_asked_about_and_given_back_at_once(slurm: FakeSlurm, tmp_path:
     assert not any(asked.alive(found).values())
 
 
-def test_what_is_not_in_the_queue_may_be_somebody_elses(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """It is given back if Slurm allows it, and if not, that is said; what nobody knows is ignored."""
+def test_an_allocation_outside_of_the_queue_may_belong_to_another_user(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """It is canceled if Slurm allows that, otherwise the refusal is raised; unknown ids are ignored."""
     asked = allocator(tmp_path)
     mine, other = asked.allocate(request(2))
     slurm.set(other.id, user="somebody")
@@ -189,8 +189,8 @@ def test_what_is_not_in_the_queue_may_be_somebody_elses(slurm: FakeSlurm, tmp_pa
         asked.release([mine])
 
 
-def test_scripts_are_kept_if_wanted(slurm: FakeSlurm, tmp_path: Path) -> None:
-    """For their owner's eyes only."""
+def test_scripts_are_kept_on_request(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """Only their owner can read them."""
     allocator(tmp_path).allocate(request())
     assert not [*tmp_path.glob("*.sh")]
     allocator(tmp_path, keep_submission_scripts=True).allocate(request())
@@ -199,10 +199,10 @@ def test_scripts_are_kept_if_wanted(slurm: FakeSlurm, tmp_path: Path) -> None:
     assert script.read_text() == [*slurm.jobs.values()][-1]["script"]
 
 
-def test_what_an_allocation_said_is_not_told_the_next(
+def test_variables_of_an_allocation_are_not_passed_on(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does a person's default go before what the scheduler says."""
+    """A user's default does not override the scheduler."""
     monkeypatch.setenv("SLURM_MEM_PER_NODE", "100")
     monkeypatch.setenv("SBATCH_PARTITION", "elsewhere")
     monkeypatch.setenv("SLURM_CONF", "/etc/slurm.conf")

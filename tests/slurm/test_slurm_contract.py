@@ -12,7 +12,7 @@ INSIDE = Path(__file__).parent / "inside_contract.py"
 
 @pytest.mark.crash
 def test_steps_and_plain_processes_keep_the_contract(made_cluster: None, tmp_path: Path) -> None:
-    """Run as whoever runs the tests: the contract's own test run needs this Python."""
+    """As the user who runs the tests, because the contract's tests need this Python."""
     options = ["-p", "no:cacheprovider", f"--basetemp={tmp_path / 'base'}", "-q", "-n", "0", "--import-mode=importlib"]
     run = [sys.executable, "-m", "pytest", *options, str(INSIDE)]
     allocation = ["-p", "short", "-N1", "-c4", "--mem=1000", "-t", "10", "--no-requeue"]

@@ -1,4 +1,4 @@
-"""Schedulers made from what jobs ask for: the cluster takes each of them, and a job has there what it asked for."""
+"""Planned schedulers: the cluster accepts each of them, and a job gets its requirements there."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ def facts(cluster: Cluster, job: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options) or "defaults")
 def test_the_cluster_takes_every_scheduler(quiet_cluster: Cluster, options: list[str]) -> None:
-    """As it says of itself: no profile is configured. Some ask for all nodes."""
+    """The profile is made from Slurm's own description. Some schedulers request all nodes."""
     cluster = quiet_cluster
     cluster.write("workflow.yaml", SPEC)
     done = cluster.torc("slurm", "generate", "workflow.yaml", "--account", "research", *options, "-f", "json")
@@ -74,8 +74,8 @@ def test_the_cluster_takes_every_scheduler(quiet_cluster: Cluster, options: list
             assert int(tres.get("gres/gpu", 0)) >= gpus
 
 
-def test_no_more_of_a_node_is_asked_for_than_its_jobs_use(cluster: Cluster) -> None:
-    """This cluster gives out CPUs, not nodes; the runner itself needs memory, too."""
+def test_a_scheduler_requests_only_what_its_jobs_use(cluster: Cluster) -> None:
+    """This cluster allocates CPUs, not nodes; the runner itself needs memory, too."""
     cluster.write("workflow.yaml", SPEC)
     done = cluster.torc("slurm", "generate", "workflow.yaml", "--account", "research", "-f", "json")
     found = {each["name"]: (each["mem"], each["extra"]) for each in json.loads(done.stdout)["slurm_schedulers"]}

@@ -1,4 +1,4 @@
-"""Submissions that end in the middle, on a real cluster: no batch job is left that the server does not know."""
+"""Submissions that are interrupted on a real cluster: the server knows every batch job that is left."""
 
 import random
 import signal
@@ -31,13 +31,13 @@ def queue(cluster: Cluster, workflow: int) -> set[str]:
     return {id_ for id_, name in jobs if f"_wf{workflow}_" in name}
 
 
-def is_given_back(cluster: Cluster, workflow: int) -> bool:
-    """Say whether a workflow has no batch job in the queue."""
+def is_queue_empty(cluster: Cluster, workflow: int) -> bool:
+    """Return whether a workflow has no batch job that waits or runs."""
     return not queue(cluster, workflow)
 
 
 def await_request(torc: ServedTorc, workflow: int, process: "subprocess.Popen[str]") -> None:
-    """Wait until a submission has recorded that it is about to ask."""
+    """Wait until a submission has recorded its request."""
     with TorcClient(torc.env["TORC_API_URL"]) as client:
         eventually(
             lambda: client.find(ScheduledComputeNodeRecord, workflow_id=workflow) or process.poll() is not None,
@@ -47,8 +47,8 @@ def await_request(torc: ServedTorc, workflow: int, process: "subprocess.Popen[st
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 @pytest.mark.parametrize("count", [4, 6])
-def test_a_submission_hit_at_any_moment(quiet_torc: ServedTorc, number: int, count: int) -> None:
-    """One by one and as an array: afterwards the server knows what waits, and a cancel leaves nothing."""
+def test_a_submission_that_is_interrupted_at_any_moment(quiet_torc: ServedTorc, number: int, count: int) -> None:
+    """One by one and as an array: afterwards the server knows the waiting jobs, and canceling leaves none."""
     torc, cluster = quiet_torc, quiet_torc.cluster
     eventually(lambda: not any(queue(cluster, workflow) for workflow in range(1, TRIES + 1)))
     cluster.write("w.yaml", SPEC.replace("COUNT", str(count)))
@@ -73,4 +73,4 @@ def test_a_submission_hit_at_any_moment(quiet_torc: ServedTorc, number: int, cou
             known = {each["allocation_id"] for each in torc.allocations(str(workflow)) if each["status"] != "complete"}
             assert queue(cluster, workflow) <= known
             torc("workflows", "cancel", str(workflow))
-        eventually(partial(is_given_back, cluster, workflow), patience_s=60)
+        eventually(partial(is_queue_empty, cluster, workflow), patience_s=60)

@@ -1,4 +1,4 @@
-"""How much is asked of Slurm when many runners work at the same time, and what other users see of a workflow."""
+"""The load of many runners on Slurm, what other users see of a workflow, and why allocations wait."""
 
 import json
 import subprocess
@@ -14,8 +14,8 @@ MOST_PER_MINUTE = 30
 """Calls of accounting in a calendar minute: about 26 in the first minute under load, then about 20."""
 
 
-def test_many_runners_ask_accounting_as_one(quiet_torc: ServedTorc) -> None:
-    """Each of them alone would ask as often as all together may; and every row arrives all the same."""
+def test_many_runners_query_accounting_as_one(quiet_torc: ServedTorc) -> None:
+    """Together they call it no more often than one runner may; every row arrives."""
     requirements = {"name": "small", "num_cpus": 1, "memory": "100m", "runtime": "PT2M"}
     jobs = [{"name": f"j{n}", "command": "sleep 2", "resource_requirements": "small"} for n in range(JOBS)]
     scheduler = {"name": "s", "account": "research", "partition": "short", "nodes": 1, "walltime": "00:20:00"}
@@ -47,7 +47,7 @@ def test_many_runners_ask_accounting_as_one(quiet_torc: ServedTorc) -> None:
 
 
 def test_no_other_user_sees_the_password(cluster: Cluster) -> None:
-    """It stands in a file of one's own, and in no script, record, command line or kept variable."""
+    """It is only in a file of its owner, and in no script, record, command line or stored variable."""
     name, password = "alice", password_of("alice")
     users = write_users(cluster.folder / "htpasswd", [name])
     give(users, cluster.user, cluster.folder)
@@ -94,7 +94,7 @@ WAITS = {"trigger_type": "on_workflow_start", "action_type": "schedule_nodes", "
 
 
 def _asking(cluster: Cluster, count: int = 1, **scheduler: Any) -> str:
-    """Write a spec that asks for nodes at its start; return its path."""
+    """Write a spec that requests nodes at its start; return its path."""
     made = {"account": "research", "partition": "short", "nodes": 1, "walltime": "00:05:00", "mem": "200m"}
     spec = {
         "name": "waiting",
@@ -107,7 +107,7 @@ def _asking(cluster: Cluster, count: int = 1, **scheduler: Any) -> str:
 
 
 def test_what_slurm_would_never_start_is_an_error_at_once(served_torc: ServedTorc) -> None:
-    """Slurm takes such requests; they are canceled again, one by one or as an array."""
+    """Slurm accepts such requests; single jobs and arrays of them are canceled again."""
     cluster = served_torc.cluster
     for count, scheduler, word in (
         (1, {"partition": "debug", "walltime": "00:30:00"}, "PartitionTimeLimit"),
@@ -120,8 +120,8 @@ def test_what_slurm_would_never_start_is_an_error_at_once(served_torc: ServedTor
     assert not served_torc.has_batch_jobs()
 
 
-def test_why_allocations_wait_is_told_everywhere(served_torc: ServedTorc) -> None:
-    """In lists, explanations and by those who watch."""
+def test_reasons_of_waiting_are_shown_everywhere(served_torc: ServedTorc) -> None:
+    """In lists, explanations and by torc watch."""
     cluster = served_torc.cluster
     path = _asking(cluster, extra="--begin=now+1hour")
     served_torc("submit", path)
@@ -144,8 +144,8 @@ def test_why_allocations_wait_is_told_everywhere(served_torc: ServedTorc) -> Non
     served_torc("workflows", "cancel", "1")
 
 
-def test_an_allocation_that_can_start_no_more_is_a_problem(served_torc: ServedTorc) -> None:
-    """It could when it was submitted."""
+def test_an_allocation_that_can_never_start_is_a_problem(served_torc: ServedTorc) -> None:
+    """It could start when it was submitted."""
     cluster = served_torc.cluster
     other = cluster.slurm("sbatch", "--parsable", "--hold", "-p", "short", "--wrap", "true", "-o", "/dev/null")
     served_torc("submit", _asking(cluster, extra=f"--dependency=afterok:{other}"))
@@ -159,8 +159,8 @@ def test_an_allocation_that_can_start_no_more_is_a_problem(served_torc: ServedTo
     served_torc("workflows", "cancel", "1")
 
 
-def test_the_cluster_is_asked_which_partition_fits(cluster: Cluster) -> None:
-    """As for a submission, where no profile fits this machine."""
+def test_match_uses_the_profile_of_the_cluster(cluster: Cluster) -> None:
+    """Where no configured profile is for this machine."""
     done = cluster.torc("-f", "json", "hpc", "match", "--cpus", "4", "--memory", "2g", "--walltime", "30m")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -169,7 +169,7 @@ def test_the_cluster_is_asked_which_partition_fits(cluster: Cluster) -> None:
 
 
 def test_small_jobs_are_planned_for_idle_nodes(quiet_cluster: Cluster) -> None:
-    """The only node of the smallest partition does not keep them from the three that are idle."""
+    """They are spread over the one node of the smallest partition and three idle larger nodes."""
     spec = {
         "name": "little",
         "jobs": [{"name": f"j{n}", "command": "true", "resource_requirements": "little"} for n in range(40)],

@@ -1,4 +1,4 @@
-"""From a spec without schedulers to results on the cluster: nodes come in stages, each job gets what it asked for."""
+"""From a spec without schedulers to results on the cluster: nodes come in stages, jobs get their requirements."""
 
 import json
 from typing import Any
@@ -40,7 +40,7 @@ def cancel(cluster: Cluster, url: str, workflow_id: int) -> None:
 
 
 def test_a_pipeline_runs_in_stages(cluster: Cluster) -> None:
-    """Although its jobs of one kind wait for one another, and nobody configured anything."""
+    """Although jobs with the same requirements depend on one another, and no profile is configured."""
     cluster.write("workflow.yaml", SPEC)
     with cluster.server() as url:
         done = cluster.torc("--url", url, "submit-slurm", "workflow.yaml", "--account", "research", "-f", "json")
@@ -70,7 +70,7 @@ def test_a_pipeline_runs_in_stages(cluster: Cluster) -> None:
 
 
 def test_jobs_get_nodes_after_the_cluster_refused_an_account(cluster: Cluster) -> None:
-    """Only the newest schedulers ask for nodes: neither the replaced ones of the spec nor the refused ones do."""
+    """Only the newest schedulers request nodes: neither the replaced ones of the spec nor the refused ones do."""
     cluster.write("workflow.yaml", SPEC.replace("depends_on: [prepare], ", "").replace(", depends_on: [prepare]", ""))
     with cluster.server() as url:
         torc = ("--url", url)
@@ -84,9 +84,9 @@ def test_jobs_get_nodes_after_the_cluster_refused_an_account(cluster: Cluster) -
             refused = cluster.torc(*regenerate, "--account", "unknown")
             assert refused.returncode == 1
             answer = json.loads(refused.stdout)
-            assert answer["allocations"] == [], "the schedulers of the spec are replaced and ask for nothing"
+            assert answer["allocations"] == [], "the replaced schedulers of the spec request nothing"
             assert len(answer["troubles"]) == 3
-            assert all("Invalid account" in each for each in answer["troubles"]), "in Slurm's own words"
+            assert all("Invalid account" in each for each in answer["troubles"]), "Slurm's own message"
             done = cluster.torc(*regenerate, "--account", "research")
             assert done.returncode == 0, done.stdout + done.stderr
             answer = json.loads(done.stdout)

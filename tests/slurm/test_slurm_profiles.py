@@ -1,4 +1,4 @@
-"""A profile made from the real cluster: recognised there, and what it matches Slurm takes and runs."""
+"""A profile made from the real cluster is recognised there, and Slurm runs what it matches."""
 
 import itertools
 import json
@@ -33,7 +33,7 @@ ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEM
 
 
 def submit(cluster: Cluster, best: str, wanted: dict[str, int]) -> str:
-    """Submit a job that asks for just what was wanted; return its id."""
+    """Submit a job with exactly these requirements; return its id."""
     hours, rest = divmod(wanted["walltime_secs"], 3600)
     command = [
         *("sbatch", "--parsable", "--no-requeue", "-o", "/dev/null", "-p", best),

@@ -77,7 +77,7 @@ CANCELED = (
 
 
 def test_allocations_that_others_cancel(cluster: Cluster, served_torc: ServedTorc) -> None:
-    """One is told to end, and its jobs wait for the next; the other is killed, and what became of its jobs is found."""
+    """One ends in an orderly way, and its jobs wait for the next; the other is killed, and its jobs are found."""
     torc = served_torc
     cluster.write("w.yaml", CANCELED)
     torc("submit", "w.yaml")
@@ -116,8 +116,8 @@ OUTAGE_S = 45
 
 
 @pytest.mark.crash
-def test_a_controller_that_is_away_for_a_while(quiet_torc: ServedTorc) -> None:
-    """Jobs end and wait to begin meanwhile: none fails, none runs twice, nobody shouts."""
+def test_a_controller_that_is_unavailable_for_a_while(quiet_torc: ServedTorc) -> None:
+    """Jobs end and wait to start meanwhile: none fails, none runs twice, and few messages are logged."""
     torc = quiet_torc
     torc.cluster.write("w.yaml", CONTROL)
     torc("submit", "w.yaml")
@@ -177,8 +177,8 @@ def test_two_hundred_short_jobs_in_four_allocations(quiet_torc: ServedTorc) -> N
 BROKEN = MANY.replace("1:200", "1:2").replace("num_allocations: 4", "num_allocations: 1")
 
 
-def test_nodes_on_which_nothing_can_work(cluster: Cluster, served_torc: ServedTorc) -> None:
-    """A runner that finds no server dies at once: after a few tries a watcher says so."""
+def test_nodes_on_which_no_runner_can_work(cluster: Cluster, served_torc: ServedTorc) -> None:
+    """A runner that finds no server ends at once: after a few tries the watcher reports that."""
     torc = served_torc
     programs = cluster.folder / "broken"
     cluster.run("/usr/bin/python3", "-m", "venv", "--without-pip", programs, check=True)

@@ -1,4 +1,4 @@
-"""Jobs as steps of real allocations: how they end, what they get, how they are stopped."""
+"""Jobs as steps of real allocations: their ends, their resources, and how they are stopped."""
 
 import json
 import os
@@ -19,7 +19,7 @@ SMALL = {"name": "small", "num_cpus": 1, "memory": "100m", "runtime": "PT2M"}
 
 
 class Site:
-    """The cluster with a server, and allocations in which runners work."""
+    """The cluster with a server, and allocations in which runners run."""
 
     def __init__(self, cluster: Cluster, url: str) -> None:
         self.cluster, self.environment = cluster, {"TORC_API_URL": url}
@@ -94,7 +94,7 @@ def site(cluster: Cluster) -> Iterator[Site]:
 
 @pytest.fixture
 def quiet_site(quiet_cluster: Cluster) -> Iterator[Site]:
-    """The cluster for ourselves, with a server."""
+    """The cluster for this test alone, with a server."""
     with _site(quiet_cluster) as site:
         yield site
 
@@ -118,8 +118,8 @@ ENDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def test_ends_are_called_by_their_names(site: Site) -> None:
-    """Whatever srun's own code is, and whatever accounting takes off it."""
+def test_ends_are_classified_correctly(site: Site) -> None:
+    """Independently of srun's exit code, and of the number that accounting subtracts from codes."""
     workflow = site.create(*({"name": name, "command": command} for name, (command, _) in ENDS.items()))
     job = site.submit(workflow, *NODE)
     site.wait(job)
@@ -144,7 +144,7 @@ def test_ends_are_called_by_their_names(site: Site) -> None:
 
 
 def test_limits_of_time_are_slurms_own(site: Site) -> None:
-    """With a handler that ends well, without one, and beside them a job that is canceled from outside."""
+    """With a handler that exits 0, without one, and beside them a job that is canceled from outside."""
     minute = {"name": "minute", "num_cpus": 1, "memory": "50m", "runtime": "PT20S"}
     workflow = site.create(
         {"name": "late", "command": "sleep 300", "resource_requirements": "minute"},
@@ -168,8 +168,8 @@ def test_limits_of_time_are_slurms_own(site: Site) -> None:
     assert 50 << 20 < results["measured"]["peak_memory_bytes"] < 90 << 20, results["measured"]
 
 
-def test_jobs_share_a_node_by_what_they_ask_for(site: Site) -> None:
-    """Memory is counted as CPUs are; jobs that asked for nothing are held to no memory."""
+def test_jobs_share_a_node_by_their_requirements(site: Site) -> None:
+    """Memory is counted like CPUs; jobs without requirements have no memory limit."""
     half = {"name": "half", "num_cpus": 1, "memory": "450m", "runtime": "PT2M"}
     probe = "date +%s.%N; sleep 1.5; date +%s.%N"
     workflow = site.create(
@@ -186,7 +186,7 @@ def test_jobs_share_a_node_by_what_they_ask_for(site: Site) -> None:
 
 
 def test_gpus_are_bound_by_slurm(site: Site) -> None:
-    """Each job sees GPUs of its own; one that asks for none sees none."""
+    """Each job sees GPUs of its own; a job without GPUs sees none."""
     one = {"name": "one", "num_cpus": 1, "num_gpus": 1, "memory": "50m", "runtime": "PT2M"}
     show = 'echo "[$CUDA_VISIBLE_DEVICES]"; sleep 2'
     workflow = site.create(
@@ -238,8 +238,8 @@ def test_one_runner_on_each_node(site: Site) -> None:
         assert site.output(workflow, result).strip() == of_runner[result["compute_node_id"]]
 
 
-def test_queue_depth_asks_for_nothing(site: Site) -> None:
-    """More jobs at once than there are CPUs, and jobs that ask for more than there is."""
+def test_queue_depth_ignores_requirements(site: Site) -> None:
+    """More jobs at once than there are CPUs, and jobs that require more than there is."""
     huge = {"name": "huge", "num_cpus": 64, "memory": "900g", "runtime": "PT2M"}
     workflow = site.create(
         *({"name": f"j{n}", "command": "sleep 3", "resource_requirements": "huge"} for n in range(8)),
@@ -252,7 +252,7 @@ def test_queue_depth_asks_for_nothing(site: Site) -> None:
 
 
 def test_jobs_as_plain_processes(site: Site) -> None:
-    """With --no-steps: the runner stops what is late, and accounting is not asked."""
+    """With --no-steps the runner enforces time limits, and accounting is not queried."""
     minute = {"name": "second", "num_cpus": 1, "memory": "50m", "runtime": "PT1S"}
     workflow = site.create(
         {"name": "fine", "command": "echo out; test -z $SLURM_STEP_ID"},
@@ -270,7 +270,7 @@ def test_jobs_as_plain_processes(site: Site) -> None:
     assert [step for step in steps if "." in step and not step.endswith((".batch", ".extern"))] == []
 
 
-def test_a_folder_that_cannot_be_entered_is_no_place_to_run(site: Site) -> None:
+def test_a_working_directory_that_cannot_be_entered_is_an_error(site: Site) -> None:
     """Slurm would run the job in /tmp."""
     workflow = site.create(
         {"name": "j", "command": "mv $FOLDER $FOLDER.gone"}, {"name": "k", "command": "pwd", "depends_on": ["j"]}
@@ -288,7 +288,7 @@ CHECKPOINT = "trap 'echo saved > saved; exit 0' TERM; echo up; while :; do sleep
 
 
 def test_jobs_are_warned_before_the_allocation_ends(site: Site) -> None:
-    """SIGTERM with time to write a checkpoint; what does not want that is killed."""
+    """SIGTERM leaves time to write a checkpoint; jobs that do not support it are killed."""
     workflow = site.create(
         {"name": "saves", "command": CHECKPOINT, "supports_termination": True, "resource_requirements": None},
         {"name": "not", "command": "trap 'echo never > never' TERM; sleep 300", "resource_requirements": None},
@@ -308,7 +308,7 @@ def test_jobs_are_warned_before_the_allocation_ends(site: Site) -> None:
 
 @pytest.mark.crash
 def test_an_allocation_that_is_canceled_reports_what_it_can(site: Site) -> None:
-    """Within Slurm's KillWait, which is 3 s here: perhaps not all of it on a busy machine."""
+    """Within Slurm's KillWait, which is 3 s here; on a busy machine perhaps not everything."""
     workflow = site.create(
         {"name": "saves", "command": CHECKPOINT, "supports_termination": True}, {"name": "not", "command": "sleep 300"}
     )
@@ -340,7 +340,7 @@ def test_a_killed_runner_leaves_no_step(site: Site) -> None:
 
 @pytest.mark.crash
 def test_a_lost_node_is_not_the_jobs_failure(quiet_site: Site) -> None:
-    """Although its srun ends with code 0, and accounting calls the step canceled: it runs again where there is room."""
+    """Although srun exits 0 and accounting has the step as canceled; the job runs again on the other node."""
     site = quiet_site
     workflow = site.create(
         *(
@@ -368,7 +368,7 @@ def test_a_lost_node_is_not_the_jobs_failure(quiet_site: Site) -> None:
 
 @pytest.mark.crash
 def test_a_controller_that_is_down_fails_no_job(quiet_site: Site) -> None:
-    """Steps that run end and are reported; those that could not be begun are begun when it is back."""
+    """Running steps end and are reported; those that could not start do so when the controller is back."""
     site = quiet_site
     workflow = site.create(*({"name": f"j{n}", "command": "echo x >> ran; sleep 1"} for n in range(40)))
     job = site.submit(workflow, *NODE)

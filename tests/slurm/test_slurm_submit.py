@@ -37,7 +37,7 @@ def torc(served_torc: ServedTorc) -> ServedTorc:
 
 
 def test_a_staged_pipeline_runs_through(cluster: Cluster, torc: ServedTorc) -> None:
-    """Nodes of the second stage are asked for when its job is ready; all allocations end; every call is counted."""
+    """Nodes of the second stage are requested when its job is ready; all allocations end; every call is logged."""
     cluster.write("w.yaml", SPEC)
     torc.env["TORC_CLIENT__SLURM__STRICT_SCHEDULER_MATCH"] = "true"  # reaches the runners
     submitted = torc.json("submit", "w.yaml")
@@ -58,7 +58,7 @@ def test_a_staged_pipeline_runs_through(cluster: Cluster, torc: ServedTorc) -> N
 
 
 def test_run_stays_with_the_workflow(cluster: Cluster, torc: ServedTorc) -> None:
-    """Outside an allocation the executor submits; the results are shown as if jobs had run here."""
+    """Outside of an allocation the executor submits; the results are shown as for local jobs."""
     cluster.write("w.yaml", SPEC.replace("'hostname'", "'exit 3'"))
     said = torc("run", "--executor", "slurm", "w.yaml", code=1)
     assert "Workflow 1 failed: 4/4 jobs done, 1 failed" in said
@@ -66,7 +66,7 @@ def test_run_stays_with_the_workflow(cluster: Cluster, torc: ServedTorc) -> None
 
 
 def test_watching_can_be_stopped(cluster: Cluster, torc: ServedTorc) -> None:
-    """The workflow goes on; canceling it gives its nodes back."""
+    """The workflow continues; canceling it cancels its allocations."""
     cluster.write("w.yaml", WAITING)
     process = cluster.start(cluster.bin / "torc", "run", "--executor", "slurm", "w.yaml", env=torc.env)
     assert process.stdout is not None
@@ -85,8 +85,8 @@ def test_watching_can_be_stopped(cluster: Cluster, torc: ServedTorc) -> None:
     assert all(state.startswith(("CANCELLED", "COMPLETED", "FAILED")) for state in states)
 
 
-def test_a_refusal_fails_what_needs_it_and_can_be_mended(cluster: Cluster, torc: ServedTorc) -> None:
-    """With Slurm's own words; the other scheduler's nodes are there."""
+def test_a_refused_request_can_be_repeated(cluster: Cluster, torc: ServedTorc) -> None:
+    """The error has Slurm's message; the other scheduler's nodes are requested."""
     other = "scheduler: second, scheduler_type: slurm}\n"
     first = "  - {trigger_type: on_workflow_start, action_type: schedule_nodes, "
     cluster.write("w.yaml", SPEC.replace("partition: short", "partition: nowhere") + first + other)
@@ -102,7 +102,7 @@ def test_a_refusal_fails_what_needs_it_and_can_be_mended(cluster: Cluster, torc:
 
 
 def test_what_cannot_be_submitted_is_not_created(cluster: Cluster, torc: ServedTorc) -> None:
-    """Without an action that asks for nodes, without a server that goes on, without input."""
+    """Without an action that requests nodes, without a lasting server, without input."""
     cluster.write("w.yaml", SPEC.partition("actions:")[0])
     assert "'torc submit-slurm'" in torc("submit", "w.yaml", code=2)
     cluster.write("v.yaml", SPEC + "files: [{name: input, path: nowhere.txt}]\n")
@@ -112,8 +112,8 @@ def test_what_cannot_be_submitted_is_not_created(cluster: Cluster, torc: ServedT
     assert torc.json("workflows", "list") == []
 
 
-def test_nodes_are_asked_for_by_hand(cluster: Cluster, torc: ServedTorc) -> None:
-    """For a scheduler that was made by hand; what accounting and logs say of it is shown."""
+def test_nodes_are_requested_by_hand(cluster: Cluster, torc: ServedTorc) -> None:
+    """For a scheduler that was made by hand; its accounting and logs are shown."""
     cluster.write(
         "w.yaml",
         SPEC.partition("slurm_schedulers:")[0].replace(", scheduler: first", "").replace(", scheduler: second", ""),

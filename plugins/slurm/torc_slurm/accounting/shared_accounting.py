@@ -166,7 +166,7 @@ class SharedAccounting:
 
     def _read(self, name: str) -> str:
         descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+        with os.fdopen(descriptor, "rb") as file:
             return file.read(MAX_READ_BYTES).decode(errors="replace")
 
     def _write(self, name: str, text: str) -> None:

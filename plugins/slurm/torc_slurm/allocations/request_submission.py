@@ -144,7 +144,7 @@ class RequestSubmission:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(script)
         except OSError as error:
             LOG.warning("submission script %s could not be kept: %s", path, error.strerror)

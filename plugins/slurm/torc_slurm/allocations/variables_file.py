@@ -31,7 +31,7 @@ def write_variables(output_dir: str, workflow_id: int, variables: Mapping[str, s
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+            with os.fdopen(descriptor, "wb") as file:
                 file.write(os.fsencode(text))
             beside.replace(path)
         finally:
