@@ -21,7 +21,7 @@ def test_states_are_known_by_code_and_cut(name: str) -> None:
     [("OOMKilled", "oom"), ("Evicted", "evicted"), ("TERM_RUNLIMIT", "timeout"), ("NodeDown", "node_failure")],
 )
 def test_words_of_clusters(word: str, expected: str) -> None:
-    """A classifier need not know whose word it is."""
+    """The class of a word does not depend on the executor."""
     assert class_of_word(word) == expected
     seen = ExitObservation("x", exit_code=1, scheduler_reason=word)
     assert classify_exit(seen).exit_class == expected
@@ -42,7 +42,7 @@ def test_words_of_clusters(word: str, expected: str) -> None:
     ],
 )
 def test_the_scheduler_outweighs_the_exit(seen: ExitObservation, expected: str, code: int) -> None:
-    """But not an explicit cancel, and not where its word says less than the exit."""
+    """An explicit cancellation has precedence over it, and so has the exit where the state is less specific."""
     verdict = classify_exit(seen)
     assert (verdict.exit_class, exit_return_code(seen, verdict)) == (expected, code)
 
@@ -69,7 +69,7 @@ def test_the_scheduler_outweighs_the_exit(seen: ExitObservation, expected: str, 
     ],
 )
 def test_steps_of_slurm(state: str | None, changes: dict[str, Any], expected: str, code: int) -> None:
-    """Accounting calls a step canceled that ended by a signal of its own, and one whose node was lost."""
+    """Accounting has CANCELLED also for a step that ended by a signal of its own, and for one whose node was lost."""
     seen = ExitObservation("slurm", scheduler_state=state, **{"raw": {"step": "7.1"}, **changes})
     verdict = classify_exit(seen)
     assert (verdict.exit_class, exit_return_code(seen, verdict)) == (expected, code)
@@ -99,7 +99,7 @@ SHARED = {"shared_oom_kills": 1, "shared_attempts": 1}
     ],
 )
 def test_the_kernels_count_of_kills(seen: dict[str, Any], expected: str, confidence: float, code: int) -> None:
-    """It outweighs the exit, but neither success nor whoever of ours stopped the attempt."""
+    """It has precedence over the exit, but not over success or a stop by the runner."""
     observation = ExitObservation("local", **seen)
     verdict = classify_exit(observation)
     assert (verdict.exit_class, verdict.confidence) == (expected, confidence)

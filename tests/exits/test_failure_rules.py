@@ -10,7 +10,7 @@ from torc_framework import api
 from torc_framework.exits import failure_rules
 from torc_framework.exits.failure_rules import choose_rule, covers_ending
 from torc_framework.models.exits import ExitClass
-from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
+from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS, FailureRule
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,9 @@ def test_the_key_for_standard_error_is_ignored_without_a_log() -> None:
 
 def test_catch_all_rules_are_considered_last() -> None:
     """Among the others the written order decides; the result of the match is returned with the rule."""
-    catch_all, first, second = {"match_all_exit_codes": True}, {"exit_codes": [7], "n": 1}, {"exit_codes": [7], "n": 2}
+    catch_all: FailureRule = {"match_all_exit_codes": True}
+    first: FailureRule = {"exit_codes": [7], "max_retries": 1}
+    second: FailureRule = {"exit_codes": [7], "max_retries": 2}
     rules = [catch_all, first, second]
     assert choose_rule(rules, 7, lambda rule: covers_ending(rule, 7, None)) == (first, True)
     assert choose_rule(rules, 8, lambda rule: covers_ending(rule, 8, None)) == (catch_all, True)
@@ -62,7 +64,7 @@ rules = st.fixed_dictionaries(
 
 @given(st.lists(rules, max_size=4), st.lists(st.integers(1, 4), min_size=1, max_size=40))
 def test_ladders_end(written: list[dict[str, Any]], codes: list[int]) -> None:
-    """However a job fails, it never has more attempts than its most generous rule allows."""
+    """No sequence of failures gives a job more attempts than the largest ``max_retries`` of its rules."""
     attempt = 1
     for code in codes:
         case = {"return_code": code, "status": "failed", "attempt_id": attempt}
@@ -87,7 +89,7 @@ numbers = st.floats(0, 1e6) | st.integers(0, 10**6) | st.none() | st.text(max_si
     st.floats(-1, 1),
 )
 def test_waits_are_bounded(rule: dict[str, Any], attempt: int, spread: float) -> None:
-    """Whatever a rule says, a wait is neither negative nor longer than its maximum."""
+    """For any values of a rule, a delay is neither negative nor longer than its maximum."""
     most = rule.get("max_delay_seconds")
     wait = failure_rules.retry_delay_s(rule, attempt, spread)
     assert 0 <= wait <= (most if isinstance(most, (int, float)) else 3600)

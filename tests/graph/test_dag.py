@@ -1,4 +1,4 @@
-"""Order, levels, components, cycles and critical path; barriers are never multiplied out."""
+"""Order, levels, components, cycles and critical path, without enumerating the pairs of barriers."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Jobs are put together by what they ask for and by whether they wait; waves never wait for themselves."""
+"""Jobs are grouped by requirements and by whether they have dependencies; no job of a wave waits for another of it."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

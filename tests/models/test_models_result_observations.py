@@ -1,4 +1,4 @@
-"""Stored results are read as observations, whoever recorded them."""
+"""Stored results are converted into observations, also those of other programs."""
 
 from typing import Any
 
@@ -50,6 +50,6 @@ def test_of_others_the_numbers_tell(fields: dict[str, Any], code: int | None, si
 
 
 def test_names_of_endings() -> None:
-    """One that nobody here knows is unknown, as none is."""
+    """An unknown class and an absent one are `ExitClass.UNKNOWN`."""
     names = ("oom", "of_the_future", None)
     assert [exit_class_of(result(exit_class=name)) for name in names] == [ExitClass.OOM, *[ExitClass.UNKNOWN] * 2]

@@ -1,4 +1,4 @@
-"""The transition table: its sets, its shape, and what it must never allow."""
+"""The transition table: its sets, its form, and transitions that it must not have."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the text of a parameter stands for."""
+"""Values of a parameter's text."""
 
 from itertools import pairwise
 

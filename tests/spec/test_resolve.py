@@ -31,7 +31,7 @@ def findings_of(folder: Path, text: str, options: LoadOptions = PLAIN) -> list[s
 
 
 def waits(plan: Plan) -> dict[str, list[str]]:
-    """What each job waits for, by name; every dependency must be said once only."""
+    """Return the dependencies of each job by name; each dependency must occur only once."""
     names = [job.name for job in plan.jobs]
     pairs = [(job, on) for job, on in plan.dependencies]
     for barrier in plan.barriers:

@@ -1,4 +1,4 @@
-"""The room as a whole: what importing costs, what the examples are, how large a spec may be."""
+"""The package spec: cost of its import, the examples, and the largest specs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What is wrong with a spec: each finding with its place, what was found, what was expected."""
+"""Findings in a spec: position, what was found, and what was expected."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A runner killed with SIGKILL loses no end, and neither does a killed supervisor."""
+"""No end of an attempt is lost when runner or supervisor are killed with SIGKILL."""
 
 import os
 import random
@@ -54,11 +54,11 @@ class Victim:
         self.process.communicate()
 
     def journal(self) -> Journal:
-        """Return what its journal says now."""
+        """Return the present content of its journal."""
         return read(Path(self.state["journal"]))
 
     def has_seen_end_of(self, job: int) -> bool:
-        """Say whether the end of a job is in its journal."""
+        """Return whether the end of a job is in its journal."""
         return self.journal().entries[job, 1].is_over()
 
     def supervisor(self) -> int:
@@ -71,7 +71,7 @@ class Victim:
 
 
 def read(path: Path) -> Journal:
-    """Return what a journal says now."""
+    """Return the present records of a journal."""
     journal = Journal(path)
     journal.read()
     journal.close()
@@ -195,7 +195,7 @@ def test_supervisor_killed_with_its_runner(bench: Bench, tmp_path: Path) -> None
 
 
 def test_a_killed_supervisor_is_replaced(bench: Bench, tmp_path: Path) -> None:
-    """Its runner goes on: all ends are told as they were, and what was not begun is given to a new one."""
+    """The runner continues: all ends are reported as they were, and unstarted attempts go to a new supervisor."""
     bench.launcher.start([bench.attempt("echo up; sleep 0.5; exit 1", job_id=1)])
     bench.launcher.queue([bench.attempt("exit 2", job_id=2)])
     bench.wait_for_file("1.o")
@@ -211,7 +211,7 @@ def test_a_killed_supervisor_is_replaced(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_an_attempt_that_kills_its_parent_costs_its_neighbours_nothing(bench: Bench) -> None:
-    """Each of them runs once and ends as it ends, and so does the one that did it."""
+    """Each attempt runs once and has its own end, also the one that killed the supervisor."""
     ran = bench.folder / "ran"
     neighbours = [
         bench.attempt(f"echo {i} >>{ran}; sleep 0.{i % 4}; exit {i}", job_id=i) for i in range(1, 40) if i % 10
@@ -258,7 +258,7 @@ def test_a_stop_that_a_killed_supervisor_did_not_get(bench: Bench) -> None:
 
 
 def test_a_killed_reaper_costs_nothing(bench: Bench) -> None:
-    """Its supervisor goes on."""
+    """The supervisor continues."""
     bench.launcher.start([bench.attempt("echo up; sleep 0.3; exit 5")])
     bench.wait_for_file("1.o")
     os.kill(bench.reaper(), signal.SIGKILL)

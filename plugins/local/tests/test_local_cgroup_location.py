@@ -1,4 +1,4 @@
-"""Where control groups can be made, by what the kernel writes about mounts and groups."""
+"""Location of control groups by the kernel's files on mounts and groups."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ def test_the_group_that_accounts_for_this_process_is_found(
 
 
 def test_a_system_without_groups_has_no_home(tmp_path: Path) -> None:
-    """Nor a place; the message says what to do."""
+    """There is no location either; the message has advice."""
     assert cgroup_location.own_cgroup(tmp_path) is None
     with pytest.raises(cgroup_location.CgroupsUnavailable, match="no control groups for memory") as caught:
         cgroup_location.find_parent(None)
@@ -57,7 +57,7 @@ def test_a_system_without_groups_has_no_home(tmp_path: Path) -> None:
 
 
 def test_version_2_needs_a_group_above_that_hands_memory_on(tmp_path: Path) -> None:
-    """The group of a process may hand nothing on itself."""
+    """A group with processes cannot delegate controllers."""
     scope = tmp_path / "app.slice" / "run.scope"
     scope.mkdir(parents=True)
     for folder in (tmp_path, scope.parent, scope):
@@ -109,7 +109,7 @@ def unified() -> Iterator[cgroups.Cgroup]:
 
 @pytest.mark.parametrize("kill", [False, True])
 def test_processes_enter_and_leave_groups_of_version_2(unified: cgroups.Cgroup, kill: bool) -> None:
-    """The shell is in it before it does anything; whoever is left is killed, or goes on elsewhere."""
+    """The shell joins the group first; remaining processes are killed, or moved to another group."""
     arguments = cgroups.run_inside(unified, ["/bin/sh", "-c", "cat /proc/self/cgroup; exec sleep 100"])
     home = 2, str(Path(unified[1]).parent)
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""What an attempt does is what is observed, exactly."""
+"""Observations of attempts are exact."""
 
 import os
 import resource
@@ -63,7 +63,7 @@ def test_times_and_usage_are_observed(bench: Bench) -> None:
 def test_a_step_of_the_clock_changes_no_duration(
     make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The two times say when; how long it took, and for how long it has run, is measured by another clock."""
+    """Start and end are times of the wall clock; durations and ages are measured by a monotonic clock."""
     step = tmp_path / "stepped"
     clock = (
         "import os, time\nreal = time.time\n"
@@ -128,7 +128,7 @@ def test_output_can_be_read_while_the_attempt_runs(bench: Bench) -> None:
 
 
 def test_silent_attempts_have_empty_files(bench: Bench) -> None:
-    """Every attempt has both files, and in them what it wrote and nothing else, whoever ran before it."""
+    """Every attempt has both files, with its own output and no other."""
     attempts = [bench.attempt("echo $TORC_JOB_ID" if i % 7 == 0 else "true", job_id=i) for i in range(1, 60)]
     for attempt in attempts:
         bench.run(attempt)
@@ -213,7 +213,7 @@ def test_a_log_that_cannot_be_made_is_named(bench: Bench) -> None:
 
 
 def test_logs_may_be_deleted_meanwhile(bench: Bench) -> None:
-    """A log that somebody took away does no harm to a later attempt."""
+    """A removed log does not affect a later attempt."""
     for i in range(1, 12):
         bench.run(bench.attempt("true", job_id=i))
         (bench.folder / f"{i}.o").unlink()
@@ -273,7 +273,7 @@ def test_runs_in_its_working_directory(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_missing_working_directory_is_a_launch_error(bench: Bench) -> None:
-    """It says which folder; there is neither code nor signal."""
+    """The launch error names the folder; there is neither code nor signal."""
     (seen,) = bench.run(bench.attempt("true", working_dir="/no/such/folder"))
     assert seen.launch_error is not None
     assert "/no/such/folder" in seen.launch_error
@@ -363,7 +363,7 @@ launcher.close()
 
 
 def test_signals_are_at_their_defaults(tmp_path: Path) -> None:
-    """Nothing is ignored or blocked in an attempt, whatever its runner ignores or blocks."""
+    """An attempt ignores and blocks no signals, even if its runner does."""
     subprocess.run([sys.executable, "-c", IGNORANT, str(tmp_path)], check=True, timeout=60)
     lines = (tmp_path / "1.o").read_text().splitlines()
     own_of_libc = 0b11 << 31  # 32 and 33: the C library keeps them for its threads

@@ -1,4 +1,4 @@
-"""Whatever a journal file holds, the reader takes what makes sense of it."""
+"""The reader of journals uses all valid lines and ignores all others."""
 
 import logging
 import tempfile
@@ -27,7 +27,7 @@ LINES = (
 
 
 def read(text: bytes) -> Journal:
-    """Return what a journal with this text says."""
+    """Return the records of a journal with this text."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(text)
         file.flush()

@@ -1,4 +1,4 @@
-"""The kernel holds attempts to their memory, and its word on their ends is kept. All of it is real."""
+"""Memory limits of attempts by control groups of this machine, and the kernel's counters in their observations."""
 
 import json
 import os
@@ -29,7 +29,7 @@ CHILD = GREEDY.removeprefix("exec ")
 
 @pytest.fixture(scope="module")
 def place() -> Cgroup:
-    """Where control groups can be made."""
+    """The group in which control groups can be created."""
     try:
         return cgroup_location.find_parent(cgroup_location.own_cgroup())
     except cgroup_location.CgroupsUnavailable as error:
@@ -48,7 +48,7 @@ def limited(place: Cgroup, tmp_path: Path) -> Iterator[Bench]:
 
 
 def left(bench: Bench, place: Cgroup) -> list[str]:
-    """Return the groups of attempts that are there."""
+    """Return the existing groups of attempts."""
     stem = Path(bench.launcher.state()["journal"]).stem
     return sorted(path.name for path in Path(place[1]).glob(f"torc_{stem}.*"))
 
@@ -109,7 +109,7 @@ def test_all_processes_of_an_attempt_count_together(limited: Bench) -> None:
 
 
 def test_memory_within_the_limit_is_nobodys_business(limited: Bench) -> None:
-    """The kernel says that it killed nobody; that is known, too."""
+    """The kernel's count is 0, which is observed too."""
     seen = run(limited, python("x = bytearray(50 << 20)"))
     assert (seen.exit_code, seen.oom_kills) == (0, 0)
 
@@ -141,7 +141,7 @@ def test_a_strangers_signal_is_no_lack_of_memory(limited: Bench, number: int) ->
 
 
 def test_what_an_attempt_leaves_behind_goes_on_elsewhere(limited: Bench, place: Cgroup) -> None:
-    """As without a group: it ended by itself, so nobody is killed, and the group is not in its way."""
+    """As without a group: the attempt ended by itself, so that processes that it left are not killed."""
     run(limited, f"sleep 100 & echo $! >{limited.folder}/pid; exit 0")
     limited.until(lambda: not left(limited, place))
     pid = int(limited.text("pid"))
@@ -194,7 +194,7 @@ def test_attempts_that_ask_for_nothing_have_no_group(limited: Bench, place: Cgro
 
 
 def test_groups_can_be_declined(place: Cgroup, tmp_path: Path) -> None:
-    """With ``memory_cgroup off`` nothing is made, whatever is asked for."""
+    """With ``memory_cgroup off`` no group is created."""
     launcher = LocalLauncher(LocalOptions(memory_cgroup="off"), evolve(context(tmp_path), enforces_limits=True))
     bench = Bench(tmp_path, launcher)
     (seen,) = bench.run(bench.attempt(CHILD, memory_limit_bytes=LIMIT))
@@ -216,7 +216,7 @@ def test_where_groups_are_required_their_absence_is_told_at_once(
 def test_where_groups_cannot_be_made_attempts_run_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The monitor looks after them, as it does for every executor; the runner's log says why, once."""
+    """The resource monitor limits them, as for every executor; the runner logs the reason once."""
     caplog.set_level("INFO", "torc_framework.local")
     monkeypatch.setattr(cgroup_location, "own_cgroup", lambda: (1, str(tmp_path / "nowhere")))
     launcher = LocalLauncher(LocalOptions(), evolve(context(tmp_path), enforces_limits=True))
@@ -284,7 +284,7 @@ def test_a_kill_in_the_shared_group_is_evidence(crowded: Callable[..., list[str]
 
 
 def test_a_kill_in_the_shared_group_is_taken_once(crowded: Callable[..., list[str]], tmp_path: Path) -> None:
-    """Another one that a stranger kills afterwards has not run out of memory."""
+    """An attempt that another process kills afterwards has not run out of memory."""
     victim = f"echo $$ >{tmp_path}/pid; {GREEDY}"
     other = f"until [ -s {tmp_path}/pid ] && ! kill -0 $(cat {tmp_path}/pid); do sleep 0.01; done; kill -9 $$"
     assert crowded(victim, other) == ["oom 0.6 1 2", "signaled 1.0 None None"]
@@ -338,13 +338,13 @@ class Victim:
             os.kill(self.supervisor, signal.SIGKILL)
 
     def groups(self, place: Cgroup) -> list[Path]:
-        """Return the groups of its attempts that are there."""
+        """Return the existing groups of its attempts."""
         return [*Path(place[1]).glob(f"torc_{Path(self.state['journal']).stem}.*")]
 
 
 @pytest.mark.crash
 def test_a_killed_runners_attempts_are_still_held(place: Cgroup, bench: Bench) -> None:
-    """The next runner learns what the kernel said; the group is gone."""
+    """The next runner gets the kernel's count, and the group is removed."""
     wait = f"echo x >{bench.folder}/begun; until [ -e {bench.folder}/go ]; do sleep 0.01; done"
     victim = Victim(bench.folder, f"{wait}; {GREEDY}")
     bench.wait_for_file("begun")
@@ -361,7 +361,7 @@ def test_a_killed_runners_attempts_are_still_held(place: Cgroup, bench: Bench) -
 
 @pytest.mark.crash
 def test_groups_that_nobody_is_left_to_remove_are_removed_by_the_next_runner(place: Cgroup, bench: Bench) -> None:
-    """Runner and supervisor were killed; so was, by the next runner, the attempt that is nobody's any more."""
+    """Runner and supervisor were killed; the next runner kills the attempt that is not among its own."""
     stays = f"echo $$ >{bench.folder}/pid; until [ -e {bench.folder}/go ]; do sleep 0.01; done"
     victim = Victim(bench.folder, stays, f"setsid sleep 100 & echo $! >{bench.folder}/stray; sleep 100")
     bench.wait_for_file("pid")

@@ -1,4 +1,4 @@
-"""Where the system has no more processes, memory or room on disk, attempts wait or say so; none is lost."""
+"""Without free processes, memory or room on disk, attempts wait or fail with the reason; none is lost."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def run(process_limit: ProcessLimit, folder: Path, command: str, count: int) -> 
 
 
 def test_attempts_wait_for_processes(process_limit: ProcessLimit, tmp_path: Path) -> None:
-    """With room for five at a time, thirty get through, and it is said why they wait."""
+    """With room for five at a time, thirty attempts run, and the reason of the wait is reported."""
     process_limit.set(8)  # the launcher, the reaper and the supervisor are three of them
     process = run(process_limit, tmp_path, "exec sleep 0.05", 30)
     out, err = process.communicate(timeout=60)
@@ -60,7 +60,7 @@ def test_attempts_wait_for_processes(process_limit: ProcessLimit, tmp_path: Path
 
 
 def test_the_process_that_runs_jobs_waits_for_its_place(process_limit: ProcessLimit, tmp_path: Path) -> None:
-    """Where neither of the two that there are can be begun, it is tried again; no other is put in its place."""
+    """If neither reaper nor supervisor can be started, the start is tried again, without a replacement."""
     process_limit.set(1)
     process = run(process_limit, tmp_path, "exit 3", 2)
     let_pass(1.0)
@@ -78,7 +78,7 @@ def test_the_process_that_runs_jobs_waits_for_its_place(process_limit: ProcessLi
 def test_an_attempt_that_can_never_begin_fails_with_the_fix(
     process_limit: ProcessLimit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing runs and nothing can be begun for long: a launch failure that says what to do."""
+    """If nothing runs and nothing can be started for long, the attempt has a launch failure with advice."""
     hurry = "import torc_local.supervisor.process_shortage as shortage\nshortage.PATIENCE_S = 0.5\n"
     program = supervisor.PROGRAM.replace(
         "from torc_local.supervisor.reaper", f"{hurry}from torc_local.supervisor.reaper"
@@ -118,7 +118,7 @@ def fill(folder: Path) -> Path:
 def test_nothing_begins_that_the_journal_does_not_know(
     small_disk: Path, make_bench: Callable[..., Bench], tmp_path: Path
 ) -> None:
-    """On a full disk an attempt fails to start, and says why; once there is room, others begin."""
+    """On a full disk an attempt has a launch failure with the reason; with free space others start."""
     bench = make_bench(folder=small_disk, stdio="none")
     bench.run(bench.attempt("true"))
     ballast = fill(small_disk)

@@ -95,7 +95,7 @@ def test_stopping_what_is_unknown_or_over_does_nothing(bench: Bench) -> None:
 
 
 def test_queued_attempts_follow_in_their_lane(bench: Bench) -> None:
-    """One runs at a time, in order, without another word from the runner."""
+    """One runs at a time, in order, without further commands of the runner."""
     log = bench.folder / "log"
 
     def step(number: int) -> str:
