@@ -188,7 +188,7 @@ class Config:
         found: dict[str, Any] = {}
         findings = []
         for option in self._options:
-            if (option.section, option.owner) != (section, _spelled(owner)):
+            if (option.section, option.owner) != (section, _as_key(owner)):
                 continue
             key = f"{section}.{owner}.{option.name}"
             if option.name not in kinds:
@@ -246,9 +246,7 @@ class _LayerReader:
                 continue
             for name, value in options.items():
                 line, origin = line_of(path, (section, owner, name)), str(path)
-                option = _UnconvertedOption(
-                    section, _spelled(owner), _spelled(name), value, origin, line, is_text=False
-                )
+                option = _UnconvertedOption(section, _as_key(owner), _as_key(name), value, origin, line, is_text=False)
                 self.options.append(option)
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
@@ -304,7 +302,7 @@ def _leaf(path: tuple[str, ...]) -> SettingEntry | None:
     return None
 
 
-def _spelled(name: str) -> str:
+def _as_key(name: str) -> str:
     return name.replace("-", "_")
 
 

@@ -76,24 +76,24 @@ class JobReasons:
         self.state = state
         self._ready: dict[tuple[Any, ...], JobReason] = {}
 
-    def of(self, job: JobRecord) -> JobReason:
+    def reason_of(self, job: JobRecord) -> JobReason:
         """Return the reason of a job by itself, without its dependencies."""
         is_over = not job.is_interrupted and job.status in ("completed", *_ENDED_BADLY, "disabled")
-        if self._of_all is not None and not is_over:
-            return self._of_all
+        if self._workflow_reason is not None and not is_over:
+            return self._workflow_reason
         if job.is_interrupted:
-            return self._interrupted(job)
+            return self._of_interrupted_job(job)
         by_status: dict[str, Callable[[], JobReason]] = {
-            "uninitialized": self._uninitialized,
+            "uninitialized": self._of_uninitialized_job,
             "blocked": lambda: JobReason("blocked", "waits for other jobs"),
-            "ready": lambda: self._of_ready(job),
-            "pending": lambda: self._held(job, *self._starting(job)),
-            "running": lambda: self._held(job, "running", f"attempt {job.attempt_id} is running"),
+            "ready": lambda: self._of_ready_job(job),
+            "pending": lambda: self._of_held_job(job, *self._starting(job)),
+            "running": lambda: self._of_held_job(job, "running", f"attempt {job.attempt_id} is running"),
             "completed": lambda: JobReason("completed", "it has completed, and runs again only if its inputs change"),
-            "failed": lambda: self._ended(job),
-            "terminated": lambda: self._ended(job),
+            "failed": lambda: self._of_ended_job(job),
+            "terminated": lambda: self._of_ended_job(job),
             "canceled": lambda: JobReason(
-                "dependency_failed", "it was canceled, because a job that it waits for failed", self._again
+                "dependency_failed", "it was canceled, because a job that it waits for failed", self._rerun_commands
             ),
             "disabled": lambda: JobReason(
                 "disabled",
@@ -112,7 +112,7 @@ class JobReasons:
     # --- by status --------------------------------------------------------------------------------
 
     @cached_property
-    def _of_all(self) -> JobReason | None:
+    def _workflow_reason(self) -> JobReason | None:
         """The reason that applies to all unfinished jobs of the workflow; None if there is no such reason."""
         workflow_id = self.state.id
         if self.state.status.is_archived:
@@ -126,10 +126,10 @@ class JobReasons:
         return None
 
     @property
-    def _again(self) -> tuple[str, ...]:
+    def _rerun_commands(self) -> tuple[str, ...]:
         return (f"torc workflows reset-status {self.state.id} --failed-only --reinitialize",)
 
-    def _uninitialized(self) -> JobReason:
+    def _of_uninitialized_job(self) -> JobReason:
         started = set(self.state.counts) - {"uninitialized", "disabled"}
         command = "reinitialize" if started else "initialize"
         text = "it was added or reset, and the workflow was not initialized since"
@@ -139,16 +139,16 @@ class JobReasons:
 
     def _starting(self, job: JobRecord) -> tuple[str, str]:
         """Return why a job that a runner holds does not run yet: code and text."""
-        if node := self.state.hindered.get(job.id or 0):
-            return "launch_hindered", f"a runner has taken it and cannot start it at present, {self._remedy(node)}"
+        if runner := self.state.hindered_runners.get(job.id or 0):
+            return "launch_hindered", f"a runner has taken it and cannot start it at present, {self._remedy(runner)}"
         return "starting", "a runner has taken it and is about to start it"
 
-    def _remedy(self, node: ActiveRunner) -> str:
+    def _remedy(self, runner: ActiveRunner) -> str:
         limit = f"torc run {self.state.id} --max-parallel-jobs NUMBER"
-        return f"{node.hindrance}; or let fewer run at a time ({limit})"
+        return f"{runner.hindrance}; or let fewer run at a time ({limit})"
 
-    def _held(self, job: JobRecord, code: str, text: str) -> JobReason:
-        if self.state.nodes and job.id not in self.state.orphans:
+    def _of_held_job(self, job: JobRecord, code: str, text: str) -> JobReason:
+        if self.state.runners and job.id not in self.state.orphans:
             return JobReason(code, text)
         return JobReason(
             "runner_gone",
@@ -156,32 +156,34 @@ class JobReasons:
             (self.state.next_command, f"torc workflows sync-status {self.state.id}"),
         )
 
-    def _interrupted(self, job: JobRecord) -> JobReason:
+    def _of_interrupted_job(self, job: JobRecord) -> JobReason:
         """Return the reason of an interrupted job: that of a ready one, unless no runner works on the workflow."""
-        found = self._of_ready(job)
+        found = self._of_ready_job(job)
         if found.code == "no_runner":
             return JobReason("interrupted", "it was interrupted and runs again with the next runner", found.commands)
         return JobReason(found.code, f"it was interrupted and runs again: {found.text}", found.commands)
 
-    def _ended(self, job: JobRecord) -> JobReason:
+    def _of_ended_job(self, job: JobRecord) -> JobReason:
         tried = f" in attempt {job.attempt_id}" if job.attempt_id > 1 else ""
-        return JobReason("failed", f"it {'failed' if job.status == 'failed' else 'was terminated'}{tried}", self._again)
+        return JobReason(
+            "failed", f"it {'failed' if job.status == 'failed' else 'was terminated'}{tried}", self._rerun_commands
+        )
 
-    def _of_ready(self, job: JobRecord) -> JobReason:
+    def _of_ready_job(self, job: JobRecord) -> JobReason:
         key = job.resource_requirements_id, job.scheduler_id, job.executor, self.state.is_delayed(job)
         if key not in self._ready:
-            self._ready[key] = self._why_ready(job)
+            self._ready[key] = self._find_ready_reason(job)
         return self._ready[key]
 
-    def _why_ready(self, job: JobRecord) -> JobReason:
+    def _find_ready_reason(self, job: JobRecord) -> JobReason:
         found = (
             rule(job)
             for rule in (
                 self._no_executor,
                 self._no_runner,
-                self._too_large,
-                self._elsewhere,
-                self._later,
+                self._exceeds_all_runners,
+                self._bound_to_other_scheduler,
+                self._delayed,
                 self._hindered,
             )
         )
@@ -189,7 +191,7 @@ class JobReasons:
         return next((reason for reason in found if reason is not None), waits)
 
     def _no_executor(self, job: JobRecord) -> JobReason | None:
-        described = [node.record.scheduler for node in self.state.nodes]
+        described = [runner.record.scheduler for runner in self.state.runners]
         types = [each.get("type") for each in described if isinstance(each, dict)]
         if job.executor is None or self.state.executors is None or job.executor in (*self.state.executors, *types):
             return None
@@ -197,20 +199,20 @@ class JobReasons:
         return JobReason("unknown_executor", text, ("torc plugins list",))
 
     @cached_property
-    def _open_nodes(self) -> list[ActiveRunner]:
+    def _open_runners(self) -> list[ActiveRunner]:
         """Runners with enough remaining walltime to start a job."""
         least_s = self.state.workflow.compute_node_min_time_for_new_jobs_seconds
-        return [node for node in self.state.nodes if node.left_s is None or node.left_s >= least_s]
+        return [runner for runner in self.state.runners if runner.remaining_s is None or runner.remaining_s >= least_s]
 
     def _no_runner(self, _job: JobRecord) -> JobReason | None:
-        if self._open_nodes:
+        if self._open_runners:
             return None
         again = (self.state.next_command,)
-        if self.state.nodes:
+        if self.state.runners:
             least = format_duration(self.state.workflow.compute_node_min_time_for_new_jobs_seconds)
             text = f"every runner has less than {least} of its time left and starts nothing new"
             return JobReason("walltime_over", text, again)
-        if count := len(self.state.waiting):
+        if count := len(self.state.queued_allocations):
             return self._queued(count)
         return JobReason("no_runner", "no runner works on this workflow", again)
 
@@ -229,19 +231,19 @@ class JobReasons:
         text = f"it can run once one of {count} queued allocations starts"
         return JobReason("allocation_waits", f"{text}; they wait for {join_reasons(reasons)}" if reasons else text)
 
-    def _too_large(self, job: JobRecord) -> JobReason | None:
+    def _exceeds_all_runners(self, job: JobRecord) -> JobReason | None:
         record = self.state.requirements.get(job.resource_requirements_id or 0)
         if record is None:
             return None
         wanted = requested_resources(record)
-        short = {id(node): resource_shortfalls(wanted, node.total) for node in self._open_nodes}
+        short = {id(runner): resource_shortfalls(wanted, runner.total) for runner in self._open_runners}
         if not all(short.values()):
             return None
-        nearest = min(self._open_nodes, key=lambda node: len(short[id(node)]))
-        return self._lacks(job, nearest, short[id(nearest)])
+        nearest = min(self._open_runners, key=lambda runner: len(short[id(runner)]))
+        return self._lacking_resources(job, nearest, short[id(nearest)])
 
-    def _elsewhere(self, job: JobRecord) -> JobReason | None:
-        of_runners = {node.record.scheduler_config_id for node in self._open_nodes}
+    def _bound_to_other_scheduler(self, job: JobRecord) -> JobReason | None:
+        of_runners = {runner.record.scheduler_config_id for runner in self._open_runners}
         if job.scheduler_id is None or job.scheduler_id in of_runners:
             return None
         text = (
@@ -250,19 +252,19 @@ class JobReasons:
         )
         return JobReason("scheduler_mismatch", text, (f"torc scheduled-compute-nodes list {self.state.id}",))
 
-    def _later(self, job: JobRecord) -> JobReason | None:
+    def _delayed(self, job: JobRecord) -> JobReason | None:
         if not self.state.is_delayed(job):
             return None
         return JobReason("delayed", "its next attempt waits for the delay of its failure handler")
 
     def _hindered(self, _job: JobRecord) -> JobReason | None:
-        if not all(node.hindrance for node in self._open_nodes):
+        if not all(runner.hindrance for runner in self._open_runners):
             return None
-        text = f"it waits for a runner that can start more, {self._remedy(self._open_nodes[0])}"
+        text = f"it waits for a runner that can start more, {self._remedy(self._open_runners[0])}"
         return JobReason("launch_hindered", text)
 
-    def _lacks(self, job: JobRecord, node: ActiveRunner, short: list[str]) -> JobReason:
-        record, requirements_id = node.record, job.resource_requirements_id
+    def _lacking_resources(self, job: JobRecord, runner: ActiveRunner, short: list[str]) -> JobReason:
+        record, requirements_id = runner.record, job.resource_requirements_id
         name = self.state.requirements[requirements_id or 0].name
         text = (
             f"it asks for more than any runner has (resource requirements {name!r}): {', '.join(short)} "
@@ -273,7 +275,7 @@ class JobReasons:
             "memory": f"--memory {max(1, int(record.memory_gb * 1024))}m",
             "GPUs": f"--num-gpus {record.num_gpus}",
             "nodes": f"--num-nodes {record.num_nodes}",
-            "run time": f"--runtime {format_duration(max(1, int(node.left_s or 0)))}",
+            "run time": f"--runtime {format_duration(max(1, int(runner.remaining_s or 0)))}",
         }
         given = " ".join(flag for word, flag in flags.items() if any(word in amount for amount in short))
         change = f"torc resource-requirements update {requirements_id} {given}"
@@ -299,11 +301,11 @@ class JobReasons:
                     stack += [other for other in self.state.upstream.get(node, ()) if other not in visited]
                     continue
                 stack.pop()
-                if node not in roots and (best := self._best(node, roots)) is not None:
+                if node not in roots and (best := self._most_urgent(node, roots)) is not None:
                     roots[node] = best
         return roots
 
-    def _best(self, node: int, roots: dict[int, int]) -> int | None:
+    def _most_urgent(self, node: int, roots: dict[int, int]) -> int | None:
         """Return the most urgent root among the dependencies of a job or a group."""
         job = self.state.jobs.get(node)
         if job is not None and job.status not in ("blocked", "canceled"):
@@ -313,7 +315,7 @@ class JobReasons:
         known = [root for root in found if root is not None]
         if spoiled:
             known = [root for root in known if self.state.jobs[root].status in _ENDED_BADLY] or known
-        return min(known, key=lambda root: (RANK[self.of(self.state.jobs[root]).code], root), default=None)
+        return min(known, key=lambda root: (RANK[self.reason_of(self.state.jobs[root]).code], root), default=None)
 
     def _root_of(self, other: int, roots: dict[int, int]) -> int | None:
         """Return the root of a dependency: the job itself, or its own root if it waits; None if it completed."""
@@ -322,23 +324,23 @@ class JobReasons:
             return roots.get(other)
         return None if job.status == "completed" else other
 
-    def direct(self, job: JobRecord) -> list[JobRecord]:
+    def direct_dependencies(self, job: JobRecord) -> list[JobRecord]:
         """Return the direct dependencies of a job, those through groups included."""
-        return [self.state.jobs[other] for other in dict.fromkeys(self._members(job.id or 0))]
+        return [self.state.jobs[other] for other in dict.fromkeys(self._group_members(job.id or 0))]
 
-    def _members(self, node: int) -> Iterator[int]:
+    def _group_members(self, node: int) -> Iterator[int]:
         for other in self.state.upstream.get(node, ()):
-            yield from [other] if other > 0 else self._members(other)
+            yield from [other] if other > 0 else self._group_members(other)
 
     def unfinished(self, jobs: Iterable[JobRecord]) -> list[JobRecord]:
         """Return the jobs among these that have not ended, the most urgent first."""
         over = ("completed", *_ENDED_BADLY, "canceled")
         left = [job for job in jobs if job.is_interrupted or job.status not in over]
-        return sorted(left, key=lambda job: (RANK[self.of(job).code], job.id or 0))
+        return sorted(left, key=lambda job: (RANK[self.reason_of(job).code], job.id or 0))
 
-    def full(self, job: JobRecord) -> tuple[JobReason, JobRecord | None]:
+    def reason_and_root(self, job: JobRecord) -> tuple[JobReason, JobRecord | None]:
         """Return the reason of a job, and its root if that is another job."""
-        reason, root = self.of(job), None
+        reason, root = self.reason_of(job), None
         if reason.code in ("blocked", "dependency_failed"):
             root = self.root(job)
             if root is None and reason.code == "blocked":

@@ -14,9 +14,9 @@ _MAX_WAITS_FOR: Final = 100
 def explain_job(state: WorkflowState, job: JobRecord) -> dict[str, Any]:
     """Return why one job does not run, with its unfinished dependencies and its root."""
     reasons = JobReasons(state)
-    reason, root = reasons.full(job)
-    waits_for = reasons.unfinished(reasons.direct(job)) if job.status == "blocked" else []
-    root_reason = reasons.of(root) if root is not None else None
+    reason, root = reasons.reason_and_root(job)
+    waits_for = reasons.unfinished(reasons.direct_dependencies(job)) if job.status == "blocked" else []
+    root_reason = reasons.reason_of(root) if root is not None else None
     return {
         "workflow_id": state.id,
         "job_id": job.id,
@@ -33,7 +33,7 @@ def explain_job(state: WorkflowState, job: JobRecord) -> dict[str, Any]:
 
 
 def _brief(reasons: JobReasons, job: JobRecord) -> dict[str, Any]:
-    reason = reasons.of(job)
+    reason = reasons.reason_of(job)
     text = reason.text + _detail(reasons.state, job)
     return {"job_id": job.id, "job_name": job.name, "status": job.status, "reason": reason.code, "text": text}
 
@@ -55,8 +55,8 @@ def explain_workflow(state: WorkflowState) -> dict[str, Any]:
     for job in state.jobs.values():
         if job.status == "completed":
             continue
-        reason, root = reasons.full(job)
-        root_reason = None if root is None else reasons.of(root)
+        reason, root = reasons.reason_and_root(job)
+        root_reason = None if root is None else reasons.reason_of(root)
         cause = root_reason or reason
         key = job.status, reason.code, reason.text, cause.text, cause.code
         group = groups.get(key)
@@ -76,15 +76,15 @@ def explain_workflow(state: WorkflowState) -> dict[str, Any]:
         "workflow_name": state.workflow.name,
         "total_jobs": len(state.jobs),
         "job_counts": state.counts,
-        "active_runners": len(state.nodes),
-        "queued_allocations": len(state.waiting),
+        "active_runners": len(state.runners),
+        "queued_allocations": len(state.queued_allocations),
         "groups": listed,
         "commands": list(commands),
     }
 
 
 def _group(reasons: JobReasons, job: JobRecord, reason: JobReason, root: JobRecord | None) -> dict[str, Any]:
-    cause = reason if root is None else reasons.of(root)
+    cause = reason if root is None else reasons.reason_of(root)
     return {
         "status": job.status,
         "reason": reason.code,

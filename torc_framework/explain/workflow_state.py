@@ -25,15 +25,15 @@ from torc_framework.next_step import InstalledExecutors, next_step
 
 @define
 class ActiveRunner:
-    """A runner that the server counts as active; ``left_s`` is its remaining walltime in seconds, None if unlimited."""
+    """An active runner; ``remaining_s`` is its remaining walltime in seconds, None if unlimited."""
 
     record: ComputeNodeRecord
-    left_s: float | None
+    remaining_s: float | None
 
     @property
     def total(self) -> Resources:
         """All resources that it offers."""
-        return offered_resources(self.record, self.left_s)
+        return offered_resources(self.record, self.remaining_s)
 
     @property
     def hindrance(self) -> str | None:
@@ -51,11 +51,11 @@ class WorkflowState:
 
     Attributes:
         upstream: The jobs that each job depends on; a dependency group has a negative number and its own entry.
-        nodes: Active runners, without those that are known to be dead.
-        waiting: Queued allocations.
+        runners: Active runners, without those that are known to be dead.
+        queued_allocations: Queued allocations.
         result: Returns the present result of a job.
         orphans: Jobs held by dead runners.
-        hindered: For jobs held by a runner that cannot start attempts at present, that runner.
+        hindered_runners: For jobs held by a runner that cannot start attempts at present, that runner.
         executors: Names of the executors of the plugins here; None if they were not queried.
         next_command: The command that continues the workflow when no runner works on it.
         reasons: Why queued allocations wait, as far as their batch systems report it.
@@ -66,15 +66,15 @@ class WorkflowState:
     jobs: dict[int, JobRecord]
     upstream: dict[int, list[int]]
     requirements: dict[int, ResourceRequirementsRecord]
-    nodes: list[ActiveRunner]
-    waiting: list[ScheduledComputeNodeRecord]
+    runners: list[ActiveRunner]
+    queued_allocations: list[ScheduledComputeNodeRecord]
     result: Callable[[int], ResultRecord | None]
     orphans: Set[int]
     executors: Collection[str] | None = None
     next_command: str = ""
     counts: dict[str, int] = Factory(dict)
     reasons: Collection[PendingReason] = ()
-    hindered: Mapping[int, ActiveRunner] = Factory(dict)
+    hindered_runners: Mapping[int, ActiveRunner] = Factory(dict)
 
     @property
     def id(self) -> int:
@@ -108,30 +108,33 @@ def read_workflow_state(
     for job in jobs.values():
         counts[job.status or ""] = counts.get(job.status or "", 0) + 1
     requirements = client.find(ResourceRequirementsRecord, workflow_id=workflow_id)
-    nodes: list[ActiveRunner] = []
+    runners: list[ActiveRunner] = []
     dead: list[ComputeNodeRecord] = []
     buffer_s = workflow.compute_node_expiration_buffer_seconds
     for record in client.iterate(ComputeNodeRecord, workflow_id=workflow_id, is_active=True):
-        dead.append(record) if is_dead(record) else nodes.append(ActiveRunner(record, _left_s(record, buffer_s)))
+        dead.append(record) if is_dead(record) else runners.append(ActiveRunner(record, _remaining_s(record, buffer_s)))
 
     def result(job_id: int) -> ResultRecord | None:
         found = client.find(ResultRecord, workflow_id=workflow_id, job_id=job_id, limit=1)
         return found[0] if found else None
 
-    waiting = client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending")
+    queued_allocations = client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending")
     return WorkflowState(
         workflow=workflow,
         status=client.workflow_status(workflow_id),
         jobs=jobs,
         upstream=_upstream(client, workflow_id),
         requirements={record.id or 0: record for record in requirements},
-        nodes=nodes,
-        waiting=waiting,
-        reasons=reasons(waiting) if waiting else (),
+        runners=runners,
+        queued_allocations=queued_allocations,
+        reasons=reasons(queued_allocations) if queued_allocations else (),
         result=result,
-        orphans={job.id or 0 for node in dead for job in _held_by(client, workflow_id, node)},
-        hindered={
-            job.id or 0: node for node in nodes if node.hindrance for job in _held_by(client, workflow_id, node.record)
+        orphans={job.id or 0 for runner in dead for job in _held_by(client, workflow_id, runner)},
+        hindered_runners={
+            job.id or 0: runner
+            for runner in runners
+            if runner.hindrance
+            for job in _held_by(client, workflow_id, runner.record)
         },
         executors=executors() if executors else None,
         next_command=next_step(client, workflow_id, executors or dict).command,
@@ -139,8 +142,8 @@ def read_workflow_state(
     )
 
 
-def _held_by(client: TorcClient, workflow_id: int, node: ComputeNodeRecord) -> Iterator[JobRecord]:
-    return client.iterate(JobRecord, workflow_id=workflow_id, active_compute_node_id=node.id)
+def _held_by(client: TorcClient, workflow_id: int, runner: ComputeNodeRecord) -> Iterator[JobRecord]:
+    return client.iterate(JobRecord, workflow_id=workflow_id, active_compute_node_id=runner.id)
 
 
 def _upstream(client: TorcClient, workflow_id: int) -> dict[int, list[int]]:
@@ -155,11 +158,11 @@ def _upstream(client: TorcClient, workflow_id: int) -> dict[int, list[int]]:
     return upstream
 
 
-def _left_s(node: ComputeNodeRecord, buffer_s: int) -> float | None:
-    if node.time_limit is None:
+def _remaining_s(runner: ComputeNodeRecord, buffer_s: int) -> float | None:
+    if runner.time_limit is None:
         return None
     try:
-        began = datetime.fromisoformat(node.start_time.replace("Z", "+00:00")).timestamp()
-        return began + parse_duration(node.time_limit) - buffer_s - time.time()
+        began = datetime.fromisoformat(runner.start_time.replace("Z", "+00:00")).timestamp()
+        return began + parse_duration(runner.time_limit) - buffer_s - time.time()
     except ValueError:
         return None

@@ -175,7 +175,7 @@ def explain_workflow(
     step = cache(lambda: next_step(client, workflow_id, plugins.executors))
     reader = LogExcerptReader(plugins.log_patterns(), nodes, output_dir)
     grouping = _FailureGrouping(plugins, reader, wanted, lambda: step().command)
-    last = _last(lost)
+    last = _last_results(lost)
     for job_id, job in jobs.items():
         if job.status in FAILED and not job.is_interrupted:
             grouping.add(job, last.get(job_id), hours.get(job_id, 0.0))
@@ -188,7 +188,7 @@ def explain_workflow(
         ):
             group.canceled_ids = ids
     for group in groups:
-        grouping.number_example(group)
+        grouping.set_example(group)
     interrupted = sum(job.is_interrupted for job in jobs.values())
     return WorkflowReport(
         workflow,
@@ -214,7 +214,7 @@ def _hours(
     return hours
 
 
-def _last(results: Sequence[ResultRecord]) -> dict[int, ResultRecord]:
+def _last_results(results: Sequence[ResultRecord]) -> dict[int, ResultRecord]:
     """Return the last attempt of each job among these."""
     last: dict[int, ResultRecord] = {}
     for result in results:
@@ -271,7 +271,7 @@ class _FailureGrouping:
         group.confidence = min(group.confidence, confidence)
         group.lost_cpu_hours += hours
 
-    def number_example(self, group: FailureGroup) -> None:
+    def set_example(self, group: FailureGroup) -> None:
         """Set the example of a group to its line with the number in the log."""
         excerpt = self._examples.get(group.signature)
         if excerpt is not None and (line := self._reader.with_line_number(excerpt)) is not None:

@@ -123,19 +123,21 @@ def analyze(
                 )
             found.workflow_id = name.workflow_id
         found.files_scanned += 1
-        _note(found, path, name, scanner.hits(log))
+        _add_hits(found, path, name, scanner.hits(log))
     found.skipped = [(printable(path), reason) for path, reason in source.skipped]
     if not found.files_scanned:
-        raise UserError(f"{place} holds no logs{_of(workflow_id, job_id)}; name the output folder of a run or a bundle")
+        raise UserError(
+            f"{place} holds no logs{_scope_text(workflow_id, job_id)}; name the output folder of a run or a bundle"
+        )
     return found
 
 
-def _of(workflow_id: int | None, job_id: int | None) -> str:
+def _scope_text(workflow_id: int | None, job_id: int | None) -> str:
     words = (("job", job_id), ("workflow", workflow_id))
     return "".join(f" of {what} {id_}" for what, id_ in words if id_ is not None)
 
 
-def _note(found: Analysis, path: str, name: LogName, hits: Iterable[PatternHit]) -> None:
+def _add_hits(found: Analysis, path: str, name: LogName, hits: Iterable[PatternHit]) -> None:
     """Add the lines that were found in one file."""
     first: dict[str, int] = {}
     seen: Counter[str] = Counter()

@@ -158,10 +158,10 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 def _add_file(archive: tarfile.TarFile, name: str, log: IO[bytes]) -> None:
     """Add a log at its present length, also if it is still being written."""
     state = os.fstat(log.fileno())
-    archive.addfile(_entry(name, state.st_size, state.st_mtime), _Padded(log))
+    archive.addfile(_entry(name, state.st_size, state.st_mtime), _PaddedFile(log))
 
 
-class _Padded(io.RawIOBase):
+class _PaddedFile(io.RawIOBase):
     """A file that is padded with newlines if it becomes shorter while it is read: tarfile needs the announced size."""
 
     def __init__(self, inner: IO[bytes]) -> None:

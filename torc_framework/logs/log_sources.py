@@ -92,13 +92,13 @@ class LogSource:
             bundle.members = []  # type: ignore[attr-defined] # else tarfile keeps every entry in memory; the typeshed lacks the attribute
             if entry.isdir():
                 continue
-            if reason := _why_not(entry):
+            if reason := _skip_reason(entry):
                 self.skipped.append((entry.name, reason))
                 continue
             log = bundle.extractfile(entry)
             if log is not None:
                 with log:
-                    yield entry.name, _Checked(self.path, log)
+                    yield entry.name, _BundleMember(self.path, log)
 
 
 _DAMAGE: Final = (tarfile.TarError, EOFError, OSError, zlib.error)
@@ -108,7 +108,7 @@ def _damaged(path: Path, error: Exception) -> UserError:
     return UserError(f"{path} is no bundle, or it is damaged: {error}")
 
 
-class _Checked(io.RawIOBase):
+class _BundleMember(io.RawIOBase):
     """A file of a bundle; damage of the bundle that shows while it is read becomes a UserError."""
 
     def __init__(self, path: Path, inner: IO[bytes]) -> None:
@@ -134,7 +134,7 @@ class _BundleEntry(tarfile.TarInfo):
         return entry
 
 
-def _why_not(entry: tarfile.TarInfo) -> str | None:
+def _skip_reason(entry: tarfile.TarInfo) -> str | None:
     """Return why an entry is skipped; None if it is read."""
     path = PurePosixPath(entry.name)
     if path.is_absolute() or ".." in path.parts:
@@ -156,14 +156,14 @@ def walk(folder: Path, skipped: list[tuple[str, str]]) -> Iterator[Path]:
         folders.sort()
         for name in sorted(names):
             path = Path(parent, name)
-            reason = _why_not_open(path)
+            reason = _unreadable_reason(path)
             if reason is None:
                 yield path
             elif read_name(name) is not None:
                 skipped.append((str(path), reason))
 
 
-def _why_not_open(path: Path) -> str | None:
+def _unreadable_reason(path: Path) -> str | None:
     try:
         mode = path.lstat().st_mode
     except OSError as error:

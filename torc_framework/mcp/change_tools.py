@@ -216,7 +216,7 @@ class ChangeTools:
         status = client.workflow_status(workflow_id)
         if not dry_run:
             for job in jobs:
-                client.complete_job(job.id or 0, "canceled", status.run_id, _canceled(job, status.run_id))
+                client.complete_job(job.id or 0, "canceled", status.run_id, _canceled_result(job, status.run_id))
         return {"workflow_id": workflow_id, "dry_run": dry_run, "job_ids": [job.id for job in jobs]}
 
     def create_workflow_from_spec(
@@ -288,7 +288,7 @@ class ChangeTools:
         }
 
 
-def _canceled(job: JobRecord, run_id: int) -> ResultRecord:
+def _canceled_result(job: JobRecord, run_id: int) -> ResultRecord:
     return ResultRecord(
         job_id=job.id or 0,
         workflow_id=job.workflow_id,

@@ -76,7 +76,7 @@ class ReadTools:
         """Get a job with its resource requirements, how it last ended, and the verdicts that were given on it."""
         job, client = self._context.job(job_id), self._context.client
         wanted = job.resource_requirements_id
-        result = self._context.present_result(job)
+        result = self._context.last_result(job)
         return {
             **given_fields(job),
             "resource_requirements": given_fields(client.get(ResourceRequirementsRecord, wanted)) if wanted else None,
@@ -94,7 +94,7 @@ class ReadTools:
     ) -> dict[str, Any]:
         """Read the end of a job's standard output and error. Secrets in them are replaced."""
         job = self._context.job(job_id)
-        result = self._context.present_result(job)
+        result = self._context.last_result(job)
         run = run_id or (result.run_id if result else self._context.client.workflow_status(job.workflow_id).run_id)
         attempt = attempt_id or (result.attempt_id if result else job.attempt_id)
         stem = self._context.output_dir / "job_stdio" / f"job_wf{job.workflow_id}_j{job.id}_r{run}_a{attempt}"

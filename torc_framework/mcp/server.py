@@ -70,9 +70,9 @@ def _wrapped_tool(context: ToolContext, function: Callable[..., dict[str, Any]])
         if isinstance(owner, ChangeTools):
             work = getattr(ChangeTools(context, _client_name(ctx)), function.__name__)
         try:
-            answer: dict[str, Any] = context.cleaned(work(**arguments))
+            answer: dict[str, Any] = context.without_secrets(work(**arguments))
         except (TorcError, ValueError) as error:
-            raise ToolError(context.cleaned(str(error))) from error
+            raise ToolError(context.without_secrets(str(error))) from error
         return answer
 
     signature = inspect.signature(function)

@@ -80,7 +80,7 @@ class ToolContext:
         self.workflow(job.workflow_id)
         return job
 
-    def present_result(self, job: JobRecord) -> ResultRecord | None:
+    def last_result(self, job: JobRecord) -> ResultRecord | None:
         """Return the last result of a job; None if it has none."""
         found = self.client.find(ResultRecord, workflow_id=job.workflow_id, job_id=job.id)
         return found[-1] if found else None
@@ -96,15 +96,15 @@ class ToolContext:
             raise UserError(f"{path.name} leads out of the output folder: it is not read")
         return real
 
-    def cleaned(self, value: Any) -> Any:
+    def without_secrets(self, value: Any) -> Any:
         """Return JSON values with secrets replaced."""
         if isinstance(value, str):
             return redact(value, self._secrets)
         if isinstance(value, Mapping):
             return {
-                str(key): MARK if isinstance(item, str) and is_secret_name(str(key)) else self.cleaned(item)
+                str(key): MARK if isinstance(item, str) and is_secret_name(str(key)) else self.without_secrets(item)
                 for key, item in value.items()
             }
         if isinstance(value, (list, tuple)):
-            return [self.cleaned(item) for item in value]
+            return [self.without_secrets(item) for item in value]
         return value

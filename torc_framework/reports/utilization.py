@@ -89,7 +89,7 @@ class ResourceUse:
     @property
     def over_percent(self) -> float:
         """By how many percent the use exceeds the requirement; negative if it is below."""
-        return _over(self.used, self.asked)
+        return _percent_over(self.used, self.asked)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it with the keys of Torc's report."""
@@ -234,11 +234,11 @@ def _resource_uses(
         if used:
             asked = rule.asked(wanted)
             overlooked = max(min_over_percent, rule.noise_percent)
-            is_violation = max(used) > asked and _over(max(used), asked) > overlooked
+            is_violation = max(used) > asked and _percent_over(max(used), asked) > overlooked
             yield ResourceUse(job.id or 0, job.name, resource, asked, max(used), is_violation, wanted.id or 0)
 
 
-def _over(used: float, asked: float) -> float:
+def _percent_over(used: float, asked: float) -> float:
     return 100 * (used / asked - 1) if asked else float("inf")
 
 

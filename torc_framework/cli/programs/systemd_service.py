@@ -147,11 +147,11 @@ def flags(settings: Values) -> list[str]:
         elif isinstance(value, tuple):
             words += [f"{flag}={item}" for item in value]
         else:
-            words.append(f"{flag}={_placed(leaf, value)}")
+            words.append(f"{flag}={_absolute(leaf, value)}")
     return words
 
 
-def _placed(leaf: SettingEntry, value: Any) -> Any:
+def _absolute(leaf: SettingEntry, value: Any) -> Any:
     if isinstance(value, Path):
         return value.absolute()
     if leaf.path == ("database",) and ":" not in value:

@@ -114,7 +114,7 @@ def _password(arguments: argparse.Namespace, user: str, *, twice: bool) -> str:
     return password
 
 
-def _tell(arguments: argparse.Namespace, text: str, facts: Any) -> None:
+def _print_result(arguments: argparse.Namespace, text: str, facts: Any) -> None:
     print(json.dumps(facts) if arguments.format == "json" else text)
 
 
@@ -128,7 +128,7 @@ def _add(arguments: argparse.Namespace) -> int:
     htpasswd.edit(path, {user: hashed}, create=True)
     done = "updated" if user in known else "added"
     text = f"Changed the password of {user} in {path}" if user in known else f"Added {user} to {path}"
-    _tell(arguments, text, {"user": user, "file": str(path), "done": done})
+    _print_result(arguments, text, {"user": user, "file": str(path), "done": done})
     return ExitStatus.OK
 
 
@@ -137,7 +137,7 @@ def _remove(arguments: argparse.Namespace) -> int:
     if user not in htpasswd.read(path):
         raise ConfigError(f"{path} has no user {user!r}")
     htpasswd.edit(path, {user: None})
-    _tell(arguments, f"Removed {user} from {path}", {"user": user, "file": str(path), "done": "removed"})
+    _print_result(arguments, f"Removed {user} from {path}", {"user": user, "file": str(path), "done": "removed"})
     return ExitStatus.OK
 
 
@@ -156,7 +156,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     hashed = htpasswd.read(path).get(user)
     is_right = htpasswd.matches(_password(arguments, user, twice=False), hashed or "") if hashed else False
     text = f"The password of {user} is right" if is_right else f"The password of {user} is wrong"
-    _tell(arguments, text if hashed else f"{path} has no user {user!r}", {"user": user, "verified": is_right})
+    _print_result(arguments, text if hashed else f"{path} has no user {user!r}", {"user": user, "verified": is_right})
     return ExitStatus.OK if is_right else ExitStatus.FAILED
 
 
@@ -164,7 +164,7 @@ def _hash(arguments: argparse.Namespace) -> int:
     user = arguments.user or user_name()
     htpasswd.check_name(user)
     hashed = htpasswd.hash_password(_password(arguments, user, twice=True), arguments.cost)
-    _tell(arguments, f"{user}:{hashed}", {"user": user, "hash": hashed, "line": f"{user}:{hashed}"})
+    _print_result(arguments, f"{user}:{hashed}", {"user": user, "hash": hashed, "line": f"{user}:{hashed}"})
     if arguments.format == "table" and sys.stdout.isatty():
         print("Send the line above to your server's administrator.", file=sys.stderr)
     return ExitStatus.OK

@@ -98,12 +98,12 @@ def _daemon(settings: ServerSettings, pid_path: Path | None) -> int:
     def work(ready: Callable[[int], None]) -> int:
         with pid_file(path) as former:
 
-            def up(port: int) -> None:
+            def on_listening(port: int) -> None:
                 if former is not None:
                     logging.getLogger("torc.server").warning("process %d of %s did not end cleanly", former, path)
                 ready(port)
 
-            return serve(settings, up)
+            return serve(settings, on_listening)
 
     started = start_in_background(work, log_dir / FILE_NAME)
     if settings.port == 0:
@@ -128,11 +128,11 @@ def _execute(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     if getattr(arguments, "parent_fd", None) is not None:
-        _leave(code)
+        _exit_at_once(code)
     return code
 
 
-def _leave(code: int) -> NoReturn:
+def _exit_at_once(code: int) -> NoReturn:
     """End the process without the interpreter's shutdown: a ``torc`` command waits for the end of this process."""
     sys.stdout.flush()
     sys.stderr.flush()

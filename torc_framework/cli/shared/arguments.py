@@ -42,7 +42,7 @@ def option_of_setting(section: type[Any], name: str, *short: str, **facts: Any) 
     return typer.Option(flags, *short, min=entry.facts.low, help=f"{entry.facts.doc}{unit}{shown}", **facts)
 
 
-def ids(texts: Sequence[str] | None, flag: str) -> list[int] | None:
+def parse_ids(texts: Sequence[str] | None, flag: str) -> list[int] | None:
     """Return the ids of an option that may be repeated and whose values may be lists such as ``1,2``."""
     if not texts:
         return None

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 import typer
 from attrs import NOTHING, Attribute, fields_dict, frozen
 
-from torc_framework.cli.shared.arguments import ids
+from torc_framework.cli.shared.arguments import parse_ids
 from torc_framework.errors import UserError
 from torc_framework.models.records import Record, describe_field
 from torc_framework.models.statuses import JobStatus
@@ -124,7 +124,7 @@ def _command_option(wanted: RecordOption, attribute: "Attribute[Any] | None", *,
         kind, read, facts["metavar"] = str, parse_truth, "true|false"
         default = "true" if default is True else default
     elif kind is list:
-        kind, read, facts["metavar"] = list[str], ids, "IDS"
+        kind, read, facts["metavar"] = list[str], parse_ids, "IDS"
     if wanted.metavar:
         facts["metavar"] = wanted.metavar
     if wanted.low is not None:

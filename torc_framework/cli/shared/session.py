@@ -78,9 +78,9 @@ class Session:
             UserError: the value is not an allowed one.
         """
         if name == "format_":
-            _one_of("--format", value, FORMATS)
+            _check_choice("--format", value, FORMATS)
         if name == "log_level":
-            _one_of("--log-level", value, LEVELS)
+            _check_choice("--log-level", value, LEVELS)
         if name == "disable_plugin":
             value = [*self._options.get(name, ()), *value]
         self._options[name] = value
@@ -269,6 +269,6 @@ def _own_database() -> Path | str:
     return place
 
 
-def _one_of(what: str, value: str, allowed: Iterable[str]) -> None:
+def _check_choice(what: str, value: str, allowed: Iterable[str]) -> None:
     if value not in allowed:
         raise UserError(f"{what} is {value!r}; expected one of {', '.join(allowed)}")

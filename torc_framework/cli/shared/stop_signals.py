@@ -18,12 +18,12 @@ class StopSignals:
     def __init__(self, *numbers: int) -> None:
         self._numbers = numbers or STOP_SIGNALS
         self._before: dict[int, Any] = {}
-        self.has_come = False
+        self.has_arrived = False
 
     def __enter__(self) -> Self:
         for number in self._numbers:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._come)
+                self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -32,11 +32,11 @@ class StopSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _come(self, _number: int, _frame: FrameType | None) -> None:
-        self.has_come = True
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        self.has_arrived = True
         raise KeyboardInterrupt
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if a signal has arrived, also if the exception of its handler was dropped."""
-        if self.has_come:
+        if self.has_arrived:
             raise KeyboardInterrupt

@@ -70,7 +70,7 @@ def _workflow_state(session: "Session", workflow_id: int) -> "WorkflowState":
         workflow_id,
         is_dead=is_dead,
         executors=session.executors,
-        reasons=lambda waiting: [*queue_reasons(session, workflow_id, waiting).values()],
+        reasons=lambda queued_allocations: [*queue_reasons(session, workflow_id, queued_allocations).values()],
     )
 
 

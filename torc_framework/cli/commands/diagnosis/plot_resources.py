@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from torc_framework.cli.shared.app import single_command
-from torc_framework.cli.shared.arguments import ids
+from torc_framework.cli.shared.arguments import parse_ids
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
@@ -41,7 +41,7 @@ def plot_resources(
         raise UserError(f"--format is {format_!r}; expected one of {', '.join(FORMATS)}")
     if "/" in prefix:
         raise UserError(f"--prefix is {prefix!r}; it begins file names and cannot hold a /; see --output-dir")
-    wanted = ids(job_ids, "--job-ids") or []
+    wanted = parse_ids(job_ids, "--job-ids") or []
     written, remarks = write_plots(PlotRequest(db_paths, output_dir, wanted, prefix, format_))
     for remark in remarks:
         typer.echo(f"Note: {remark}", err=True)

@@ -231,7 +231,7 @@ def _print_group(number: int, group: "FailureGroup") -> None:
         print(f"   {example.path}, line {example.line.number}")
         if example.line.hint:
             print(f"   Hint: {example.line.hint}")
-    print(f"   {'Job' if len(group.job_ids) == 1 else 'Jobs'} {_ranges(group.job_ids)}" + _asked(group))
+    print(f"   {'Job' if len(group.job_ids) == 1 else 'Jobs'} {_ranges(group.job_ids)}" + _requirements_text(group))
     if group.canceled_ids:
         print(f"   Canceled because of them: {_jobs(len(group.canceled_ids))} ({_ranges(group.canceled_ids)})")
     if group.lost_cpu_hours:
@@ -241,7 +241,7 @@ def _print_group(number: int, group: "FailureGroup") -> None:
     print(f"   Next: {group.next.command}  ({group.next.why})")
 
 
-def _asked(group: "FailureGroup") -> str:
+def _requirements_text(group: "FailureGroup") -> str:
     if group.signature.request is None:
         return ""
     cpus, memory, runtime, _, _ = group.signature.request

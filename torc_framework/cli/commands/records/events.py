@@ -30,12 +30,12 @@ Category = Annotated[
 _ENDS = ("workflow_completed", "workflow_canceled")
 
 
-def _moment(milliseconds: int) -> str:
+def _timestamp_text(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _when(event: EventRecord) -> str | None:
-    return None if event.timestamp is None else _moment(event.timestamp)
+    return None if event.timestamp is None else _timestamp_text(event.timestamp)
 
 
 COLUMNS: list[Column] = [("ID", "id"), ("Timestamp", _when), ("Data", lambda event: json.dumps(event.data))]
@@ -120,14 +120,14 @@ def monitor(
     asked = EventSeverity.DEBUG if until_complete else LEVELS[level]  # the last event may have any severity
     with session.client.event_stream(chosen, last_event_id=after, level=asked.label) as stream:
         with _closed_after(stream, duration) as time_is_up:
-            last = _last_of_all(session, chosen) if until_complete else None
+            last = _last_event_id(session, chosen) if until_complete else None
             if last is not None and (after is None or after >= last):
                 return _outcome(session, chosen)
             for event in stream:
                 if LEVELS[event.severity] >= LEVELS[level] and _is_of(event, category):
                     _show(session, event)
                 if last is None and until_complete and event.event_type in _ENDS:
-                    last = _last_of_all(session, chosen)
+                    last = _last_event_id(session, chosen)
                 if last is not None and event.id >= last:
                     return _outcome(session, chosen)
         if not time_is_up.is_set():
@@ -153,7 +153,7 @@ def delete(ctx: typer.Context, id_: RecordId) -> None:
     show_deleted(session, "event", session.client.delete(EventRecord, id_))
 
 
-def _last_of_all(session: Session, workflow_id: int) -> int | None:
+def _last_event_id(session: Session, workflow_id: int) -> int | None:
     """Return the id of the last event of a workflow that is over, 0 if it has none; None if it is not over."""
     if not session.client.is_complete(workflow_id).is_complete:
         return None
@@ -174,7 +174,7 @@ def _show(session: Session, event: "StreamedEvent") -> None:
     if isinstance(shown, dict):
         pairs = {key: value for key, value in shown.items() if value is not None and key != "severity"}
         shown = " ".join(f"{key}={value}" for key, value in pairs.items())
-    print(f"{_moment(event.timestamp)} {event.severity:<7} {event.event_type} {shown}".rstrip(), flush=True)
+    print(f"{_timestamp_text(event.timestamp)} {event.severity:<7} {event.event_type} {shown}".rstrip(), flush=True)
 
 
 def _outcome(session: Session, workflow_id: int) -> int:

@@ -54,7 +54,7 @@ class ProgressLine:
         """Show a state; without a terminal at most one line in `LINE_INTERVAL_S`."""
         now = time.monotonic()
         if progress.trouble != self._trouble:
-            self._tell_trouble(progress.trouble)
+            self._show_trouble(progress.trouble)
         if not self._enabled or now < self._next or not progress.counts:
             return
         self._next = 0.0 if self._draws else now + LINE_INTERVAL_S
@@ -70,7 +70,7 @@ class ProgressLine:
             self._stream.write(f"{text}\n")
         self._stream.flush()
 
-    def _tell_trouble(self, trouble: str | None) -> None:
+    def _show_trouble(self, trouble: str | None) -> None:
         """Print why the server does not answer, or that it answers again, on a line of its own."""
         self._trouble, self._shown = trouble, ""
         text = "The server goes on" if trouble is None else f"The server cannot go on, waiting for it: {trouble}"

@@ -102,7 +102,7 @@ def recover(
         print_json({**found.as_dict(), "submitted_allocations": submitted})
     elif found.goes_on and not dry_run:
         if found.receipt is not None:
-            _conclude(chosen, found)
+            _print_outcome(chosen, found)
         print(step)
     if not found.goes_on:
         raise typer.Exit(int(ExitStatus.FAILED))
@@ -168,7 +168,7 @@ def pending_classifier(
     return judge
 
 
-def _conclude(workflow_id: int, found: Any) -> None:
+def _print_outcome(workflow_id: int, found: Any) -> None:
     print(f"\nRecovery complete for workflow {workflow_id}")
     for count, what in (
         (found.fixed("oom"), "had memory increased"),

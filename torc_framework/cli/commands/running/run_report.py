@@ -34,10 +34,10 @@ def exit_status(outcome: RunOutcome) -> ExitStatus:
     """Return the exit code of the program after a run."""
     if outcome.interrupted:
         return ExitStatus.INTERRUPTED
-    return ExitStatus.OK if _is_well(outcome) and not outcome.cut_logs else ExitStatus.FAILED
+    return ExitStatus.OK if _is_successful(outcome) and not outcome.cut_logs else ExitStatus.FAILED
 
 
-def _is_well(outcome: RunOutcome) -> bool:
+def _is_successful(outcome: RunOutcome) -> bool:
     """Return whether every job completed."""
     troubled = any(outcome.counts.get(status.label) for status in TROUBLE)
     return outcome.is_complete and not troubled and not outcome.is_canceled
@@ -64,7 +64,7 @@ def verdict(outcome: RunOutcome) -> str:
         return "out of time"
     if not outcome.is_complete:
         return "incomplete"
-    return "completed" if _is_well(outcome) else "failed"
+    return "completed" if _is_successful(outcome) else "failed"
 
 
 def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:

@@ -34,7 +34,7 @@ def add(app: CommandGroup) -> None:
     app.command("is-complete")(is_complete)
 
 
-def say(session: "Session", text: str, **values: Any) -> None:
+def _print_message(session: "Session", text: str, **values: Any) -> None:
     """Print a sentence, or its values as JSON."""
     if session.wants_json:
         print_json(values)
@@ -67,7 +67,9 @@ def initialize(
     outputs = begin.stale_outputs(session.client, chosen, inputs)
     if dry_run:
         text = f"Dry run: workflow {chosen} can be initialized, as run {now.run_id + 1}" + _deleted(outputs, "would be")
-        say(session, text, workflow_id=chosen, dry_run=True, run_id=now.run_id, existing_output_files=outputs)
+        _print_message(
+            session, text, workflow_id=chosen, dry_run=True, run_id=now.run_id, existing_output_files=outputs
+        )
         return
     can_ask = is_interactive() and not session.wants_json
     if outputs and not no_prompts and not can_ask:
@@ -81,7 +83,7 @@ def initialize(
     inputs = begin.delete_outputs(outputs, inputs)
     record = begin.begin_run(session.client, chosen, inputs, force=force)
     text = f"Initialized workflow {chosen}, run {record.run_id}" + _deleted(outputs, "were")
-    say(session, text, workflow_id=chosen, run_id=record.run_id, deleted_output_files=outputs)
+    _print_message(session, text, workflow_id=chosen, run_id=record.run_id, deleted_output_files=outputs)
 
 
 def _deleted(outputs: list[str], verb: str) -> str:

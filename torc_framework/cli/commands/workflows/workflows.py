@@ -134,7 +134,7 @@ def status(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None
     chosen = pick_workflow(session, workflow_id, user)
     record, jobs = session.client.workflow_status(chosen), session.client.job_counts(chosen)
     is_complete = session.client.is_complete(chosen).is_complete
-    word = _word(is_canceled=record.is_canceled, is_complete=is_complete, counts=jobs.counts)
+    word = _state_word(is_canceled=record.is_canceled, is_complete=is_complete, counts=jobs.counts)
     if session.wants_json:
         more = {"job_count": jobs.total, "job_counts": jobs.counts, "interrupted_jobs": jobs.interrupted}
         show_one(session, "", record, status=word, **more)
@@ -147,7 +147,7 @@ def status(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None
         print(f"  {next_step_text(session.client, chosen, session.executors, jobs.interrupted)}")
 
 
-def _word(*, is_canceled: bool, is_complete: bool, counts: dict[str, int]) -> str:
+def _state_word(*, is_canceled: bool, is_complete: bool, counts: dict[str, int]) -> str:
     """Return the state of a workflow in one word."""
     if is_canceled:
         return "canceled"
