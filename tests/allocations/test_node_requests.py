@@ -1,4 +1,4 @@
-"""Requests for nodes that are cut short: what was accepted is recorded or given back, whoever looks next."""
+"""Requests for nodes whose process was killed: a later command records or gives back what was accepted."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ from torc_framework.system.process_identity import this_process
 
 
 @define
-class System:
+class FakeSystem:
     """A batch system: what it has accepted, by the name of the request."""
 
     accepted: dict[str, list[str]] = field(factory=dict)
@@ -33,12 +33,12 @@ class System:
     is_mute: bool = False
 
 
-class Shop(Allocator):
+class FakeAllocator(Allocator):
     """Accepts everything, and then does what a test wants."""
 
     name: ClassVar[str] = "shop"
     capabilities = Capabilities(can_allocate=True)
-    system: ClassVar[System]
+    system: ClassVar[FakeSystem]
 
     def allocate(self, request: AllocationRequest) -> list[Allocation]:
         count = sum(map(len, self.system.accepted.values()))
@@ -48,7 +48,7 @@ class Shop(Allocator):
 
     def find(self, names: Collection[str]) -> dict[str, list[Allocation]]:
         if self.system.is_mute:
-            raise AllocationError("the shop does not answer")
+            raise AllocationError("the allocator does not answer")
         return {name: [Allocation(id_, self.name) for id_ in self.system.accepted.get(name, [])] for name in names}
 
     def alive(self, allocations: Sequence[Allocation]) -> dict[str, bool]:
@@ -58,19 +58,19 @@ class Shop(Allocator):
         self.system.released += [each.id for each in allocations]
 
 
-class Plugins:
-    """Knows the shop."""
+class FakePlugins:
+    """Knows the allocator."""
 
     def executor(self, name: str) -> type[Allocator]:
         assert name == "shop"
-        return Shop
+        return FakeAllocator
 
 
 @pytest.fixture
-def system() -> System:
-    """The batch system of the shop."""
-    Shop.system = System()
-    return Shop.system
+def system() -> FakeSystem:
+    """The batch system of the allocator."""
+    FakeAllocator.system = FakeSystem()
+    return FakeAllocator.system
 
 
 @pytest.fixture
@@ -80,12 +80,12 @@ def workflow_id(bench: Bench) -> int:
 
 
 def obtain(bench: Bench, workflow_id: int, count: int = 2) -> list[ScheduledComputeNodeRecord]:
-    shop = Shop(Shop.Options(), context_without_runner(bench.client, workflow_id))
-    return obtain_nodes(bench.client, shop, workflow_id, NodeRequest(1, Path("output"), count))
+    allocator = FakeAllocator(FakeAllocator.Options(), context_without_runner(bench.client, workflow_id))
+    return obtain_nodes(bench.client, allocator, workflow_id, NodeRequest(1, Path("output"), count))
 
 
 def settle(bench: Bench, workflow_id: int) -> Any:
-    plugins: Any = Plugins()
+    plugins: Any = FakePlugins()
     return resolve_requests(bench.client, plugins, {}, context_without_runner(bench.client, workflow_id))
 
 
@@ -100,8 +100,8 @@ def raises(error: BaseException) -> Callable[[AllocationRequest], None]:
     return asked
 
 
-def test_a_request_is_on_the_server_before_it_is_made(bench: Bench, workflow_id: int, system: System) -> None:
-    """With its name; then the allocations are there in its place."""
+def test_a_request_is_on_the_server_before_it_is_made(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
+    """The request is recorded with its name; then the allocations replace it."""
     seen: list[ScheduledComputeNodeRecord] = []
     names: list[str] = []
 
@@ -116,16 +116,16 @@ def test_a_request_is_on_the_server_before_it_is_made(bench: Bench, workflow_id:
     assert open_requests(bench.client, workflow_id) == []
 
 
-def test_names_of_requests_can_stand_anywhere(bench: Bench, workflow_id: int, system: System) -> None:
+def test_names_of_requests_can_stand_anywhere(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
     """Whatever a person wants them to begin with; no two are equal."""
-    shop = Shop(Shop.Options(), context_without_runner(bench.client, workflow_id))
+    allocator = FakeAllocator(FakeAllocator.Options(), context_without_runner(bench.client, workflow_id))
     for _ in range(2):
-        obtain_nodes(bench.client, shop, workflow_id, NodeRequest(1, Path("output"), job_prefix="a b;$(c)\u00e4/"))
+        obtain_nodes(bench.client, allocator, workflow_id, NodeRequest(1, Path("output"), job_prefix="a b;$(c)\u00e4/"))
     assert len(system.accepted) == 2
     assert all(name.startswith(f"a_b___c____wf{workflow_id}_") for name in system.accepted)
 
 
-def test_a_refusal_leaves_nothing(bench: Bench, workflow_id: int, system: System) -> None:
+def test_a_refusal_leaves_nothing(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
     """No request, no allocation."""
     system.asked = raises(AllocationError("no"))
     system.accepted = {}
@@ -134,20 +134,20 @@ def test_a_refusal_leaves_nothing(bench: Bench, workflow_id: int, system: System
     assert bench.client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id) == []
 
 
-def test_an_answer_that_is_lost_is_looked_for(bench: Bench, workflow_id: int, system: System) -> None:
+def test_an_answer_that_is_lost_is_looked_for(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
     """At once, and if that is in vain the request stays for the next look."""
     system.asked = raises(AllocationUnknownError("no answer"))
     assert len(obtain(bench, workflow_id)) == 2
     system.is_mute = True
     with pytest.raises(AllocationUnknownError):
         obtain(bench, workflow_id)
-    assert "the shop does not answer" in settle(bench, workflow_id).notes[0]
+    assert "the allocator does not answer" in settle(bench, workflow_id).notes[0]
     system.is_mute = False
     assert [each.batch_id for each in settle(bench, workflow_id).allocations] == ["here:2", "here:3"]
     assert len(settle(bench, workflow_id).open) == 1  # this process lives and might be at it still
 
 
-def test_ctrl_c_records_what_was_accepted(bench: Bench, workflow_id: int, system: System) -> None:
+def test_ctrl_c_records_what_was_accepted(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
     """Before the process ends."""
     system.asked = raises(KeyboardInterrupt())
     with pytest.raises(NodeRequestInterrupted) as caught:
@@ -157,7 +157,7 @@ def test_ctrl_c_records_what_was_accepted(bench: Bench, workflow_id: int, system
     assert open_requests(bench.client, workflow_id) == []
 
 
-def test_ctrl_c_before_anything_was_accepted(bench: Bench, workflow_id: int, system: System) -> None:
+def test_ctrl_c_before_anything_was_accepted(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
     """The request stays: it may yet be accepted."""
 
     def asked(_request: AllocationRequest) -> None:
@@ -171,7 +171,7 @@ def test_ctrl_c_before_anything_was_accepted(bench: Bench, workflow_id: int, sys
     assert len(open_requests(bench.client, workflow_id)) == 1
 
 
-def killed(bench: Bench, workflow_id: int, system: System, accepted: Sequence[str], age_s: float = 0.0) -> None:
+def killed(bench: Bench, workflow_id: int, system: FakeSystem, accepted: Sequence[str], age_s: float = 0.0) -> None:
     """Leave what a process leaves that was killed while it asked."""
     process = subprocess.Popen(["sleep", "60"])
     described = {**this_process(), "pid": process.pid, "pid_start": 1, "hostname": os.uname().nodename}
@@ -193,7 +193,7 @@ def killed(bench: Bench, workflow_id: int, system: System, accepted: Sequence[st
 
 @pytest.mark.parametrize("accepted", [[], ["here:7", "pod/x"]])
 def test_kill_leaves_a_request_that_is_found(
-    bench: Bench, workflow_id: int, system: System, accepted: list[str], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, workflow_id: int, system: FakeSystem, accepted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was accepted is recorded at the first look; the request goes when nothing more can be accepted."""
     killed(bench, workflow_id, system, accepted)
@@ -205,7 +205,7 @@ def test_kill_leaves_a_request_that_is_found(
     assert (ids(bench, workflow_id), open_requests(bench.client, workflow_id)) == (accepted, [])
 
 
-def test_a_runner_records_an_allocation_that_is_unknown(bench: Bench, workflow_id: int, system: System) -> None:
+def test_a_runner_records_an_allocation_that_is_unknown(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
     """One that was accepted when everybody had stopped looking; who looks later makes no second record."""
     killed(bench, workflow_id, system, ["here:9"])
     described = AllocationOccupancy(bench.client, workflow_id, "shop", "here:9", 1).begin()
@@ -216,7 +216,7 @@ def test_a_runner_records_an_allocation_that_is_unknown(bench: Bench, workflow_i
     assert AllocationOccupancy(bench.client, workflow_id, "shop", "here:8").begin() == {}
 
 
-def test_a_workflow_that_is_canceled_gets_no_nodes(bench: Bench, workflow_id: int, system: System) -> None:
+def test_a_workflow_that_is_canceled_gets_no_nodes(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
     """Neither afterwards, nor if it is canceled while they are asked for."""
 
     def asked(_request: AllocationRequest) -> None:
@@ -233,7 +233,7 @@ def test_a_workflow_that_is_canceled_gets_no_nodes(bench: Bench, workflow_id: in
     assert len(system.accepted) == 1
 
 
-def test_a_workflow_that_is_deleted_meanwhile(bench: Bench, workflow_id: int, system: System) -> None:
+def test_a_workflow_that_is_deleted_meanwhile(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
     """Nothing can be recorded: it is given back."""
 
     def asked(_request: AllocationRequest) -> None:
@@ -245,7 +245,7 @@ def test_a_workflow_that_is_deleted_meanwhile(bench: Bench, workflow_id: int, sy
     assert system.released == ["here:0", "here:1"]
 
 
-def test_a_dead_process_cannot_give_back(bench: Bench, workflow_id: int, system: System) -> None:
+def test_a_dead_process_cannot_give_back(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
     """Canceling says that another look is needed."""
     killed(bench, workflow_id, system, [])
     (note,) = refuse_requests(bench.client, open_requests(bench.client, workflow_id))

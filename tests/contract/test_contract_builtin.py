@@ -28,7 +28,7 @@ class TestClassifierOfPlainEndings(ClassifierContract):
 
 
 class TestClassifierOfOneExecutor(ClassifierContract):
-    """On whatever one executor may see."""
+    """On all observations that one executor can make."""
 
     plugin: ClassVar[Any] = exits
     always_answers = True

@@ -1,4 +1,4 @@
-"""A suite is worth what it catches: each fault below breaks a clause, and the message says which."""
+"""The contract suites find faults: each fault below breaks one clause, and the message names it."""
 
 import os
 import random
@@ -131,7 +131,7 @@ def test_faults_of_executors(executor: Any, test: str, clause: str, tmp_path: Pa
 
 
 def test_capabilities_are_promises() -> None:
-    """Who says ``queues`` implements it."""
+    """A launcher with the capability ``queues`` implements the method."""
     suite = ExecutorContract()
     suite.executor = Boasts  # type: ignore[misc]
     with breaks("says queues implements queue"):
@@ -147,7 +147,7 @@ def suite_of(kind: Any, hook: str, function: Callable[..., Any], **more: Any) ->
 
 
 def verdict(**changes: Any) -> Callable[[Any], ExitVerdict]:
-    """Return a classifier that always says this."""
+    """Return a classifier that always gives this verdict."""
     answer = evolve(ExitVerdict(ExitClass.OOM, "because", 1.0, ("executor",)), **changes)
     return lambda observation: answer
 
@@ -268,7 +268,7 @@ def test_faults_of_policies(decide: Any, test: str, clause: str) -> None:
     ],
 )
 def test_faults_of_profiles(profile: HpcProfile, test: str, clause: str) -> None:
-    """Told by the profile's name."""
+    """The message names the profile."""
     with breaks(clause):
         getattr(suite_of(HpcProfileContract, "torc_hpc_profiles", lambda: [profile]), test)()
 
@@ -389,7 +389,7 @@ def test_faults_of_allocators_that_are_cut_short(
 def test_faults_of_allocators(
     executor: Any, test: str, clause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found with a batch system that does as it is told."""
+    """The fake batch system reveals the fault."""
     suite = AllocatorContract()
     suite.executor = executor  # type: ignore[misc]
     batch = FakeBatchSystem(tmp_path / "batch")

@@ -1,4 +1,4 @@
-"""Ends seen by an executor that keeps no journal of its own are kept by the runner."""
+"""The runner keeps the ends of executors without a journal on disk until the server has them."""
 
 import os
 import signal
@@ -55,7 +55,7 @@ def child_of(pid: int) -> int:
 
 
 def test_runner_supervisor_and_reaper_killed(bench: Bench) -> None:
-    """Nobody sees those ends: the jobs run again once their processes are gone, and none is left."""
+    """The ends are not observed: the jobs run again when their processes are gone, and no process is left."""
     bench.create([0] * 40, 0.2)
     runner = bench.start_runner(4)
     bench.wait_until_begun(10)

@@ -1,4 +1,4 @@
-"""Many at once, servers that die at the last moment, interrupts at every moment: what ``torc run`` tells stays true."""
+"""Many runs at once, servers killed at the last moment, signals at any moment: the report of ``torc run`` stays true."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def test_many_start_at_once_on_a_database_that_is_not_there_yet(tmp_path: Path, 
 
 @pytest.mark.parametrize("seed", range(3 * ROUNDS))
 def test_a_server_killed_at_the_last_moments(bench: Bench, seed: int) -> None:
-    """All jobs are done: the run says so, wherever it was when the server went and came back."""
+    """The run reports that all jobs are done, whenever the server was killed and restarted."""
     chance = random.Random(seed)
     bench.create([0] * 24, 0.05)
     runner = bench.start_runner()

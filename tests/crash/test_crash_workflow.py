@@ -80,7 +80,7 @@ def test_killed_in_chains(bench: Bench, seed: int, chains: int) -> None:
 
 
 def test_runner_killed_while_another_works(bench: Bench) -> None:
-    """The other one goes on; what the dead one held is settled by its successor."""
+    """The living runner goes on; the next one takes over what the dead one held."""
     chance = random.Random(7)
     bench.create(mixed_codes(JOBS, chance), DURATION_S)
     bench.start_runner(depth=4)

@@ -95,7 +95,7 @@ class Bench:
         self.runners[-1].wait()
 
     def close(self) -> None:
-        """End whatever is left."""
+        """Kill all processes that are left."""
         for process in self.runners:
             process.kill()
             process.wait()

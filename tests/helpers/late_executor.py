@@ -1,4 +1,4 @@
-"""A launcher whose attempts soon free their places and whose ends are told late: when all three have begun."""
+"""A launcher that frees the slots of attempts early and reports their ends late: when all three have begun."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ PATIENCE_S = 20.0
 
 
 class LateLauncher(Launcher):
-    """Tells ends when all have begun; after the patience, bad ends."""
+    """Reports good ends when all attempts have begun, and bad ends if they have not in time."""
 
     name = "late"
     description = "Ends are told late"

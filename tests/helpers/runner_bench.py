@@ -27,7 +27,7 @@ def job(name: str, command: str, **fields: Any) -> PlannedJob:
 
 
 def requirements(name: str = "r", **fields: Any) -> ResourceRequirementsRecord:
-    """Return what jobs may ask for; an hour unless told otherwise."""
+    """Return requirements of jobs; their run time is an hour by default."""
     return ResourceRequirementsRecord(workflow_id=0, name=name, **{"runtime": "PT1H", **fields})
 
 
@@ -106,7 +106,7 @@ def all_plugins() -> PluginManager:
 
 @pytest.fixture
 def bench(server: str, tmp_path: Path, all_plugins: PluginManager, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    """Return a bench in a folder of its own, which is also the present one."""
+    """Return a bench in a folder of its own, which is the working directory."""
     monkeypatch.chdir(tmp_path)
     client = TorcClient(server)
     yield Bench(tmp_path, client, all_plugins)

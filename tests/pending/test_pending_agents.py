@@ -1,4 +1,4 @@
-"""The installed plugin and a scripted agent, which says that it is one, decide about a real run's failures."""
+"""The installed plugin and a scripted agent, which identifies itself, decide about failures of a real run."""
 
 import json
 import sys

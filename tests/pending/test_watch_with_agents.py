@@ -129,7 +129,7 @@ def test_an_agent_helps_a_workflow_to_its_end(torc: Torc, watched: Any, way: str
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
 def test_the_tools_refuse_what_is_not_there(torc: Torc, watched: Any, way: str) -> None:
-    """The agent is told; the job waits for a person, and the watch ends."""
+    """The agent gets the refusal; the job waits for a person, and the watch ends."""
     done = watched(BY_TOOLS, way, "{mcp_config}", "{workflow_id}", '{"memory": "900t"}')
     assert done.returncode == 1
     assert "Job 1 (odd) waits for a person: recovery_ai leaves it to a person: the agent gave no verdict" in done.stdout
@@ -139,7 +139,7 @@ def test_the_tools_refuse_what_is_not_there(torc: Torc, watched: Any, way: str) 
 
 @pytest.mark.parametrize(("source", "told"), BAD.values(), ids=BAD)
 def test_an_agent_that_is_no_help_leaves_the_job_to_a_person(torc: Torc, watched: Any, source: str, told: str) -> None:
-    """Nothing is changed, the reason is told, and the watch ends: nobody is asked again and again."""
+    """Nothing is changed, the reason is reported, and the watch ends without asking the agent again."""
     done = watched(source, timeout_s=2)
     assert done.returncode == 1, done.stderr
     assert "Job 1 (odd) waits for a person: " in done.stdout

@@ -75,13 +75,13 @@ def test_plugins_are_asked_by_name_and_the_first_answer_wins(write: Write) -> No
 
 
 def test_built_ins_are_asked_last(write: Write) -> None:
-    """A plugin replaces built-in behaviour, whatever its name."""
+    """A plugin of any name replaces built-in behaviour."""
     write("zzz", classifier(verdict("PREEMPTED")))
     assert PluginManager.load().classify(SEEN).exit_class is ExitClass.PREEMPTED
 
 
 def test_the_built_in_classifier_always_answers(project: Path) -> None:
-    """Without plugins an exit code of its own is the user's error."""
+    """Without plugins, an exit code of the program is a failure of the user's."""
     assert PluginManager.load().classify(SEEN).exit_class is ExitClass.USER_ERROR
 
 
@@ -110,7 +110,7 @@ def test_the_first_name_with_an_opinion_wins(opinions: dict[str, bool]) -> None:
 
 
 def test_a_raising_plugin_passes_and_is_logged_by_name(write: Write, caplog: pytest.LogCaptureFixture) -> None:
-    """One plugin's error is not the end of another's turn, and is told once."""
+    """The error of one plugin is logged once, and the other plugins are called."""
     write("a", classifier("raise ValueError('boom')"))
     write("b", classifier(verdict("OOM")))
     manager = PluginManager.load()
@@ -153,7 +153,7 @@ def test_a_wrong_answer_counts_as_an_error(write: Write) -> None:
     ],
 )
 def test_a_plugin_that_cannot_be_used_is_listed_with_its_error(write: Write, source: str, message: str) -> None:
-    """It says what is wrong, and the others work."""
+    """The list shows its error, and the others work."""
     write("bad", source)
     write("good", classifier(verdict("OOM")))
     manager = PluginManager.load()
@@ -301,7 +301,7 @@ def test_two_action_types_of_one_name_are_an_error_that_names_both(write: Write)
 
 
 def test_an_unanswered_rule_does_not_match(project: Path) -> None:
-    """A key that nobody speaks for covers nothing."""
+    """A rule with a key that no plugin owns covers nothing."""
     manager = PluginManager.load()
     failure = Failure(1, 1, "j", 1, 3, SEEN, ExitVerdict(ExitClass.USER_ERROR, ""))
     rule: FailureRule = {"nobody": 1}
@@ -414,7 +414,7 @@ def test_switching_off_what_is_not_there_is_said(project: Path, caplog: pytest.L
 def test_a_trace_shows_each_call_and_answer(
     write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever wonders why a job is called so sees who was asked."""
+    """The trace shows which plugins were called for the class of a job."""
     monkeypatch.setattr(logging.getLogger("torc_framework"), "handlers", [])  # another test's, on a closed stream
     monkeypatch.setenv("TORC_TRACE_PLUGINS", "1")
     write("a", classifier("raise ValueError('boom')"))
@@ -429,7 +429,7 @@ def test_a_trace_shows_each_call_and_answer(
 
 
 def test_every_hook_has_a_caller() -> None:
-    """A specification that nobody asks would be an empty promise."""
+    """Every hook has a caller."""
     source = (Path(hookspecs.__file__).parent / "plugins" / "manager.py").read_text()
     hooks = [name for name in vars(hookspecs) if name.startswith("torc_")]
     assert len(hooks) == 11

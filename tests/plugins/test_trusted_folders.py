@@ -206,7 +206,7 @@ def test_trust_is_of_one_folder_and_can_be_taken_back(work: Path, write: Write, 
 
 
 def test_the_list_of_trust_is_the_users_alone(work: Path, write: Write, tmp_path: Path) -> None:
-    """It is made 0600 in a folder of 0700 whatever the umask; one that others may write is refused."""
+    """It has mode 0600 in a folder of 0700 with any umask; a file that others may write is refused."""
     write()
     before = os.umask(0)
     try:
@@ -355,7 +355,7 @@ def stored(torc: Torc, own_server: str, work: Path, write: Write) -> None:
 @pytest.mark.e2e
 @pytest.mark.usefixtures("stored")
 def test_commands_that_would_run_the_code_refuse(torc: Torc, work: Path, mark: Path) -> None:
-    """Without a terminal: exit code 2, and one message that says what to type."""
+    """Without a terminal the exit code is 2, and one message names the command to type."""
     for command in ACTING:
         done = torc(*command)
         said = (
@@ -384,7 +384,7 @@ def test_commands_that_look_go_on_without(torc: Torc, mark: Path) -> None:
 
 @pytest.mark.e2e
 def test_a_shell_that_completes_imports_nothing(torc: Torc, write: Write, mark: Path) -> None:
-    """A Tab in a stranger's folder runs nothing and says nothing."""
+    """Completion in the folder of another user runs no plugin and prints nothing."""
     write()
     env = {"_TORC_COMPLETE": "complete_bash", "COMP_WORDS": "torc run --executor l", "COMP_CWORD": "3"}
     done = torc(env=env)
@@ -416,7 +416,7 @@ def test_the_list_names_what_was_not_imported_and_why(torc: Torc, work: Path, wr
 
 @pytest.mark.e2e
 def test_keys_of_a_plugin_that_is_not_trusted(torc: Torc, work: Path, write: Write) -> None:
-    """A dry run cannot know them and says whose they may be; with trust they are known."""
+    """A dry run reports that untrusted plugins may own them; with trust they are known."""
     write("mine", OWNER_OF_RULE)
     (work / "w.yaml").write_text(OWN_RULE)
     looked = torc("workflows", "create", "--dry-run", "w.yaml")
@@ -427,7 +427,7 @@ def test_keys_of_a_plugin_that_is_not_trusted(torc: Torc, work: Path, write: Wri
 
 
 def at_terminal(command: list[str], env: dict[str, str], folder: Path, answer: bytes) -> tuple[int, str]:
-    """Run a command at a terminal of its own, where a question is answered."""
+    """Run a command at a terminal of its own, and answer its question."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(folder)

@@ -1,4 +1,4 @@
-"""Jobs lost with their allocation: what the batch system says of it names the loss, and says whether they run again."""
+"""Jobs that were lost with their allocation: its ending decides their class and whether they run again."""
 
 from typing import Any
 

@@ -37,7 +37,7 @@ def test_a_job_may_ask_for_what_the_largest_runner_offered() -> None:
 
 
 def test_a_job_with_a_scheduler_may_ask_for_what_its_partition_has() -> None:
-    """The partition is found by name; one that nobody knows limits nothing."""
+    """The partition is found by name; an unknown one is no limit."""
     short = Partition("short", cpus_per_node=4, memory_mb=2048, max_walltime_secs=600)
     profiles = {"cluster": HpcProfile("cluster", partitions=(short,))}
     schedulers = [

@@ -60,7 +60,7 @@ class WorkflowRecoverer:
 
 @pytest.mark.parametrize(("during", "status"), [("alive", "failed"), ("alive", "completed"), ("allocate", "failed")])
 def test_a_workflow_that_ends_during_a_question(bench: Bench, during: str, status: str) -> None:
-    """It is over then: it is recovered, or told complete, and not left for want of nodes."""
+    """A workflow that is over by then is recovered or reported complete, and not given up for lack of nodes."""
     client, workflow_id = bench.client, bench.create(job("a", "true"))
     client.create(
         ScheduledComputeNodeRecord(

@@ -109,7 +109,7 @@ def test_stored_observations_are_complete(observation: ExitObservation) -> None:
 
 
 def item(rules: list[dict[str, Any]] | None = None, attempt: int = 1, **fields: Any) -> HeldJob:
-    """Return a job in hand."""
+    """Return a held job."""
     job = ClaimedJob(1, "a", "true", attempt, Resources(), failure_rules=None if rules is None else json.dumps(rules))
     held = HeldJob(job, "local", AttemptKey(1, attempt))
     for name, value in fields.items():
@@ -117,7 +117,7 @@ def item(rules: list[dict[str, Any]] | None = None, attempt: int = 1, **fields: 
     return held
 
 
-def examine(
+def classify_ending(
     held: HeldJob, observation: ExitObservation, plugins: PluginManager, pend: bool = False
 ) -> ClassifiedEnding:
     """Examine an ending."""
@@ -146,7 +146,7 @@ def test_statuses(
     observation: ExitObservation, reason: StopReason | None, status: str, code: int, all_plugins: PluginManager
 ) -> None:
     """The class and the reason of a stop give the status, the observation the number."""
-    report = examine(item(stop_reason=reason), observation, all_plugins).report
+    report = classify_ending(item(stop_reason=reason), observation, all_plugins).report
     assert (report.status, report.return_code) == (status, code)
 
 
@@ -170,7 +170,7 @@ TEN, ALL = {"exit_codes": [10, 11], "max_retries": 3}, {"match_all_exit_codes": 
 def test_rules(rules: list[dict[str, Any]], code: int, limit: int | None, all_plugins: PluginManager) -> None:
     """A rule that names the code goes before one that covers all; signals count as 128+n."""
     observation = seen(exit_code=code) if code >= 0 else seen(signal=-code)
-    retry = examine(item(rules), observation, all_plugins).report.retry
+    retry = classify_ending(item(rules), observation, all_plugins).report.retry
     assert (retry.max_attempts if retry else None) == limit
 
 
@@ -183,29 +183,29 @@ def test_order_of_rules_is_otherwise_kept() -> None:
 @pytest.mark.parametrize("reason", [StopReason.CANCELED, StopReason.SHUTDOWN])
 def test_no_rule_answers_a_runner_that_ends(reason: StopReason, all_plugins: PluginManager) -> None:
     """The job did not fail: neither retry nor verdict is asked for."""
-    report = examine(item([ALL], stop_reason=reason), seen(signal=9), all_plugins, pend=True).report
+    report = classify_ending(item([ALL], stop_reason=reason), seen(signal=9), all_plugins, pend=True).report
     assert report.retry is None
     assert report.status in ("canceled", "terminated")
 
 
 def test_timeouts_may_be_retried(all_plugins: PluginManager) -> None:
     """Terminated by their own limit, jobs ask their rules."""
-    report = examine(item([ALL], stop_reason=StopReason.RUNTIME_LIMIT), seen(signal=9), all_plugins).report
+    report = classify_ending(item([ALL], stop_reason=StopReason.RUNTIME_LIMIT), seen(signal=9), all_plugins).report
     assert report.retry is not None
     assert report.status == "terminated"
 
 
 def test_unmatched_failures_wait_where_wanted(all_plugins: PluginManager) -> None:
     """Also those without any rules."""
-    assert examine(item(), seen(exit_code=1), all_plugins, pend=True).report.status == "pending_failed"
-    assert examine(item([TEN]), seen(exit_code=1), all_plugins, pend=True).report.status == "pending_failed"
-    assert examine(item([ALL]), seen(exit_code=1), all_plugins, pend=True).report.status == "failed"
-    assert examine(item(), seen(exit_code=0), all_plugins, pend=True).report.status == "completed"
+    assert classify_ending(item(), seen(exit_code=1), all_plugins, pend=True).report.status == "pending_failed"
+    assert classify_ending(item([TEN]), seen(exit_code=1), all_plugins, pend=True).report.status == "pending_failed"
+    assert classify_ending(item([ALL]), seen(exit_code=1), all_plugins, pend=True).report.status == "failed"
+    assert classify_ending(item(), seen(exit_code=0), all_plugins, pend=True).report.status == "completed"
 
 
 def test_lost_attempts_run_again(all_plugins: PluginManager) -> None:
-    """Whatever the rules say, three times at most."""
-    report = examine(item([TEN]), seen(lost=True), all_plugins, pend=True).report
+    """Three attempts at most, independent of the rules."""
+    report = classify_ending(item([TEN]), seen(lost=True), all_plugins, pend=True).report
     assert report.lost
     assert report.retry is not None
     assert report.retry.max_attempts == 3
@@ -214,20 +214,20 @@ def test_lost_attempts_run_again(all_plugins: PluginManager) -> None:
 
 @pytest.mark.parametrize(("rules", "limit"), [([], 3), ([TEN], 3), ([ALL], 2)])
 def test_interruptions_run_again(rules: list[dict[str, Any]], limit: int, all_plugins: PluginManager) -> None:
-    """What is not the job's doing waits for no verdict; a rule that covers it says how often, else three times."""
+    """A loss that the job did not cause needs no verdict; it is retried as a matching rule says, else three times."""
     lost_node = evolve(seen(), scheduler_state="NODE_FAIL")
-    report = examine(item(rules), lost_node, all_plugins, pend=True).report
+    report = classify_ending(item(rules), lost_node, all_plugins, pend=True).report
     assert (report.exit_class, report.status) == (ExitClass.NODE_FAILURE, "failed")
     assert report.retry is not None
     assert report.retry.max_attempts == limit
 
 
 def test_limits_are_observed_where_asked_for(all_plugins: PluginManager) -> None:
-    """Defaults that nobody asked for are no limits."""
+    """Default requirements are no limits."""
     held = item()
-    assert examine(held, seen(exit_code=0), all_plugins).observation.memory_limit_bytes is None
+    assert classify_ending(held, seen(exit_code=0), all_plugins).observation.memory_limit_bytes is None
     held.job.resources = evolve(held.job.resources, memory_bytes=5, runtime_s=7.0)
-    observation = examine(held, seen(exit_code=0), all_plugins).observation
+    observation = classify_ending(held, seen(exit_code=0), all_plugins).observation
     assert (observation.memory_limit_bytes, observation.runtime_limit_s) == (5, 7.0)
 
 
@@ -238,11 +238,11 @@ def test_rules_that_are_none_match_nothing(text: str, all_plugins: PluginManager
     """A handler stored by others may hold anything; the runner goes on."""
     held = item()
     held.job.failure_rules = text
-    assert examine(held, seen(exit_code=1), all_plugins).report.retry is None
+    assert classify_ending(held, seen(exit_code=1), all_plugins).report.retry is None
 
 
 def test_an_odd_number_of_retries_is_the_default(all_plugins: PluginManager) -> None:
     """As if none was named."""
-    report = examine(item([{"exit_codes": [1], "max_retries": "many"}]), seen(exit_code=1), all_plugins).report
+    report = classify_ending(item([{"exit_codes": [1], "max_retries": "many"}]), seen(exit_code=1), all_plugins).report
     assert report.retry is not None
     assert report.retry.max_attempts == 3

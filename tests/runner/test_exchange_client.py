@@ -39,8 +39,8 @@ def line() -> Line:
 
 
 @pytest.fixture
-def courier(line: Line) -> Iterator[ExchangeClient]:
-    """Return a courier on that line."""
+def client(line: Line) -> Iterator[ExchangeClient]:
+    """Return an exchange client of the scripted server."""
     made = ExchangeClient(line, lambda: ExchangeRequest(1, 1), 1, line.woken.release, patience_s=10)
     yield made
     made.close()
@@ -52,100 +52,100 @@ def ended(job_id: int) -> EndedReport:
 
 
 def say(
-    courier: ExchangeClient, line: Line, now: float, wishes: RunnerDemand = ROOM, holding: list[int] | None = None
+    client: ExchangeClient, line: Line, now: float, wishes: RunnerDemand = ROOM, holding: list[int] | None = None
 ) -> list[ExchangeAnswer]:
-    """Let the courier make what is due, and wait for the answer."""
+    """Make the calls that are due, and wait for the answer."""
     before = len(line.requests)
-    courier.pump(now, wishes, lambda: holding or [])
-    if len(line.requests) == before and courier.is_idle():
+    client.pump(now, wishes, lambda: holding or [])
+    if len(line.requests) == before and client.is_idle():
         return []
     assert line.woken.acquire(timeout=10)
-    return courier.answers(now)
+    return client.answers(now)
 
 
-def test_reports_linger_only_while_there_is_work(courier: ExchangeClient, line: Line) -> None:
+def test_reports_linger_only_while_there_is_work(client: ExchangeClient, line: Line) -> None:
     """A starving runner reports at once, a busy one after 20 ms, or with a hundred reports."""
     line.answers = [ExchangeReply()] * 3
-    courier.report_ended(ended(1), 0.0)
-    assert say(courier, line, 0.0)[0].request.ended == [ended(1)]
-    courier.report_ended(ended(2), 1.0)
-    courier.pump(1.01, BUSY, list)
+    client.report_ended(ended(1), 0.0)
+    assert say(client, line, 0.0)[0].request.ended == [ended(1)]
+    client.report_ended(ended(2), 1.0)
+    client.pump(1.01, BUSY, list)
     assert len(line.requests) == 1
-    assert courier.next_due(1.01, BUSY) == pytest.approx(1.02)
-    assert say(courier, line, 1.021, BUSY)
+    assert client.next_due(1.01, BUSY) == pytest.approx(1.02)
+    assert say(client, line, 1.021, BUSY)
     for number in range(100):
-        courier.report_ended(ended(number), 2.0)
-    assert len(say(courier, line, 2.0, BUSY)[0].request.ended) == 100
+        client.report_ended(ended(number), 2.0)
+    assert len(say(client, line, 2.0, BUSY)[0].request.ended) == 100
 
 
-def test_an_end_says_that_it_began(courier: ExchangeClient, line: Line) -> None:
+def test_an_end_says_that_it_began(client: ExchangeClient, line: Line) -> None:
     """Start and end of a short attempt are one report."""
     line.answers = [ExchangeReply()]
-    courier.report_started(StartedReport(1, 1, 0.5), 0.0)
-    courier.report_ended(ended(1), 0.0)
-    (answer,) = say(courier, line, 0.0)
+    client.report_started(StartedReport(1, 1, 0.5), 0.0)
+    client.report_ended(ended(1), 0.0)
+    (answer,) = say(client, line, 0.0)
     assert answer.request.started == []
 
 
-def test_waits_only_when_it_is_quiet(courier: ExchangeClient, line: Line) -> None:
+def test_waits_only_when_it_is_quiet(client: ExchangeClient, line: Line) -> None:
     """A waiting call is made when nothing was said for a while, and without reports."""
     line.answers = [ExchangeReply(), ExchangeReply()]
-    courier.report_ended(ended(1), 0.0)
-    assert say(courier, line, 0.0)[0].request.wait_s == 0
-    courier.pump(0.01, RunnerDemand(), list)
+    client.report_ended(ended(1), 0.0)
+    assert say(client, line, 0.0)[0].request.wait_s == 0
+    client.pump(0.01, RunnerDemand(), list)
     assert len(line.requests) == 1
-    assert say(courier, line, 0.06, RunnerDemand())[0].request.wait_s > 0
+    assert say(client, line, 0.06, RunnerDemand())[0].request.wait_s > 0
 
 
-def test_lost_answers_are_asked_for_again(courier: ExchangeClient, line: Line) -> None:
-    """The same reports, in the same order, with all that is in hand."""
+def test_lost_answers_are_asked_for_again(client: ExchangeClient, line: Line) -> None:
+    """The same reports are sent in the same order, with all held jobs."""
     line.answers = [ServerUnreachableError("gone"), ServerUnreachableError("gone"), ExchangeReply()]
-    courier.report_ended(ended(1), 0.0)
-    courier.release([7], 0.0)
-    assert say(courier, line, 0.0) == []
-    courier.report_ended(ended(2), 0.01)
-    courier.pump(0.05, ROOM, list)
+    client.report_ended(ended(1), 0.0)
+    client.release([7], 0.0)
+    assert say(client, line, 0.0) == []
+    client.report_ended(ended(2), 0.01)
+    client.pump(0.05, ROOM, list)
     assert len(line.requests) == 1, "not before the pause is over"
-    assert say(courier, line, 0.11, holding=[3, 4]) == []
-    (answer,) = say(courier, line, 1.0, holding=[3])
+    assert say(client, line, 0.11, holding=[3, 4]) == []
+    (answer,) = say(client, line, 1.0, holding=[3])
     assert [each.job_id for each in answer.request.ended] == [1, 2]
     assert answer.request.released == [7]
     assert answer.request.holding == [3]
     assert [request.seq for request in line.requests] == [1, 2, 3]
     line.answers = [ExchangeReply()]
-    courier.report_ended(ended(3), 2.0)
-    assert say(courier, line, 2.0)[0].request.holding is None
+    client.report_ended(ended(3), 2.0)
+    assert say(client, line, 2.0)[0].request.holding is None
 
 
-def test_a_lost_waiting_call_may_have_carried_jobs(courier: ExchangeClient, line: Line) -> None:
-    """The next call names what is in hand as well."""
+def test_a_lost_waiting_call_may_have_carried_jobs(client: ExchangeClient, line: Line) -> None:
+    """The next call lists the held jobs."""
     job = ClaimedJob(5, "a", "true", 1, Resources())
     line.answers = [ServerUnreachableError("gone"), ExchangeReply(jobs=[job])]
-    assert say(courier, line, 1.0, RunnerDemand()) == []
-    (answer,) = say(courier, line, 2.0, RunnerDemand(), holding=[1])
+    assert say(client, line, 1.0, RunnerDemand()) == []
+    (answer,) = say(client, line, 2.0, RunnerDemand(), holding=[1])
     assert answer.request.holding == [1]
     assert answer.reply is not None
     assert answer.reply.jobs == [job]
 
 
-def test_patience_has_an_end(courier: ExchangeClient, line: Line) -> None:
+def test_patience_has_an_end(client: ExchangeClient, line: Line) -> None:
     """After it the error is raised; nothing was dropped."""
     line.answers = [ServerUnreachableError("gone")] * 2
-    courier.report_ended(ended(1), 0.0)
-    say(courier, line, 0.0)
+    client.report_ended(ended(1), 0.0)
+    say(client, line, 0.0)
     with pytest.raises(ServerUnreachableError):
-        say(courier, line, 11.0)
-    assert courier.outbox.ended == [ended(1)]
+        say(client, line, 11.0)
+    assert client.outbox.ended == [ended(1)]
 
 
 @pytest.mark.parametrize(("status", "tries"), [(422, False), (404, False), (503, True), (500, True), (429, True)])
-def test_a_refusal_is_final(courier: ExchangeClient, line: Line, status: int, tries: bool) -> None:
+def test_a_refusal_is_final(client: ExchangeClient, line: Line, status: int, tries: bool) -> None:
     """The server said no; only its own troubles pass."""
     line.answers = [ApiError(status, "no")]
-    courier.report_ended(ended(1), 0.0)
+    client.report_ended(ended(1), 0.0)
     if tries:
-        assert say(courier, line, 0.0) == []
-        assert courier.is_failing
+        assert say(client, line, 0.0) == []
+        assert client.is_failing
     else:
         with pytest.raises(ApiError):
-            say(courier, line, 0.0)
+            say(client, line, 0.0)

@@ -34,7 +34,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start Python code that says ``ready`` and then reads its input to the end, which comes with the test's."""
+    """Start Python code that prints ``ready`` and then reads its input, which ends with the test."""
     started = []
 
     def begin(code: str) -> "subprocess.Popen[str]":

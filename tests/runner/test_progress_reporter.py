@@ -1,4 +1,4 @@
-"""The progress listener hears news, and nothing else."""
+"""The progress listener is called for changes alone."""
 
 from torc_framework.runner.connection.progress import COUNTS_S, LISTENER_S, RECORD_S, ProgressReporter
 from torc_framework.runner.process.settings import Progress
@@ -29,7 +29,7 @@ def test_counts_are_wanted_only_by_a_listener_and_after_a_while() -> None:
 
 
 def test_the_server_learns_why_attempts_cannot_begin_seldom() -> None:
-    """It is told of the beginning and the end, not of short pauses between, and not while it cannot store it."""
+    """Beginning and end are recorded, without short pauses in between, and later if the server cannot store them."""
     stored: list[str | None] = []
     is_there = False
 

@@ -22,7 +22,7 @@ EACH_SECOND = {"resource_monitor_config": '{"granularity": "time_series", "sampl
 
 
 def until_sampled(samples: int = 2) -> str:
-    """Return a command that ends once the file of samples has that many of its job, and says so."""
+    """Return a command that ends when the file holds this many samples of its job, and prints a line."""
     code = f"""
 import glob, os, sqlite3, time
 question = "SELECT count(*) FROM job_resource_samples WHERE job_id = " + os.environ["TORC_JOB_ID"]

@@ -19,7 +19,7 @@ shapes = st.builds(
 
 @given(st.lists(st.tuples(shapes, st.booleans()), max_size=60))
 def test_never_more_than_there_is(steps: list[tuple[Resources, bool]]) -> None:
-    """Whatever starts and ends: sums stay within the total, no GPU has two owners, all comes back."""
+    """In any order of starts and ends, sums stay within the total, no GPU has two owners, and all is freed."""
     pool = ResourcePool(TOTAL, ["0", "1", "2"], None)
     running: dict[AttemptKey, Resources] = {}
     gpus: dict[AttemptKey, tuple[str, ...]] = {}
@@ -56,7 +56,7 @@ def test_depth_counts_attempts_only() -> None:
 
 
 def test_lanes_join_what_can_take_each_others_place() -> None:
-    """Same CPUs, memory and nodes; whoever wants a GPU needs one by name."""
+    """A lane has the same CPUs, memory and nodes; attempts with GPUs have no lane."""
     pool = ResourcePool(TOTAL, ["0"], None)
     assert pool.lane(Resources(2, 10)) == pool.lane(Resources(2, 10, runtime_s=5))
     assert pool.lane(Resources(2, 10)) != pool.lane(Resources(1, 10))

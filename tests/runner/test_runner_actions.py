@@ -1,4 +1,4 @@
-"""Actions: who carries them out, when, and what is told of them."""
+"""Actions: which runner carries them out, when, and what is recorded."""
 
 import threading
 from pathlib import Path
@@ -171,7 +171,7 @@ def test_an_action_of_a_dead_runner_is_due_again(bench: Bench) -> None:
 
 
 def test_an_action_of_another_client_is_not_repeated(bench: Bench) -> None:
-    """A runner that never says how actions ended has done what it claimed."""
+    """An action counts as done if its runner never reports the end."""
     workflow_id = bench.create(job("a", "true"), actions=[action("on_workflow_start", "echo a >> ../log")])
     other = register(bench.client, workflow_id, hostname="elsewhere")
     (due,) = bench.client.pending_actions(workflow_id)
@@ -198,7 +198,7 @@ def test_a_canceled_workflow_ends_its_actions(bench: Bench) -> None:
 
 @pytest.mark.parametrize("installed", [True, False])
 def test_schedule_nodes(bench: Bench, installed: bool) -> None:
-    """The executor that is named is asked; without it the action stays due and the log says why."""
+    """The named executor is asked; without it the action stays due, and the log has the reason."""
     if installed:
         project_plugin(bench.folder, "paper", ALLOCATOR)
     config = {"scheduler_type": "paper", "num_allocations": 2, "max_parallel_jobs": 3}

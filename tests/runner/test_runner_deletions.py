@@ -1,4 +1,4 @@
-"""Jobs and workflows that are deleted while a runner has them in hand."""
+"""Jobs and workflows that are deleted while a runner holds them."""
 
 import threading
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_a_deleted_job_is_stopped_and_leaves_no_trace(bench: Bench, way: str) ->
 
 
 def test_the_jobs_of_a_deleted_workflow_are_stopped(bench: Bench) -> None:
-    """Its runner hears that the workflow is gone, stops everything and says why it left."""
+    """The runner gets the refusal, stops everything and reports why it ended."""
     pid = bench.folder / "pid"
     workflow_id = bench.create(job("long", f"echo $$ > {pid}; exec sleep 60"))
     running = Running(bench, workflow_id)

@@ -117,7 +117,7 @@ def torc_on_event(event):
 
 
 def test_plugins_hear_of_events(bench: Bench) -> None:
-    """After the server has them, with the names of its own events."""
+    """Events are sent after the server has stored them, with the types of its own events."""
     import json
 
     project_plugin(bench.folder, "ears", LISTENER)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM to ``torc run``: a clean end, right statuses, an exit code that says so."""
+"""Ctrl-C and SIGTERM to ``torc run``: a clean end, the right statuses and exit code."""
 
 import os
 import signal
@@ -54,7 +54,7 @@ def test_terminal_signals_do_not_reach_jobs(bench: Bench) -> None:
 
 
 def test_second_signal_kills(bench: Bench) -> None:
-    """Nobody has to wait for a deaf job."""
+    """A second signal kills jobs that ignore the first."""
     command = "trap 'touch heard' TERM; touch up; while :; do sleep 0.02; done"
     workflow_id = bench.create(job("a", command, supports_termination=True))
     process = start(bench, workflow_id, "--term-lead-s", "1000")
@@ -211,7 +211,7 @@ def test_a_job_that_waits_for_its_delay_is_not_interrupted(bench: Bench) -> None
 
 
 def test_a_job_saves_its_state_at_its_own_limit(bench: Bench) -> None:
-    """If it says so, it goes on as its next attempt, with the same runner and at no cost."""
+    """If it asks for that, it continues as its next attempt, with the same runner, and no retry is counted."""
     command = "test $TORC_ATTEMPT_ID -gt 2 && exit; trap 'exit 0' TERM; while :; do sleep 0.02; done"
     workflow_id = bench.create(
         job("a", command, supports_termination=True, clean_exit_after_stop="interrupted", resource_requirements=0),

@@ -111,7 +111,7 @@ def test_missing_output_is_a_failure(bench: Bench) -> None:
 
 
 def test_queue_depth_ignores_resources(bench: Bench) -> None:
-    """Three at once on one CPU, whatever they ask for, and never more."""
+    """Three run at once on one CPU, independent of their requests, and never more."""
     log = bench.folder / "log"
     jobs = [job(f"j{i}", counted(log), resource_requirements=i % 2) for i in range(12)]
     workflow_id = bench.create(*jobs, resource_requirements=[requirements("a", num_cpus=64), requirements("b")])
@@ -130,7 +130,7 @@ def test_queue_depth_ignores_resources(bench: Bench) -> None:
     ],
 )
 def test_resources_are_never_exceeded(bench: Bench, asked: dict[str, Any], offered: dict[str, Any], most: int) -> None:
-    """As many at once as fit, and no more."""
+    """As many run at once as fit, and never more."""
     log = bench.folder / "log"
     jobs = [job(f"j{i}", counted(log), resource_requirements=0) for i in range(10)]
     workflow_id = bench.create(*jobs, resource_requirements=[requirements(**asked)])
@@ -258,7 +258,7 @@ def test_no_script_without_a_retry(bench: Bench) -> None:
 
 
 def test_run_time_limit(bench: Bench) -> None:
-    """SIGKILL at once, or SIGTERM first; a timeout whatever the exit; children end as well."""
+    """SIGKILL at once, or SIGTERM first; the class is timeout with any exit code; children end as well."""
     trap = "trap 'exit {}' TERM; while :; do sleep 0.02; done"
     results = bench.run_jobs(
         job("hard", "sleep 100", resource_requirements=0),
@@ -277,13 +277,13 @@ def test_run_time_limit(bench: Bench) -> None:
 
 
 def test_default_requirements_are_no_limit(bench: Bench) -> None:
-    """The default run time of a minute is not enforced: nobody asked for it."""
+    """The default run time of a minute is not enforced."""
     result = bench.run_jobs(job("a", "sleep 0.1"))["a"]
     assert "runtime_limit_s" not in result.observation
 
 
 def test_walltime_ends_the_runner(bench: Bench) -> None:
-    """Running jobs are terminated, others stay ready; the runner says why."""
+    """Running jobs are terminated, others stay ready; the runner reports why."""
     workflow_id = bench.create(
         job("long", "sleep 100"),
         job("polite", "trap 'exit 0' TERM; while :; do sleep 0.02; done", supports_termination=True),
@@ -299,7 +299,7 @@ def test_walltime_ends_the_runner(bench: Bench) -> None:
 
 
 def test_jobs_longer_than_the_walltime_left_do_not_fit(bench: Bench) -> None:
-    """They are not begun, and the runner says so."""
+    """They are not begun, and the runner reports that."""
     workflow_id = bench.create(
         job("a", "true", resource_requirements=0), resource_requirements=[requirements(runtime="PT2H")]
     )
@@ -331,7 +331,7 @@ def test_unknown_executor_option_is_refused(bench: Bench) -> None:
 
 
 def test_a_jobs_executor_must_exist(bench: Bench) -> None:
-    """A job of an executor that is not installed fails and says so; others run."""
+    """A job of an executor that is not installed fails with that reason; others run."""
     workflow_id = bench.create(job("a", "true", executor="moon"), job("b", "true", executor="local"))
     bench.run(workflow_id)
     assert bench.statuses(workflow_id) == {"a": "failed", "b": "completed"}

@@ -1,4 +1,4 @@
-"""What a machine offers, and who is dead."""
+"""What a machine offers, which runners are dead, and the spool file."""
 
 import itertools
 import os
@@ -139,7 +139,7 @@ def test_spool_keeps_what_is_not_acknowledged(tmp_path: Path) -> None:
 
 @given(st.integers(0, 2), st.integers(0, 400), st.binary(max_size=8))
 def test_a_garbled_spool_gives_what_can_be_read(number: int, at: int, garbage: bytes) -> None:
-    """Cut or overwritten anywhere, it gives the other reports, and each line that is none is told."""
+    """If it is cut or overwritten anywhere, the other reports are read, and each unreadable line is reported."""
     lines = [msgspec.json.encode(report(each)) for each in (1, 2, 3)]
     line = lines[number]
     at = min(at, len(line))

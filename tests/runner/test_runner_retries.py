@@ -70,7 +70,7 @@ def test_a_plugin_of_the_project_says_what_a_rule_wants(bench: Bench, tmp_path: 
 
 
 def test_rules_by_class_and_by_standard_error(bench: Bench) -> None:
-    """A signal is told from the code that looks like it, a message from any other."""
+    """A rule distinguishes a signal from the code that looks like it, and one message from another."""
     rules = [
         {"exit_classes": ["signaled"], "max_retries": 2},
         {"stderr_regex": "connection (refused|reset)", "max_retries": 3},

@@ -1,4 +1,4 @@
-"""A plugin written by somebody else, installed as somebody else would: by pip, into a fresh environment."""
+"""A plugin of a third party, installed by pip into a fresh environment."""
 
 import fcntl
 import json

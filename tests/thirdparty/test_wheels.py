@@ -117,7 +117,7 @@ def test_a_wheel_holds_its_package_whole(installed: Installed) -> None:
 
 
 def test_the_source_tree_is_not_needed(installed: Installed, tmp_path: Path) -> None:
-    """Every package comes from the environment, and every program says its version."""
+    """Every package comes from the environment, and every program prints its version."""
     names = sorted(path.parent.name for project in (*OURS, *OTHERS) for path in project.glob("torc_*/__init__.py"))
     code = f"import importlib; print(*(importlib.import_module(name).__file__ for name in {names}), sep='\\n')"
     done = installed.call("python", "-c", code, cwd=tmp_path)
