@@ -1,4 +1,4 @@
-"""Many runs at once, servers killed at the last moment, signals at any moment: the report of ``torc run`` stays true."""
+"""Many runs at once, servers killed at the last moment, signals at any moment: the report of ``torc run`` is true."""
 
 import json
 import os
