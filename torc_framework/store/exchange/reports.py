@@ -235,7 +235,7 @@ def _is_unrecorded_ending(job: ReportedJob, report: EndedReport, recorded: bool)
 
 @define
 class _EndingsByOutcome:
-    """Endings by what happens to the jobs, as values of the transitions of the same names."""
+    """Endings by what happens to their jobs; each list is the argument of the transition of that name."""
 
     ended: list[tuple[int, int, int | None, int]] = Factory(list)
     interrupted: list[tuple[int, int]] = Factory(list)

@@ -170,11 +170,11 @@ def check_recoverable(tx: Tx, workflow_id: int) -> None:
     if status.is_archived:
         raise RuleError("Cannot recover an archived workflow. Unarchive it first.")
     node, scheduled = t.COMPUTE_NODE, SCHEDULED_COMPUTE_NODE
-    asked_for = scheduled.c.status.in_(("pending", "active"))
+    is_open = scheduled.c.status.in_(("pending", "active"))
     working = {
         "active compute node(s)": _count(tx, node, node.c.workflow_id == workflow_id, node.c.is_active),
         "pending or active scheduled compute node(s)": _count(
-            tx, scheduled, scheduled.c.workflow_id == workflow_id, asked_for
+            tx, scheduled, scheduled.c.workflow_id == workflow_id, is_open
         ),
     }
     for what, count in working.items():

@@ -67,7 +67,7 @@ _REASONS_BY_STATUS: Final = {
     JobStatus.CANCELED: "it was canceled",
     JobStatus.TERMINATED: "it was terminated",
     JobStatus.PENDING_FAILED: "its failure waited for a verdict",
-    JobStatus.PENDING: "its runner took it and did not start it",
+    JobStatus.PENDING: "its runner claimed it and did not start it",
     JobStatus.RUNNING: "its runner did not report how it ended",
 }
 """Statuses of jobs that run again because they neither completed nor failed, with the reason that is given."""
@@ -181,7 +181,7 @@ def _changed_files(
     }
     missing = sorted(file_id for file_id in paths if file_mtimes[file_id] is None)
     writers = tx.rows_for(_WRITERS, missing)
-    made = {file_id for _, file_id in writers}  # its writers run again, and its readers with them
+    made = {file_id for _, file_id in writers}  # its writers run again, and the readers after them
     for job_id, file_id in tx.rows_for(_READERS, sorted(changed.keys() - made)):
         yield job_id, _RerunCause("input_file", f"input file {paths[file_id]} {changed[file_id]}")
     for job_id, file_id in writers:
