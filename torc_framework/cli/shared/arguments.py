@@ -19,6 +19,13 @@ WorkflowId = Annotated[
         metavar="[WORKFLOW_ID]", help="The workflow; asked for if left out.", autocompletion=completion.workflow_ids
     ),
 ]
+SpecOrId = Annotated[
+    str,
+    typer.Argument(
+        metavar="SPEC|ID", help="A spec file, or the id of a workflow.", autocompletion=completion.spec_or_id
+    ),
+]
+SkipChecks = Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")]
 RecordId = Annotated[int, typer.Argument(metavar="ID", help="Its id.")]
 Force = Annotated[bool, typer.Option("--force", help="Also pending and running jobs: their runners stop them.")]
 Limit = Annotated[int, typer.Option("--limit", "-l", min=0, help="Most records to return.")]

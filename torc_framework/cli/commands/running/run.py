@@ -10,8 +10,8 @@ import typer
 from attrs import asdict
 
 from torc_framework.cli.shared.app import single_command
-from torc_framework.cli.shared.arguments import option_of_setting
-from torc_framework.cli.shared.completion import executors, spec_or_id
+from torc_framework.cli.shared.arguments import SkipChecks, SpecOrId, option_of_setting
+from torc_framework.cli.shared.completion import executors
 from torc_framework.cli.shared.plugin_flags import ExecutorCommand, executor_options
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.config.sections import RunSection
@@ -30,14 +30,23 @@ ExecutorName = Annotated[
 TimeLimit = Annotated[str | None, typer.Option("--time-limit", metavar="DURATION", help="Stop after, such as PT2H.")]
 EnforceLimits = Annotated[bool | None, option_of_setting(RunSection, "enforce_limits")]
 TermLead = Annotated[float | None, option_of_setting(RunSection, "term_lead_s")]
+SchedulerConfigId = Annotated[
+    int | None, typer.Option("--scheduler-config-id", metavar="ID", help="Take jobs of this scheduler first.")
+]
+StrictSchedulerMatch = Annotated[
+    bool | None, typer.Option("--strict-scheduler-match", help="Take no jobs of other schedulers.")
+]
+Worker = Annotated[
+    bool,
+    typer.Option(
+        "--worker", help="Be one of several runners: report only its attempts; exit code 0 also when jobs failed."
+    ),
+]
 
 
 def run(
     ctx: typer.Context,
-    workflow: Annotated[
-        str,
-        typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.", autocompletion=spec_or_id),
-    ],
+    workflow: SpecOrId,
     *,
     max_parallel_jobs: MaxParallelJobs = None,
     num_cpus: NumCpus = None,
@@ -49,21 +58,12 @@ def run(
     time_limit: TimeLimit = None,
     term_lead_s: TermLead = None,
     enforce_limits: EnforceLimits = None,
-    scheduler_config_id: Annotated[
-        int | None, typer.Option("--scheduler-config-id", metavar="ID", help="Take jobs of this scheduler first.")
-    ] = None,
-    strict_scheduler_match: Annotated[
-        bool | None, typer.Option("--strict-scheduler-match", help="Take no jobs of other schedulers.")
-    ] = None,
-    skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
-    worker: Annotated[
-        bool,
-        typer.Option(
-            "--worker", help="Be one of several runners: report only its attempts; exit code 0 also when jobs failed."
-        ),
-    ] = False,
+    scheduler_config_id: SchedulerConfigId = None,
+    strict_scheduler_match: StrictSchedulerMatch = None,
+    skip_checks: SkipChecks = False,
+    worker: Worker = False,
 ) -> None:
-    """Run a workflow on this machine: create it from a spec file, or go on with an existing one.
+    """Run a workflow on this machine: create it from a spec file, or continue an existing one.
 
     The options of an executor follow its name: 'torc run --executor local --help' lists them.
     """

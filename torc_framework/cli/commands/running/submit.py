@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from torc_framework.cli.shared.app import plugin_commands_of_group, single_command
-from torc_framework.cli.shared.arguments import option_of_setting
-from torc_framework.cli.shared.completion import spec_or_id
+from torc_framework.cli.shared.arguments import SkipChecks, SpecOrId, option_of_setting
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.cli.shared.stop_signals import StopSignals
@@ -33,13 +32,10 @@ IgnoreMissingData = Annotated[
 
 def submit(
     ctx: typer.Context,
-    workflow: Annotated[
-        str,
-        typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.", autocompletion=spec_or_id),
-    ],
+    workflow: SpecOrId,
     *,
     ignore_missing_data: IgnoreMissingData = False,
-    skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
+    skip_checks: SkipChecks = False,
     output_dir: OutputDir = None,
 ) -> None:
     """Submit a workflow to a batch system: create it from a spec file, or take an existing one, and ask for nodes.

@@ -13,6 +13,7 @@ from torc_framework.cli.shared.arguments import (
     Limit,
     Offset,
     ReverseSort,
+    SkipChecks,
     SortBy,
     User,
     WorkflowId,
@@ -53,7 +54,7 @@ def create(
     *,
     user: User = None,
     no_resource_monitoring: Annotated[bool, typer.Option("--no-resource-monitoring", help="No samples.")] = False,
-    skip_checks: Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")] = False,
+    skip_checks: SkipChecks = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would be created.")] = False,
 ) -> None:
     """Create a workflow from a spec file."""
