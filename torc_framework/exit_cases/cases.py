@@ -16,7 +16,6 @@ from torc_framework.exit_cases import (
     kubernetes,
     log_patterns,
     osmo,
-    osmo_actions,
     osmo_groups,
     slurm,
     spur,
@@ -141,7 +140,7 @@ EXECUTORS: Final[Mapping[str, Mapping[str, CaseFunction]]] = {
     "spur": {**_SLURM, "classify": _spur_ending, "parse_time": partial(_time_limit, "spur")},
     "osmo": {
         "classify": _seen_only(osmo.classify),
-        "match": osmo_actions.decide,
+        "match": osmo.decide_action,
         "group": osmo_groups.answer,
         "validate": _check_osmo,
     },

@@ -1,4 +1,4 @@
-"""Cases of OSMO tasks: status, code and class of a task by its pod.
+"""Cases of OSMO tasks: status, code and class of a task by its pod, and the effect of exit actions on it.
 
 Sources: NVIDIA OSMO, user guide, "Exit Codes" and "Task Lifecycle"; its backend listener (pod status) for offsets,
 waiting codes and the order of the checks. The code of a pod is the largest code of its containers, each with the
@@ -9,9 +9,10 @@ import json
 import re
 from typing import Any, Final
 
-from torc_framework.exit_cases.case_values import CaseValues
+from torc_framework.exit_cases.case_values import CaseError, CaseValues
 from torc_framework.exit_cases.pods import conditions_of, containers_of, is_true, phase_of, pod_of, same_word
 from torc_framework.exits.osmo_codes import STATUS_CODES, class_of, is_failed, status_of_code
+from torc_framework.exits.osmo_exit_actions import ACTIONS, exit_action_problems, match_exit_actions
 from torc_framework.models.exits import ExitClass
 
 _C = ExitClass
@@ -184,3 +185,46 @@ def classify(seen: CaseValues) -> dict[str, Any]:
         code = STATUS_CODES.get(status) if code is None else code
         named = class_of(status, code)
     return {"outcome": named, "status": status, "exit": code, "action": "none"}
+
+
+# --- exit actions ----------------------------------------------------------------------------------
+
+
+def decide_action(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
+    """Return the action after a task that ended with a code."""
+    code = seen.ending()[0]
+    status = (seen.text("status") or status_of_code(code)).upper()
+    answer: dict[str, Any] = {"exit": code, "action": "none", "status": status, "next_retry_id": None}
+    present = (seen.text("current_status", "previous_status", "task_status") or "").upper()
+    if status == "FAILED_START_TIMEOUT" and present == "RUNNING":
+        return answer | {"outcome": None, "status": present, "message": "it runs already"}
+    answer["outcome"] = class_of(status, code)
+    if code is None or status in STATUSES_WITHOUT_ACTION:
+        return answer
+    action = _matching(policy, code)
+    if action is None:
+        return answer | {"status": "COMPLETED" if code == 0 else status}
+    if action == "RESCHEDULE":
+        return answer | _reschedule(seen.integer("retry_id") or 0, policy.integer("max_retry_per_task") or 0)
+    changes = ACTIONS[action] != status
+    return answer | ({"status": ACTIONS[action], "action": action.lower()} if changes else {})
+
+
+def _reschedule(retry: int, limit: int) -> dict[str, Any]:
+    """Return the next attempt of a task, within the service's limit; the first run has retry 0."""
+    if retry >= limit:
+        return {"message": f"retry limit of {limit} is reached"}
+    return {"status": "RESCHEDULED", "action": "reschedule", "next_retry_id": retry + 1}
+
+
+def _matching(policy: CaseValues, code: int) -> str | None:
+    """Return the action for a code by the task's map, else by its pool's."""
+    for facts in (
+        policy.object("exit_actions", "exitActions"),
+        policy.object("pool_default_exit_actions", "poolDefaultExitActions"),
+    ):
+        if problems := exit_action_problems(facts.values, facts.name):
+            raise CaseError("; ".join(problems))
+        if action := match_exit_actions(facts.values, code):
+            return action
+    return None

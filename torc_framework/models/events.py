@@ -94,7 +94,7 @@ EVENT_FACTS: Final[Mapping[str, EventFacts]] = {
     "compute_node_started": EventFacts("a runner joined", keys=_NODE),
     "compute_node_stopped": EventFacts("a runner left", keys=_NODE),
     "scheduler_node_created": EventFacts(
-        "compute nodes were asked for", keys=("scheduled_compute_node_id", "scheduler_id", "scheduler_type")
+        "compute nodes were requested", keys=("scheduled_compute_node_id", "scheduler_id", "scheduler_type")
     ),
     "user_action": EventFacts("a person changed something by hand", keys=("action", "user")),
 }

@@ -14,15 +14,15 @@ class Partition:
     name: str = setting(doc="Its name.")
     cpus_per_node: int = setting(doc="CPU cores of a node.", low=1)
     memory_mb: int = setting(doc="Memory of a node.", unit="MiB", low=1)
-    max_walltime_secs: int = setting(doc="Longest time that may be asked for.", unit="s", low=1)
+    max_walltime_secs: int = setting(doc="Longest walltime of an allocation.", unit="s", low=1)
     description: str = setting("", "What it is for.")
     gpus_per_node: int = setting(0, "GPUs of a node.", low=0)
     gpu_type: str | None = setting(None, "Model of the GPUs.")
     gpu_memory_gb: int | None = setting(None, "Memory of a GPU.", unit="GiB", low=1)
     shared: bool = setting(False, "Jobs of several users share a node.")
-    requires_explicit_request: bool = setting(False, "It is taken only when it is named.")
-    min_nodes: int = setting(1, "Fewest nodes that may be asked for.", low=1)
-    max_nodes: int | None = setting(None, "Most nodes that may be asked for; by default any number.", low=1)
+    requires_explicit_request: bool = setting(False, "It is used only if it is requested by name.")
+    min_nodes: int = setting(1, "Smallest number of nodes of an allocation.", low=1)
+    max_nodes: int | None = setting(None, "Largest number of nodes of an allocation; by default any number.", low=1)
 
 
 def _a_variable(text: str) -> None:

@@ -137,7 +137,7 @@ class PendingVerdict:
     """A verdict on a job that waits in ``pending_failed``.
 
     Attributes:
-        action: Retry or fail; with any other action the job goes on waiting.
+        action: Retry or fail; with any other action the job still waits.
         reason: One sentence for people.
         confidence: 0 to 1; a verdict below the command's threshold is not applied, and a person has to decide.
         evidence: Grounds of the verdict: lines of logs, fields of results.

@@ -18,7 +18,7 @@ DATABASE_GONE: Final = "DatabaseGone"
 
 
 class Page(msgspec.Struct, Generic[_T]):
-    """A part of a list; with ``has_more`` the list goes on after it."""
+    """A part of a list; with ``has_more`` there are further items after it."""
 
     items: list[_T]
     offset: int

@@ -165,7 +165,7 @@ class Journal:
         """Return the last line of a failed supervisor, for a message."""
         fd = self._file.fileno()
         lines = os.pread(fd, os.fstat(fd).st_size, 0).decode(errors="replace").splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "it is empty"
 
     def close(self) -> None:
         """Close the file."""

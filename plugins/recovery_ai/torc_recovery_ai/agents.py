@@ -203,8 +203,8 @@ def _run(name: str, agent: Agent, values: Mapping[str, str], folder: str, settin
     if output.is_full or errors.is_full:
         raise AgentError(f"agent {name} wrote more than {limit:,} bytes")
     if code != 0:
-        told = redact(errors.text.strip() or output.text.strip(), secret_values())[-500:]
-        raise AgentError(f"agent {name} ended with code {code}: {told or 'it said nothing'}")
+        message = redact(errors.text.strip() or output.text.strip(), secret_values())[-500:]
+        raise AgentError(f"agent {name} ended with code {code}: {message or 'it wrote nothing'}")
     return output.text
 
 

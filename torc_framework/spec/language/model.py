@@ -47,15 +47,17 @@ class JobSpec(ParameterizedSpec):
 
     name: Annotated[Text, Meta(description="Name; unique among jobs.")]
     command: Annotated[Text, Meta(description="Command line for the shell.")]
-    invocation_script: Annotated[Text | None, Meta(description="Program that the command is handed to.")] = None
-    resource_requirements: Annotated[Text | None, Meta(description="What it asks for, by name.")] = None
+    invocation_script: Annotated[Text | None, Meta(description="Program that receives the command.")] = None
+    resource_requirements: Annotated[Text | None, Meta(description="Its resource requirements, by name.")] = None
     failure_handler: Annotated[Text | None, Meta(description="Rules for its failures, by name.")] = None
     scheduler: Annotated[Text | None, Meta(description="Scheduler it is bound to, by name.")] = None
     slurm_scheduler: Annotated[Text | None, Meta(description="Another spelling of scheduler.")] = None
     executor: Annotated[Text | None, Meta(description="Executor that must run it.")] = None
     shell: Annotated[Text | None, Meta(description="Program and options that run its command.")] = None
     cancel_on_blocking_job_failure: Annotated[bool, Meta(description="Cancel it when a dependency fails.")] = True
-    supports_termination: Annotated[bool, Meta(description="It wants SIGTERM and time before SIGKILL.")] = False
+    supports_termination: Annotated[
+        bool, Meta(description="A runner stops it with SIGTERM and waits before SIGKILL.")
+    ] = False
     clean_exit_after_stop: Annotated[
         CleanExit, Meta(description="What exit code 0 means after a stop: it is done, or it saved its state.")
     ] = "auto"
@@ -106,7 +108,7 @@ class FailureHandlerSpec:
 
     name: Annotated[Text, Meta(description="Name; unique among failure handlers.")]
     rules: Annotated[
-        list[dict[str, Any]], Meta(description="Rules; the first that covers the failure is followed.", min_length=1)
+        list[dict[str, Any]], Meta(description="Rules; the first one that covers a failure applies.", min_length=1)
     ]
 
 
@@ -138,7 +140,7 @@ class ActionSpec:
     commands: Annotated[Names, Meta(description="Commands of run_commands, in order.")] = None
     scheduler: Annotated[Text | None, Meta(description="Scheduler of schedule_nodes, by name.")] = None
     scheduler_type: Annotated[Text | None, Meta(description="Kind of that scheduler, such as slurm.")] = None
-    num_allocations: Annotated[Count | None, Meta(description="Allocations to ask for.")] = None
+    num_allocations: Annotated[Count | None, Meta(description="Number of allocations.")] = None
     start_one_worker_per_node: Annotated[bool | None, Meta(description="Start a runner on each node.")] = None
     max_parallel_jobs: Annotated[Count | None, Meta(description="Most jobs at a time of each runner.")] = None
     persistent: Annotated[bool | None, Meta(description="Every runner may claim it.")] = None
@@ -164,18 +166,20 @@ class WorkflowSpec:
 
     name: Annotated[Text, Meta(description="Name of the workflow.")]
     jobs: Annotated[list[JobSpec], Meta(description="The jobs.")]
-    user: Annotated[Text | None, Meta(description="Owner; the present user unless given.")] = None
+    user: Annotated[Text | None, Meta(description="Owner; by default the present user.")] = None
     description: Annotated[str | None, Meta(description="Free text.")] = None
     project: Annotated[Text | None, Meta(description="Project that the workflow belongs to.")] = None
     shell: Annotated[
-        Text | None, Meta(description="Program and options that run all commands, such as bash -e; bash unless given.")
+        Text | None, Meta(description="Program and options that run all commands, such as bash -e; by default bash.")
     ] = None
     metadata: Annotated[Any, Meta(description="Any JSON value of the owner's.")] = None
-    parameters: Annotated[dict[str, Text] | None, Meta(description="Parameters to share by use_parameters.")] = None
+    parameters: Annotated[dict[str, Text] | None, Meta(description="Parameters for entries with use_parameters.")] = (
+        None
+    )
     files: Annotated[list[FileSpec] | None, Meta(description="The files.")] = None
     user_data: Annotated[list[UserDataSpec] | None, Meta(description="The user data.")] = None
     resource_requirements: Annotated[
-        list[ResourceRequirementsSpec] | None, Meta(description="What jobs may ask for.")
+        list[ResourceRequirementsSpec] | None, Meta(description="Resource requirements for jobs.")
     ] = None
     failure_handlers: Annotated[list[FailureHandlerSpec] | None, Meta(description="Rules for failures.")] = None
     slurm_schedulers: Annotated[list[SlurmSchedulerSpec] | None, Meta(description="Slurm schedulers.")] = None
@@ -183,7 +187,7 @@ class WorkflowSpec:
         dict[str, str | int | float | bool] | None, Meta(description="sbatch options for every Slurm scheduler.")
     ] = None
     resource_monitor: Annotated[ResourceMonitorSpec | None, Meta(description="How resource use is watched.")] = None
-    actions: Annotated[list[ActionSpec] | None, Meta(description="Things to do when triggers fire.")] = None
+    actions: Annotated[list[ActionSpec] | None, Meta(description="Actions for triggers.")] = None
     use_pending_failed: Annotated[bool | None, Meta(description="Unmatched failures wait for a verdict.")] = None
     compute_node_expiration_buffer_seconds: Annotated[
         Amount | None, Meta(description="Runners stop this many seconds before their end time.")

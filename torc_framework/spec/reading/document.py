@@ -71,7 +71,11 @@ def read(path: Path, schema: Schema) -> Document:
         if isinstance(document.data, dict):
             return document
         problems.append(f"{name}: not a mapping")
-    raise _error(path, f"not a workflow file in any format ({'; '.join(problems)})", "a suffix would say which it is")
+    raise _error(
+        path,
+        f"not a workflow file in any format ({'; '.join(problems)})",
+        "the suffix of the name can determine the format",
+    )
 
 
 def _json(text: str, schema: Schema) -> tuple[Any, Locate, list[SpecFinding]]:
@@ -136,9 +140,7 @@ def _text_of(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise _error(path, f"the file cannot be read: {reason}") from error
     if len(raw) > MAX_BYTES:
-        raise _error(
-            path, f"the file is larger than {MAX_BYTES // 1024**2} MiB", "use parameters to say the same shorter"
-        )
+        raise _error(path, f"the file is larger than {MAX_BYTES // 1024**2} MiB", "use parameters to make it smaller")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -44,13 +44,13 @@ def check_walltimes(plan: Plan, problems: Problems) -> None:
     reserve = WalltimeReserve.of(plan.workflow)
     walltimes = [_seconds(each.walltime) for each in plan.slurm_schedulers]
     runtimes = [_seconds(each.runtime, iso=True) for each in plan.resource_requirements]
-    told: set[tuple[int | None, int]] = set()
+    reported: set[tuple[int | None, int]] = set()
     for job in plan.jobs:
         kind = job.scheduler, job.resource_requirements
         runtime_s = None if kind[1] is None else runtimes[kind[1]]
-        if kind[1] is None or runtime_s is None or (kind[0], kind[1]) in told:
+        if kind[1] is None or runtime_s is None or (kind[0], kind[1]) in reported:
             continue
-        told.add((kind[0], kind[1]))
+        reported.add((kind[0], kind[1]))
         positions = range(len(walltimes)) if kind[0] is None else [kind[0]]
         found = [(walltimes[each], each) for each in positions]
         if not found or any(time is None or not reserve.starts_nothing(time, runtime_s) for time, _ in found):
