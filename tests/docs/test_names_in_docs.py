@@ -1,6 +1,7 @@
 """Pages, docstrings and comments mention only modules, names, files and folders that exist."""
 
 import ast
+import fnmatch
 import importlib
 import io
 import pkgutil
@@ -9,6 +10,7 @@ import subprocess
 import tokenize
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 from doc_pages import DOCS
@@ -16,6 +18,7 @@ from doc_pages import DOCS
 ROOT = DOCS.parent
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
 PAGES = [path for path in TRACKED if path.endswith(".md") and path != "CHANGELOG.md"]
+FILES_AND_FOLDERS = {*TRACKED, *(str(folder) for path in TRACKED for folder in Path(path).parents)}
 SOURCES = [path for path in TRACKED if path.endswith(".py")]
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("plugins/*/torc_*/__init__.py"))
 _NAME = re.compile(rf"(?<![\w./-])(?:torc_framework|{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+(?![\w/-])")
@@ -81,9 +84,9 @@ def is_path(path: str, page: str) -> bool:
     """Return whether a path, which may contain asterisks, exists in the tree, beside the page or in its plugin."""
     if any(part.split(".")[0].isupper() for part in path.split("/")):
         return True  # a placeholder such as plugins/NAME/tests
-    bases = [ROOT, (ROOT / page).parent, *(ROOT / "/".join(page.split("/")[:depth]) for depth in (2, 3))]
-    pattern = path.rstrip("/")
-    return any(base.is_dir() and next(base.glob(pattern), None) is not None for base in bases)
+    bases = ["", str(Path(page).parent), *("/".join(page.split("/")[:depth]) for depth in (2, 3))]
+    patterns = [f"{base}/{path}".lstrip("/").removeprefix("./").rstrip("/") for base in bases]
+    return any(fnmatch.filter(FILES_AND_FOLDERS, pattern) for pattern in patterns)
 
 
 def unknown(path: str) -> list[str]:
