@@ -1,10 +1,10 @@
-"""The public face: everything that a plugin or a script may import.
+"""The public face: all names that a plugin or a script may import.
 
-Names here keep their meaning within a major version. A plugin that needs anything else of the
-framework needs a change of this module first.
+A name here keeps its meaning within a major version. If a plugin needs anything else of the framework, it has to be
+added here first.
 
-The client and the records it speaks in are imported when they are first asked for: the program
-starts with every plugin, and few of them need a server.
+The client, the records and some functions are imported when they are first used: the program imports every plugin at
+its start, and few plugins need a server.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
     from torc_framework.models.time_limits import parse_time_limit
     from torc_framework.text.redaction import is_secret_name, redact, secret_values
 
-_HOMES: Final = {
+_LAZY_MODULES: Final = {
     **dict.fromkeys(("NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs"), "client"),
     **dict.fromkeys(("is_secret_name", "redact", "secret_values"), "text.redaction"),
     "SYSEXITS": "exits.sysexits",
@@ -119,17 +119,17 @@ _HOMES: Final = {
     "parse_time_limit": "models.time_limits",
     **dict.fromkeys(("parse_end_reason", "parse_exit", "render_end_reason", "render_exit"), "exits.code_signal"),
 }
-"""Where names live that are imported when they are first asked for; all others are records."""
+"""Modules of names that are imported when they are first used; all other such names are records."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import the client, a record or what takes secrets out of texts when it is first asked for."""
+    """Import a name that is not imported with this module, such as the client or a record."""
     import importlib
 
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _HOMES.get(name, "models.records")
-    return getattr(importlib.import_module(f"torc_framework.{home}"), name)
+    module = _LAZY_MODULES.get(name, "models.records")
+    return getattr(importlib.import_module(f"torc_framework.{module}"), name)
 
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""What a plugin's command group is made of: the program's own ways to take options, find records and show results.
+"""The public face for commands of plugins: how the program itself takes options, finds records and prints results.
 
-A group is a Typer app (`CommandGroup`, or `single_command` for one that stands alone) behind an entry
-point of the group ``torc_framework.commands``, whose name is the command as it is typed: ``slurm``, or
+A group is a Typer app (`CommandGroup`, or `single_command` for one that stands alone) named by an
+entry point of the group ``torc_framework.commands``, whose name is the command as it is typed: ``slurm``, or
 ``workflows create-slurm`` within a group of the core. Its module is imported when it is called.
 """
 

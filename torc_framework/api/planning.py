@@ -1,6 +1,6 @@
-"""What a plugin's command needs that plans requests for nodes: specs, profiles of clusters, and the planner.
+"""The public face for commands that plan requests for nodes: specs, profiles of clusters, and the planner.
 
-Imported by the command that is called, not by the module that declares it: it costs time.
+A command imports this when it is called, and its module does not, because the import takes time.
 """
 
 from torc_framework.cli.commands.running.spec_loading import load_options

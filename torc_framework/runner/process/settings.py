@@ -7,7 +7,7 @@ from typing import Any
 from attrs import Factory, define, field, frozen
 
 DEFAULT_TERM_LEAD_S = 30.0
-"""Seconds between SIGTERM and SIGKILL (Torc, ``sigterm_lead_seconds``)."""
+"""Seconds between SIGTERM and SIGKILL (``sigterm_lead_seconds`` of NREL's Torc)."""
 
 
 @define(kw_only=True)
@@ -19,24 +19,25 @@ class RunnerSettings:
         workflow_id: The workflow to work on.
         executor: Name of the executor for jobs that name none themselves.
         executor_options: Values of executor options, by executor name and option name.
-        max_parallel_jobs: Queue depth: at most this many jobs at once, resources ignored. None packs by resources.
-        num_cpus: CPU cores offered; None is what this process may use.
-        memory_gb: Memory offered, in GiB; None is what the machine has.
-        num_gpus: GPUs offered; None is what the machine shows.
+        max_parallel_jobs: Queue depth: at most this many jobs at once, and their requests are ignored. None packs jobs by
+            their requests.
+        num_cpus: CPU cores offered; None is all that this process may use.
+        memory_gb: Memory offered, in GiB; None is all of the machine.
+        num_gpus: GPUs offered; None is all that are visible.
         num_nodes: Nodes offered.
         time_limit_s: Walltime of the runner in seconds; None is unlimited.
-        poll_interval_s: Accepted for Torc's sake; a runner is woken and never polls the server.
+        poll_interval_s: Accepted for compatibility with NREL's Torc, and ignored: the server wakes a runner.
         output_dir: Folder for logs.
-        working_dir: Folder that jobs run in; None is the present one.
-        scheduler_config_id: Scheduler whose jobs are taken.
-        strict_scheduler_match: Take no jobs of other schedulers, even when there are no others.
-        sort_method: Order in which ready jobs are claimed; None is the workflow's own.
+        working_dir: Folder in which jobs run; None is the working directory of this process.
+        scheduler_config_id: Scheduler whose jobs are claimed first.
+        strict_scheduler_match: Claim no jobs of other schedulers, even if there are none of this one.
+        sort_method: Order in which ready jobs are claimed; None is that of the workflow.
         term_lead_s: Seconds between SIGTERM and SIGKILL for a job that is being stopped.
-        wait_for_new_jobs_s: Leave after this long without work; None is the workflow's own setting.
+        wait_for_new_jobs_s: End after this long without a job; None is the setting of the workflow.
         compute_node_type: Kind of the runner's record: ``local``, ``slurm``, ``remote``.
         log_level: Level of the runner's log file.
-        enforce_limits: Kill attempts that use more memory than their jobs asked for.
-        handle_signals: SIGTERM and SIGINT end the runner cleanly; only in a process's main thread.
+        enforce_limits: Kill attempts that use more memory than their jobs requested.
+        handle_signals: SIGTERM, SIGINT and SIGHUP end the runner cleanly; possible in the main thread of a process alone.
     """
 
     url: str
@@ -65,13 +66,13 @@ class RunnerSettings:
 
 @frozen
 class Progress:
-    """Where the workflow stands, as the runner sees it.
+    """The progress of the workflow, as far as the runner knows it.
 
     Attributes:
         counts: Jobs of the workflow by status label.
         running: Attempts that this runner has given to its executors and that have not ended.
-        trouble: Why the server cannot do what it is asked, while that is so.
-        hindrance: Why some attempts cannot begin at present; None if nothing keeps them from it.
+        trouble: Why the server could not carry out the last call; None if it could.
+        hindrance: Why some attempts cannot begin at present; None if they can.
     """
 
     counts: Mapping[str, int]
@@ -81,28 +82,27 @@ class Progress:
 
 
 ProgressListener = Callable[[Progress], None]
-"""Called in the runner's thread, a few times a second at most; must return soon."""
+"""Called in the runner's thread, at most ten times a second; it must return soon."""
 
 
 @define(kw_only=True)
 class RunOutcome:
-    """How a runner ended.
+    """The outcome of a runner.
 
     Attributes:
         counts: Jobs of the workflow by status label, at the end.
         is_complete: No job of the workflow is unfinished.
         is_canceled: The workflow was canceled.
         interrupted: SIGINT, SIGTERM or SIGHUP ended the runner.
-        interrupted_jobs: Jobs of the workflow, at the end, that the next runner goes on with.
+        interrupted_jobs: Jobs of the workflow, at the end, that the next runner continues.
         resumed_jobs: Interrupted jobs that ran again because this runner asked for jobs.
-        out_of_time: Its walltime was over.
-        unfit: Why the jobs that are left can never run here, with the amount that is lacking; None if they can.
-        troubles: What a person should know: that commands ran under a substitute for bash, actions that failed or were
-            left to other runners, and why.
+        out_of_time: The walltime of the runner was over.
+        unfit: Why the remaining jobs can never run here, with the amount that is lacking; None if they can.
+        troubles: Warnings for people: a substitute for bash, actions that failed or were left to other runners.
         cut_logs: Attempts that ended while the file system of their logs was full.
         attempts: Attempts that ended under this runner.
-        failed_attempts: Those among them that ended neither completed nor canceled.
-        duration_s: How long it worked, in seconds.
+        failed_attempts: Those of them that ended neither completed nor canceled.
+        duration_s: How long the runner worked, in seconds.
     """
 
     counts: dict[str, int] = Factory(dict)
