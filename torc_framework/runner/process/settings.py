@@ -19,8 +19,8 @@ class RunnerSettings:
         workflow_id: The workflow to work on.
         executor: Name of the executor for jobs that name none themselves.
         executor_options: Values of executor options, by executor name and option name.
-        max_parallel_jobs: Queue depth: at most this many jobs at once, and their requests are ignored. None packs jobs by
-            their requests.
+        max_parallel_jobs: Queue depth: at most this many jobs at once, with their requests ignored. None packs jobs
+            by their requests.
         num_cpus: CPU cores offered; None is all that this process may use.
         memory_gb: Memory offered, in GiB; None is all of the machine.
         num_gpus: GPUs offered; None is all that are visible.
@@ -37,7 +37,7 @@ class RunnerSettings:
         compute_node_type: Kind of the runner's record: ``local``, ``slurm``, ``remote``.
         log_level: Level of the runner's log file.
         enforce_limits: Kill attempts that use more memory than their jobs requested.
-        handle_signals: SIGTERM, SIGINT and SIGHUP end the runner cleanly; possible in the main thread of a process alone.
+        handle_signals: SIGTERM, SIGINT and SIGHUP end the runner cleanly; possible in the main thread alone.
     """
 
     url: str
