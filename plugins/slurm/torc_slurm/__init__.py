@@ -1,4 +1,4 @@
-"""Slurm: allocations by ``sbatch``, job steps by ``srun``, endings as accounting knows them."""
+"""The executor plugin ``slurm``: allocations by ``sbatch``, job steps by ``srun``, endings from accounting."""
 
 from collections.abc import Sequence
 

@@ -68,18 +68,18 @@ class SharedAccounting:
     folder: Path
     owner: str
     patience_s: float
-    _wants: tuple[str, ...] = field(default=(), init=False)
+    _wanted: tuple[str, ...] = field(default=(), init=False)
     _mark: str = field(default="", init=False)
     _other_turn: tuple[tuple[int, int], float] | None = field(default=None, init=False)
     _has_turn: bool = field(default=False, init=False)
 
     def set_wanted(self, steps: Iterable[str]) -> None:
         """Replace this runner's list of wanted steps, which other runners query as well."""
-        wants = tuple(steps)
-        if wants == self._wants:
+        wanted = tuple(steps)
+        if wanted == self._wanted:
             return
-        self._write(f"{_WANTS_PREFIX}{self.owner}", "\n".join(wants))
-        self._wants = wants
+        self._write(f"{_WANTS_PREFIX}{self.owner}", "\n".join(wanted))
+        self._wanted = wanted
 
     def new_answer(self) -> SharedAnswer | None:
         """Return the newest answer, or None if it was returned before."""
@@ -156,7 +156,7 @@ class SharedAccounting:
         with suppress(OSError):
             self.end_turn()
             (self.folder / f"{_WANTS_PREFIX}{self.owner}").unlink(missing_ok=True)
-            self._wants = ()
+            self._wanted = ()
 
     def _answer(self) -> SharedAnswer | None:
         try:

@@ -83,7 +83,7 @@ def _on_each_node(nodes: int, command: str) -> list[str]:
 
     A SIGTERM to ``srun`` makes it kill its tasks (measured with Slurm 22.05.8), so the script sends the signal with
     ``scancel`` through the controller. A signal interrupts the shell's ``wait``, which is therefore repeated until
-    ``srun`` has ended.
+    ``srun`` has ended. ``--overlap`` leaves all resources of the allocation to the steps of the jobs.
     """
     options = (
         f"--overlap --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 "

@@ -3,20 +3,20 @@
 import typer
 
 from torc_framework.api.commands import User, print_json, session_of, single_command
-from torc_slurm.commands import scheduler_options as g
+from torc_slurm.commands import scheduler_options
 
 
-@g.takes_scheduler_choices
+@scheduler_options.takes_scheduler_choices
 def create(
     ctx: typer.Context,
-    file: g.SpecFile,
+    file: scheduler_options.SpecFile,
     *,
-    choices: g.SchedulerChoices,
-    overwrite: g.Overwrite = False,
+    choices: scheduler_options.SchedulerChoices,
+    overwrite: scheduler_options.Overwrite = False,
     user: User = None,
-    no_resource_monitoring: g.NoMonitoring = False,
-    skip_checks: g.SkipChecks = False,
-    dry_run: g.DryRun = False,
+    no_resource_monitoring: scheduler_options.NoMonitoring = False,
+    skip_checks: scheduler_options.SkipChecks = False,
+    dry_run: scheduler_options.DryRun = False,
 ) -> None:
     """Create a workflow from a spec file, with Slurm schedulers planned from the requirements of its jobs.
 
@@ -28,10 +28,10 @@ def create(
     if not dry_run:
         session.start_server()  # it boots while the spec is read
     options = load_options(session, file, user=user, skip_checks=skip_checks)
-    made = g.generate_spec(session, file, options, choices, overwrite=overwrite)
+    made = scheduler_options.generate_spec(session, file, options, choices, overwrite=overwrite)
     if dry_run:
         if not session.wants_json:
-            g.print_plan(made.planned)
+            scheduler_options.print_plan(made.planned)
         show_dry_run(session, made.spec, options, **made.as_dict())
         return
     created = create_workflow(session, made.spec, options, no_resource_monitoring=no_resource_monitoring)
@@ -39,7 +39,7 @@ def create(
         print_json({**made.as_dict(), **created.as_dict()})
     else:
         created.print()
-        g.print_plan(made.planned)
+        scheduler_options.print_plan(made.planned)
 
 
 app = single_command(create)

@@ -7,7 +7,7 @@ import typer
 
 from torc_framework.api import UserError
 from torc_framework.api.commands import CommandGroup, print_json, session_of
-from torc_slurm.commands import scheduler_options as g
+from torc_slurm.commands import scheduler_options
 
 _FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".json5": "json5", ".kdl": "kdl"}
 
@@ -17,18 +17,18 @@ def register(app: CommandGroup) -> None:
     app.command("generate")(generate)
 
 
-@g.takes_scheduler_choices
+@scheduler_options.takes_scheduler_choices
 def generate(
     ctx: typer.Context,
-    file: g.SpecFile,
+    file: scheduler_options.SpecFile,
     *,
-    choices: g.SchedulerChoices,
+    choices: scheduler_options.SchedulerChoices,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it here instead of printing it.")
     ] = None,
     no_actions: Annotated[bool, typer.Option("--no-actions", help="Leave out the actions that request nodes.")] = False,
-    overwrite: g.Overwrite = False,
-    skip_checks: g.SkipChecks = False,
+    overwrite: scheduler_options.Overwrite = False,
+    skip_checks: scheduler_options.SkipChecks = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the planned schedulers.")] = False,
 ) -> None:
     """Plan Slurm schedulers for a workflow from the requirements of its jobs, and print the spec with them.
@@ -41,12 +41,12 @@ def generate(
     session = session_of(ctx)
     form = _form(output or file)
     options = load_options(session, file, skip_checks=skip_checks)
-    made = g.generate_spec(session, file, options, choices, overwrite=overwrite, actions=not no_actions)
+    made = scheduler_options.generate_spec(session, file, options, choices, overwrite=overwrite, actions=not no_actions)
     if dry_run:
         if session.wants_json:
             print_json({"dry_run": True, **made.as_dict()})
         else:
-            g.print_plan(made.planned)
+            scheduler_options.print_plan(made.planned)
         return
     text = dump_spec(made.spec, form)
     if output is not None:
@@ -57,7 +57,7 @@ def generate(
     elif output is None:
         print(text, end="")
     else:
-        g.print_plan(made.planned)
+        scheduler_options.print_plan(made.planned)
         print(f"Wrote {output}; submit it with 'torc submit {output}'")
 
 

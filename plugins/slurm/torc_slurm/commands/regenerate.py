@@ -18,7 +18,7 @@ from torc_framework.api.commands import (
     show_submission,
     submit_workflow,
 )
-from torc_slurm.commands import scheduler_options as g
+from torc_slurm.commands import scheduler_options
 
 if TYPE_CHECKING:
     from torc_framework.api.planning import Rescheduling
@@ -29,12 +29,12 @@ def register(app: CommandGroup) -> None:
     app.command("regenerate")(regenerate)
 
 
-@g.takes_scheduler_choices
+@scheduler_options.takes_scheduler_choices
 def regenerate(
     ctx: typer.Context,
     workflow_id: WorkflowId = None,
     *,
-    choices: g.SchedulerChoices,
+    choices: scheduler_options.SchedulerChoices,
     submit: Annotated[bool, typer.Option("--submit", help="Request the first nodes at once.")] = False,
     output_dir: Annotated[
         Path | None, typer.Option("--output-dir", "-o", help="Folder for logs, with --submit (default: output).")
@@ -73,9 +73,9 @@ def regenerate(
             f"jobs of workflow {chosen} wait for a run to begin: 'torc workflows reinitialize {chosen}' begins one; "
             "schedulers made before would be forgotten by it"
         )
-    here = g.choose_profile(session, choices.profile)
-    account = g.choose_account(choices.account, rescheduler.account(), here)
-    done = rescheduler.plan(here, choices.plan_options(account, idle=g.idle_nodes(session, choices)))
+    here = scheduler_options.choose_profile(session, choices.profile)
+    account = scheduler_options.choose_account(choices.account, rescheduler.account(), here)
+    done = rescheduler.plan(here, choices.plan_options(account, idle=scheduler_options.idle_nodes(session, choices)))
     for warning in done.planned.warnings:
         typer.echo(f"Warning: {warning}", err=True)
     if not dry_run:
@@ -110,7 +110,7 @@ def _values(workflow_id: int, done: "Rescheduling", *, dry_run: bool) -> dict[st
         "workflow_id": workflow_id,
         "dry_run": dry_run,
         "job_count": sum(bound is not None for bound in done.planned.bound),
-        "slurm_schedulers": g.scheduler_rows(done.planned),
+        "slurm_schedulers": scheduler_options.scheduler_rows(done.planned),
         "scheduler_ids": list(done.scheduler_ids),
         "at_once": [asdict(each) for each in done.at_once],
         "retired_action_ids": list(done.retired_action_ids),
@@ -119,7 +119,7 @@ def _values(workflow_id: int, done: "Rescheduling", *, dry_run: bool) -> dict[st
 
 
 def _print_result(workflow_id: int, done: "Rescheduling", *, dry_run: bool, submit: bool) -> None:
-    g.print_plan(done.planned)
+    scheduler_options.print_plan(done.planned)
     count = sum(bound is not None for bound in done.planned.bound)
     if dry_run:
         print(f"Dry run: {count} job(s) would get these schedulers. Nothing was changed.")

@@ -12,22 +12,22 @@ from torc_framework.api.commands import (
     single_command,
     submit_workflow,
 )
-from torc_slurm.commands import scheduler_options as g
+from torc_slurm.commands import scheduler_options
 
 
-@g.takes_scheduler_choices
+@scheduler_options.takes_scheduler_choices
 def submit(
     ctx: typer.Context,
-    file: g.SpecFile,
+    file: scheduler_options.SpecFile,
     *,
-    choices: g.SchedulerChoices,
-    overwrite: g.Overwrite = False,
+    choices: scheduler_options.SchedulerChoices,
+    overwrite: scheduler_options.Overwrite = False,
     ignore_missing_data: IgnoreMissingData = False,
     user: User = None,
-    no_resource_monitoring: g.NoMonitoring = False,
-    skip_checks: g.SkipChecks = False,
+    no_resource_monitoring: scheduler_options.NoMonitoring = False,
+    skip_checks: scheduler_options.SkipChecks = False,
     output_dir: OutputDir = None,
-    dry_run: g.DryRun = False,
+    dry_run: scheduler_options.DryRun = False,
 ) -> None:
     """Submit a workflow to Slurm, with schedulers planned from the requirements of its jobs.
 
@@ -41,10 +41,10 @@ def submit(
     if not dry_run:
         require_lasting_server(session)
     options = load_options(session, file, user=user, skip_checks=skip_checks)
-    made = g.generate_spec(session, file, options, choices, overwrite=overwrite)
+    made = scheduler_options.generate_spec(session, file, options, choices, overwrite=overwrite)
     if dry_run:
         if not session.wants_json:
-            g.print_plan(made.planned)
+            scheduler_options.print_plan(made.planned)
         show_dry_run(session, made.spec, options, **made.as_dict())
         return
     created = create_workflow(
@@ -57,7 +57,7 @@ def submit(
     )
     if not session.wants_json:
         created.print()
-        g.print_plan(made.planned)
+        scheduler_options.print_plan(made.planned)
     done = submit_workflow(session, created.id, output_dir=output_dir, ignore_missing_data=ignore_missing_data)
     show_submission(session, done, **made.as_dict())
 

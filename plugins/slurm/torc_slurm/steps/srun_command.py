@@ -17,7 +17,7 @@ from torc_slurm.steps import term_wrapper
 
 _MIB: Final = 1024**2
 _CHANGE_FOLDER: Final = 'cd -- "$1" || exit 126; shift; exec "$@"'
-"""Changes to the working directory, or fails. Slurm itself would run a task in /tmp if the directory is missing."""
+"""Changes to the working directory, or fails. Slurm 22.05.8 would run a task in /tmp if it is missing (measured)."""
 TERM_WRAPPER: Final = (sys.executable, "-IS", term_wrapper.__file__)
 """Words in front of a command that is first stopped with SIGTERM; see `torc_slurm.steps.term_wrapper`."""
 MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 4096
@@ -104,7 +104,11 @@ def srun_command(
 
 
 def _resource_options(attempt: Attempt) -> list[str]:
-    """Return the options for an attempt's own resources. A job without requirements has no memory limit."""
+    """Return the options for an attempt's own resources; a job without requirements has no memory limit.
+
+    Each option is always set: since Slurm 22.05 srun does not take over ``--cpus-per-task`` of sbatch (srun(1)), and a
+    step without ``--gres`` sees all GPUs of the allocation (measured with Slurm 22.05.8).
+    """
     wanted = attempt.resources
     memory = 0 if wanted.runtime_s is None else math.ceil(wanted.memory_bytes / _MIB)
     return [
