@@ -12,6 +12,11 @@ from torc_local.journal import Journal, JournalEntry, Key
 
 RECORD_PATIENCE_S = 0.01
 """How long to wait for the record of a process that has just ended."""
+TAKEOVER_PATIENCE_S = 1.0
+"""How long to wait for the record of a process that had ended before it could be followed.
+
+Its supervisor was killed at that moment, and the reaper has to take over before it can record the end.
+"""
 
 
 @define
@@ -28,12 +33,17 @@ class Orphans:
     _followed: dict[Key, tuple[Journal, int | None]] = field(factory=dict)
 
     def follow(self, journal: Journal, key: Key) -> bool:
-        """Follow an attempt that was started by the journal; return False if it is over without a recorded end."""
+        """Follow an attempt that was started by the journal; return False if it is over and its end is never recorded.
+
+        While the supervisor or the reaper holds the journal, the record of an ended process may still come.
+        """
         entry = journal.entries[key]
         if not entry.is_over() and entry.is_alive():
             self._followed[key] = journal, self._watch(entry)
-        elif self._wait_for_record(journal, entry):
+        elif self._wait_for_record(journal, entry, TAKEOVER_PATIENCE_S):
             self.ended(key, entry)
+        elif journal.is_held():
+            self._followed[key] = journal, None
         else:
             return False
         return True
@@ -65,8 +75,8 @@ class Orphans:
         self.ended(key, entry if seen or self._wait_for_record(journal, entry) else None)
 
     @staticmethod
-    def _wait_for_record(journal: Journal, entry: JournalEntry) -> bool:
-        deadline = time.monotonic() + RECORD_PATIENCE_S
+    def _wait_for_record(journal: Journal, entry: JournalEntry, patience_s: float = RECORD_PATIENCE_S) -> bool:
+        deadline = time.monotonic() + patience_s
         while True:
             expected = journal.is_held()
             journal.read()
