@@ -12,11 +12,11 @@ from torc_framework.exit_cases.case_values import CaseValues
 from torc_framework.exit_cases.pods import (
     conditions_of,
     containers_of,
+    find_ignoring_case,
+    implied_container,
     is_true,
-    lone_container,
     phase_of,
     pod_of,
-    same_word,
 )
 from torc_framework.exits.kubernetes_reasons import CONTAINER_REASONS, DISRUPTIONS, POD_REASONS
 from torc_framework.models.exits import ExitClass
@@ -36,10 +36,12 @@ def _by_conditions(seen: CaseValues) -> ExitClass | None:
     conditions = [each for each in conditions_of(seen) if is_true(each)]
     for each in conditions:
         if each.get("type") == "DisruptionTarget":
-            named: ExitClass | None = same_word(DISRUPTIONS, each.get("reason"))
+            named: ExitClass | None = find_ignoring_case(DISRUPTIONS, each.get("reason"))
             return named or ExitClass.EVICTED
     for each in [*conditions, *(one for one in conditions_of(seen, "job_conditions") if is_true(one))]:
-        if each.get("type") in ("Failed", "FailureTarget") and (why := same_word(JOB_REASONS, each.get("reason"))):
+        if each.get("type") in ("Failed", "FailureTarget") and (
+            why := find_ignoring_case(JOB_REASONS, each.get("reason"))
+        ):
             by_job: ExitClass = why
             return by_job
     return None
@@ -53,7 +55,7 @@ def _by_containers(containers: Sequence[CaseValues]) -> tuple[ExitClass | None, 
         ended = each.object("terminated")
         code, signal = ended.ending()
         reason = str(ended.get("reason") or each.object("waiting").get("reason") or "")
-        found: ExitClass | None = same_word(CONTAINER_REASONS, reason)
+        found: ExitClass | None = find_ignoring_case(CONTAINER_REASONS, reason)
         if found is None and (code or signal):
             found = ExitClass.LAUNCH_FAILURE if each.flag("init") else ExitClass.USER_ERROR
             found = ExitClass.SIGNALED if signal else found
@@ -71,10 +73,10 @@ def classify(seen: CaseValues) -> dict[str, Any]:
     """Return the end of a pod: by its conditions, else by its reason, else by its containers."""
     seen = pod_of(seen)
     phase = phase_of(seen)
-    by_containers, code = _by_containers(containers_of(seen) or [lone_container(seen)])
+    by_containers, code = _by_containers(containers_of(seen) or [implied_container(seen)])
     if code is None:
         code = seen.ending()[0]
-    by_reason: ExitClass | None = same_word(POD_REASONS, seen.get("pod_reason", "podReason", "reason"))
+    by_reason: ExitClass | None = find_ignoring_case(POD_REASONS, seen.get("pod_reason", "podReason", "reason"))
     named = _by_conditions(seen) or by_reason or by_containers or _by_phase(phase, code)
     job_failed = any(each.get("type") == "Failed" for each in conditions_of(seen, "job_conditions"))
     return {"outcome": named, "status": phase or ("Failed" if job_failed else None), "exit": code, "action": "none"}

@@ -10,7 +10,7 @@ import re
 from typing import Any, Final
 
 from torc_framework.exit_cases.case_values import CaseError, CaseValues
-from torc_framework.exit_cases.pods import conditions_of, containers_of, is_true, phase_of, pod_of, same_word
+from torc_framework.exit_cases.pods import conditions_of, containers_of, find_ignoring_case, is_true, phase_of, pod_of
 from torc_framework.exits.osmo_codes import STATUS_CODES, class_of, is_failed, status_of_code
 from torc_framework.exits.osmo_exit_actions import ACTIONS, exit_action_problems, match_exit_actions
 from torc_framework.models.exits import ExitClass
@@ -120,7 +120,7 @@ def task_of_pod(pod: CaseValues) -> tuple[str, int | None, ExitClass | None]:
     status, code = _by_phase(pod, containers)
     ran_out = status == "FAILED_EVICTED" and "OOMKilled" in reasons
     status, code = _by_waiting(pod, containers, status, code)
-    override: str | None = same_word(_POD_REASONS, pod.get("pod_reason", "podReason", "reason"))
+    override: str | None = find_ignoring_case(_POD_REASONS, pod.get("pod_reason", "podReason", "reason"))
     if override is None and any(each.get("type") == "DisruptionTarget" for each in _conditions(pod)):
         override = "FAILED_BACKEND_ERROR"
     if override is not None:

@@ -29,7 +29,7 @@ def phase_of(pod: CaseValues) -> str | None:
     return None if phase is None else _PHASES.get(phase.strip().lower(), phase)
 
 
-def same_word(table: Mapping[str, Any], word: Any) -> Any:
+def find_ignoring_case(table: Mapping[str, Any], word: Any) -> Any:
     """Return the value of a word in a table, in any capitalisation; None if it is not in the table."""
     text = "" if word is None else str(word).strip()
     return table.get(text) or next((value for known, value in table.items() if known.lower() == text.lower()), None)
@@ -87,7 +87,7 @@ def _container(seen: CaseValues) -> CaseValues:
     return CaseValues(seen.name, values)
 
 
-def lone_container(seen: CaseValues) -> CaseValues:
+def implied_container(seen: CaseValues) -> CaseValues:
     """Return the container of a pod that describes none: with the pod's own reason and code."""
     inner = seen.object("container") if isinstance(seen.get("container"), dict) else seen
     ended = {

@@ -107,7 +107,7 @@ class ExecutionPlan:
             PlanStage(self._named(sorted(self._upstream(jobs))), self._named(jobs))
             for _, jobs in sorted(members.items())
         ]
-        for action in self._allocating():
+        for action in self._schedule_nodes_actions():
             number = self._stage_of(action)
             if number < len(stages):
                 stages[number].allocations.append(self._allocation(action))
@@ -117,7 +117,7 @@ class ExecutionPlan:
     def events(self) -> list[PlanEvent]:
         """The events in the order of stages: the start, then one for each different set of dependencies."""
         waiting: dict[frozenset[int], list[int]] = {frozenset(): []}
-        for jobs in self._alike():
+        for jobs in self._grouped_by_trigger():
             waiting.setdefault(frozenset(self._upstream(jobs)), []).extend(jobs)
         levels = self._graph.levels
         order = sorted(waiting.items(), key=lambda item: (bool(item[0]), levels[item[1][0]] if item[1] else 0))
@@ -130,7 +130,7 @@ class ExecutionPlan:
             for number in sorted({event_of[job] for job in on}):
                 event.depends_on.append(events[number].id)
                 events[number].unlocks.append(event.id)
-        for action in self._allocating():
+        for action in self._schedule_nodes_actions():
             if (found := self._event_of(action, [on for on, _ in order], event_of)) is not None:
                 events[found].allocations.append(self._allocation(action))
         return events
@@ -180,7 +180,7 @@ class ExecutionPlan:
             barriers.update(self._barriers.get(job, ()))
         return upstream.union(*(self._plan.barriers[number].upstream for number in barriers))
 
-    def _alike(self) -> Iterable[list[int]]:
+    def _grouped_by_trigger(self) -> Iterable[list[int]]:
         """Return the jobs in groups with the same text for their dependencies."""
         groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
         for job in range(len(self._names)):
@@ -188,7 +188,7 @@ class ExecutionPlan:
             groups.setdefault(key, []).append(job)
         return groups.values()
 
-    def _allocating(self) -> list[PlannedAction]:
+    def _schedule_nodes_actions(self) -> list[PlannedAction]:
         return [action for action in self._plan.actions if action.action_type == "schedule_nodes"]
 
     def _stage_of(self, action: PlannedAction) -> int:

@@ -110,7 +110,7 @@ class ChangeTools:
             return []
         ceilings = ResourceCeilings.of_workflow(self._context.client, workflow_id, self._context.plugins.hpc_profiles())
         return [
-            ceilings.of(self._context.job(each.job_id)).objection(
+            ceilings.of(self._context.job(each.job_id)).excess(
                 memory_bytes=None if each.memory is None else parse_memory(each.memory),
                 runtime_s=None if each.runtime is None else parse_duration(each.runtime),
                 num_cpus=each.num_cpus,

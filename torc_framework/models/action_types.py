@@ -11,7 +11,7 @@ def _never() -> bool:
     return False
 
 
-def _can_always(_config: Mapping[str, Any], _context: "ActionContext") -> None:
+def _always_available(_config: Mapping[str, Any], _context: "ActionContext") -> None:
     return None
 
 
@@ -63,4 +63,4 @@ class ActionType:
     name: str
     schema: Mapping[str, Any]
     execute: Callable[[Mapping[str, Any], ActionContext], None]
-    why_not: Callable[[Mapping[str, Any], ActionContext], str | None] = _can_always
+    why_not: Callable[[Mapping[str, Any], ActionContext], str | None] = _always_available

@@ -25,12 +25,12 @@ class Partition:
     max_nodes: int | None = setting(None, "Largest number of nodes of an allocation; by default any number.", low=1)
 
 
-def _a_variable(text: str) -> None:
+def _check_variable(text: str) -> None:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*=.+", text):
         raise ValueError("expected NAME=value")
 
 
-def _an_expression(text: str) -> None:
+def _check_expression(text: str) -> None:
     try:
         re.compile(text)
     except re.error as error:
@@ -45,9 +45,9 @@ class HpcProfile:
     display_name: str = setting("", "Name for people; by default the name.")
     partitions: tuple[Partition, ...] = setting((), "Its partitions.")
     description: str = setting("", "What it is.")
-    detect_env_var: str | None = setting(None, "`NAME=value` that is set on its nodes.", check=_a_variable)
+    detect_env_var: str | None = setting(None, "`NAME=value` that is set on its nodes.", check=_check_variable)
     detect_hostname: str | None = setting(
-        None, "Regular expression that is found in names of its hosts.", check=_an_expression
+        None, "Regular expression that is found in names of its hosts.", check=_check_expression
     )
     default_account: str | None = setting(None, "Account that is charged.")
     charge_factor_cpu: float = setting(1.0, "Charge of a node without GPUs for an hour.", low=0)

@@ -44,7 +44,7 @@ class Ceiling:
     origin: str = "this machine"
     num_cpus: int | None = None
 
-    def objection(
+    def excess(
         self, *, memory_bytes: int | None = None, runtime_s: int | None = None, num_cpus: int | None = None
     ) -> str | None:
         """Return a clause on the amounts of a request that exceed these limits; None if it fits."""

@@ -28,18 +28,18 @@ class WalltimeReserve:
         """Return the reserve of a workflow's runners."""
         return cls(workflow.compute_node_expiration_buffer_seconds, workflow.compute_node_min_time_for_new_jobs_seconds)
 
-    def room_s(self, walltime_s: float) -> float:
+    def available_s(self, walltime_s: float) -> float:
         """Return the seconds that a runner has for jobs if it begins without delay."""
         return walltime_s - min(self.end_s, walltime_s / 2)
 
-    def starts_nothing(self, walltime_s: float, runtime_s: float) -> bool:
+    def never_starts(self, walltime_s: float, runtime_s: float) -> bool:
         """Return whether a runner with such a walltime can never start a job with that run time."""
-        return self.room_s(walltime_s) <= max(runtime_s, min(self.least_s, walltime_s / 4))
+        return self.available_s(walltime_s) <= max(runtime_s, min(self.least_s, walltime_s / 4))
 
     def rounds(self, walltime_s: float, runtime_s: float) -> int:
         """Return how many jobs run one after another within a walltime if each takes its whole run time."""
         limit = walltime_s - SLACK_S
-        left = self.room_s(limit)
+        left = self.available_s(limit)
         last = max(runtime_s, min(self.least_s, limit / 4))
         return 0 if left < last else math.floor((left - last) / runtime_s) + 1
 

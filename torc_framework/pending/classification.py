@@ -116,7 +116,7 @@ def _why_left(verdict: PendingVerdict | None, min_confidence: float, ceiling: Ce
         sure = f"{verdict.confidence:.2f} sure, {min_confidence:.2f} is asked for"
         return f"{verdict.judge} would {verdict.action} it ({sure}): {verdict.reason}"
     amounts = {"memory_bytes": verdict.memory_bytes, "runtime_s": verdict.runtime_s, "num_cpus": verdict.num_cpus}
-    if verdict.action is RecoveryAction.RETRY and (objection := ceiling.objection(**amounts)):
+    if verdict.action is RecoveryAction.RETRY and (objection := ceiling.excess(**amounts)):
         return f"{verdict.judge} would retry it with more than there is: {objection}"
     return None
 

@@ -161,7 +161,7 @@ class Journal:
                 return False
             time.sleep(0.005)
 
-    def last_words(self) -> str:
+    def last_line(self) -> str:
         """Return the last line of a failed supervisor, for a message."""
         fd = self._file.fileno()
         lines = os.pread(fd, os.fstat(fd).st_size, 0).decode(errors="replace").splitlines()

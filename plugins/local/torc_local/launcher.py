@@ -204,7 +204,7 @@ class LocalLauncher(Launcher):
             _LOG.warning("event=unsettled_journal journal=%r", str(journal.path))
         self._failed_starts = 0 if journal.has_begun else self._failed_starts + 1
         if self._failed_starts == MOST_FAILED_STARTS:
-            raise LaunchError(f"the process that runs jobs does not start: {journal.last_words()}")
+            raise LaunchError(f"the process that runs jobs does not start: {journal.last_line()}")
         time.sleep(RESTART_PAUSE_S * self._failed_starts)
         _LOG.info("event=supervisor_replaced running=%d", sum(not each.is_over() for each in journal.entries.values()))
         orders, self._orders = self._orders, {}

@@ -22,7 +22,7 @@ def torc_classify_pending(failures: Sequence[Failure], context: PendingContext) 
     verdicts = {failure.job_id: judge(failure) for failure in failures}
     least = float(context.settings.get("min_confidence", 0.8))
     name = context.settings.get("ai_agent")
-    unsure = [failure for failure in failures if not _decides(verdicts[failure.job_id], least)]
+    unsure = [failure for failure in failures if not _is_decisive(verdicts[failure.job_id], least)]
     if name and unsure:
         try:
             verdicts |= ask(str(name), unsure, context)
@@ -31,14 +31,14 @@ def torc_classify_pending(failures: Sequence[Failure], context: PendingContext) 
             reason = f"the agent gave no verdict: {error}"
             verdicts |= {failure.job_id: PendingVerdict(RecoveryAction.DEFER, reason, 0.0) for failure in unsure}
     limit = int(context.settings.get("max_attempts", MAX_ATTEMPTS))
-    return {failure.job_id: _ending(failure, verdicts[failure.job_id], limit) for failure in failures}
+    return {failure.job_id: _within_attempts(failure, verdicts[failure.job_id], limit) for failure in failures}
 
 
-def _decides(verdict: PendingVerdict, least: float) -> bool:
+def _is_decisive(verdict: PendingVerdict, least: float) -> bool:
     return verdict.action is not RecoveryAction.DEFER and verdict.confidence >= least
 
 
-def _ending(failure: Failure, verdict: PendingVerdict, limit: int) -> PendingVerdict:
+def _within_attempts(failure: Failure, verdict: PendingVerdict, limit: int) -> PendingVerdict:
     """Return the verdict; a retry of a job that has had all its attempts is deferred to a person."""
     if verdict.action is RecoveryAction.RETRY and failure.attempt_id >= limit:
         reason = f"it has had {failure.attempt_id} attempts; {verdict.reason}"

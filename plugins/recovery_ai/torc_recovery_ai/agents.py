@@ -186,7 +186,7 @@ def _run(name: str, agent: Agent, values: Mapping[str, str], folder: str, settin
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    output, errors = _Drain(process.stdout, limit, process), _Drain(process.stderr, limit, process)
+    output, errors = _OutputReader(process.stdout, limit, process), _OutputReader(process.stderr, limit, process)
     writer = Thread(
         target=_write, args=(process.stdin, b"" if has_prompt else values["{prompt}"].encode()), daemon=True
     )
@@ -197,7 +197,7 @@ def _run(name: str, agent: Agent, values: Mapping[str, str], folder: str, settin
     except subprocess.TimeoutExpired:
         raise AgentError(f"agent {name} had no answer after {timeout:g} s") from None
     finally:
-        _end(process)
+        _terminate(process)
         for thread in (writer, output, errors):
             thread.join(GRACE_S)
     if output.is_full or errors.is_full:
@@ -231,7 +231,7 @@ def _write(stream: IO[bytes], data: bytes) -> None:
         stream.write(data)
 
 
-class _Drain(Thread):
+class _OutputReader(Thread):
     """Reader of a process's output up to a limit; a process that writes more is stopped."""
 
     def __init__(self, stream: IO[bytes], limit: int, process: "subprocess.Popen[bytes]") -> None:
@@ -257,7 +257,7 @@ class _Drain(Thread):
         return self._data.decode(errors="replace")
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _terminate(process: "subprocess.Popen[bytes]") -> None:
     """Stop the process and the processes that it started, if it has not ended."""
     if process.poll() is None:
         _signal(process, signal.SIGTERM)

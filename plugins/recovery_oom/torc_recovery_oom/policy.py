@@ -124,15 +124,15 @@ def _more_memory(job: FailedJob, options: GrowthOptions) -> Growth:
     factor = float(job.settings.get("memory_multiplier", 1.5))
     margin = factor if options.memory_margin is None else options.memory_margin
     peak = job.failure.observation.peak_memory_bytes or 0
-    wanted = _whole_memory(_times(job.memory_bytes, factor, peak * margin, most=_MOST_BYTES))
+    wanted = _whole_memory(_multiplied(job.memory_bytes, factor, peak * margin, most=_MOST_BYTES))
     own = _MOST_BYTES if options.max_memory is None else parse_memory(options.max_memory)
-    there_is = _MOST_BYTES if job.ceiling.memory_bytes is None else _downward(job.ceiling.memory_bytes)
+    there_is = _MOST_BYTES if job.ceiling.memory_bytes is None else _round_down(job.ceiling.memory_bytes)
     return _growth(_MEMORY, job, job.memory_bytes, wanted, own=own, there_is=there_is)
 
 
 def _more_time(job: FailedJob, options: GrowthOptions) -> Growth:
     factor = float(job.settings.get("runtime_multiplier", 1.4))
-    wanted = math.ceil(_times(job.runtime_s, factor, most=_MOST_S) / _MINUTE_S) * _MINUTE_S
+    wanted = math.ceil(_multiplied(job.runtime_s, factor, most=_MOST_S) / _MINUTE_S) * _MINUTE_S
     own = _MOST_S if options.max_runtime is None else parse_duration(options.max_runtime)
     there_is = _MOST_S if job.ceiling.runtime_s is None else job.ceiling.runtime_s
     return _growth(_TIME, job, job.runtime_s, wanted, own=own, there_is=there_is)
@@ -164,7 +164,7 @@ def _growth(kind: _RequestKind, job: FailedJob, now: int, wanted: int, *, own: i
     )
 
 
-def _times(request: int, factor: float, at_least: float = 0.0, *, most: int) -> float:
+def _multiplied(request: int, factor: float, at_least: float = 0.0, *, most: int) -> float:
     """Return a request times a factor, at least the needed amount; a huge factor gives the largest amount."""
     return min(max(request * factor, at_least), float(most))
 
@@ -175,7 +175,7 @@ def _whole_memory(size: float) -> int:
     return math.ceil(size / unit) * unit
 
 
-def _downward(size: int) -> int:
+def _round_down(size: int) -> int:
     """Round an available size of at least 1 MiB down to whole MiB, the precision of requests."""
     return size // _MIB * _MIB or size
 

@@ -90,7 +90,7 @@ class _Expander:
         path = (kind, position)
         values = self._values(item, path)
         if not values:
-            return [item] if values is not None else self._doubt(kind)
+            return [item] if values is not None else self._mark_doubtful(kind)
         plan = _ItemPlan(item, values, path)
         found = plan.findings()
         if not found and (size := plan.size()) + self.made > MAX_VALUES:
@@ -99,13 +99,13 @@ class _Expander:
         for finding in found:
             self.problems.add(finding)
         if found:
-            return self._doubt(kind)
+            return self._mark_doubtful(kind)
         for name in plan.unused():
             self.problems.warn(f"Parameter '{name}' of {kind}[{position}] ('{plan.label}') is used nowhere in it.")
         self.made += plan.size()
         return list(plan.items())
 
-    def _doubt(self, kind: str) -> list[Any]:
+    def _mark_doubtful(self, kind: str) -> list[Any]:
         self.doubtful.add(kind)
         return []
 

@@ -35,7 +35,7 @@ COMMON_ACTION_KEYS: Final = ("trigger_type", "action_type", "jobs", "job_name_re
 def workflow_schema(options: LoadOptions) -> Schema:
     """Return the schema of a whole file; actions are those of the built-in types."""
     derived = msgspec.json.schema(WorkflowSpec)
-    schema = _tidy(derived["$defs"]["WorkflowSpec"], derived["$defs"])
+    schema = _normalize(derived["$defs"]["WorkflowSpec"], derived["$defs"])
     properties = schema["properties"]
     rules = properties["failure_handlers"]["items"]["properties"]["rules"]
     rules["items"] = rule_schema(options)
@@ -90,20 +90,20 @@ def plugin_action_schema(builtin: Schema, settings: Mapping[str, Any]) -> Schema
     }
 
 
-def _tidy(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+def _normalize(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
     """Return ``schema`` with references resolved, null as an additional type, and unknown keys forbidden."""
     if "$ref" in schema:
-        return _tidy(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+        return _normalize(definitions[schema["$ref"].rpartition("/")[2]], definitions)
     if "anyOf" in schema:
-        return _merge([_tidy(branch, definitions) for branch in schema["anyOf"]], schema.get("description"))
+        return _merge([_normalize(branch, definitions) for branch in schema["anyOf"]], schema.get("description"))
     tidy = dict(schema)
     if "properties" in schema:
-        tidy["properties"] = {key: _tidy(value, definitions) for key, value in schema["properties"].items()}
+        tidy["properties"] = {key: _normalize(value, definitions) for key, value in schema["properties"].items()}
         tidy["additionalProperties"] = False
     if isinstance(items := schema.get("items"), dict):
-        tidy["items"] = _tidy(items, definitions)
+        tidy["items"] = _normalize(items, definitions)
     if isinstance(extra := schema.get("additionalProperties"), dict):
-        tidy["additionalProperties"] = _tidy(extra, definitions)
+        tidy["additionalProperties"] = _normalize(extra, definitions)
     return tidy
 
 

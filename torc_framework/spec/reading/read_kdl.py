@@ -115,7 +115,7 @@ class KdlReader:
             self._trace(here, at)
             return
         if key in made:
-            self._complain(f"{given.name!r} is given twice", "", here, at, "keep one of them")
+            self._report_unused(f"{given.name!r} is given twice", "", here, at, "keep one of them")
             return
         if "object" in kinds:
             made[key] = self._entry(given, schema, here, at)
@@ -134,14 +134,14 @@ class KdlReader:
         if len(given.arguments) > named:
             extra = given.arguments[int(named)]
             expected = "one argument, its name" if named else "no argument"
-            self._complain(f"{given.name!r} has the argument {extra!r}", expected, path, at)
+            self._report_unused(f"{given.name!r} has the argument {extra!r}", expected, path, at)
         return self._members(given.children, properties, schema, path, at)
 
     def _scalar(self, given: "_KdlEntry", schema: Schema, path: SpecPath, at: Steps) -> Any:
         """Return the one argument of a node."""
         self._bare(given, path, at)
         if len(given.arguments) != 1:
-            self._complain(f"{given.name!r} has {len(given.arguments)} arguments", "one argument", path, at)
+            self._report_unused(f"{given.name!r} has {len(given.arguments)} arguments", "one argument", path, at)
             return given.arguments[0] if given.arguments else None
         value = given.arguments[0]
         if kinds_of(schema) or "enum" in schema or not isinstance(value, str):
@@ -150,19 +150,19 @@ class KdlReader:
             return json.loads(value)
         except ValueError:
             hint = 'write text as JSON too: "\\"text\\""'
-            self._complain(f"{given.name!r} has the argument {value!r}", "JSON text", path, at, hint)
+            self._report_unused(f"{given.name!r} has the argument {value!r}", "JSON text", path, at, hint)
             return None
 
     def _bare(self, given: "_KdlEntry", path: SpecPath, at: Steps) -> None:
         """Add findings for children and properties of a node that is a value."""
         for what in (*given.properties, *(child.name for child in given.children)):
-            self._complain(f"{what!r} within {given.name!r}", "nothing but arguments", path, at)
+            self._report_unused(f"{what!r} within {given.name!r}", "nothing but arguments", path, at)
 
     def _unknown(self, name: str, table: "_AllowedNames", path: SpecPath, at: Steps) -> None:
         hint = suggestion(name, list(table.key_of)).removeprefix("; ")
-        self._complain(f"unknown node or property {name!r}", "", (*path, name), at, hint)
+        self._report_unused(f"unknown node or property {name!r}", "", (*path, name), at, hint)
 
-    def _complain(self, found: str, expected: str, path: SpecPath, at: Steps, hint: str = "") -> None:
+    def _report_unused(self, found: str, expected: str, path: SpecPath, at: Steps, hint: str = "") -> None:
         self._trace(path, at)
         self.findings.append(SpecFinding(found, expected, hint, path))
 

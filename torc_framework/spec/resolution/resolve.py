@@ -18,7 +18,11 @@ from torc_framework.spec.resolution.cycles import report_cycles
 from torc_framework.spec.resolution.dependencies import DependencyBuilder
 from torc_framework.spec.resolution.names import NameTable, report_duplicates
 from torc_framework.spec.resolution.relations import NONE, JobRelations, ListFinder, RelationFinder
-from torc_framework.spec.resolution.scheduler_checks import check_nodes, check_walltimes, warn_of_mixture
+from torc_framework.spec.resolution.scheduler_checks import (
+    check_nodes,
+    check_walltimes,
+    warn_about_different_schedulers,
+)
 
 _INPUTS: Final[tuple[tuple[Literal[0, 2], Literal[1, 3], str], ...]] = ((0, 1, "file"), (2, 3, "user data"))
 """Positions of a job's inputs and outputs among its relations, with their kinds."""
@@ -94,7 +98,7 @@ class _Resolver:
         if not self.options.skip_checks:
             check_nodes(plan, problems)
             check_walltimes(plan, problems)
-        warn_of_mixture(plan, spec.jobs_sort_method, problems)
+        warn_about_different_schedulers(plan, spec.jobs_sort_method, problems)
         return plan
 
     def _planned_jobs(self) -> Iterator[PlannedJob]:

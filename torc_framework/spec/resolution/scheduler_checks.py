@@ -53,10 +53,10 @@ def check_walltimes(plan: Plan, problems: Problems) -> None:
         reported.add((kind[0], kind[1]))
         positions = range(len(walltimes)) if kind[0] is None else [kind[0]]
         found = [(walltimes[each], each) for each in positions]
-        if not found or any(time is None or not reserve.starts_nothing(time, runtime_s) for time, _ in found):
+        if not found or any(time is None or not reserve.never_starts(time, runtime_s) for time, _ in found):
             continue
         walltime_s, position = max((time or 0, each) for time, each in found)
-        scheduler, kept_s = plan.slurm_schedulers[position], walltime_s - reserve.room_s(walltime_s)
+        scheduler, kept_s = plan.slurm_schedulers[position], walltime_s - reserve.available_s(walltime_s)
         which = (
             f"scheduler {scheduler.name!r}"
             if len(found) == 1
@@ -84,7 +84,7 @@ def _seconds(text: str, *, iso: bool = False) -> int | None:
         return None
 
 
-def warn_of_mixture(plan: Plan, sort_method: str | None, problems: Problems) -> None:
+def warn_about_different_schedulers(plan: Plan, sort_method: str | None, problems: Problems) -> None:
     """Warn if jobs may run on any of several different schedulers and the spec sets no order of jobs."""
     schedulers = plan.slurm_schedulers
     free = sum(job.scheduler is None for job in plan.jobs)
