@@ -249,7 +249,7 @@ def test_an_interrupted_submission_says_what_it_got(
     workflow_id = complaint.partition("Submitted workflow ")[2].partition(":")[0]
     assert recorded(call, workflow_id) == {*there}
     assert "asked for before" in call("submit", workflow_id).stderr
-    assert "2 allocation(s) given back" in call("workflows", "cancel", workflow_id).stdout
+    assert "2 allocation(s) released" in call("workflows", "cancel", workflow_id).stdout
     assert recorded(call, workflow_id) == set()
 
 

@@ -79,7 +79,7 @@ def test_watching_can_be_stopped(cluster: Cluster, torc: ServedTorc) -> None:
     assert "'torc workflows cancel 1'" in said
     ids = {str(each["scheduler_id"]) for each in torc.allocations()}
     assert ids <= torc.queue()
-    assert "2 allocation(s) given back" in torc("workflows", "cancel", "1")
+    assert "2 allocation(s) released" in torc("workflows", "cancel", "1")
     eventually(lambda: not ids & torc.queue())
     states = cluster.slurm("sacct", "-nPX", "-j", ",".join(ids), "--format=State").split("\n")
     assert all(state.startswith(("CANCELLED", "COMPLETED", "FAILED")) for state in states)

@@ -85,7 +85,7 @@ def analyze(
     """Search logs for lines that match patterns of known errors.
 
     Plugins may add patterns. A line is reported once, under the most specific pattern. Of the lines of one
-    pattern in one file the first 10 are shown and the others counted. No server is needed; a bundle is read
+    type in one file the first 10 are shown and the others counted. No server is needed; a bundle is read
     without unpacking it.
     """
     from torc_framework.logs import analyze as look

@@ -114,7 +114,7 @@ def retry(
 def fail(
     ctx: typer.Context, workflow_id: _Workflow, jobs: _Jobs = None, *, reason: _Reason = None, dry_run: _DryRun = False
 ) -> None:
-    """Fail jobs that wait for a verdict; their dependents are canceled unless cancel_on_blocking_job_failure is off."""
+    """Fail jobs that wait for a verdict; dependents are canceled unless their cancel_on_blocking_job_failure is off."""
     _judge(session_of(ctx), workflow_id, jobs, dry_run, action="fail", reason=reason or _DEFAULT_REASON)
 
 

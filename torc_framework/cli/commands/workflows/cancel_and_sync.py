@@ -39,7 +39,7 @@ def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
         return
     print(f"Canceled workflow {chosen}")
     if released:
-        print(f"  {len(released)} allocation(s) given back")
+        print(f"  {len(released)} allocation(s) released")
     for note in notes:
         typer.echo(f"Warning: {note}", err=True)
 
