@@ -4,7 +4,7 @@ from torc_framework.runner.connection.progress import COUNTS_S, LISTENER_S, RECO
 from torc_framework.runner.process.settings import Progress
 
 
-def test_only_news_are_told_and_not_too_often() -> None:
+def test_changes_alone_are_reported_and_not_too_often() -> None:
     heard: list[Progress] = []
     reporter = ProgressReporter(heard.append)
     reporter.update(1, 0.0)

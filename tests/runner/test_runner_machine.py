@@ -81,7 +81,7 @@ sys.stdin.read()
 """
 
 
-def test_the_living_are_not_settled(tmp_path: Path) -> None:
+def test_a_living_runner_is_not_gone(tmp_path: Path) -> None:
     """Neither this process nor another; nor one that cannot be judged."""
     import json
 
