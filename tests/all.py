@@ -12,8 +12,8 @@ usage: python3 tests/all.py [--quick] [NAME ...] [pytest arguments]
                                     what pytest alone would be asked for
 
 The checks are the format and the rules of ruff, the types (mypy; its cache makes every run but the first quick), and
-whether the generated pages of docs/ fit the code. The tests run in as many processes as there are cores; with -n 0 in
-one, where -s and --pdb work. --durations=20 shows the slowest.
+whether the generated pages of docs/ fit the code. The tests run in three processes for two cores; with -n 0 in one,
+where -s and --pdb work. --durations=20 shows the slowest.
 
 Any Python 3.11 or newer starts this program. It changes nothing outside the checkout, and installs again when a
 pyproject.toml has changed. With CI=true a test that lacks a service fails instead of being skipped; so there, where it
@@ -49,7 +49,9 @@ CHECKS = [
     ["-m", "mypy"],
     ["docs/generate.py", "--check"],
 ]
-PYTEST = ["-m", "pytest", "-n", "auto", "--dist", "worksteal"]
+WORKERS = max(2, (os.cpu_count() or 1) * 3 // 2)
+"""Processes that run tests: more than cores, as about half of the time of the tests is waiting."""
+PYTEST = ["-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal"]
 TESTS_FAILED = 1
 """Exit code of pytest when it ran, and tests failed (pytest, "Exit codes")."""
 

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from torc_framework.client import TorcClient
+from torc_framework.models.records import WorkflowRecord
+
 pytestmark = pytest.mark.e2e
 
 JOB = "jobs: [{name: a, command: 'true'}]"
@@ -73,7 +76,8 @@ def test_a_bad_spec_is_refused(torc: Any, server: str, work: Path, name: str) ->
     assert mention in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr) < 5000
-    assert json.loads(torc("workflows", "list", "--all-users", "-f", "json", env=env).stdout) == []
+    with TorcClient(server) as client:
+        assert client.find(WorkflowRecord) == []
 
 
 def test_a_folder_and_a_missing_file_are_refused(torc: Any, work: Path) -> None:

@@ -78,13 +78,13 @@ def test_a_runner_on_each_node(cluster: Cluster, served_torc: ServedTorc) -> Non
     eventually(lambda: str(asked["scheduler_id"]) not in served_torc.queue())
 
 
-def test_a_limit_accepts_a_part_of_the_request(quiet_torc: ServedTorc) -> None:
-    """The accepted allocations run the jobs; the refusal is reported with Slurm's message."""
-    write(quiet_torc.cluster, COUNT=2, MORE="qos: capped", HOW="num_allocations: 3")
-    done = quiet_torc("submit", "w.yaml")
+def test_a_limit_accepts_a_part_of_the_request(served_torc: ServedTorc) -> None:
+    """The accepted allocations run the jobs; the refusal is reported with Slurm's message. No other test uses this QOS."""
+    write(served_torc.cluster, COUNT=2, MORE="qos: capped", HOW="num_allocations: 3")
+    done = served_torc("submit", "w.yaml")
     assert "2 of 3 allocations were accepted" in done
     assert "QOS" in done or "submit limit" in done
-    eventually(lambda: quiet_torc.counts()["completed"] == 2)
+    eventually(lambda: served_torc.counts()["completed"] == 2)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The transitions: one function for each row of the table, which changes what its row allows and nothing else."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 
 import torc_framework.store
 from torc_framework.models.statuses import TRANSITIONS, JobStatus
+from torc_framework.store.database.probe import is_postgres
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.job_state import transitions
 from torc_framework.store.tables import core as t
@@ -44,41 +46,41 @@ def _resumed(tx: Tx, job: int) -> None:
     transitions.resumed(tx, [job])
 
 
-CASES = [
-    pytest.param(name, source, target, id=f"{name}-{source.label}-{target.label}")
-    for name, transition in TRANSITIONS.items()
-    for source in JobStatus
-    for target in sorted(transition.targets)
-]
-
-
 def test_every_transition_has_its_function() -> None:
     """The table and the module have the same names."""
     assert set(CALLS) == set(TRANSITIONS)
 
 
-@pytest.mark.parametrize(("name", "source", "target"), CASES)
-def test_a_transition_leads_from_its_sources_only(bench: Any, name: str, source: S, target: S) -> None:
-    """From a status of its row it leads to the target; in any other it changes nothing."""
-    bench.plan(1, begin=False)
-    bench.set_status(0, source)
-    with bench.database.write() as tx:
-        CALLS[name](tx, bench.job_id(0), bench.workflow_id, target)
-    expected = target if source in TRANSITIONS[name].sources else source
-    assert bench.statuses() == [expected.label]
+@pytest.mark.parametrize("name", TRANSITIONS)
+def test_a_transition_leads_from_its_sources_only(bench: Any, name: str) -> None:
+    """From a status of its row it leads to the target; in any other it changes nothing.
+
+    All statuses on SQLite, and two on PostgreSQL: the statements are the same.
+    """
+    transition = TRANSITIONS[name]
+    sources: Iterable[S] = JobStatus
+    if is_postgres(bench.database.source):
+        sources = {min(transition.sources), min(set(S) - transition.sources, default=min(transition.sources))}
+    for source, target in product(sources, sorted(transition.targets)):
+        bench.plan(1, begin=False)
+        bench.set_status(0, source)
+        with bench.database.write() as tx:
+            CALLS[name](tx, bench.job_id(0), bench.workflow_id, target)
+        expected = target if source in transition.sources else source
+        assert bench.statuses() == [expected.label], (source, target)
 
 
 @pytest.mark.parametrize("name", ["found_ready_again", "all_found_blocked", "all_reset"])
-@pytest.mark.parametrize("source", JobStatus, ids=lambda status: status.label)
-def test_a_transition_of_many_jobs_is_legal_too(bench: Any, name: str, source: S) -> None:
+def test_a_transition_of_many_jobs_is_legal_too(bench: Any, name: str) -> None:
     """The functions for a whole workflow make only changes that their row allows."""
     transition = TRANSITIONS[name.removeprefix("all_").removesuffix("_again")]
-    bench.plan(2, [(1, 0)], begin=False)
-    bench.set_status(1, source)
-    with bench.database.write() as tx:
-        getattr(transitions, name)(tx, bench.workflow_id)
-    after = S.from_label(bench.statuses()[1])
-    assert after is source or (source in transition.sources and after is transition.target)
+    for source in JobStatus:
+        bench.plan(2, [(1, 0)], begin=False)
+        bench.set_status(1, source)
+        with bench.database.write() as tx:
+            getattr(transitions, name)(tx, bench.workflow_id)
+        after = S.from_label(bench.statuses()[1])
+        assert after is source or (source in transition.sources and after is transition.target), source
 
 
 def test_nothing_else_writes_a_status() -> None:
