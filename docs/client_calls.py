@@ -67,7 +67,7 @@ def requests() -> dict[str, Request]:
 def _request(name: str, arguments: list[Any], **named: Any) -> Request:
     transport = _RecordingTransport()
     client = TorcClient("http://localhost")
-    client._transport = transport  # type: ignore[assignment]
+    client._transport = transport  # type: ignore[assignment]  # it stands in for the HTTP transport
     try:
         answer = getattr(client, name)(*arguments, **named)
         next(answer)

@@ -1,15 +1,26 @@
 """What no file of the project may hold."""
 
+import ast
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 MACHINE_PATHS = re.compile(r"/(?:ho" r"me|roo" r"t|wo" r"rk)/[a-z]")
+SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore|pragma:)")
+REASONED = re.compile(r"#\s*(?:noqa: [A-Z0-9, ]+? - |type: ignore\[[^]]+\]\s*#\s*(?!noqa)|pragma: [a-z ]+? - )\S")
+"""A suppression that names what it suppresses, and then why: ``noqa: X1 - why``, ``type: ignore[x]  # why``."""
+LONG: dict[str, str] = {
+    "torc_framework/store/migrations/versions/0001_first.py upgrade": "generated: one statement for each table",
+}
+"""Functions of more than 60 lines, each with the reason."""
+SHARED_NAMES: dict[str, str] = {}
+"""Names of several classes, each with the reason."""
 SECRETS = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
@@ -54,3 +65,51 @@ def test_nothing_outside_the_checkout_is_needed() -> None:
             depth = len(path.relative_to(ROOT).parents)
             for match in up.finditer(path.read_text(encoding="utf-8")):
                 assert int(match[1]) < depth, f"{path.relative_to(ROOT)} reaches above the checkout: {match[0]}"
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    """Yield the modules of the framework and of its plugins, without tests."""
+    for path in tracked():
+        where = path.relative_to(ROOT)
+        if (
+            path.suffix == ".py"
+            and any(part.startswith("torc_") for part in where.parts)
+            and "tests" not in where.parts
+        ):
+            yield str(where), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_a_suppression_has_a_reason() -> None:
+    """Of ruff, of mypy and of coverage, each on its own line; two on one line share the last one's reason."""
+    bare = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in tracked()
+        if path.suffix == ".py" and path != Path(__file__)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if SUPPRESSION.search(line) and not REASONED.search(line)
+    ]
+    assert bare == []
+
+
+def test_functions_stay_short_enough_to_see_whole() -> None:
+    """At most 60 lines, signature and docstring included."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = {
+        f"{where} {node.name}"
+        for where, module in sources()
+        for node in ast.walk(module)
+        if isinstance(node, functions) and (node.end_lineno or 0) - node.lineno >= 60
+    }
+    assert found == set(LONG)
+
+
+def test_a_class_name_means_one_thing() -> None:
+    """In the whole of framework and plugins; an underscore does not make another name of it."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for where, module in sources():
+        for node in ast.walk(module):
+            if isinstance(node, ast.ClassDef):
+                places[node.name.lstrip("_")].append(where)
+    shared = {name: found for name, found in places.items() if len(found) > 1}
+    assert {name: found for name, found in shared.items() if name not in SHARED_NAMES} == {}
+    assert set(SHARED_NAMES) <= set(shared)

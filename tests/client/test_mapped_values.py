@@ -116,8 +116,8 @@ def test_numpy_like_values_are_what_they_hold() -> None:
 
 def test_annotations_are_read_where_there_are_any() -> None:
     def annotated(name: str, params: "Attrs") -> None: ...
-    def bare(name, params): ...  # type: ignore[no-untyped-def]
-    def broken(name: str, params: "Absent") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+    def bare(name, params): ...  # type: ignore[no-untyped-def]  # a function without annotations is a case
+    def broken(name: str, params: "Absent") -> None: ...  # type: ignore[name-defined]  # noqa: F821 - a case, too
 
     assert annotation_of(annotated, 1) is Attrs
     assert [annotation_of(function, 1) for function in (bare, broken, print, math.pow)] == [None] * 4

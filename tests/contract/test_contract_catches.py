@@ -3,11 +3,12 @@
 import os
 import random
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from attrs import evolve
@@ -20,10 +21,12 @@ from torc_framework.api import (
     Allocation,
     AllocationError,
     AttemptEnded,
+    AttemptKey,
     Capabilities,
     ExitClass,
     ExitVerdict,
     HpcProfile,
+    Launcher,
     Partition,
     RecoveryAction,
     RecoveryDecision,
@@ -41,7 +44,27 @@ from torc_framework.testing import (
 from torc_framework.testing.contracts import allocators
 from torc_framework.testing.support.launcher_bench import LauncherBench
 
-Nice = executor_of_the_docs()
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+
+    class Nice(Launcher):
+        """What the docs' executor has, which mypy cannot read."""
+
+        live: dict[AttemptKey, tuple["subprocess.Popen[bytes]", Any]]
+
+        def poll(self) -> list[Any]: ...
+        def start(self, attempts: Sequence[Any]) -> None: ...
+        def stop(self, keys: Any, *, force: bool) -> None: ...
+
+else:
+    Nice = executor_of_the_docs()
+
+
+def variant(suite: type[T], **attributes: Any) -> T:
+    """Return a suite with these attributes."""
+    kind: type[T] = type(suite.__name__, (suite,), attributes)
+    return kind()
 
 
 def breaks(clause: str) -> Any:
@@ -52,7 +75,7 @@ def breaks(clause: str) -> Any:
 # --- executors --------------------------------------------------------------------------------------
 
 
-class SignalsAsCodes(Nice):  # type: ignore[misc, valid-type]
+class SignalsAsCodes(Nice):
     def poll(self) -> list[Any]:
         return [
             evolve(news, observation=evolve(news.observation, signal=None, exit_code=128 + news.observation.signal))
@@ -62,44 +85,44 @@ class SignalsAsCodes(Nice):  # type: ignore[misc, valid-type]
         ]
 
 
-class EndsTwice(Nice):  # type: ignore[misc, valid-type]
+class EndsTwice(Nice):
     def poll(self) -> list[Any]:
         return [news for news in super().poll() for _ in range(1 + isinstance(news, AttemptEnded))]
 
 
-class NeverEnds(Nice):  # type: ignore[misc, valid-type]
+class NeverEnds(Nice):
     def poll(self) -> list[Any]:
         return [news for news in super().poll() if not isinstance(news, AttemptEnded)]
 
 
-class Raises(Nice):  # type: ignore[misc, valid-type]
+class Raises(Nice):
     def start(self, attempts: Sequence[Any]) -> None:
         for attempt in attempts:
             Path(attempt.working_dir).resolve(strict=True)
         super().start(attempts)
 
 
-class ForgetsEnvironment(Nice):  # type: ignore[misc, valid-type]
+class ForgetsEnvironment(Nice):
     def start(self, attempts: Sequence[Any]) -> None:
         super().start([evolve(attempt, environment={}) for attempt in attempts])
 
 
-class Waits(Nice):  # type: ignore[misc, valid-type]
+class Waits(Nice):
     def start(self, attempts: Sequence[Any]) -> None:
         super().start(attempts)
         for process, _ in self.live.values():
             process.wait()
 
 
-class StopsLeaders(Nice):  # type: ignore[misc, valid-type]
+class StopsLeaders(Nice):
     def stop(self, keys: Any, *, force: bool) -> None:
         for key in keys:
             if key in self.live:
                 os.kill(self.live[key][0].pid, 9 if force else 15)
 
 
-class Boasts(Nice):  # type: ignore[misc, valid-type]
-    capabilities: ClassVar[Capabilities] = Capabilities(can_launch=True, queues=True)
+class Boasts(Nice):
+    capabilities = Capabilities(can_launch=True, queues=True)
 
 
 @pytest.mark.parametrize(
@@ -116,13 +139,13 @@ class Boasts(Nice):  # type: ignore[misc, valid-type]
 )
 def test_faults_of_executors(executor: Any, test: str, clause: str, tmp_path: Path) -> None:
     """The bench is cleaned up as it would be by its fixture."""
-    suite = ExecutorContract()
-    suite.executor, suite.patience_s = executor, 1.0  # type: ignore[misc]
+    suite = variant(ExecutorContract, executor=executor, patience_s=1.0)
     bench = LauncherBench(tmp_path, suite.make_launcher(tmp_path), suite.patience_s)
     more = {"number": 9} if "signals_arrive" in test else {}
     with breaks(clause):
         getattr(suite, test)(bench, **more)
-    for process, _ in bench.launcher.live.values():  # type: ignore[attr-defined]
+    launcher: Any = bench.launcher
+    for process, _ in launcher.live.values():
         if process.returncode is None:
             os.killpg(process.pid, 9)
             process.wait()
@@ -132,8 +155,7 @@ def test_faults_of_executors(executor: Any, test: str, clause: str, tmp_path: Pa
 
 def test_capabilities_are_promises() -> None:
     """A launcher with the capability ``queues`` implements the method."""
-    suite = ExecutorContract()
-    suite.executor = Boasts  # type: ignore[misc]
+    suite = variant(ExecutorContract, executor=Boasts)
     with breaks("says queues implements queue"):
         suite.test_it_introduces_itself()
 
@@ -279,10 +301,8 @@ def never_looks(config: Any, context: Any) -> None:
 
 def test_faults_of_action_types(tmp_path: Path) -> None:
     """One that does not look whether its runner is ending; one whose schema takes everything."""
-    suite = ActionTypeContract()
-    suite.action_type = ActionType("a", {"type": "object"}, never_looks)  # type: ignore[misc]
-    suite.configs = suite.endless_configs = ({},)  # type: ignore[misc]
-    suite.patience_s = 0.2  # type: ignore[misc]
+    offered = ActionType("a", {"type": "object"}, never_looks)
+    suite = variant(ActionTypeContract, action_type=offered, configs=({},), endless_configs=({},), patience_s=0.2)
     with breaks("ends when is_stopping"):
         suite.test_it_ends_with_its_runner(tmp_path)
     with breaks("refuses wrong and unknown keys"):
@@ -361,8 +381,7 @@ def test_faults_of_allocators_that_are_cut_short(
     executor: Any, number: int, clause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found by killing and interrupting a process that submits."""
-    suite = AllocatorContract()
-    suite.executor = executor  # type: ignore[misc]
+    suite = variant(AllocatorContract, executor=executor)
     monkeypatch.setattr(allocators, "OVERDUE_S", 1.0)
     batch = FakeBatchSystem(tmp_path / "batch")
     monkeypatch.setenv("PATH", f"{batch.programs(tmp_path / 'bin')}{os.pathsep}{os.environ['PATH']}")
@@ -390,8 +409,7 @@ def test_faults_of_allocators(
     executor: Any, test: str, clause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fake batch system reveals the fault."""
-    suite = AllocatorContract()
-    suite.executor = executor  # type: ignore[misc]
+    suite = variant(AllocatorContract, executor=executor)
     batch = FakeBatchSystem(tmp_path / "batch")
     monkeypatch.setenv("PATH", f"{batch.programs(tmp_path / 'bin')}{os.pathsep}{os.environ['PATH']}")
     with breaks(clause):

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,9 +22,9 @@ from torc_framework.runner.process.settings import RunnerSettings
 from torc_framework.system.process_identity import is_gone
 
 
-def settings(**changes: object) -> RunnerSettings:
+def settings(**changes: Any) -> RunnerSettings:
     """Return settings of no particular runner."""
-    return RunnerSettings(url="http://127.0.0.1:1", workflow_id=1, **changes)  # type: ignore[arg-type]
+    return RunnerSettings(url="http://127.0.0.1:1", workflow_id=1, **changes)
 
 
 def refuse(line: bytes) -> None:

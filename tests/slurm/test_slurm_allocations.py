@@ -79,7 +79,8 @@ def test_a_runner_on_each_node(cluster: Cluster, served_torc: ServedTorc) -> Non
 
 
 def test_a_limit_accepts_a_part_of_the_request(served_torc: ServedTorc) -> None:
-    """The accepted allocations run the jobs; the refusal is reported with Slurm's message. No other test uses this QOS."""
+    """The accepted allocations run the jobs; the refusal is reported with Slurm's message."""
+    # No other test on the cluster uses this QOS.
     write(served_torc.cluster, COUNT=2, MORE="qos: capped", HOW="num_allocations: 3")
     done = served_torc("submit", "w.yaml")
     assert "2 of 3 allocations were accepted" in done

@@ -1,6 +1,7 @@
 """A spec with planned schedulers is a spec: the same jobs, bound, in every format."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -44,9 +45,9 @@ def spec(tmp_path: Path) -> WorkflowSpec:
     return load_spec(path)
 
 
-def scheduler(name: str, **facts: object) -> SlurmSchedulerRecord:
-    values = {"account": "a", "nodes": 1, "walltime": "00:20:00", "partition": "short", **facts}
-    return SlurmSchedulerRecord(workflow_id=0, name=name, **values)  # type: ignore[arg-type]
+def scheduler(name: str, **facts: Any) -> SlurmSchedulerRecord:
+    values: dict[str, Any] = {"account": "a", "nodes": 1, "walltime": "00:20:00", "partition": "short", **facts}
+    return SlurmSchedulerRecord(workflow_id=0, name=name, **values)
 
 
 def action(jobs: list[int] | None, to: int) -> PlannedAction:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ jobs:
   - name: plain
     command: exit 7
 """
+
+Call = Callable[..., "subprocess.CompletedProcess[str]"]
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
@@ -67,7 +70,7 @@ def install(folder: Path) -> None:
 
 
 @pytest.fixture
-def call(installed: Path, tmp_path: Path, torc_env: dict[str, str]):  # type: ignore[no-untyped-def]
+def call(installed: Path, tmp_path: Path, torc_env: dict[str, str]) -> Call:
     """Run the fresh environment's ``torc`` in an empty folder."""
 
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -80,7 +83,7 @@ def call(installed: Path, tmp_path: Path, torc_env: dict[str, str]):  # type: ig
     return run
 
 
-def test_the_sample_is_found(call) -> None:  # type: ignore[no-untyped-def]
+def test_the_sample_is_found(call: Call) -> None:
     """With its distribution, version and hooks."""
     plugins = {plugin["name"]: plugin for plugin in json.loads(call("plugins", "list", "-f", "json").stdout)["plugins"]}
     sample = plugins["sample"]
@@ -93,18 +96,18 @@ def test_the_sample_is_found(call) -> None:  # type: ignore[no-untyped-def]
     }
 
 
-def test_its_commands_are_commands_of_torc(call) -> None:  # type: ignore[no-untyped-def]
+def test_its_commands_are_commands_of_torc(call: Call) -> None:
     """Named in the help, imported when called."""
     assert "sample" in call("--help").stdout
     assert call("sample", "hello").stdout == "hello from the sample\n"
 
 
-def test_its_option_is_a_flag(call) -> None:  # type: ignore[no-untyped-def]
+def test_its_option_is_a_flag(call: Call) -> None:
     """Generated from the executor's options."""
     assert "--greeting TEXT" in call("run", "--executor", "sample", "--help").stdout
 
 
-def test_a_workflow_runs_by_it(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_workflow_runs_by_it(call: Call, tmp_path: Path) -> None:
     """Its executor runs the jobs, its classifier names their ends, its rule grants another attempt."""
     (tmp_path / "spec.yaml").write_text(SPEC)
     done = call("run", "spec.yaml", "--executor", "sample", "--greeting", "good day", "-f", "json")

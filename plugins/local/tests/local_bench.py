@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import define, field
@@ -43,7 +44,7 @@ class Bench:
 
     def attempt(self, command: str, job_id: int = 1, **changes: object) -> Attempt:
         """Return an attempt of a command; its logs are ``<job>.o`` and ``<job>.e``."""
-        values: dict[str, object] = {
+        values: dict[str, Any] = {
             "key": AttemptKey(job_id, 1),
             "job_name": f"job{job_id}",
             "command": command,
@@ -52,7 +53,7 @@ class Bench:
             "stderr_path": str(self.folder / f"{job_id}.e"),
             "working_dir": str(Path.cwd()),
         }
-        return Attempt(**(values | changes))  # type: ignore[arg-type]
+        return Attempt(**(values | changes))
 
     def until(self, condition: Callable[[], object]) -> None:
         """Poll the launcher until a condition holds."""
