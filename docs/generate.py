@@ -194,10 +194,10 @@ def record_pages() -> str:
 
 def operations() -> str:
     """Every operation of the HTTP API, by its subject."""
-    from torc_framework.server.dispatch.openapi import document
+    from torc_framework.server.dispatch.openapi import openapi_document
     from torc_framework.server.routes.table import all_endpoints
 
-    published = document(all_endpoints())
+    published = openapi_document(all_endpoints())
     tables: dict[str, list[list[str]]] = {}
     for path, methods in published["paths"].items():
         for method, operation in methods.items():

@@ -30,7 +30,7 @@ from torc_framework.system.user import user_folder
 
 START_TIMEOUT_S: Final = 60.0
 """Seconds within which the server must listen; includes migrations and a cold disk cache."""
-END_S: Final = 5.0
+FAILURE_WAIT_S: Final = 5.0
 """Seconds that a failed server may take to end."""
 STOP_TIMEOUT_S: Final = 15.0
 """Seconds that the server may take to end, after the pipe is closed and again after SIGTERM, before it is killed."""
@@ -58,7 +58,7 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: int | None = None
         self._errors: IO[bytes] | None = None
-        self._written = ""
+        self._error_text = ""
         self._url: str | None = None
         self._token = secrets.token_urlsafe(32)
 
@@ -89,11 +89,11 @@ class EmbeddedServer:
         except OSError as error:
             raise ConfigError(f"cannot make the folder of the database {self.database}: {error.strerror}") from error
         try:
-            self._process = start_process_with_retry(self._begin)
+            self._process = start_process_with_retry(self._start_process)
         except OSError as error:
             raise ServerUnreachableError(f"the embedded server could not be started: {error.strerror}") from error
 
-    def _begin(self) -> "subprocess.Popen[bytes]":
+    def _start_process(self) -> "subprocess.Popen[bytes]":
         """Start and return the process; close all files if it cannot be started."""
         with contextlib.ExitStack() as undo:
             reader, lifeline = os.pipe()
@@ -153,31 +153,31 @@ class EmbeddedServer:
                 raise self._failure("ended at once")
             line += chunk
         if not line.startswith(_PORT_LINE):
-            raise self._failure(f"said {line!r} instead of its port")
+            raise self._failure(f"wrote {line!r} instead of its port")
         return int(line[len(_PORT_LINE) :])
 
     def _failure(self, what: str) -> TorcError:
         """Stop the server and return its error: the last line that it wrote, in the class for its exit code."""
         process = self._process
         self.close()
-        said = self.last_words
-        if process is not None and process.returncode == ExitStatus.USAGE and said:
-            return ConfigError(said)
+        error_line = self.last_error_line
+        if process is not None and process.returncode == ExitStatus.USAGE and error_line:
+            return ConfigError(error_line)
         where = f" on {self.database}" if isinstance(self.database, Path) else ""  # a URL may hold a password
-        return OperatorError(f"the embedded server{where} {what}{': ' + said if said else ''}")
+        return OperatorError(f"the embedded server{where} {what}{': ' + error_line if error_line else ''}")
 
     def has_failed(self) -> bool:
-        """Return whether the process ended by itself; wait up to `END_S` seconds for one that is failing now."""
+        """Return whether the process ended by itself; wait up to `FAILURE_WAIT_S` seconds for that."""
         if self._process is None:
             return False
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_S)
+            self._process.wait(FAILURE_WAIT_S)
         return self._process.poll() is not None
 
     @property
-    def last_words(self) -> str:
+    def last_error_line(self) -> str:
         """The last line of the closed server's standard error, which is the error if it failed."""
-        return (self._written.splitlines() or [""])[-1].removeprefix("Error: ")
+        return (self._error_text.splitlines() or [""])[-1].removeprefix("Error: ")
 
     def close(self) -> None:
         """Stop the server and wait for its end; may be called again."""
@@ -198,20 +198,20 @@ class EmbeddedServer:
         if self._errors is not None:
             end = self._errors.seek(0, os.SEEK_END)
             self._errors.seek(max(0, end - KEPT_BYTES))
-            self._written = self._errors.read().decode("utf-8", "replace").strip()
+            self._error_text = self._errors.read().decode("utf-8", "replace").strip()
             self._errors.close()
             self._errors = None
 
     def keep_log(self) -> Path | None:
-        """Write the closed server's standard error to a file; return its path, or None if there is nothing to write."""
-        if not self._written:
+        """Write the standard error of the closed server to a file; return its path, or None."""
+        if not self._error_text:
             return None
         name = f"embedded-server-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
         try:
             path = user_folder("state") / name
             make_private_folder(path.parent)
             with open(path, "x", opener=open_private) as file:
-                file.write(f"{self._written}\n")
+                file.write(f"{self._error_text}\n")
         except (OSError, ConfigError):
             return None
         return path

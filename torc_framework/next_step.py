@@ -46,12 +46,12 @@ def next_step(client: TorcClient, workflow_id: int, executors: InstalledExecutor
     if client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, limit=1):
         return stay
     if any(each.action_type == "schedule_nodes" for each in client.actions(workflow_id)):
-        return NextStep(f"torc submit {workflow_id}", "asks for nodes that run what is left")
+        return NextStep(f"torc submit {workflow_id}", "asks for nodes for the remaining jobs")
     if client.find(SlurmSchedulerRecord, workflow_id=workflow_id, limit=1):
         return stay
     for _, executor in sorted(executors().items()):
         if issubclass(executor, Allocator) and (advice := executor.submission_advice(workflow_id)):
-            return NextStep(advice, "asks for nodes that run what is left")
+            return NextStep(advice, "asks for nodes for the remaining jobs")
     return NextStep(f"torc run {workflow_id}", "continues it")
 
 

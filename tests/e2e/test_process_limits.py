@@ -126,7 +126,7 @@ def test_a_process_that_finds_no_room_is_one_message(
     assert command.returncode == code, said
     assert "Traceback" not in said
     assert said.splitlines()[-1].startswith(
-        f"Error: {message}Resource temporarily unavailable for 1 s; {processes.FIX}"
+        f"Error: {message}Resource temporarily unavailable for 1 s; {processes.SHORTAGE_ADVICE}"
     )
 
 
@@ -138,4 +138,4 @@ def test_a_server_without_room_for_its_threads_says_so(
     command = begin(process_limit, BIN / "torc", "workflows", "list", cwd=work, env=torc_env)
     _, said = command.communicate(timeout=60)
     assert command.returncode == 1, said
-    assert said == f"Error: the server {processes.NO_THREAD}; {processes.FIX}\n"
+    assert said == f"Error: the server {processes.NO_THREAD_MESSAGE}; {processes.SHORTAGE_ADVICE}\n"

@@ -50,7 +50,7 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
 def test_a_change_leaves_all_others(users: dict[str, str], fillers: list[str], name: str, hashed: str | None) -> None:
     """One user is added, changed or taken out; comments and the other users stay, in their order."""
     text = "".join(f"{line}\n" for line in [*fillers, *(f"{user}:{old}" for user, old in users.items())])
-    edited = htpasswd.edited(text, {name: hashed})
+    edited = htpasswd.with_changes(text, {name: hashed})
     expected = {user: old for user, old in users.items() if user != name}
     found = htpasswd.parse(edited, "f")
     assert found.pop(name, None) == hashed

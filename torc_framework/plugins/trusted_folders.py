@@ -74,7 +74,7 @@ def trust_folder(folder: Path, digest: str, files: Sequence[str]) -> None:
         ConfigError: the list cannot be written.
     """
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    with _changed() as known:
+    with _locked_for_change() as known:
         known[str(folder)] = TrustedFolder(str(folder), digest, sorted(files), at)
 
 
@@ -84,7 +84,7 @@ def untrust_folder(folder: Path) -> bool:
     Raises:
         ConfigError: the list cannot be written.
     """
-    with _changed() as known:
+    with _locked_for_change() as known:
         return known.pop(str(folder), None) is not None
 
 
@@ -105,7 +105,7 @@ def _read(path: Path) -> dict[str, TrustedFolder]:
 
 
 @contextlib.contextmanager
-def _changed() -> Iterator[dict[str, TrustedFolder]]:
+def _locked_for_change() -> Iterator[dict[str, TrustedFolder]]:
     """Yield the list for changes, under a lock; it is replaced atomically unless the block raises."""
     path = trust_file()
     try:

@@ -15,11 +15,13 @@ SHORTAGES: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.EN
 """Error numbers for too many processes or open files, or too little memory, which may pass."""
 PATIENCE_S: Final = 30.0
 """Seconds for which a start is repeated."""
-NO_THREAD: Final = "can't start new thread"
+NO_THREAD_MESSAGE: Final = "can't start new thread"
 """Text of CPython's RuntimeError for a thread that the system could not start; it has no class of its own."""
 PAUSE_S: Final = 0.2
 """Seconds between two attempts."""
-FIX: Final = "raise the limit on processes (ulimit -u, pids.max of the control group), or end other programs"
+SHORTAGE_ADVICE: Final = (
+    "raise the limit on processes (ulimit -u, pids.max of the control group), or end other programs"
+)
 
 
 def start_process_with_retry(begin: Callable[[], _T], patience_s: float = PATIENCE_S) -> _T:
@@ -33,7 +35,7 @@ def start_process_with_retry(begin: Callable[[], _T], patience_s: float = PATIEN
         OSError: the process cannot be started for another reason, or not within ``patience_s`` seconds; then the
             message contains a remedy.
     """
-    deadline, is_told = time.monotonic() + patience_s, False
+    deadline, is_logged = time.monotonic() + patience_s, False
     while True:
         try:
             return begin()
@@ -41,10 +43,10 @@ def start_process_with_retry(begin: Callable[[], _T], patience_s: float = PATIEN
             if error.errno not in SHORTAGES:
                 raise
             if time.monotonic() > deadline:
-                raise OSError(error.errno, f"{error.strerror} for {patience_s:.0f} s; {FIX}") from None
-            if not is_told:
+                raise OSError(error.errno, f"{error.strerror} for {patience_s:.0f} s; {SHORTAGE_ADVICE}") from None
+            if not is_logged:
                 _LOG.warning("event=process_waits reason=%r", error.strerror)
-                is_told = True
+                is_logged = True
         time.sleep(PAUSE_S)
 
 

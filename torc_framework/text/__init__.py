@@ -1,1 +1,1 @@
-"""Text."""
+"""Texts: time-limited regular expressions, redaction of secrets, and escaping of control characters."""

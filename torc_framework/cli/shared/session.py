@@ -64,8 +64,8 @@ class Session:
         if self._server is not None:
             has_failed = isinstance(error, ServerUnreachableError) and self._server.has_failed()
             self._server.close()
-            if error is not None and has_failed and self._server.last_words:
-                error.args = (f"the embedded server has ended: {self._server.last_words}",)
+            if error is not None and has_failed and self._server.last_error_line:
+                error.args = (f"the embedded server has ended: {self._server.last_error_line}",)
             if isinstance(error, ApiError) and error.status == 500 and (log := self._server.keep_log()):
                 error.add_note(f"what the embedded server wrote about it is in {log}")
 

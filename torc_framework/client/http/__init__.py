@@ -1,1 +1,1 @@
-"""Http of the client."""
+"""HTTP requests to one server: address, connection, repetition, TLS, and the event stream."""

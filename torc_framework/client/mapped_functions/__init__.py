@@ -1,1 +1,1 @@
-"""Mapped functions of the client."""
+"""Python functions that are mapped to jobs: creation of the jobs, and the program that runs in each."""

@@ -1,1 +1,1 @@
-"""Auth of the server."""
+"""Authentication of users, and permissions of endpoints."""

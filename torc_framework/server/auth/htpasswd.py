@@ -87,7 +87,7 @@ def parse(text: str, source: str) -> dict[str, str]:
     """
     users: dict[str, str] = {}
     first_line: dict[str, int] = {}
-    for number, line in _lines(text):
+    for number, line in _user_lines(text):
         name, colon, hashed = line.partition(":")
         if not colon:
             raise ConfigError(f"{source}, line {number}: expected 'user:hash'")
@@ -106,7 +106,7 @@ def parse(text: str, source: str) -> dict[str, str]:
     return users
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
+def _user_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the numbers and texts of the lines that are neither empty nor comments."""
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         stripped = line.strip()
@@ -132,7 +132,7 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path} is not a text file (UTF-8)") from error
 
 
-def edited(text: str, changes: Mapping[str, str | None]) -> str:
+def with_changes(text: str, changes: Mapping[str, str | None]) -> str:
     """Return the text of a file with users added, changed, or (with None) removed; other lines stay unchanged."""
     left = dict(changes)
     lines = []
@@ -161,18 +161,18 @@ def edit(path: Path, changes: Mapping[str, str | None], *, create: bool = False)
     """
     path = path.resolve()
     try:
-        with _alone(path.parent):
+        with _locked_folder(path.parent):
             if not create or path.exists():
                 parse(text := _text(path), str(path))
             else:
                 text = "# user:bcrypt hash, one a line\n"
-            _replace(path, edited(text, changes))
+            _replace(path, with_changes(text, changes))
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _locked_folder(folder: Path) -> Iterator[None]:
     """Lock the folder while the block runs, so that edits of its files happen one after the other."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -25,7 +25,7 @@ def _nothing(*_: Any) -> None:
     return None
 
 
-_OTHERS: Final = (
+_UNDECLARED: Final = (
     Endpoint(
         "GET",
         "/ping",
@@ -99,9 +99,9 @@ _NOT_JSON: Final = {
 """Content of the responses that are text, by path."""
 
 
-def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+def openapi_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Return the document for these endpoints and the routes that are mounted without a declaration."""
-    everything = [*_OTHERS, *endpoints]
+    everything = [*_UNDECLARED, *endpoints]
     kinds = [ErrorBody, *(kind for e in everything for kind in (e.body, e.response) if kind is not None)]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     schema_of = dict(zip(map(str, kinds), schemas, strict=True))
@@ -143,14 +143,14 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
         elif parameter.default is not None:
             schema["default"] = parameter.default
         parameters.append({"name": name, "in": "query", "required": parameter.required, "schema": schema})
-    answer = {"type": "object"} if endpoint.response is None else schema_of[str(endpoint.response)]
+    content = {"type": "object"} if endpoint.response is None else schema_of[str(endpoint.response)]
     operation: dict[str, Any] = {
         "summary": endpoint.summary,
         "operationId": re.sub(r"\W+", "_", f"{endpoint.method.lower()}{endpoint.path}"),
         "tags": list(endpoint.tags),
         "parameters": parameters,
         "responses": {
-            "200": {"description": "Done", **_NOT_JSON.get(endpoint.path, _content(answer))},
+            "200": {"description": "Done", **_NOT_JSON.get(endpoint.path, _content(content))},
             "default": {"description": "Refused", **_content(schema_of[str(ErrorBody)])},
         },
     }

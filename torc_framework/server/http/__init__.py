@@ -1,1 +1,1 @@
-"""Http of the server."""
+"""Requests and responses: parsing, encoding, limits, access log and request metrics."""

@@ -20,7 +20,7 @@ from torc_framework.store.database.base import Database
 
 _ACCESS: Final = logging.getLogger("torc.server.access")
 _EVENTS: Final = logging.getLogger("torc.server.events")
-_FACTS: Final = "torc.facts"
+_FIELDS: Final = "torc.extra_fields"
 _ROUTINE: Final = "torc.is_routine"
 _READ_ONLY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSALS: Final = frozenset({401, 403, 429})
@@ -34,15 +34,15 @@ _OWN_ID: Final = {"workflows": "workflow_id", "jobs": "job_id", "compute_nodes":
 """Name of the log field for the id in a path, by the collection in the path."""
 
 
-def add_log_fields(request: Request, *, is_routine: bool = False, **facts: Any) -> None:
+def add_log_fields(request: Request, *, is_routine: bool = False, **extra_fields: Any) -> None:
     """Add fields to the log line of a request; the line of a routine request has level debug."""
-    request.scope[_FACTS] = facts
+    request.scope[_FIELDS] = extra_fields
     request.scope[_ROUTINE] = is_routine
 
 
 def log_fields_of(scope: MutableMapping[str, Any]) -> dict[str, Any]:
     """Return the fields that `add_log_fields` stored for a request, ``is_routine`` among them."""
-    return {"is_routine": bool(scope.get(_ROUTINE)), **scope.get(_FACTS, {})}
+    return {"is_routine": bool(scope.get(_ROUTINE)), **scope.get(_FIELDS, {})}
 
 
 def log_request(scope: MutableMapping[str, Any], span: bytes, status: int, seconds: float) -> None:
@@ -53,7 +53,7 @@ def log_request(scope: MutableMapping[str, Any], span: bytes, status: int, secon
     caller = scope.get("torc.caller")
     parts = scope["path"].removeprefix(API_PREFIX).split("/")
     own = _OWN_ID.get(parts[1]) if len(parts) > 2 and parts[2].isdecimal() else None
-    facts = {own: parts[2]} if own else {}
+    extra_fields = {own: parts[2]} if own else {}
     line = log_fields(
         span=span.decode(),
         method=scope["method"],
@@ -61,7 +61,7 @@ def log_request(scope: MutableMapping[str, Any], span: bytes, status: int, secon
         status=status,
         duration_ms=round(seconds * 1000, 1),
         user=None if caller is None or caller.is_anonymous else caller.name,
-        **{**facts, **scope.get(_FACTS, {})},
+        **{**extra_fields, **scope.get(_FIELDS, {})},
     )
     _ACCESS.log(level, "request", extra=line)
 
@@ -77,11 +77,11 @@ def _level(scope: MutableMapping[str, Any], status: int) -> int:
 def log_events(database: Database) -> None:
     """Log every event that this server commits from now on; do nothing if the logger's level hides all of them."""
     if _EVENTS.isEnabledFor(logging.WARNING):
-        database.on_stored_events(_log_news)
+        database.on_stored_events(_log_stored_events)
 
 
-def _log_news(news: list[tuple[int, int, str]]) -> None:
-    for workflow_id, _, text in news:
+def _log_stored_events(events: list[tuple[int, int, str]]) -> None:
+    for workflow_id, _, text in events:
         data = msgspec.json.decode(text)
         level = _LEVELS[severity_of(data)]
         if _EVENTS.isEnabledFor(level):

@@ -1,1 +1,1 @@
-"""Process of the server."""
+"""The server process: its application, main function, daemon mode, certificate check, and worker program."""

@@ -34,7 +34,7 @@ from torc_framework.server.routes.table import all_endpoints
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.opening import open_database
-from torc_framework.system.processes import FIX, NO_THREAD
+from torc_framework.system.processes import NO_THREAD_MESSAGE, SHORTAGE_ADVICE
 
 CONTRACT_VERSION: Final = "0.10.0"
 """Version of Torc's HTTP contract; its clients compare it with their own."""
@@ -106,9 +106,9 @@ async def _version() -> str:
 
 
 def _openapi() -> dict[str, Any]:
-    from torc_framework.server.dispatch.openapi import document
+    from torc_framework.server.dispatch.openapi import openapi_document
 
-    return document(all_endpoints())
+    return openapi_document(all_endpoints())
 
 
 def _http_error(_request: Request, error: Exception) -> Response:
@@ -117,17 +117,15 @@ def _http_error(_request: Request, error: Exception) -> Response:
 
 
 def _disconnected(_request: Request, _error: Exception) -> Response:
-    return error_response(
-        400, "the request ended before it was whole"
-    )  # the client has disconnected and does not receive this
+    return error_response(400, "the request ended before it was complete")  # the client no longer reads it
 
 
 async def _out_of_threads(_request: Request, error: Exception) -> Response:
     """Answer a request for which no thread could be started; a coroutine, because a function would need a thread."""
-    if str(error) != NO_THREAD:
+    if str(error) != NO_THREAD_MESSAGE:
         raise error
     _log.error("%s", error)
-    return error_response(503, f"the server {error}; {FIX}")
+    return error_response(503, f"the server {error}; {SHORTAGE_ADVICE}")
 
 
 def _internal_error(request: Request, error: Exception) -> Response:

@@ -1,1 +1,1 @@
-"""Routes of the server."""
+"""The declared endpoints, one module for each subject; `table` lists all of them."""
