@@ -1,4 +1,4 @@
-"""The typed client against a real server."""
+"""Tests of the typed client against a real server."""
 
 import threading
 from typing import Any
@@ -88,7 +88,7 @@ def test_an_update_changes_only_what_is_named(api: TorcClient, workflow: int) ->
 
 
 def test_an_attempt_from_claim_to_result(api: TorcClient) -> None:
-    """The conversation that a runner has: claim, start, end, ask whether it is over."""
+    """The calls of a runner: claim, start, end, check for completion."""
     workflow = stored(api, 1, initialize=True)
     node = register(api, workflow)
     reply = api.exchange(workflow, ExchangeRequest(node, run_id=1, seq=1, slots=5))
@@ -128,7 +128,7 @@ def test_a_refusal_carries_status_and_reason(api: TorcClient) -> None:
 
 
 def test_a_client_may_be_shared_by_threads(api: TorcClient, workflow: int) -> None:
-    """Each answer goes to the thread that asked."""
+    """Each thread gets the response to its own request."""
     names: list[str] = []
 
     def work(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Every method that is not the same for all records, against a real server."""
+"""Tests of the client's methods for single kinds of records, against a real server."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What an interrupted request leaves behind is never taken for the answer to a later one."""
+"""Tests of interrupted requests: the rest of a response is not read as the response to a later request."""
 
 import itertools
 import os

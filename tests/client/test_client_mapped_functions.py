@@ -1,4 +1,4 @@
-"""Functions mapped over inputs: what is stored, and what is refused before anything is stored."""
+"""Tests of mapped functions: the stored records, and the inputs that are refused before any is stored."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The client has a method for every operation that the server publishes."""
+"""Test that the client has a method for every operation in the server's OpenAPI document."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""The public face: what it exports is there, and asking for it is what imports it."""
+"""Tests of the public names: each exists, and is imported when it is first used."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Answers in every framing that HTTP/1.1 allows, in pieces of every size."""
+"""Tests of responses in every framing that HTTP/1.1 allows, in pieces of every size."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""How a client is made from arguments and environment."""
+"""Tests of `make_api`: a client is made from arguments and environment variables."""
 
 import base64
 import os

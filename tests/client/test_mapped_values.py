@@ -1,4 +1,4 @@
-"""Python values as JSON and back."""
+"""Tests of the conversion of Python values to JSON and back."""
 
 import dataclasses
 import enum

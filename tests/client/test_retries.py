@@ -1,4 +1,4 @@
-"""What is sent again and what never is."""
+"""Tests of retries: which failed requests are repeated, and after which pauses."""
 
 import socket
 import threading
@@ -34,7 +34,7 @@ def refusal(status: int, *headers: bytes) -> Handler:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_request_that_never_left_is_sent_when_somebody_listens(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it is: nobody has seen it yet."""
+    """Any request is repeated if it was not sent."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
 

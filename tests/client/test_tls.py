@@ -1,4 +1,4 @@
-"""Encrypted servers: whom the client trusts, and what it says when it does not."""
+"""Tests of TLS in the client: which certificates it trusts, and its messages about others."""
 
 import socket
 import ssl
@@ -67,7 +67,7 @@ def test_a_server_of_a_named_authority_is_trusted(
 
 
 def test_a_stranger_is_refused_at_once(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However patient the client is; the message says what to do."""
+    """An untrusted certificate is not retried; the message contains a remedy."""
     monkeypatch.delenv("TORC_TLS_CA", raising=False)
     with https_server(authority, "localhost") as port, make_api(f"https://localhost:{port}", patience=3600) as client:
         with pytest.raises(ServerUnreachableError, match=r"not trusted \(.+\); name a file .* in TORC_TLS_CA"):

@@ -1,4 +1,4 @@
-"""The HTTP transport against servers that misbehave in every way the network allows."""
+"""Tests of the HTTP transport against servers that misbehave in every way that the network allows."""
 
 import socket
 import threading
@@ -166,7 +166,7 @@ def _wait_until_closed(client: Transport) -> None:
     ],
 )
 def test_the_servers_reason_is_found_in_any_shape(body: bytes, message: str) -> None:
-    """An error carries status and reason, whoever wrote the body."""
+    """An error has status and reason for error bodies of servers and proxies."""
     with (
         scripted(answer(json_answer(404, body))) as (url, _),
         transport(url) as client,

@@ -1,4 +1,4 @@
-"""A server of one's own: nobody else on the machine can use it."""
+"""Tests of the embedded server: other users of the machine cannot use it."""
 
 import json
 import sqlite3
@@ -23,7 +23,7 @@ from torc_framework.models.records import WorkflowRecord
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    """A running server of one's own."""
+    """A running embedded server."""
     with EmbeddedServer(tmp_path_factory.mktemp("own") / "torc.db") as server:
         yield server
 
@@ -45,7 +45,7 @@ def test_the_url_is_all_that_is_needed(server: EmbeddedServer) -> None:
     "path", ["/torc-service/v1/ping", "/~/torc-service/v1/ping", "/~guess/torc-service/v1/workflows", "/", "/metrics"]
 )
 def test_without_the_token_nothing_is_told(server: EmbeddedServer, path: str) -> None:
-    """No path is served to whoever does not know the token, nor with a wrong or a longer one."""
+    """No path is served without the token, or with a wrong or a longer one."""
     stranger = Person(server.url)
     assert stranger.call("GET", f"/{path}").status == 403
     assert stranger.call("GET", f"//~{token_of(server)}x/torc-service/v1/ping").status == 403

@@ -1,4 +1,4 @@
-"""The plugin manager: who is asked, in which order, and what a bad plugin can do (nothing to others)."""
+"""Tests of the plugin manager: which plugins are called, in which order, and that a bad one does not affect others."""
 
 import logging
 import textwrap

@@ -1,4 +1,4 @@
-"""Whose code runs: plugins of a project's folder are imported only if the user alone wrote them and trusts them."""
+"""Tests of project plugins: they are imported only if no other user could have written them and they are trusted."""
 
 import json
 import os
@@ -120,7 +120,7 @@ def test_what_others_could_have_written_is_never_imported(
 
 
 def test_a_shared_folder_with_the_sticky_bit_is_no_danger(tmp_path: Path) -> None:
-    """Others cannot rename in /tmp what is ours; they can in a folder that everybody may write."""
+    """Other users cannot rename the user's files in /tmp; they can where the sticky bit is missing."""
     shared, own = tmp_path / "shared", tmp_path / "shared" / "own"
     own.mkdir(parents=True)
     shared.chmod(0o1777)

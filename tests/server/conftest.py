@@ -1,4 +1,4 @@
-"""Plain HTTP against a real server."""
+"""Fixtures of the server tests: plain HTTP requests to a real server."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ from sample_records import NODE
 
 @frozen
 class Answer:
-    """What the server answered."""
+    """A response of the server."""
 
     status: int
     body: Any
@@ -57,7 +57,7 @@ class Api:
         return self.raw(method, target, None if body is None else json.dumps(body).encode())
 
     def ok(self, method: str, path: str, body: Any = None, /, **query: Any) -> Any:
-        """Send JSON; return the body of an answer that must be good."""
+        """Send JSON; return the body of a response that must have status 200."""
         answer = self.call(method, path, body, **query)
         assert answer.status == 200, answer
         return answer.body
@@ -80,7 +80,7 @@ class Api:
         return int(self.ok("POST", "/compute_nodes", {**NODE, "workflow_id": workflow_id, "num_cpus": 4})["id"])
 
     def exchange(self, workflow_id: int, node: int, **fields: Any) -> Any:
-        """Hold an exchange."""
+        """Send an exchange request; return the reply."""
         request = {"compute_node_id": node, "run_id": 1, **fields}
         return self.ok("POST", f"/workflows/{workflow_id}/exchange", request)
 
@@ -98,7 +98,7 @@ def ended(job: int, status: str = "completed", attempt: int = 1) -> dict[str, An
 
 
 class Background:
-    """A call that is under way in a thread."""
+    """A call that runs in a thread."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._result: Any = None
@@ -114,7 +114,7 @@ class Background:
 
     @property
     def is_over(self) -> bool:
-        """Say whether the call has returned."""
+        """Return whether the call has returned."""
         return not self._thread.is_alive()
 
     def result(self, timeout: float = 30) -> Any:

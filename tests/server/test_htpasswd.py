@@ -1,4 +1,4 @@
-"""Password files: read strictly, changed line by line, replaced as a whole."""
+"""Tests of password files, which are parsed strictly, changed line by line and replaced atomically."""
 
 import stat
 import string
@@ -36,7 +36,7 @@ def test_what_is_written_is_read(users: dict[str, str], fillers: list[str], end:
 
 @given(st.text())
 def test_any_text_is_understood_or_refused(text: str) -> None:
-    """Nothing but `ConfigError` comes out; what is understood is well-formed."""
+    """Malformed text raises `ConfigError` and no other exception; parsed users are well-formed."""
     try:
         users = htpasswd.parse(text, "f")
     except ConfigError:
@@ -87,7 +87,7 @@ def test_every_kind_of_bcrypt_matches(prefix: str) -> None:
 
 
 def test_only_whole_passwords_match() -> None:
-    """What bcrypt would cut off is refused, when it is hashed and when it is checked."""
+    """A password that bcrypt would truncate is refused, both for hashing and for a check."""
     longest = "x" * 72
     hashed = htpasswd.hash_password(longest, 4)
     assert htpasswd.matches(longest, hashed)

@@ -1,4 +1,4 @@
-"""Access control, endpoint by endpoint: a stranger, nobody, a member of the group, the owner, an administrator.
+"""Tests of access control for each endpoint: a stranger, no user, a member, the owner, an administrator.
 
 `RIGHTS` names every path of the application; one that is missing fails the test.
 """
@@ -94,7 +94,7 @@ OWNERS: Final[dict[str, Any]] = {
     f"POST {W}/access_groups": {"group_id": "{other_group}"},
     f"DELETE {W}/access_groups/{{group}}": None,
 }
-"""For the owner alone."""
+"""For the owner only."""
 ADMINS: Final[dict[str, Any]] = {
     "POST /access_groups": {"name": "new group"},
     "DELETE /access_groups/{other_group}": None,
@@ -103,7 +103,7 @@ ADMINS: Final[dict[str, Any]] = {
     "GET //metrics": None,
     "GET /metrics": None,
 }
-"""For administrators alone."""
+"""For administrators only."""
 ANYBODY: Final[dict[str, Any]] = {
     "GET /ping": None,
     "GET /version": None,
@@ -119,9 +119,9 @@ ANYBODY: Final[dict[str, Any]] = {
     "POST /workflows/import": {"export_version": "1.0", "workflow": {"name": "moved", "user": "alice"}},
     "GET /access_check/{workflows}/{me}": None,
 }
-"""For everybody who has logged in."""
+"""For all users who have logged in."""
 NOBODY: Final[dict[str, Any]] = {"GET //health": None, "GET /health": None}
-"""For everybody."""
+"""For all callers."""
 RIGHTS: Final = {
     "alice": OWN_WORKFLOW | OWNERS | ANYBODY | NOBODY,
     "bob": OWN_WORKFLOW | ANYBODY | NOBODY,
@@ -130,7 +130,7 @@ RIGHTS: Final = {
 }
 EVERYTHING: Final = RIGHTS["root"]
 GRANTED: Final = (200, 409, 422)
-"""The request got through; whether it made sense is the work's business."""
+"""Statuses of requests that passed the permission check; the endpoint's function may refuse them for another reason."""
 
 
 class Team:
@@ -146,7 +146,7 @@ class Team:
         self._shared: dict[str, str] | None = None
 
     def shared_world(self) -> dict[str, str]:
-        """Return a world that nobody changes."""
+        """Return a set of records that no test changes."""
         if self._shared is None:
             self._shared = self.world()
         return self._shared
@@ -170,7 +170,7 @@ class Team:
         return {name: str(id_) for name, id_ in ids.items()}
 
     def state(self, ids: dict[str, str]) -> list[Any]:
-        """Return all that can be seen of a world."""
+        """Return all records of a set."""
         root, workflow = self.people["root"], f"/workflows/{ids['workflows']}"
         paths = [workflow, *(f"{workflow}/{name}" for name in ("status", "actions", "remote_workers", "access_groups"))]
         paths += [f"/{kind}?workflow_id={ids['workflows']}" for kind in RECORDS]
@@ -207,7 +207,7 @@ def send(person: Person, request: str, ids: dict[str, str]) -> int:
 
 @pytest.mark.parametrize("request_", EVERYTHING)
 def test_each_request_is_granted_to_those_who_may(team: Team, request_: str) -> None:
-    """Whoever may not is refused and has changed nothing; the others get through."""
+    """A caller without the permission is refused and has changed nothing; other callers pass the check."""
     is_reading = request_.startswith("GET ")
     ids = team.shared_world() if is_reading else team.world()
     before = None if is_reading else team.state(ids)

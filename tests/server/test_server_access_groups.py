@@ -1,4 +1,4 @@
-"""Groups from within: their admins, ways to get at more than one may, and what is shared no longer."""
+"""Tests of access groups: the rights of group admins, attempts to gain more rights, and the end of sharing."""
 
 import json
 import socket
@@ -23,7 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerChild]:
 
 @pytest.fixture(scope="module")
 def people(server: ServerChild) -> dict[str, Person]:
-    """Everybody, by name."""
+    """All users, by name."""
     return {name: Person(server.url, name, password_of(name)) for name in NAMES}
 
 
@@ -118,7 +118,7 @@ def test_nobody_acts_in_the_name_of_another(people: dict[str, Person]) -> None:
 
 
 def test_ids_of_another_workflow_open_nothing(people: dict[str, Person]) -> None:
-    """Records of a workflow of one's own cannot be tied to those of somebody else's."""
+    """Records of a user's own workflow cannot be linked to records of another user's workflow."""
     alice, eve = people["alice"], people["eve"]
     hers, own = workflow_of(alice), workflow_of(eve)
     job = alice.ok("GET", f"/jobs?workflow_id={hers}")["items"][0]["id"]
@@ -155,7 +155,7 @@ JOB = {"name": "n", "command": "true"}
 
 
 def test_a_stream_ends_with_the_right_to_it(people: dict[str, Person], group: int) -> None:
-    """Who follows a workflow hears no more of it once it is shared no longer."""
+    """An event stream ends when its workflow is no longer shared with the user."""
     alice, bob = people["alice"], people["bob"]
     workflow = workflow_of(alice)
     alice.ok("POST", f"/workflows/{workflow}/access_groups", {"group_id": group})

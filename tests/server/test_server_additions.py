@@ -1,4 +1,4 @@
-"""User data and jobs that join a stored workflow, all of them or none."""
+"""Tests of additions: user data and jobs are added to a stored workflow, all of them or none."""
 
 from typing import Any
 

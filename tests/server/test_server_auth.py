@@ -1,4 +1,4 @@
-"""Who gets in: passwords, slowed guesses, changed files, host names, web pages, tokens."""
+"""Tests of authentication: passwords, delayed guesses, changed password files, host names, origins, tokens."""
 
 import asyncio
 import base64
@@ -35,7 +35,7 @@ from torc_framework.server.settings import ServerSettings
 
 @pytest.fixture(scope="module")
 def optional(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerChild]:
-    """A server that knows users and lets nobody in particular in, too."""
+    """A server with a password file that also accepts requests without a password."""
     folder = tmp_path_factory.mktemp("optional")
     users = write_users(folder / "users", ["alice", "bob", "carol"])
     with ServerChild(folder, "--auth-file", str(users), "--log-level", "warning") as child:
@@ -44,14 +44,14 @@ def optional(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerChild]:
 
 @pytest.fixture
 def strict(tmp_path: Path) -> Iterator[ServerChild]:
-    """A server that wants a password, in a file that a test may change."""
+    """A server that requires a password, with a password file that a test may change."""
     users = write_users(tmp_path / "users", ["alice"])
     with ServerChild(tmp_path, "--auth-file", str(users), "--require-auth", "--log-level", "warning") as child:
         yield child
 
 
 def test_a_password_is_asked_for(strict: ServerChild) -> None:
-    """Without one, 401 and how to give it; with it, in; health is told to everybody."""
+    """Without a password: 401 with a challenge; with the password: 200; health needs none."""
     refused = Person(strict.url).call("GET", "/ping")
     assert refused.status == 401
     assert refused.headers["www-authenticate"].startswith('Basic realm="Torc"')
@@ -64,12 +64,12 @@ def test_a_password_is_asked_for(strict: ServerChild) -> None:
     "header", ["Basic", "Basic !!!", "Basic bm9jb2xvbg==", "Bearer abc", "Basic /////w==", "Basic YWxpY2U6eA== x"]
 )
 def test_a_header_that_makes_no_sense_is_refused(optional: ServerChild, header: str) -> None:
-    """Whoever tries to log in does not get in as nobody instead."""
+    """A failed log-in is refused and not treated as an anonymous request."""
     assert Person(optional.url, more={"Authorization": header}).call("GET", "/ping").status == 401
 
 
 def test_wrong_passwords_are_refused_where_none_is_needed(optional: ServerChild) -> None:
-    """A wrong password, an unknown name and the password of somebody else: 401, each."""
+    """A wrong password, an unknown name and another user's password: 401 for each."""
     assert Person(optional.url).call("GET", "/ping").status == 200
     assert Person(optional.url, "alice", password_of("alice")).call("GET", "/ping").status == 200
     for name, password in (("alice", "wrong"), ("mallory", password_of("alice")), ("alice", ""), ("bob", "x" * 100)):
@@ -78,7 +78,7 @@ def test_wrong_passwords_are_refused_where_none_is_needed(optional: ServerChild)
 
 
 def test_a_guesser_at_the_same_address_locks_nobody_out(optional: ServerChild) -> None:
-    """Right passwords are let in while wrong ones are tried for the same name; the guesses are noted."""
+    """Right passwords are accepted while wrong ones are tried for the same name; the guesses are logged."""
     carol = Person(optional.url, "carol", password_of("carol"))
 
     def guess(n: int) -> int:
@@ -93,7 +93,7 @@ def test_a_guesser_at_the_same_address_locks_nobody_out(optional: ServerChild) -
 
 
 def test_answers_to_guesses_wait_in_a_bounded_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A right password is let in after any number of failures; failures without room to wait are refused at once."""
+    """A right password is accepted after any number of failures; failures beyond the limit are refused at once."""
     write_users(tmp_path / "users", ["alice"])
     monkeypatch.setattr(authenticator, "MAX_DELAYED", 3)
     right = b"Basic " + base64.b64encode(f"alice:{password_of('alice')}".encode())
@@ -163,7 +163,7 @@ def test_a_flood_of_unknown_names_leaves_room_for_known_log_ins(
 
 
 def test_a_changed_file_is_noticed(strict: ServerChild, tmp_path: Path) -> None:
-    """Who is added gets in, who is taken out does not any more; a broken file changes nothing."""
+    """An added user is accepted, a removed one is refused; a malformed file changes nothing."""
     alice, bob = (Person(strict.url, name, password_of(name)) for name in ("alice", "bob"))
     assert [person.call("GET", "/ping").status for person in (alice, bob)] == [200, 401]
     write_users(tmp_path / "users", ["bob"])
@@ -187,7 +187,7 @@ def test_a_changed_file_is_noticed(strict: ServerChild, tmp_path: Path) -> None:
     ],
 )
 def test_settings_that_protect_nothing_are_refused(tmp_path: Path, flags: tuple[str, ...], reason: str) -> None:
-    """A server that would refuse everybody, or nobody, does not start."""
+    """A server whose settings would refuse all callers, or none, does not start."""
     (tmp_path / "sha").write_text("bob:{SHA}x\n")
     command = [sys.executable, "-m", "torc_framework.cli.programs.torc_server", "run", "--port", "0"]
     options = ["--database", str(tmp_path / "torc.db"), *(flag.format(tmp_path) for flag in flags)]
@@ -233,7 +233,7 @@ def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerChild]:
 
 
 class Clock:
-    """Time that a test moves."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""Claims of single runners over HTTP: many at once, odd offers, everything that is handed out."""
+"""Tests of claims over HTTP: many at once, unusual offers, and the fields of claimed jobs."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

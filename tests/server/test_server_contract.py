@@ -1,4 +1,4 @@
-"""Our OpenAPI document against the contract of Torc's own Python client: all that it has ours has, in types that fit.
+"""Tests of the OpenAPI document against the contract of Torc's own Python client: it has all of it, with fitting types.
 
 The client was generated from the contract's document: its methods say what is sent where, its models what is in it.
 """
@@ -75,12 +75,12 @@ class Argument(str):
 
     @property
     def value(self) -> str:
-        """What an enumeration's member is sent as."""
+        """The text that is sent for a member of an enumeration."""
         return self
 
 
 class Notebook(official.ApiClient):
-    """Writes requests down instead of sending them."""
+    """Records requests instead of sending them."""
 
     def param_serialize(self, *_: Any, **request: Any) -> Any:
         """Return the request as it was composed; its parts are given by their names."""
@@ -183,7 +183,7 @@ def test_every_parameter_is_there(contract: Document, ours: Document) -> None:
 
 
 def test_every_field_of_a_body_is_there(contract: Document, ours: Document) -> None:
-    """Whatever a client may send has a field of its type."""
+    """Every field that a client may send has a field of its type."""
     found: list[str] = []
     for key, operation in contract.operations.items():
         wanted = contract.content(operation.get("requestBody"))
@@ -194,7 +194,7 @@ def test_every_field_of_a_body_is_there(contract: Document, ours: Document) -> N
 
 
 def test_every_field_of_an_answer_is_there(contract: Document, ours: Document) -> None:
-    """Whatever a client reads is answered with a type that it understands."""
+    """Every field that a client reads has a type that the client understands."""
     found: list[str] = []
     for key, operation in contract.operations.items():
         wanted = contract.content(operation["responses"]["200"])

@@ -1,4 +1,4 @@
-"""A server in the background: when its parent returns, who may start another, what it leaves behind."""
+"""Tests of the daemon: when its parent returns, when a second one may start, and which files it leaves."""
 
 import json
 import os
@@ -37,7 +37,7 @@ FLAGS = ("--log-dir", "logs", "--pid-file", "s.pid", "--database", "torc.db")
 
 
 def _kill(pid: int, number: int) -> None:
-    """Signal a daemon of ours, if it still is one."""
+    """Send a signal to a daemon of this test, if it still runs."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

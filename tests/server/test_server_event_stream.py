@@ -1,4 +1,4 @@
-"""Events as they happen, over real sockets."""
+"""Tests of event streams over real sockets."""
 
 import json
 import socket
@@ -96,7 +96,7 @@ def test_a_level_leaves_out_what_is_less_grave(api: Any, level: str, expected: s
 
 @pytest.mark.parametrize("name", ["line\nbreak", "naïve", "x" * 200, "id: 7\n\n"])
 def test_a_type_cannot_break_a_frame(api: Any, name: str) -> None:
-    """Whatever a type is called, the event arrives whole and alone."""
+    """An event of any type name arrives as one complete frame."""
     workflow_id = api.workflow()
     number = tell(api, workflow_id, event_type=name, text="a\r\nb")
     with TorcClient(api.url).event_stream(workflow_id, last_event_id=0) as stream:
@@ -106,7 +106,7 @@ def test_a_type_cannot_break_a_frame(api: Any, name: str) -> None:
 
 @pytest.mark.parametrize("data", [None, 5, "text", [1, 2], {}, {"event_type": 7}])
 def test_any_data_is_an_event(api: Any, data: Any) -> None:
-    """What a person stored needs no type."""
+    """An event that a user stored needs no type."""
     workflow_id = api.workflow()
     if api.call("POST", "/events", {"workflow_id": workflow_id, "data": data}).status != 200:
         return
@@ -136,7 +136,7 @@ def test_a_deleted_workflow_ends_its_streams(api: Any) -> None:
 
 
 def test_ids_are_never_used_twice(api: Any) -> None:
-    """Or whoever has seen the old event would miss the new one."""
+    """Otherwise a client that has the old event would miss the new one."""
     workflow_id = api.workflow()
     last = tell(api, workflow_id, n=0)
     with TorcClient(api.url).event_stream(workflow_id, last_event_id=last) as stream:

@@ -1,4 +1,4 @@
-"""Runners that wait: who is woken, by what, and what it costs nobody."""
+"""Tests of exchanges that wait: what wakes them, and that they do not delay other requests."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ import pytest
 from waiting import eventually
 
 LONG_S = 60.0
-"""A wait that a test never sees the end of."""
+"""A wait that is longer than any test, seconds."""
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_waiting_runner_hears_of_the_cancel(api: Any, waiting: Any) -> None:
 
 
 def test_a_waiting_runner_hears_of_jobs_made_ready_by_others(api: Any, waiting: Any) -> None:
-    """A release, a new run by hand: whatever makes a job ready wakes."""
+    """A released job and a new run wake the runners, as every change does that makes a job ready."""
     workflow_id, node, first = chain(api)
     idle = waiting(workflow_id, api.node(workflow_id))
     api.exchange(workflow_id, node, released=[first])
@@ -96,7 +96,7 @@ def test_a_newer_call_ends_an_older_one(api: Any, waiting: Any) -> None:
 
 
 def test_a_wait_ends_in_time(api: Any) -> None:
-    """Without news the answer is empty."""
+    """The reply is empty when the wait is over."""
     workflow_id, node, _ = chain(api)
     answer = api.exchange(workflow_id, node, slots=1, wait_s=0.05)
     assert (answer["jobs"], answer["is_complete"]) == ([], False)
@@ -113,7 +113,7 @@ def test_nobody_waits_when_there_is_nothing_to_wait_for(api: Any, report_end: An
 
 
 def test_reports_are_kept_while_the_runner_waits(api: Any, waiting: Any, report_end: Any) -> None:
-    """What it said is recorded before it waits."""
+    """The reports of an exchange are recorded before it waits."""
     workflow_id = api.planned(3, [[2, 0], [2, 1]])
     node, other = api.node(workflow_id), api.node(workflow_id)
     first, second = api.exchange(workflow_id, node, slots=2)["jobs"]

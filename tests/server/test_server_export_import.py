@@ -1,4 +1,4 @@
-"""Reinitialize, export and import over HTTP."""
+"""Tests of reinitialize, export and import over HTTP."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from people import Person, guarded_server, password_of
 
 
 def test_reinitialize(api: Any) -> None:
-    """Tells what ran again and why; a dry run only tells; what is no time is refused."""
+    """The response lists the reset jobs with reasons; a dry run resets none; a malformed time is refused."""
     wid = api.planned(2, [[1, 0]])
     first, second = api.ok("GET", f"/workflows/{wid}/job_ids")["job_ids"]
     runner = api.node(wid)
@@ -101,7 +101,7 @@ def people(tmp_path: Path) -> Iterator[tuple[Person, Person]]:
 
 
 def test_the_new_owner_is_the_caller(people: tuple[Person, Person]) -> None:
-    """Whatever the document says; and only those who may see a workflow can take it along."""
+    """The owner in the document is ignored; only users with access to a workflow can export it."""
     alice, bob = people
     wid = alice.ok("POST", "/workflows", {"name": "w", "user": "alice"})["id"]
     assert bob.call("GET", f"/workflows/{wid}/export").status == 403

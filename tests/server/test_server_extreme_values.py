@@ -1,4 +1,4 @@
-"""Ids that no column can hold, and stored values that make no sense: never a fault of the server."""
+"""Tests of ids that no column can hold and of meaningless stored values: no status 500."""
 
 import json
 import re
@@ -98,7 +98,7 @@ def stored(api: Any, workflow: int, to: str, new: dict[str, Any], **fields: Any)
 
 @pytest.mark.parametrize("nasty", NASTY, ids=lambda value: json.dumps(value)[:40])
 def test_no_stored_value_is_a_fault_of_the_server(api: Any, nasty: Any) -> None:
-    """Whatever JSON a client has stored where any JSON, or its text, is taken: every operation copes with it."""
+    """No operation fails on any JSON value that a client has stored in a field of any JSON."""
     text = json.dumps(nasty)
     ids: dict[str, Any] = {"worker": "w@x:22"}
     for values in (dict.fromkeys(("resource_monitor_config", "slurm_defaults", "metadata", "description"), text), {}):

@@ -1,4 +1,4 @@
-"""Whatever a client sends that looks like our own document: never a fault, and answers as the document says."""
+"""Fuzz tests: for requests made from the OpenAPI document, no status 500, and responses that fit the document."""
 
 import warnings
 from collections.abc import Callable

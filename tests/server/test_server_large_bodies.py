@@ -1,4 +1,4 @@
-"""Bodies of every shape beside another client: the server's own process neither reads them nor keeps what they hold."""
+"""Tests of large bodies of every shape: the server's own process neither parses nor keeps them."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerChild]:
 
 
 def test_no_shape_of_body_costs_the_servers_own_process_more_than_its_size(busy: ServerChild, make_api: Any) -> None:
-    """Every answer is a word about the body; the process that serves the others computes little and keeps little."""
+    """Every response is about the body; the server's own process uses little time and memory."""
     api = make_api(busy.url)
     api.workflow()
 
@@ -123,7 +123,7 @@ def test_unknown_fields_of_a_large_body_are_named(busy: ServerChild, make_api: A
 
 
 def test_a_worker_that_dies_refuses_its_request_only(tmp_path: Path) -> None:
-    """The turn at the database is given back."""
+    """The write lock on the database is released."""
     database = open_database(str(tmp_path / "torc.db"))
     worker = LargeBodyWorker(database.source)
     worker._process.kill()

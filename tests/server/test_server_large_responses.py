@@ -1,4 +1,4 @@
-"""Answers of every size: a page ends in time, and no answer costs the server more memory than a small part of it."""
+"""Tests of responses of every size: a page has a size limit, and no response takes memory in proportion to its size."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Clients that stall, flood, lie or leave: each is answered or let go, and the others are served."""
+"""Tests of limits: clients that stall, flood, lie or disconnect get an error, and other clients are served."""
 
 import contextlib
 import json
@@ -185,7 +185,7 @@ def test_a_client_that_leaves_in_the_middle(impatient: ServerChild, path: str) -
 
 
 def test_connections_of_one_address_are_limited(impatient: ServerChild) -> None:
-    """The one too many hears why; when others leave there is room again."""
+    """The connection beyond the limit is refused with the reason; after others are closed, a new one is accepted."""
     held = [socket.create_connection(("127.0.0.1", impatient.port), 30) for _ in range(25)]
     refused = []
     for sock in held:

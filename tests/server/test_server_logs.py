@@ -1,4 +1,4 @@
-"""Log lines: their form, what they tell of requests and events, what they never tell."""
+"""Tests of log lines: their format, their fields for requests and events, and the secrets that they never hold."""
 
 import json
 import logging

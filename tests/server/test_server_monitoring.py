@@ -1,4 +1,4 @@
-"""Health and numbers of a server, as load balancers and scrapers read them."""
+"""Tests of ``/health`` and ``/metrics``, as load balancers and scrapers read them."""
 
 import json
 import sys

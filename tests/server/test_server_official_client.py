@@ -1,4 +1,4 @@
-"""Torc's own Python client, unmodified, against a real server: every operation, and whole lives of workflows."""
+"""Tests with Torc's own Python client, unmodified, against a real server: every operation, and whole workflows."""
 
 import inspect
 import sys

@@ -1,4 +1,4 @@
-"""Every operation with an id that exists, one that does not, values of wrong types, and no body."""
+"""Tests of every operation with an existing id, an unknown id, values of wrong types, and without a body."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The server as a process: how it starts, ends, is killed and comes back."""
+"""Tests of the server process: its start, its end, and its restart after a kill."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Records over HTTP: every kind, in the shapes that Torc's clients expect."""
+"""Tests of records over HTTP: every kind, in the shapes that Torc's clients expect."""
 
 from typing import Any
 

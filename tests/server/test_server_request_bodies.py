@@ -1,4 +1,4 @@
-"""Bodies of records: what is told of wrong ones is bounded, and so is the work on them."""
+"""Tests of records' bodies: error messages and the work for malformed bodies are bounded."""
 
 from collections.abc import Mapping
 from typing import Any

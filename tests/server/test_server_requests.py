@@ -1,4 +1,4 @@
-"""Requests that are wrong in themselves: a reason each, never a fault of the server."""
+"""Tests of malformed requests: each is refused with a reason, and none leads to status 500."""
 
 import socket
 from typing import Any

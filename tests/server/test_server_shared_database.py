@@ -1,4 +1,4 @@
-"""Several servers on one PostgreSQL database, as one."""
+"""Tests of several servers on one PostgreSQL database."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""HTTPS: with certificates that fit it works, and each way of having none that do is told."""
+"""Tests of HTTPS: it works with fitting certificates, and each mistake in them has a message."""
 
 import json
 import ssl
@@ -24,7 +24,7 @@ COMMAND = [
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
-    """Who vouches for certificates."""
+    """A certificate authority."""
     return trustme.CA()
 
 

@@ -1,4 +1,4 @@
-"""Workflows over HTTP: made, found, run, reset, canceled, deleted."""
+"""Tests of workflows over HTTP: created, found, run, reset, canceled, deleted."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""No regular expression of a user's can hold a program up."""
+"""Tests of safe regular expressions: the time of a search is limited."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def test_a_search_ends(pattern: str) -> None:
     pattern=st.lists(PARTS, min_size=1, max_size=5).map("".join), texts=st.lists(st.text("ab", max_size=12), max_size=5)
 )
 def test_the_answer_is_pythons(pattern: str, texts: list[str]) -> None:
-    """Whoever searches: this process or one of its own."""
+    """The result is the same in this process and in a child process."""
     expected = [n for n, text in enumerate(texts) if re.search(pattern, text)]
     assert search_all(pattern, texts) == expected
 
@@ -79,7 +79,7 @@ def test_a_spec_with_such_a_pattern_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_failure_rule_with_such_a_pattern_fits_nothing(tmp_path: Path) -> None:
-    """The runner goes on, whatever a job wrote."""
+    """The runner continues after an expression that took too long on a job's output."""
     log = tmp_path / "a.e"
     log.write_text("a" * 100_000 + "!\nKilled\n")
     assert not _is_in_stderr("^(a+)+$", str(log))
