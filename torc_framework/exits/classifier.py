@@ -38,7 +38,7 @@ from torc_framework.models.statuses import JobStatus
 
 SIGKILL: Final = 9
 OOM_LIKE_CODE: Final = 128 + SIGKILL
-_LEFT_TO_THE_CODE: Final = frozenset({ExitClass.SUCCESS, ExitClass.USER_ERROR, ExitClass.SIGNALED, ExitClass.UNKNOWN})
+_DECIDED_BY_EXIT: Final = frozenset({ExitClass.SUCCESS, ExitClass.USER_ERROR, ExitClass.SIGNALED, ExitClass.UNKNOWN})
 """Classes of a scheduler's state for which exit code or signal are better evidence."""
 
 
@@ -65,13 +65,12 @@ def class_of_word(word: str) -> ExitClass | None:
 def _scheduler(seen: ExitObservation) -> ExitVerdict | None:
     words = {"scheduler_state": seen.scheduler_state, "scheduler_reason": seen.scheduler_reason}
     names = {field: class_of_word(word) if word else None for field, word in words.items()}
-    for field in sorted(
-        names, key=lambda field: names[field] is ExitClass.CANCELED
-    ):  # the cause of a cancellation has precedence
+    # Another class has precedence over a cancellation, because it is the cause.
+    for field in sorted(names, key=lambda field: names[field] is ExitClass.CANCELED):
         word, named = words[field], names[field]
         if named is ExitClass.CANCELED and (seen.stop_reason is not None or slurm_states.is_uncanceled_step(seen)):
             continue  # the runner canceled it for a reason of its own, or it was not canceled at all
-        if named is not None and named not in _LEFT_TO_THE_CODE:
+        if named is not None and named not in _DECIDED_BY_EXIT:
             return ExitVerdict(named, f"the scheduler reports {word}", 1.0, (field,))
     return None
 
@@ -99,7 +98,7 @@ def _not_run(seen: ExitObservation) -> ExitVerdict | None:
     return _lost(seen) if seen.lost else None
 
 
-_WORTH_MORE: Final = frozenset({ExitClass.PREEMPTED, ExitClass.EVICTED, ExitClass.NODE_FAILURE})
+_EXPLAINING_LOSS: Final = frozenset({ExitClass.PREEMPTED, ExitClass.EVICTED, ExitClass.NODE_FAILURE})
 """Classes of an ended allocation that also explain why its attempts were lost."""
 
 
@@ -107,13 +106,13 @@ def _lost(seen: ExitObservation) -> ExitVerdict:
     """Classify a lost attempt by the end of its allocation, if that is known and explains the loss."""
     word = seen.scheduler_state
     named = class_of_word(word) if word else None
-    if word and named in _WORTH_MORE:
+    if word and named in _EXPLAINING_LOSS:
         reason = f"its runner is gone: the scheduler reports {word} of the allocation"
         return ExitVerdict(named or ExitClass.ORPHANED, reason, 1.0, ("lost", "scheduler_state"))
     if named is ExitClass.CANCELED:
         return ExitVerdict(named, _allocation_canceled(word), 1.0, ("lost", "scheduler_state"))
-    said = f"; the scheduler reports {word} of the allocation" if word else ""
-    return ExitVerdict(ExitClass.ORPHANED, f"its runner is gone and its end was not observed{said}", 1.0, ("lost",))
+    detail = f"; the scheduler reports {word} of the allocation" if word else ""
+    return ExitVerdict(ExitClass.ORPHANED, f"its runner is gone and its end was not observed{detail}", 1.0, ("lost",))
 
 
 def _allocation_canceled(word: str | None) -> str:
@@ -233,7 +232,7 @@ def _signaled(seen: ExitObservation) -> ExitVerdict | None:
     return ExitVerdict(ExitClass.SIGNALED, reason, 1.0, ("signal",))
 
 
-def _used_too_much(seen: ExitObservation) -> ExitVerdict | None:
+def _exceeded_memory(seen: ExitObservation) -> ExitVerdict | None:
     """Classify exit code 137 as lack of memory if the peak was above the limit."""
     over = _over_memory(seen) if seen.exit_code == OOM_LIKE_CODE else None
     return ExitVerdict(ExitClass.OOM, f"exit code 137; {over}", 0.8, ("exit_code", *_MEMORY_FIELDS)) if over else None
@@ -264,7 +263,7 @@ _RULES: Final[tuple[Callable[[ExitObservation], ExitVerdict | None], ...]] = (
     _out_of_memory,
     _out_of_memory_among_others,
     _signaled,
-    _used_too_much,
+    _exceeded_memory,
     _exited,
     _scheduler_alone,
 )

@@ -80,7 +80,8 @@ CleanExit = Literal["auto", "completed", "interrupted"]
 TIMEOUT_RETURN_CODE: Final = 152
 """Rendering of an attempt stopped at a time limit: 128 + SIGXCPU, by Torc's convention."""
 OOM_RETURN_CODE: Final = 137
-"""Rendering of an attempt that the memory monitor stopped, or that failed after the kernel's OOM killer hit it."""
+"""Rendering of an attempt that the memory monitor stopped, or that failed and had processes killed by the kernel
+for lack of memory."""
 ORPHANED_RETURN_CODE: Final = -128
 """Rendering of an attempt whose runner is gone and whose end was not observed."""
 CANCELED_RETURN_CODE: Final = 143

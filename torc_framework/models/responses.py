@@ -136,7 +136,7 @@ class LatestEvent(msgspec.Struct):
 
 
 class ResetJobs(msgspec.Struct):
-    """How many jobs were made uninitialized; ``reset_type`` is ``failed_only`` if the others were not."""
+    """How many jobs were made uninitialized; ``reset_type`` is ``failed_only`` if only failed jobs were."""
 
     workflow_id: int
     updated_count: int

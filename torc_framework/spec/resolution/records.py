@@ -73,7 +73,7 @@ def failure_handlers(specs: list[FailureHandlerSpec], schema: Schema) -> list[Fa
 
 
 def slurm_schedulers(workflow: WorkflowSpec, problems: Problems) -> list[SlurmSchedulerRecord]:
-    """Return the records of Slurm schedulers; the workflow's default quality of service replaces that of the record."""
+    """Return the records of Slurm schedulers; the workflow's default ``qos`` has precedence over the record's."""
     specs = workflow.slurm_schedulers or []
     defaults = {name: str(value) for name, value in (workflow.slurm_defaults or {}).items() if name == "qos"}
     for position, spec in enumerate(specs):
