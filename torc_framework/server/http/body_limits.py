@@ -27,7 +27,7 @@ class BodyLimitMiddleware:
 
     def __init__(self, app: ASGIApp, limits: LimitSettings) -> None:
         self._app = app
-        self._most = limits.body_mib * 1024 * 1024
+        self._max_bytes = limits.body_mib * 1024 * 1024
         self._stall_s = limits.stall_secs
         self._too_large = f"the request is larger than {limits.body_mib} MiB"
 
@@ -37,41 +37,42 @@ class BodyLimitMiddleware:
             await self._app(scope, receive, send)
         elif b"%00" in scope["query_string"] or b"%00" in scope["raw_path"]:
             await error_response(400, "address: a text cannot hold the character NUL (%00)")(scope, receive, send)
-        elif _announced(scope) > self._most:
+        elif _announced_size(scope) > self._max_bytes:
             await error_response(413, self._too_large)(scope, receive, send)
         else:
-            await self._app(scope, *self._guarded(receive, send))
+            await self._app(scope, *self._limited(receive, send))
 
-    def _guarded(self, receive: Receive, send: Send) -> tuple[Receive, Send]:
-        seen, whole, stalled = 0, False, False
+    def _limited(self, receive: Receive, send: Send) -> tuple[Receive, Send]:
+        """Return functions that receive a body within the limits and close a stalled connection with the response."""
+        received, is_complete, is_stalled = 0, False, False
         loop = asyncio.get_running_loop()
-        begun = loop.time()
+        began = loop.time()
 
-        async def guarded() -> Message:
-            nonlocal seen, whole, stalled
-            if whole:
+        async def receive_limited() -> Message:
+            nonlocal received, is_complete, is_stalled
+            if is_complete:
                 return await receive()  # the wait for the end of the connection has no limit
-            left = begun + 2 * self._stall_s + seen / MIN_BYTES_PER_S - loop.time()
+            left = began + 2 * self._stall_s + received / MIN_BYTES_PER_S - loop.time()
             try:
                 async with asyncio.timeout(min(self._stall_s, left)):
                     message = await receive()
             except TimeoutError:
-                stalled = True
-                waited = f"nothing of the request's body arrived for {self._stall_s:g} s, after {seen} bytes"
-                slow = f"the request's body arrived too slowly, {seen} bytes in {loop.time() - begun:.1f} s"
+                is_stalled = True
+                waited = f"nothing of the request's body arrived for {self._stall_s:g} s, after {received} bytes"
+                slow = f"the request's body arrived too slowly, {received} bytes in {loop.time() - began:.1f} s"
                 raise RequestError(slow if left < self._stall_s else waited, 408) from None
-            seen += len(message.get("body", b""))
-            whole = not message.get("more_body", False)
-            if seen > self._most:
+            received += len(message.get("body", b""))
+            is_complete = not message.get("more_body", False)
+            if received > self._max_bytes:
                 raise RequestError(self._too_large, 413)
             return message
 
-        async def closing(message: Message) -> None:
-            if stalled and message["type"] == "http.response.start":
+        async def send_closing(message: Message) -> None:
+            if is_stalled and message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
             await send(message)
 
-        return guarded, closing
+        return receive_limited, send_closing
 
 
 def refuse_nul(body: bytes) -> None:
@@ -80,16 +81,16 @@ def refuse_nul(body: bytes) -> None:
     Raises:
         RequestError: the document has one.
     """
-    place = body.find(_NUL)
-    while place >= 0:
-        before = place
+    position = body.find(_NUL)
+    while position >= 0:
+        before = position
         while body[before - 1 : before] == b"\\":
             before -= 1
-        if (place - before) % 2 == 0:  # else the backslash itself is escaped
+        if (position - before) % 2 == 0:  # else the backslash itself is escaped
             raise RequestError("body: a text cannot hold the character NUL (\\u0000)")
-        place = body.find(_NUL, place + 1)
+        position = body.find(_NUL, position + 1)
 
 
-def _announced(scope: MutableMapping[str, Any]) -> int:
+def _announced_size(scope: MutableMapping[str, Any]) -> int:
     value = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
     return int(value) if value.isdigit() and len(value) < 19 else 0
