@@ -51,8 +51,7 @@ from torc_framework.models.exits import (
 from torc_framework.models.failures import MATCHER_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
 from torc_framework.models.hpc_profiles import HpcProfile, Partition
 from torc_framework.models.log_patterns import LogPattern, Severity
-from torc_framework.models.pending_reason import PendingReason
-from torc_framework.models.pending_reason import join_reasons as joined_reasons
+from torc_framework.models.pending_reason import PendingReason, join_reasons
 from torc_framework.models.recovery import (
     Ceiling,
     FailedJob,
@@ -212,7 +211,7 @@ __all__ = [
     "format_memory",
     "hookimpl",
     "is_secret_name",
-    "joined_reasons",
+    "join_reasons",
     "log_error_patterns",
     "make_api",
     "map_function_to_jobs",

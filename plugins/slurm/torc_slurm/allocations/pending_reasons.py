@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from torc_framework.api import AllocationError, PendingReason, joined_reasons
+from torc_framework.api import AllocationError, PendingReason, join_reasons
 from torc_slurm.allocations.batch_jobs import BatchJob, queued_jobs_by_id
 from torc_slurm.calls.slurm_commands import SlurmCommands
 from torc_slurm.cluster.scontrol import parse_number, parse_record
@@ -104,7 +104,7 @@ def cancel_if_never_starting(slurm: SlurmCommands, ids: Collection[str]) -> None
     never = [reason for reason in reasons.values() if reason.never_passes]
     if never:
         slurm.run("scancel", *ids)
-        why = joined_reasons(never)
+        why = join_reasons(never)
         raise AllocationError(f"Slurm would never start what was requested, and it was canceled: {why}")
 
 
