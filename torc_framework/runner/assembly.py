@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 
 @frozen
-class _Surroundings:
-    """What a runner needs before it can be registered, and what its registration decides.
+class _RegisteredParts:
+    """The parts that a runner needs for its registration, and those that depend on it.
 
     Attributes:
         resources: Everything of these that must be closed.
@@ -72,8 +72,8 @@ def build_runner(
     registration, resources = Registration(settings, client), ExitStack()
     resources.callback(registration.identity.release)
     try:
-        surroundings = _register(settings, plugins, client, registration, resources)
-        return _connect_parts(settings, plugins, client, listener, surroundings)
+        registered = _register(settings, plugins, client, registration, resources)
+        return _connect_parts(settings, plugins, client, listener, registered)
     except BaseException:
         registration.identity.close()
         resources.close()
@@ -86,7 +86,7 @@ def _register(
     client: TorcClient,
     registration: Registration,
     resources: ExitStack,
-) -> _Surroundings:
+) -> _RegisteredParts:
     """Find out what the runner can offer, and create its record on the server."""
     context, workflow = registration.context, registration.workflow
     wakeup = Wakeup()
@@ -114,7 +114,7 @@ def _register(
     registration.register(offer, site, limit_s, launchers.states())
     pool = ResourcePool(offer, gpu_names, settings.max_parallel_jobs)
     walltime = Walltime(time.monotonic(), limit_s, workflow, cause)
-    return _Surroundings(resources, wakeup, registration, launchers, log, exchange, monitor, pool, walltime)
+    return _RegisteredParts(resources, wakeup, registration, launchers, log, exchange, monitor, pool, walltime)
 
 
 def _connect_parts(
@@ -122,7 +122,7 @@ def _connect_parts(
     plugins: "PluginManager",
     client: TorcClient,
     listener: ProgressListener | None,
-    made: _Surroundings,
+    made: _RegisteredParts,
 ) -> Runner:
     """Return the runner, with all its parts."""
     registration, launchers, log, walltime = made.registration, made.launchers, made.log, made.walltime

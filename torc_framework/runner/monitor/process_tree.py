@@ -86,6 +86,6 @@ def _memory(live: Mapping[int, procfs.Process]) -> int:
     if total < SHARING_MATTERS_BYTES or total - largest < total / 10:
         return total  # nothing is counted twice, or less than a tenth
     return sum(
-        process.rss_bytes if (shared := procfs.shared_out_bytes(pid)) is None else shared
+        process.rss_bytes if (shared := procfs.proportional_bytes(pid)) is None else shared
         for pid, process in live.items()
     )

@@ -77,7 +77,7 @@ def children(pid: int, threads: int = 1) -> list[int]:
     return [int(word) for task in tasks for word in _read(f"/proc/{pid}/task/{task}/children").split()]
 
 
-def shared_out_bytes(pid: int) -> int | None:
+def proportional_bytes(pid: int) -> int | None:
     """Return a process's proportional memory (PSS): shared pages are divided among their users; None if not readable.
 
     The kernel visits every page of the process for it, which takes about a millisecond per GiB.
