@@ -34,14 +34,14 @@ MISSING: Final = "the test cluster needs root and Debian 12's packages"
 
 
 class Cluster:
-    """The cluster as one user sees it, with a folder of the user's own."""
+    """The cluster as one user sees it, with a folder of this user."""
 
     def __init__(self, user: str, bin_folder: Path, folder: Path) -> None:
         self.user, self.bin, self.folder = user, bin_folder, folder
 
     @property
     def environment(self) -> dict[str, str]:
-        """The user's environment: no setting of whoever runs the tests."""
+        """The user's environment, without settings of the user who runs the tests."""
         return {
             "HOME": str(self.folder / "home"),
             "USER": self.user,
@@ -76,7 +76,7 @@ class Cluster:
         return done
 
     def start(self, *arguments: str | Path | int, env: dict[str, str] | None = None) -> "subprocess.Popen[str]":
-        """Begin a program as the user; its output goes to pipes."""
+        """Start a program as the user; its output goes to pipes."""
         return subprocess.Popen(
             self._command(arguments),
             cwd=self.folder,
@@ -158,22 +158,22 @@ class ServedTorc:
         return {*self.cluster.slurm("squeue", "--me", "-h", "-r", "-o", "%A").split()}
 
     def has_batch_jobs(self) -> bool:
-        """Say whether the queue has batch jobs from this cluster's folder; other tests have others."""
+        """Return whether the queue has batch jobs from this test's folder."""
         return str(self.cluster.folder) in self.cluster.slurm("squeue", "--me", "-h", "-o", "%Z").splitlines()
 
     def cancel_all(self) -> None:
-        """Give all allocations of all workflows back."""
+        """Cancel all allocations of all workflows."""
         for workflow in self.json("workflows", "list"):
             for node in self.allocations(str(workflow["id"])):
                 self.cluster.slurm("scancel", "--me", str(node["scheduler_id"]), check=False)
 
 
 eventually = partial(waiting.eventually, patience_s=240.0, pause_s=0.5)
-"""Waits on the cluster, where most things take seconds and each question is one to its controller."""
+"""Waits for a condition on the cluster, with long pauses because each check calls the controller."""
 
 
 def give(path: Path, user: str, root: Path) -> None:
-    """Make a file the user's, and the folders between it and ``root``, too."""
+    """Make the user the owner of a file, and of the folders between it and ``root``."""
     facts = pwd.getpwnam(user)
     while path != root:
         os.chown(path, facts.pw_uid, facts.pw_gid)
@@ -187,12 +187,12 @@ def script(*arguments: str) -> None:
 
 
 def can_be_made() -> bool:
-    """Say whether this machine can have the cluster."""
+    """Return whether this machine can run the cluster."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
 def is_up() -> bool:
-    """Say whether its controller answers."""
+    """Return whether the cluster's controller answers."""
     if shutil.which("scontrol") is None:
         return False
     done = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, timeout=60, check=False)
@@ -203,7 +203,7 @@ def is_up() -> bool:
 def held(*, alone: bool) -> Iterator[None]:
     """Hold the cluster, alone or together with others, in the order of arrival.
 
-    Whoever waits to be alone stands in the gate, so that those who share do not pass for ever.
+    A process that waits to hold it alone holds the gate, so that processes that share it cannot pass for ever.
     """
     with LOCK.open("a") as lock:
         with GATE.open("a") as gate:
@@ -215,7 +215,7 @@ def held(*, alone: bool) -> Iterator[None]:
 def bridge() -> Path:
     """Return a folder of programs that any user may run: this project in Debian's Python.
 
-    The Python that runs the tests may lie where only its owner may go.
+    The Python that runs the tests may lie in a folder that only its owner may enter.
     """
     site_packages = sysconfig.get_path("purelib")
     folder = Path(f"/var/tmp/torc-slurm-python-{zlib.crc32(site_packages.encode())}")
@@ -239,7 +239,7 @@ def _build_bridge(folder: Path, site_packages: str) -> None:
 
 
 def chosen_user() -> tuple[str, Path]:
-    """Return who runs the program, and where it is: an unprivileged user, if that one can reach it."""
+    """Return the user who runs the program, and the program's folder: an unprivileged user if that user can reach it."""
     try:
         programs = bridge()
     except (OSError, subprocess.CalledProcessError):
@@ -251,7 +251,7 @@ def chosen_user() -> tuple[str, Path]:
 
 @contextmanager
 def running_cluster() -> Iterator[Cluster]:
-    """Yield the cluster, as a user who has nothing yet; it must be up."""
+    """Yield the running cluster for a user with an empty folder."""
     user, programs = chosen_user()
     folder = Path(tempfile.mkdtemp(prefix="torc-slurm-", dir="/var/tmp"))
     try:

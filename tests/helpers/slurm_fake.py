@@ -1,4 +1,4 @@
-"""Programs of Slurm without a cluster, for what a real one cannot do on demand: state on disk, faults by script.
+"""Fake programs of Slurm, for faults that a real cluster does not show on demand: state on disk, faults by script.
 
 `write_programs` puts ``sbatch``, ``squeue``, ``sacct``, ``scancel`` and ``scontrol`` into a folder for PATH. They
 know only what the allocator asks, and keep jobs in `jobs.json` of their folder; a test edits them with `FakeSlurm`.
@@ -36,7 +36,7 @@ class FakeSlurm:
 
     @contextmanager
     def state(self) -> Iterator[dict[str, Any]]:
-        """Yield everything there is, to be changed."""
+        """Yield the whole state, which the caller may change."""
         path = self.folder / "state.json"
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -45,7 +45,7 @@ class FakeSlurm:
             path.write_text(json.dumps(state))
 
     def fault(self, program: str, *answers: Mapping[str, Any]) -> None:
-        """Let the next calls of a program go wrong, one answer each.
+        """Let the next calls of a program fail, one answer for each.
 
         Keys: ``stderr`` and ``code``; ``accepts`` (it does its work all the same); ``hangs_s``.
         """
@@ -53,7 +53,7 @@ class FakeSlurm:
             state["faults"].setdefault(program, []).extend(answers)
 
     def set(self, id_: str, **facts: Any) -> None:
-        """Change what Slurm says of a job: ``state``, ``booked`` (what sacct says; None is no row), ``queued``."""
+        """Change a job: ``state``, ``booked`` (the state in sacct; None is no row), ``queued``."""
         with self.state() as state:
             state["jobs"][id_].update(facts)
 

@@ -17,16 +17,16 @@ class Watch:
         command: tuple[str | Path, ...] = (program, "watch", workflow, "-p", "5", "--recover", "-o", folder, *options)
         self.process = torc.cluster.start(*command, env=torc.env)
 
-    def said(self, code: int = 0) -> str:
-        """Wait until it ends; return what it said."""
+    def output(self, code: int = 0) -> str:
+        """Wait until it ends; return its standard output."""
         try:
-            said, complaint = self.process.communicate(timeout=PATIENCE_S)
+            printed, errors = self.process.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.terminate()
-            said, complaint = self.process.communicate(timeout=30)
-        print(said + complaint)  # shown if the test fails
-        assert self.process.returncode == code, said + complaint
-        return said
+            printed, errors = self.process.communicate(timeout=30)
+        print(printed + errors)  # shown if the test fails
+        assert self.process.returncode == code, printed + errors
+        return printed
 
 
 def attempts(torc: ServedTorc, workflow: str, name: str) -> list[dict[str, Any]]:

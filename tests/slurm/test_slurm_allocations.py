@@ -61,7 +61,7 @@ def test_many_equal_allocations_are_one_submission(cluster: Cluster, served_torc
     served_torc("workflows", "sync-status", "1")  # unless its runner had begun, and has said so itself
     ended = [each["scheduler_id"] for each in served_torc.allocations() if each["status"] == "complete"]
     assert ended == [int(first)]
-    assert "5 allocation(s) released" in served_torc("workflows", "cancel", "1")
+    assert "Canceled workflow 1" in served_torc("workflows", "cancel", "1")  # a runner may end by itself before
     eventually(lambda: not ids & served_torc.queue())
 
 

@@ -62,21 +62,21 @@ def test_jobs_get_the_memory_and_time_that_they_lack(cluster: Cluster, served_to
     torc("submit", "counts.yaml")
     hungry, late, counts = Watch(torc, "1", "-m", "5"), Watch(torc, "2"), Watch(torc, "3", "--auto-schedule")
 
-    said = hungry.said()
-    assert "(attempt 3/5)" in said
-    assert "(attempt 4/5)" not in said
+    printed = hungry.output()
+    assert "(attempt 3/5)" in printed
+    assert "(attempt 4/5)" not in printed
     assert [each["exit_class"] for each in attempts(torc, "1", "hungry_7")] == ["oom", "oom", "oom", "success"]
     assert asked(torc, "1", "small")["memory"] == "338m"
     assert {each["partition"] for each in torc.json("slurm", "list", "1")["slurm_schedulers"]} == {"short"}
 
-    late.said()
+    late.output()
     assert [each["exit_class"] for each in attempts(torc, "2", "late")] == ["timeout", "success"]
     assert (asked(torc, "2", "minute")["runtime"], asked(torc, "2", "minute_recovered_r2")["runtime"]) == (
         "PT1M",
         "PT2M",
     )
 
-    assert "1 interrupted job runs again" in counts.said()
+    assert "1 interrupted job runs again" in counts.output()
     first, last = attempts(torc, "3", "counter")
     assert (first["status"], first["exit_class"], first["attempt_id"]) == ("terminated", "interrupted", 1)
     assert (last["run_id"], last["attempt_id"]) == (first["run_id"], 2)

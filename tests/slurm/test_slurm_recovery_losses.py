@@ -54,7 +54,7 @@ def test_lost_nodes_and_preemption_cost_no_retries(quiet_torc: ServedTorc) -> No
     )
     try:
         script("kill", dead)
-        watches[0].said(), watches[1].said()
+        watches[0].output(), watches[1].output()
     finally:
         script("revive", dead)
         slurm("scancel", urgent)
@@ -133,7 +133,7 @@ def test_a_controller_that_is_unavailable_for_a_while(quiet_torc: ServedTorc) ->
     finally:
         script("start-controller")
     meanwhile = sum(torc.calls().values()) - sum(before.values())
-    watch.said()
+    watch.output()
     print(torc("slurm", "calls"))
     assert meanwhile < OUTAGE_S / 3
     ran = (torc.cluster.folder / "ran").read_text().split()
