@@ -239,7 +239,7 @@ def _build_bridge(folder: Path, site_packages: str) -> None:
 
 
 def chosen_user() -> tuple[str, Path]:
-    """Return the user who runs the program, and the program's folder: an unprivileged user if that user can reach it."""
+    """Return the user who runs the program and the program's folder: an unprivileged user if possible."""
     try:
         programs = bridge()
     except (OSError, subprocess.CalledProcessError):
