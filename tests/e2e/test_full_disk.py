@@ -1,14 +1,13 @@
 """A full disk under the database: said at once and as what it is; a run goes on when there is room again."""
 
 import json
-import os
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_disk import MISSING, mounted
 from waiting import eventually, let_pass
 
 SIZE = "8m"
@@ -49,14 +48,9 @@ jobs:
 @pytest.fixture
 def disk(work: Path) -> Iterator[Path]:
     """A file system of its own, of a few MiB."""
-    folder = work / "disk"
-    folder.mkdir()
     (work / "fill.py").write_text(FILL)
-    words = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
-    if os.getuid() != 0 or subprocess.run(words, check=False, capture_output=True).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with mounted(work / "disk", SIZE) as folder:
+        yield folder or pytest.skip(MISSING)
 
 
 def test_a_run_waits_for_room_and_goes_on(torc: Any, work: Path, disk: Path) -> None:

@@ -3,12 +3,12 @@
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_disk import mounted
 from torc_local import cgroup_location
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_server")]
@@ -136,14 +136,8 @@ def test_pages_that_others_brought_into_memory_are_not_the_jobs(torc: Any, work:
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MiB, or the device that is always full where mounting is not permitted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "torc-test", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        yield Path("/dev/full")
-        return
-    yield folder / "out"
-    subprocess.run(["umount", str(folder)], check=True)
+    with mounted(tmp_path / "disk", "1m") as folder:
+        yield folder / "out" if folder else Path("/dev/full")
 
 
 def test_a_full_disk_is_told_with_what_to_do(torc: Any, work: Path, full_disk: Path) -> None:
@@ -156,5 +150,5 @@ def test_a_full_disk_is_told_with_what_to_do(torc: Any, work: Path, full_disk: P
     assert results(torc)[1]["exit_class"] == "user_error"
     why = torc("why-failed", "--job", 1)
     assert "No space left on device" in why.stdout
-    assert "Hint: Make room, or write somewhere else." in why.stdout
+    assert "Hint: Free space, or write to another file system." in why.stdout
     assert json.loads(torc("recover", "1", "--dry-run", "-f", "json").stdout)["recovered"] == []

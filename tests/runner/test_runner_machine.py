@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_disk import MISSING, mounted
 
 from torc_framework.models.exchange import EndedReport, RetryRequest
 from torc_framework.runner.connection.report_spool import ReportSpool, read_spool
@@ -158,13 +159,8 @@ def test_a_garbled_spool_gives_what_can_be_read(number: int, at: int, garbage: b
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 KiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "torc-test", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with mounted(tmp_path / "disk", "64k") as folder:
+        yield folder or pytest.skip(MISSING)
 
 
 def test_a_report_is_spooled_whole_or_not_at_all(small_disk: Path) -> None:

@@ -1,7 +1,6 @@
 """Without free processes, memory or room on disk, attempts wait or fail with the reason; none is lost."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from local_bench import Bench
+from small_disk import MISSING, mounted
 from torc_local import supervisor
 from waiting import let_pass
 
@@ -97,13 +97,8 @@ def test_an_attempt_that_can_never_begin_fails_with_the_fix(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 KiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "torc-test", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with mounted(tmp_path / "disk", "256k") as folder:
+        yield folder or pytest.skip(MISSING)
 
 
 def fill(folder: Path) -> Path:
