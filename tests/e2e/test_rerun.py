@@ -69,9 +69,9 @@ class Person:
 @pytest.fixture
 def person(torc: Any, server: str, work: Path) -> Person:
     """A user whose pipeline has run once."""
-    somebody = Person(torc, server, work)
-    assert somebody.run() == ["analyze", "aside", "prepare", "report"]
-    return somebody
+    person = Person(torc, server, work)
+    assert person.run() == ["analyze", "aside", "prepare", "report"]
+    return person
 
 
 def test_only_what_changed_runs_again(person: Person) -> None:

@@ -31,7 +31,7 @@ class Reply:
 
 @frozen
 class Person:
-    """Somebody who sends requests; without a name, nobody in particular."""
+    """A person who sends requests; without a name, without credentials."""
 
     url: str
     name: str | None = None
@@ -68,7 +68,7 @@ class Person:
 
 
 def password_of(name: str) -> str:
-    """Return the password that `write_users` gives somebody."""
+    """Return the password that `write_users` gives a person."""
     return f"password of {name}"
 
 

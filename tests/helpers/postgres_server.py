@@ -75,7 +75,7 @@ class PostgresServer:
     def stop(self) -> None:
         """End it at once, as a power failure would."""
         assert self._process is not None
-        self._process.send_signal(3)  # SIGQUIT: without waiting for anybody
+        self._process.send_signal(3)  # SIGQUIT: ends without waiting for its clients
         self._process.wait(60)
 
     def url(self, database: str) -> str:

@@ -18,7 +18,7 @@ Torc = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def isolated_environment(home: Path) -> dict[str, str]:
-    """Return an environment without any setting of whoever runs the tests, at home in ``home``.
+    """Return an environment without any setting of the user who runs the tests, at home in ``home``.
 
     This machine is no login node in it, also where Slurm is installed.
     """

@@ -20,7 +20,7 @@ def scripted(*handlers: Handler) -> Iterator[tuple[str, list[bytes]]]:
 
     def serve() -> None:
         left = list(handlers)
-        with suppress(OSError):  # nobody asks any more
+        with suppress(OSError):  # the client has closed the connection
             while left:
                 connection, _ = listener.accept()
                 with connection:

@@ -353,7 +353,7 @@ def _assert_every_action_fires(count: int, pairs: list[tuple[int, int]], planned
             fired[number] = fired[number] or set(action.jobs or ()) <= ready
         served = {action.scheduler for number, action in enumerate(planned.actions) if fired[number]}
         runs = {job for job in ready - done if planned.bound[job] in served}
-        assert runs, "somebody waits for nodes that nobody will ask for"
+        assert runs, "a job waits for nodes that no action asks for"
         done |= runs
 
 

@@ -23,7 +23,7 @@ CASES: dict[str, tuple[dict[str, Any], int]] = {
     "the kernel killed it for lack of memory": ({"signal": 9, "oom_kills": 1}, 137),
     "the kernel killed a child, the shell failed": ({"exit_code": 5, "oom_kills": 1}, 137),
     "the kernel killed a child, the shell went on": ({"exit_code": 0, "oom_kills": 1}, 0),
-    "the kernel killed nobody": ({"exit_code": 5, "oom_kills": 0}, 5),
+    "the kernel killed no process": ({"exit_code": 5, "oom_kills": 0}, 5),
     "a child killed, then the run-time limit": (
         {"exit_code": 5, "oom_kills": 1, "stop_reason": StopReason.RUNTIME_LIMIT},
         5,

@@ -1,6 +1,6 @@
 """``torc watch --ai-recovery`` from end to end: scripted agents, which say that they are scripts, and real MCP.
 
-The runner that it starts does not wait for verdicts, as the spec would let it: whoever gives them waits for it.
+The runner that it starts does not wait for verdicts, as the spec would let it; the tests wait for the runner instead.
 """
 
 import json

@@ -53,8 +53,8 @@ NOW: dict[str, Any] = {"ready": 9, "retries": 9, "has_nodes": True, "since_asked
 CASES: list[tuple[str, dict[str, Any], bool]] = [
     ("enough retries", {}, True),
     ("nothing ready", {"ready": 0, "has_nodes": False}, False),
-    ("nobody there", {"retries": 0, "has_nodes": False}, True),
-    ("nobody there, asked just now", {"has_nodes": False, "since_asked_s": 1.0}, True),
+    ("no runner", {"retries": 0, "has_nodes": False}, True),
+    ("no runner, asked just now", {"has_nodes": False, "since_asked_s": 1.0}, True),
     ("no retries", {"retries": 0}, False),
     ("few retries", {"retries": 4}, False),
     ("few retries, stranded", {"retries": 1, "waited_s": 7200.0}, True),

@@ -1,4 +1,4 @@
-"""The file of samples: what is written is read, whatever happens to the writer."""
+"""The file of samples: what is written is read, also after the writer was killed."""
 
 import sqlite3
 import subprocess
@@ -49,7 +49,7 @@ def test_a_file_that_torc_wrote_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.crash
 def test_a_killed_writer_leaves_whole_ticks(tmp_path: Path) -> None:
-    """At whatever moment: the file is sound, every tick that was reported is there, none is there in part."""
+    """At any moment: the file is sound, every tick that was reported is there, none is there in part."""
     path = tmp_path / "x.db"
     for _ in range(5):
         with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True) as writer:

@@ -96,7 +96,7 @@ def test_a_living_runner_is_not_gone(tmp_path: Path) -> None:
         assert process.stdout is not None
         other = json.loads(process.stdout.readline())
         assert not is_gone(other)
-        assert not is_gone({**other, "pid": 2**22 + 1}), "its lock is held, whatever its pid looks like from here"
+        assert not is_gone({**other, "pid": 2**22 + 1}), "its lock is held, so its pid as seen from here does not count"
         process.kill()
         process.wait()
         assert is_gone(other)

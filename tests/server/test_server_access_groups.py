@@ -105,7 +105,7 @@ def test_the_group_of_administrators_is_the_configurations(people: dict[str, Per
     assert root.call("POST", "/access_groups", {"name": " "}).status == 422
 
 
-def test_nobody_acts_in_the_name_of_another(people: dict[str, Person]) -> None:
+def test_a_user_cannot_act_in_the_name_of_another(people: dict[str, Person]) -> None:
     """Workflows are made as oneself and stay their owner's; administrators may give them away."""
     bob, root = people["bob"], people["root"]
     assert "of user 'alice'" in refused(bob.call("POST", "/workflows", {"name": "w", "user": "alice"}))

@@ -77,7 +77,7 @@ def test_wrong_passwords_are_refused_where_none_is_needed(optional: ServerChild)
         assert (refused.status, refused.message) == (401, f"Authentication failed for user {name!r}")
 
 
-def test_a_guesser_at_the_same_address_locks_nobody_out(optional: ServerChild) -> None:
+def test_a_guesser_at_the_same_address_locks_no_user_out(optional: ServerChild) -> None:
     """Right passwords are accepted while wrong ones are tried for the same name; the guesses are logged."""
     carol = Person(optional.url, "carol", password_of("carol"))
 
@@ -157,7 +157,7 @@ def test_a_flood_of_unknown_names_leaves_room_for_known_log_ins(
         write_users(tmp_path / "users", ["bob"])
         (tmp_path / "users").write_text("\n".join((tmp_path / "users").read_text().splitlines()[-1:]) + "\n")
         assert credentials.recall(known) is None
-        assert not credentials.was_right(known), "a user who was taken out of the file is nobody any more"
+        assert not credentials.was_right(known), "a user who was removed from the file has no access any more"
 
     asyncio.run(log_in())
 

@@ -238,7 +238,7 @@ def test_streams_of_one_address_are_limited(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_that_does_not_read_costs_nobody_anything(tmp_path: Path) -> None:
+def test_a_reader_that_does_not_read_delays_no_other(tmp_path: Path) -> None:
     """Others are served meanwhile, and when it reads, nothing was dropped."""
     count, filler = 4_000, "x" * 2_500
     with ServerChild(tmp_path) as child, TorcClient(child.url) as client:

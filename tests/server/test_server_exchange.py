@@ -102,7 +102,7 @@ def test_a_wait_ends_in_time(api: Any) -> None:
     assert (answer["jobs"], answer["is_complete"]) == ([], False)
 
 
-def test_nobody_waits_when_there_is_nothing_to_wait_for(api: Any, report_end: Any) -> None:
+def test_a_call_returns_at_once_when_there_is_nothing_to_wait_for(api: Any, report_end: Any) -> None:
     """Jobs at hand, a complete or a canceled workflow: answered at once."""
     workflow_id, node, first = chain(api)
     answer = api.exchange(workflow_id, node, ended=[report_end(first)], slots=1, wait_s=LONG_S)

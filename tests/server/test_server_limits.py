@@ -161,7 +161,7 @@ def test_a_path_without_end(line: socket.socket) -> None:
 
 
 def test_a_body_that_floods(line: socket.socket) -> None:
-    """Is refused as soon as it is too large, whatever its length was said to be."""
+    """The server refuses it as soon as it is too large, for any declared length."""
     line.sendall(head("/files", "Transfer-Encoding: chunked"))
     block = b"10000\r\n" + b"x" * 65536 + b"\r\n"
     flood(line, block, 17)

@@ -35,7 +35,7 @@ def record(message: str, values: dict[str, Any]) -> logging.LogRecord:
 
 
 @given(st.text(), st.dictionaries(st.sampled_from("abcdef"), st.one_of(st.text(), st.integers(), st.booleans())))
-def test_a_line_is_a_line_whatever_is_in_it(message: str, values: dict[str, Any]) -> None:
+def test_a_line_stays_one_line_with_any_content(message: str, values: dict[str, Any]) -> None:
     """Nobody forges a line by a name with a line end in it; JSON gives back what was told."""
     line = logs.KeyValueFormatter().format(record(message, values))
     assert not re.search(r"[\x00-\x1f]", line)

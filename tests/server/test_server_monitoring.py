@@ -77,7 +77,7 @@ def test_the_numbers_are_those_of_the_work(tmp_path: Path, report_end: Any) -> N
 
 
 def test_both_formats_are_spoken(server: str) -> None:
-    """Prometheus gets its own text, whoever asks for OpenMetrics that."""
+    """Prometheus gets its own text; a client that asks for OpenMetrics gets that."""
     _, kind, text = scrape(server)
     assert kind.startswith("text/plain")
     assert list(prometheus(text))
@@ -118,7 +118,7 @@ def test_a_server_without_its_database_is_unwell(tmp_path: Path) -> None:
         assert "another file has its name" in json.loads(scrape(child.url, "/health")[2])["database"]
 
 
-def test_a_server_that_nobody_scrapes_does_not_load_the_library(tmp_path: Path) -> None:
+def test_a_server_without_scrapes_does_not_load_the_library(tmp_path: Path) -> None:
     """It takes longer to import than a small server may take to start."""
     code = (
         "import sys; from torc_framework.server.process.app import create_app; "

@@ -158,7 +158,7 @@ def test_a_workflow_from_start_to_end(client: Recorder) -> None:
 
 
 def test_claims_as_a_queue(client: Recorder) -> None:
-    """Jobs come in order, whatever they ask for; none after a cancellation, with the reason."""
+    """Jobs come in order, independent of what they request; none after a cancellation, with the reason."""
     workflow_id = workflow(client)
     big = client.create_resource_requirements(
         official.ResourceRequirementsModel(

@@ -294,7 +294,7 @@ def test_every_way_to_wait_for_many_shares_a_barrier(tmp_path: Path, reader: str
 
 
 def test_a_barrier_and_a_job_of_its_own_go_together(tmp_path: Path) -> None:
-    """M jobs that share N and have one more each cost M + N + M, whatever overlaps."""
+    """M jobs that share N and have one more each cost M + N + M, with any overlap."""
     plan = plan_of(
         tmp_path,
         """

@@ -21,7 +21,7 @@ FORMATS = ("yaml", "json", "json5", "kdl")
 )
 @given(spec=workflow_specs)
 def test_a_spec_written_back_reads_the_same(tmp_path: Path, form: str, spec: WorkflowSpec) -> None:
-    """In every format, whatever texts it holds."""
+    """In every format, with any texts in it."""
     path = tmp_path / f"spec.{form}"
     path.write_text(dump_spec(spec, form), encoding="utf-8", newline="")
     assert load_spec(path) == spec

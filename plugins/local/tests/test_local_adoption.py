@@ -38,7 +38,7 @@ while True:
 """
 
 
-class Victim:
+class LauncherProcess:
     """A runner in a process of its own, to be killed."""
 
     def __init__(self, folder: Path, *commands: str) -> None:
@@ -86,7 +86,7 @@ def keys(*jobs: int) -> list[AttemptKey]:
 def test_attempts_outlive_their_runner(bench: Bench, tmp_path: Path) -> None:
     """Ended before, ended in between, ended later: each is reported once with its true end."""
     gate = tmp_path / "gate"
-    victim = Victim(
+    victim = LauncherProcess(
         tmp_path,
         "exit 11",
         "sleep 0.3; exit 12",
@@ -111,7 +111,7 @@ def test_attempts_outlive_their_runner(bench: Bench, tmp_path: Path) -> None:
 
 def test_nothing_is_begun_after_the_runner_is_gone(bench: Bench, tmp_path: Path) -> None:
     """What was queued is free for others."""
-    victim = Victim(tmp_path, "echo up; sleep 0.4; exit 1", f"QUEUEtouch {tmp_path}/ran")
+    victim = LauncherProcess(tmp_path, "echo up; sleep 0.4; exit 1", f"QUEUEtouch {tmp_path}/ran")
     bench.wait_for_file("1.o")
     victim.kill()
     adoption = bench.launcher.adopt(victim.state, keys(1, 2))
@@ -123,7 +123,7 @@ def test_nothing_is_begun_after_the_runner_is_gone(bench: Bench, tmp_path: Path)
 
 def test_adopted_attempts_can_be_stopped(bench: Bench, tmp_path: Path) -> None:
     """With all their processes."""
-    victim = Victim(tmp_path, f"sleep 100 & echo $! > {tmp_path}/pid; wait")
+    victim = LauncherProcess(tmp_path, f"sleep 100 & echo $! > {tmp_path}/pid; wait")
     child = int(bench.wait_for_file("pid"))
     victim.kill()
     assert bench.launcher.adopt(victim.state, keys(1)).adopted == tuple(keys(1))
@@ -135,7 +135,7 @@ def test_adopted_attempts_can_be_stopped(bench: Bench, tmp_path: Path) -> None:
 
 def test_ends_can_be_adopted_twice(make_bench: Callable[..., Bench], tmp_path: Path) -> None:
     """The second runner may be killed as well before it has reported."""
-    victim = Victim(tmp_path, "echo up; sleep 0.2; exit 21")
+    victim = LauncherProcess(tmp_path, "echo up; sleep 0.2; exit 21")
     first, second = make_bench(), make_bench()
     first.wait_for_file("1.o")
     victim.kill()
@@ -149,7 +149,7 @@ def test_ends_can_be_adopted_twice(make_bench: Callable[..., Bench], tmp_path: P
 def test_all_three_processes_killed(bench: Bench, tmp_path: Path) -> None:
     """What it had written counts; what still runs is waited for; the rest is unknown."""
     gate = tmp_path / "gate"
-    victim = Victim(
+    victim = LauncherProcess(
         tmp_path,
         "exit 31",
         f"echo up; while ! [ -e {gate} ]; do sleep 0.02; done; exit 32",
@@ -180,7 +180,7 @@ def test_all_three_processes_killed(bench: Bench, tmp_path: Path) -> None:
 def test_supervisor_killed_with_its_runner(bench: Bench, tmp_path: Path) -> None:
     """The reaper is left, and writes the ends of all that ran."""
     gate = tmp_path / "gate"
-    victim = Victim(tmp_path, "exit 31", f"echo up; while ! [ -e {gate} ]; do sleep 0.02; done; exit 32")
+    victim = LauncherProcess(tmp_path, "exit 31", f"echo up; while ! [ -e {gate} ]; do sleep 0.02; done; exit 32")
     bench.wait_for_file("2.o")
     bench.until(lambda: victim.has_seen_end_of(1))
     supervisor = victim.supervisor()

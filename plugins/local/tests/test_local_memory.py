@@ -108,7 +108,7 @@ def test_all_processes_of_an_attempt_count_together(limited: Bench) -> None:
     assert classify_exit(seen).exit_class is ExitClass.OOM
 
 
-def test_memory_within_the_limit_is_nobodys_business(limited: Bench) -> None:
+def test_memory_within_the_limit_changes_nothing(limited: Bench) -> None:
     """The kernel's count is 0, which is observed too."""
     seen = run(limited, python("x = bytearray(50 << 20)"))
     assert (seen.exit_code, seen.oom_kills) == (0, 0)
@@ -155,7 +155,7 @@ def test_what_an_attempt_leaves_behind_goes_on_elsewhere(limited: Bench, place: 
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_what_is_stopped_leaves_nobody_behind(limited: Bench, place: Cgroup, force: bool) -> None:
+def test_what_is_stopped_leaves_no_process_behind(limited: Bench, place: Cgroup, force: bool) -> None:
     """Also those who have made themselves a session of their own."""
     attempt = limited.attempt(f"setsid sleep 100 & echo $! >{limited.folder}/pid; sleep 100", memory_limit_bytes=LIMIT)
     free = limited.attempt("sleep 100", 2)
@@ -318,7 +318,7 @@ while True:
 """
 
 
-class Victim:
+class RunnerProcess:
     """A runner in a process of its own, to be killed; ``supervisor`` is the pid of the parent of its jobs."""
 
     def __init__(self, folder: Path, *commands: str) -> None:
@@ -346,7 +346,7 @@ class Victim:
 def test_a_killed_runners_attempts_are_still_held(place: Cgroup, bench: Bench) -> None:
     """The next runner gets the kernel's count, and the group is removed."""
     wait = f"echo x >{bench.folder}/begun; until [ -e {bench.folder}/go ]; do sleep 0.01; done"
-    victim = Victim(bench.folder, f"{wait}; {GREEDY}")
+    victim = RunnerProcess(bench.folder, f"{wait}; {GREEDY}")
     bench.wait_for_file("begun")
     victim.kill()
     adoption = bench.launcher.adopt(victim.state, [AttemptKey(1, 1)])
@@ -360,10 +360,10 @@ def test_a_killed_runners_attempts_are_still_held(place: Cgroup, bench: Bench) -
 
 
 @pytest.mark.crash
-def test_groups_that_nobody_is_left_to_remove_are_removed_by_the_next_runner(place: Cgroup, bench: Bench) -> None:
+def test_groups_of_dead_runners_are_removed_by_the_next_runner(place: Cgroup, bench: Bench) -> None:
     """Runner and supervisor were killed; the next runner kills the attempt that is not among its own."""
     stays = f"echo $$ >{bench.folder}/pid; until [ -e {bench.folder}/go ]; do sleep 0.01; done"
-    victim = Victim(bench.folder, stays, f"setsid sleep 100 & echo $! >{bench.folder}/stray; sleep 100")
+    victim = RunnerProcess(bench.folder, stays, f"setsid sleep 100 & echo $! >{bench.folder}/stray; sleep 100")
     bench.wait_for_file("pid")
     stray = int(bench.wait_for_file("stray"))
     victim.kill(with_supervisor=True)

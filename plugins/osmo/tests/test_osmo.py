@@ -33,7 +33,7 @@ def test_actions(rule: dict[str, Any], code: int, answer: RuleAction | bool | No
     assert torc_osmo.torc_match_failure(rule, failure(code)) is answer
 
 
-def test_rules_that_nobody_checked() -> None:
+def test_rules_that_were_not_checked() -> None:
     """The runner is told what is wrong, and passes."""
     with pytest.raises(TorcError, match="exit action 'SKIP' of a is unknown"):
         torc_osmo.torc_match_failure({"exit_actions": {"SKIP": "1"}}, failure(1))

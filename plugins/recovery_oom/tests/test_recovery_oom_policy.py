@@ -64,7 +64,7 @@ READINGS: list[tuple[str, FailedJob, tuple[str, ...]]] = [
     ("memory and time", failed(137, 5, 59), ("oom", "timeout")),
     ("a bug", failed(1), ()),
     (
-        "the kernel killed, whatever came of it",
+        "the kernel killed, with any consequence",
         failed(5, 4, exit_class=ExitClass.OUTPUT_MISSING, oom_kills=2),
         ("oom",),
     ),

@@ -27,7 +27,7 @@ for step in $(echo "$4" | tr , ' '); do echo "$step|name|COMPLETED{"|" * (len(SA
 
 
 @define
-class Runner:
+class AccountingClient:
     """The accounting of one of several runners; collects the reported rows."""
 
     reactor: Reactor
@@ -42,7 +42,7 @@ class Runner:
         self.reported[step] = (row, why)
 
 
-_MADE: list[Runner] = []
+_MADE: list[AccountingClient] = []
 
 
 @pytest.fixture
@@ -63,15 +63,15 @@ def sacct(folder: Path, body: str) -> None:
     program.chmod(0o755)
 
 
-def runner(site: Path, number: int, *, interval_s: float = 0.5, patience_s: float = 30.0) -> Runner:
+def runner(site: Path, number: int, *, interval_s: float = 0.5, patience_s: float = 30.0) -> AccountingClient:
     reactor = Reactor()
     shared = SharedAccounting(site / "shared", f"n{number}", patience_s)
     slurm = SlurmCommands("test", CallLog(site / "call_log"))
-    _MADE.append(Runner(reactor, StepAccounting(slurm, reactor, interval_s, patience_s, shared)))
+    _MADE.append(AccountingClient(reactor, StepAccounting(slurm, reactor, interval_s, patience_s, shared)))
     return _MADE[-1]
 
 
-def until(runners: list[Runner], condition: Callable[[], object]) -> None:
+def until(runners: list[AccountingClient], condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline
@@ -85,7 +85,7 @@ def calls(site: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def all_reported(runners: list[Runner], wave: int) -> bool:
+def all_reported(runners: list[AccountingClient], wave: int) -> bool:
     """Return whether each runner got its rows of a wave."""
     return all(f"{number}.{wave}" in each.reported for number, each in enumerate(runners))
 

@@ -48,6 +48,6 @@ class RunnerIdentity:
 
 
 def is_dead(node: ComputeNodeRecord) -> bool:
-    """Return whether a runner is a process of this machine that is certainly dead, whatever its record's status."""
+    """Return whether a runner is a process of this machine that is certainly dead, by its process alone."""
     described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
     return node.hostname == os.uname().nodename and is_gone(described)

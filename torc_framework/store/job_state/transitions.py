@@ -194,7 +194,7 @@ def resumed(tx: Tx, job_ids: Sequence[int]) -> int:
 
 
 def recorded(tx: Tx, job_id: int, target: JobStatus, *, badly: bool, result_id: int | None) -> int:
-    """A single call reported how the job ended, in whatever status it was before."""
+    """A single call reported how the job ended; any earlier status is accepted."""
     return _count(tx, "recorded", tx.run(_RECORDED, int(target), int(badly), result_id, job_id))
 
 

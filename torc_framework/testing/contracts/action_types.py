@@ -53,7 +53,7 @@ class ActionTypeContract:
         for config in self.configs:
             problems = [error.message for error in validator.iter_errors(dict(config))]
             require(not problems, f"a valid configuration passes the schema: {config}", problems)
-        for config in (*self.wrong_configs, {"a_key_that_nobody_knows": 1}):
+        for config in (*self.wrong_configs, {"an_unknown_key": 1}):
             require(not validator.is_valid(dict(config)), "the schema refuses wrong and unknown keys", config)
 
     def test_it_says_why_it_cannot(self, action_context: ActionContext) -> None:

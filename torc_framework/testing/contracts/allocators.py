@@ -172,8 +172,8 @@ class AllocatorContract:
         batch.set_state(found[0].id, FakeAllocationState.ENDED)
         batch.set_state(found[1].id, FakeAllocationState.RUNNING)
         before = batch.calls("find") + batch.calls("status")
-        said = self.found(allocator, first.name, second.name, "of_nobody")
-        expected = {first.name: [found[1].id], second.name: [found[2].id], "of_nobody": []}
+        said = self.found(allocator, first.name, second.name, "of_no_request")
+        expected = {first.name: [found[1].id], second.name: [found[2].id], "of_no_request": []}
         require(said == expected, "find by a request's name what is queued or running of it", said)
         count = batch.calls("find") + batch.calls("status") - before
         require(count <= 1, "ask the system once for all names", count)

@@ -43,7 +43,7 @@ class ClassifierContract:
         """It never raises, for any combination of observed values."""
 
         def one(seen: ExitObservation) -> None:
-            verdict = answer(self._classify, "never raise, whatever was seen; pass with None", seen)
+            verdict = answer(self._classify, "never raise for any observation; pass with None", seen)
             require(
                 verdict is None or isinstance(verdict, ExitVerdict),
                 "answer with an ExitVerdict, or None to pass",
@@ -99,7 +99,7 @@ class ClassifierContract:
             if seen.launch_error is not None or seen.lost:
                 require(
                     verdict.exit_class is not ExitClass.SUCCESS,
-                    "an attempt that was not started, or whose end nobody saw, is no success",
+                    "an attempt that was not started, or whose end was not observed, is no success",
                     seen,
                 )
 

@@ -83,7 +83,7 @@ class MatcherContract:
 
     def test_it_passes_on_rules_of_others(self) -> None:
         """It answers None for a rule without its keys."""
-        others: list[FailureRule] = [{}, {"max_retries": 2}, {"recovery_script": "x"}, {"a_key_of_nobody": [1]}]
+        others: list[FailureRule] = [{}, {"max_retries": 2}, {"recovery_script": "x"}, {"an_unknown_key": [1]}]
 
         def one(failure: Failure) -> None:
             for rule in others:

@@ -35,7 +35,7 @@ class PendingContract:
 
     def _judge(self, waiting: Sequence[Failure]) -> Mapping[int, PendingVerdict]:
         context = PendingContext(1, settings=self.settings)
-        clause = "never raise, whatever failed; leave out jobs without a verdict"
+        clause = "never raise for any failure; leave out jobs without a verdict"
         verdicts: Mapping[int, PendingVerdict] = answer(self.plugin.torc_classify_pending, clause, waiting, context)
         require(isinstance(verdicts, Mapping), "answer with verdicts by job id", verdicts)
         return verdicts

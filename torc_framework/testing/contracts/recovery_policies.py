@@ -47,7 +47,7 @@ class PolicyContract:
         """It never raises; a decision has a reason and a confidence from 0 to 1."""
 
         def one(job: FailedJob) -> None:
-            decision = answer(self._decide, "never raise, whatever failed; pass with None", job)
+            decision = answer(self._decide, "never raise for any failure; pass with None", job)
             if decision is None:
                 return
             require(isinstance(decision, RecoveryDecision), "answer with a RecoveryDecision, or None to pass", decision)
