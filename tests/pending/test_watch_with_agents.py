@@ -1,6 +1,6 @@
 """``torc watch --ai-recovery`` from end to end: scripted agents, which say that they are scripts, and real MCP.
 
-The runner that it starts does not wait for verdicts, as the spec would let it; the tests wait for the runner instead.
+The runner that it starts ends without waiting for verdicts, although specs can make it wait; agents are asked afterwards.
 """
 
 import json
