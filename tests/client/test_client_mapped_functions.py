@@ -152,7 +152,7 @@ def test_a_generator_is_a_list_of_inputs(api: TorcClient, workflow: int) -> None
         ({"params": {"a": 1}}, "params is one dict"),
         ({"params": "abc"}, "params is one str"),
         ({"params": [1, object()]}, r"params\[1\] cannot be stored as JSON: .*object"),
-        ({"params": [math.nan]}, r"params\[0\] cannot be stored as JSON: nan is no number"),
+        ({"params": [math.nan]}, r"params\[0\] cannot be stored as JSON: nan is not a number in JSON"),
         ({"func": "at", "params": [{"x": 1}, {"x": "far"}]}, r"params\[1\] does not fit Point: .*\$\.x"),
         ({"func": "absent"}, r"module 'simulation_\d+' \(.*\.py\) has no function 'absent'"),
         ({"func": "VALUE"}, "has no function 'VALUE'"),
