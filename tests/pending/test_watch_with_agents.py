@@ -1,6 +1,6 @@
 """``torc watch --ai-recovery`` from end to end: scripted agents, which say that they are scripts, and real MCP.
 
-The runner that it starts ends without waiting for verdicts, although specs can make it wait; agents are asked afterwards.
+The runner that it starts ends without waiting for verdicts, which a spec can demand; agents are asked afterwards.
 """
 
 import json
