@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from torc_framework.models.records import JobRecord
 from torc_framework.models.responses import DependencyGraph
-from torc_framework.models.statuses import JobStatus
+from torc_framework.models.statuses import FAILURES, JobStatus
 
 Neighbors = Callable[[int], Iterable[int]]
 """Returns the neighbors of a job in one direction; each group is returned once only, which is enough for a walk."""
 
-FAILED = frozenset(status.label for status in (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED))
+FAILED = frozenset(status.label for status in FAILURES)
 CANCELED = JobStatus.CANCELED.label
 
 

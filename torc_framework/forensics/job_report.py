@@ -17,7 +17,7 @@ from torc_framework.forensics.verdicts import evidence_of, verdict_of
 from torc_framework.models.exits import ExitClass, ExitVerdict
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResourceRequirementsRecord, ResultRecord
 from torc_framework.models.result_observations import observation_of
-from torc_framework.models.statuses import JobStatus
+from torc_framework.models.statuses import UNSUCCESSFUL, JobStatus
 from torc_framework.models.verdicts import VerdictRecord
 from torc_framework.next_step import NextStep, next_step
 from torc_framework.plugins.manager import PluginManager
@@ -25,9 +25,7 @@ from torc_framework.plugins.manager import PluginManager
 _T = TypeVar("_T")
 NOT_FOUND = (404, 405, 501)
 """HTTP statuses of a server that lacks an endpoint."""
-TROUBLED = frozenset(
-    status.label for status in (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
-)
+TROUBLED = frozenset(status.label for status in UNSUCCESSFUL)
 """Statuses of jobs that did not succeed."""
 
 

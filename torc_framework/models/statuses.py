@@ -98,6 +98,10 @@ UNFINISHED: Final = frozenset(JobStatus) - DONE
 """Statuses that keep the workflow from being complete."""
 LIVE: Final = frozenset({JobStatus.PENDING, JobStatus.RUNNING})
 """Statuses in which a runner holds the job."""
+FAILURES: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED)
+"""Statuses of jobs whose own attempt did not succeed, in the order in which texts list them."""
+UNSUCCESSFUL: Final = (*FAILURES, JobStatus.CANCELED)
+"""Statuses of jobs that ended without success, in the order in which texts list them."""
 
 
 @frozen

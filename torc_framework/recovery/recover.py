@@ -233,18 +233,20 @@ class WorkflowRecoverer:
     def _end_allocations(self) -> None:
         """Give back the waiting allocations of a complete workflow, and wait until the others have ended."""
         client, id_ = self._client, self._workflow_id
-        deadline = time.monotonic() + LEAVING_S
+        deadline, reported = time.monotonic() + LEAVING_S, set[str]()
         while (there := open_allocations(client, id_)) and time.monotonic() < deadline:
             if waiting := [each for each in there if each.status == "pending"]:
                 context = context_without_runner(client, id_)
                 done = release_allocations(client, waiting, self._plugins, self._executor_options, context)
                 for note in done.notes:
-                    self._report(f"Warning: {note}")
+                    if note not in reported:
+                        self._report(f"Warning: {note}")
+                reported.update(done.notes)
                 if done.released:
                     self._report(f"Gave back {len(done.released)} allocation(s) that the workflow no longer needs")
-            else:
-                time.sleep(LOOK_S)
-                sync_status(client, self._plugins, self._executor_options, id_)
+                    continue
+            time.sleep(LOOK_S)
+            sync_status(client, self._plugins, self._executor_options, id_)
 
     def _decide(self) -> list[JobDecision]:
         profiles = self._profiles() or self._plugins.hpc_profiles()

@@ -15,7 +15,7 @@ from torc_framework.exits.memory_shortage import diagnose_memory
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord
 from torc_framework.models.resources import parse_duration, parse_memory
-from torc_framework.models.statuses import JobStatus
+from torc_framework.models.statuses import FAILURES, JobStatus
 from torc_framework.reports import formatting
 
 CPU_NOISE_PERCENT: Final = 5.0
@@ -23,7 +23,7 @@ CPU_NOISE_PERCENT: Final = 5.0
 NEAR_RUNTIME: Final = 0.9
 """A killed attempt that had used this part of its run time probably ran out of time."""
 DEFAULT_NAME: Final = "default"
-_FAILURES: Final = frozenset({JobStatus.FAILED.label, JobStatus.TERMINATED.label, JobStatus.PENDING_FAILED.label})
+_FAILURES: Final = frozenset(status.label for status in FAILURES)
 
 
 class ComparedResource(StrEnum):

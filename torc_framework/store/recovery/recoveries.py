@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 
 from torc_framework.models.recovery import RecoveryEntry, RecoveryOrder, RecoveryReceipt, Repair
 from torc_framework.models.resources import format_duration, format_memory
-from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.models.statuses import FAILURES, LIVE, JobStatus
 from torc_framework.store.database.sql import Statement, Tx, ids_param, numbers, param
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.job_state import interruptions, transitions
@@ -29,8 +29,6 @@ from torc_framework.store.tables import core as t
 from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
 from torc_framework.store.tables.recovery import RECOVERY
 
-RECOVERABLE: Final = frozenset({JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED})
-"""Statuses of jobs that can be recovered."""
 _OPEN: Final = LIVE | {JobStatus.READY, JobStatus.UNINITIALIZED}
 """Statuses of jobs that still run without a recovery."""
 _ASKED: Final = (
@@ -216,7 +214,7 @@ def _look_up(tx: Tx, workflow_id: int, order: RecoveryOrder) -> list[_JobToRecov
         _FOUND, sorted(repairs), workflow_id
     ):
         repair = repairs[job_id]
-        if status not in RECOVERABLE or attempt_id != repair.attempt_id:
+        if status not in FAILURES or attempt_id != repair.attempt_id:
             raise RuleError(
                 f"Job {job_id} ({name}) is {JobStatus(status).label} at attempt {attempt_id}: it has changed since "
                 f"attempt {repair.attempt_id} was looked at"

@@ -6,7 +6,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from torc_framework.models.records import WorkflowStatusRecord
-from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
+from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, UNSUCCESSFUL, JobStatus
 from torc_framework.store.database.sql import Statement, Tx, number, numbers, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state import changed_inputs, interruptions, transitions
@@ -57,7 +57,7 @@ _JOBS_IN: Final = {
     for name, statuses in {
         "uninitialized": {JobStatus.UNINITIALIZED},
         "live": LIVE,
-        "to_reset": {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED},
+        "to_reset": frozenset(UNSUCCESSFUL),
         "to_run": frozenset(JobStatus) - UNBLOCKING,
     }.items()
 }

@@ -14,7 +14,7 @@ from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import ApiError, UserError
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import JobRecord, WorkflowRecord
-from torc_framework.models.statuses import JobStatus
+from torc_framework.models.statuses import UNSUCCESSFUL
 from torc_framework.next_step import run_again_text
 from torc_framework.text.terminal import print_line
 
@@ -105,16 +105,13 @@ def _is_job(session: Session, id_: int) -> bool:
         return False
     if workflow is None:
         return True
-    troubled = {status.label for status in _TROUBLE}
+    troubled = {status.label for status in UNSUCCESSFUL}
     counts = client.job_counts(id_).counts
     if job.status in troubled and not any(counts.get(label) for label in troubled):
         return True
     if job.workflow_id != id_ or job.status in troubled:
         print(f"Note: taken for workflow {id_}; for job {id_} ({job.name}) say --job", file=sys.stderr)
     return False
-
-
-_TROUBLE: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
 
 
 def _get(session: Session, kind: Any, id_: int) -> Any:

@@ -6,14 +6,12 @@ import time
 from collections.abc import Mapping
 from typing import Final, TextIO
 
-from torc_framework.models.statuses import DONE, JobStatus
+from torc_framework.models.statuses import DONE, UNSUCCESSFUL, JobStatus
 from torc_framework.runner import Progress
 from torc_framework.text.terminal import raw_stream
 
 LINE_INTERVAL_S: Final = 10.0
 """Least seconds between two lines where standard error is no terminal."""
-TROUBLE: Final = (JobStatus.FAILED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED, JobStatus.CANCELED)
-"""Statuses of jobs that did not succeed: a summary counts them by name."""
 _ENDED: Final = frozenset(status.label for status in DONE) | {JobStatus.PENDING_FAILED.label}
 
 
@@ -31,7 +29,7 @@ def summary(counts: Mapping[str, int], running: int = 0, interrupted: int = 0) -
     if running:
         parts.append(f"{running} running")
     parts += [f"{interrupted} interrupted"] if interrupted else []
-    parts += [f"{counts[status.label]} {status.label}" for status in TROUBLE if counts.get(status.label)]
+    parts += [f"{counts[status.label]} {status.label}" for status in UNSUCCESSFUL if counts.get(status.label)]
     return ", ".join(parts)
 
 

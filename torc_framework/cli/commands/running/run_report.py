@@ -3,20 +3,20 @@
 import sys
 from typing import Any, Final
 
-from torc_framework.cli.commands.running.progress_line import TROUBLE, summary
+from torc_framework.cli.commands.running.progress_line import summary
 from torc_framework.cli.shared.output import Column, peak_memory_text, print_json, print_table, seconds_text
 from torc_framework.cli.shared.session import Session
 from torc_framework.client import TorcClient
 from torc_framework.errors import ExitStatus, ServerUnreachableError
 from torc_framework.models.records import JobRecord, ResultRecord
-from torc_framework.models.statuses import JobStatus
+from torc_framework.models.statuses import UNSUCCESSFUL, JobStatus
 from torc_framework.next_step import next_step_text
 from torc_framework.runner import RunOutcome
 from torc_framework.runner.connection.retries import retry_until_answered
 
 MAX_ROWS: Final = 20
 """Rows of the result table of a run; ``torc results list`` shows all."""
-_ORDER: Final = (*TROUBLE, *(status for status in JobStatus if status not in TROUBLE))
+_ORDER: Final = (*UNSUCCESSFUL, *(status for status in JobStatus if status not in UNSUCCESSFUL))
 """Statuses in the order of the table: jobs that did not succeed come first."""
 
 COLUMNS: Final[list[Column]] = [
@@ -39,7 +39,7 @@ def exit_status(outcome: RunOutcome) -> ExitStatus:
 
 def _is_successful(outcome: RunOutcome) -> bool:
     """Return whether every job completed."""
-    troubled = any(outcome.counts.get(status.label) for status in TROUBLE)
+    troubled = any(outcome.counts.get(status.label) for status in UNSUCCESSFUL)
     return outcome.is_complete and not troubled and not outcome.is_canceled
 
 
