@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from postgres_server import PostgresServer, running_postgres
 from programs import BIN, Torc, isolated_environment, running_server
+
+# Tests judge no durations. In a new clone the first text that hypothesis draws takes a second, for its tables.
+settings.register_profile("torc", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("torc")
 
 
 def pytest_configure() -> None:
