@@ -181,9 +181,12 @@ def test_nodes_on_which_no_runner_can_work(cluster: Cluster, served_torc: Served
     """A runner that finds no server ends at once: after a few tries the watcher reports that."""
     torc = served_torc
     programs = cluster.folder / "broken"
-    cluster.run("/usr/bin/python3", "-m", "venv", "--without-pip", programs, check=True)
-    (link,) = (cluster.bin.parent / "lib").rglob("project.pth")
-    cluster.write(str(programs / link.relative_to(cluster.bin.parent)), link.read_text())
+    cluster.run(cluster.bin / "python", "-m", "venv", "--without-pip", programs, check=True)
+    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    theirs, ours = (
+        cluster.run(each / "bin/python", "-c", purelib).stdout.strip() for each in (cluster.bin.parent, programs)
+    )
+    cluster.write(f"{ours}/project.pth", f"import site; site.addsitedir({theirs!r})\n")
     run = f'#!/bin/sh\nTORC_API_URL=http://127.0.0.1:9/torc-service/v1 exec {cluster.bin}/torc "$@"\n'
     cluster.write("broken/bin/torc", run).chmod(0o755)
     program = (cluster.bin / "torc").read_text().partition("\n")[2]
