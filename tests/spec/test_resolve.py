@@ -365,3 +365,18 @@ def test_a_pattern_means_the_same_with_and_without_the_short_cut(tmp_path: Path,
     text = "jobs:\n" + "".join(f"- {{name: {name}, command: c}}\n" for name in names)
     plan = plan_of(tmp_path, text + f"- {{name: zz, command: c, depends_on_regexes: ['{pattern}']}}\n")
     assert waits(plan)["zz"] == [name for name in names if re.search(pattern, name)]
+
+
+def test_amounts_may_be_written_as_output_shows_them(tmp_path: Path) -> None:
+    """Records have the forms of the HTTP contract."""
+    plan = plan_of(
+        tmp_path,
+        """
+        resource_requirements:
+        - {name: shown, num_cpus: 1, memory: 8.8 MiB, runtime: 3 min 20 s}
+        - {name: usual, num_cpus: 1, memory: 8G, runtime: P0DT1H}
+        jobs: [{name: j, command: c, resource_requirements: shown}]
+        """,
+    )
+    wanted = {each.name: (each.memory, each.runtime) for each in plan.resource_requirements}
+    assert (wanted["shown"], wanted["usual"]) == (("9012k", "PT3M20S"), ("8G", "P0DT1H"))

@@ -1,13 +1,18 @@
 """Amounts of CPUs, memory, GPUs, nodes and time, and parsing and formatting of their spellings.
 
-Memory is digits and one of k, m, g, t in either case, 1024-based, or plain bytes; other spellings are errors (Torc,
-"Resource Requirements Reference"). Durations are ISO 8601, such as ``PT1H30M`` or ``P1DT2H``.
+Memory is digits and one of k, m, g, t in either case, 1024-based, or plain bytes (Torc, "Resource Requirements
+Reference"). Durations are ISO 8601, such as ``PT1H30M`` or ``P1DT2H``. Texts that output for people shows are read too,
+such as ``8.8 MiB`` and ``3 min 20 s``; other spellings are errors. `memory_spelling` and `duration_spelling` return the
+first two forms, which records have.
 """
 
+import math
 import re
 from typing import Final
 
 from attrs import frozen
+
+from torc_framework.text.quantities import parse_size, parse_span
 
 _MEMORY: Final = re.compile(r"([0-9]+)([kmgtKMGT]?)")
 _FACTORS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
@@ -19,18 +24,33 @@ MAX_BYTES: Final = 2**63 - 1
 
 
 def parse_memory(text: str) -> int:
-    """Return the bytes that ``text`` such as ``512m`` or ``16g`` stands for.
+    """Return the bytes that ``text`` such as ``512m``, ``16g`` or ``1.5 GiB`` stands for.
 
     Raises:
         ValueError: the text is no memory size, or too large for 63 bits.
     """
     match = _MEMORY.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a memory size: write digits and one of k, m, g, t, such as '512m' or '16g'")
-    size = int(match[1]) * _FACTORS[match[2].lower()]
+    if match is not None:
+        size = int(match[1]) * _FACTORS[match[2].lower()]
+    else:
+        try:
+            size = parse_size(text)
+        except ValueError:
+            problem = "is not a memory size: write digits and one of k, m, g, t, such as '512m' or '16g', or '1.5 GiB'"
+            raise ValueError(f"{text!r} {problem}") from None
     if size > MAX_BYTES:
         raise ValueError(f"memory size {text!r} is too large")
     return size
+
+
+def memory_spelling(text: str) -> str:
+    """Return a memory size as records have it: a text such as ``512m`` unchanged, ``1.5 GiB`` as ``1536m``.
+
+    Raises:
+        ValueError: the text is no memory size.
+    """
+    size = parse_memory(text)
+    return text if _MEMORY.fullmatch(text) else format_memory(size)
 
 
 def format_memory(size_bytes: int) -> str:
@@ -51,14 +71,21 @@ def format_memory(size_bytes: int) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Return the whole seconds of an ISO 8601 duration; fractions of a second are dropped.
+    """Return the whole seconds of an ISO 8601 duration, or of a text such as ``2 h 05 min``.
+
+    Fractions of a second are dropped from the former; the latter is rounded up.
 
     Raises:
-        ValueError: the text is no ISO 8601 duration, names no amount, or is negative or too large.
+        ValueError: the text is no duration, names no amount, or is negative or too large.
     """
     import isodate
 
-    problem = f"{text!r} is not an ISO 8601 duration: write for example 'PT30M', 'PT2H' or 'P1DT12H'"
+    if not text.startswith("P"):
+        try:
+            return math.ceil(parse_span(text))
+        except ValueError:
+            pass
+    problem = f"{text!r} is not an ISO 8601 duration: write for example 'PT30M', 'PT2H' or 'P1DT12H', or '2 h 30 min'"
     if not text.startswith("P") or text.endswith(("P", "T")):  # isodate takes "PT" and "P1DT" for 0 and 1 day
         raise ValueError(problem)
     try:
@@ -67,6 +94,16 @@ def parse_duration(text: str) -> int:
     except (isodate.ISO8601Error, OverflowError) as error:
         raise ValueError(problem) from error
     return total
+
+
+def duration_spelling(text: str) -> str:
+    """Return a duration as records have it: ISO 8601 unchanged, ``2 h 05 min`` as ``PT2H5M``.
+
+    Raises:
+        ValueError: the text is no duration.
+    """
+    seconds = parse_duration(text)
+    return text if text.startswith("P") else format_duration(seconds)
 
 
 def format_duration(seconds: int) -> str:

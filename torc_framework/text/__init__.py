@@ -1,1 +1,1 @@
-"""Texts: time-limited regular expressions, redaction of secrets, and escaping of control characters."""
+"""Texts: sizes, durations, statuses and colours; expressions with limited time; redaction; control characters."""

@@ -3,6 +3,7 @@
 Of the control characters only newline and tab reach a terminal. Other C0 and C1 controls, characters that change the
 direction of text and invisible characters are written as ``\\uXXXX``. In JSON and TOML that is the same text, so JSON
 output stays exact. `CleanedStream` escapes everything that a program writes to it; `one_line` escapes newlines too.
+Only the colours of `torc_framework.text.colours` pass.
 """
 
 import re
@@ -11,8 +12,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TextIO, cast
 
+from torc_framework.text.colours import PAINT, terminal_sequences
+
 _CONTROLS: Final = bytes({*range(0x20), 0x7F} - {0x09, 0x0A})
 _UNSAFE: Final = re.compile(
+    f"(?P<paint>{PAINT.pattern})|"
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
@@ -21,7 +25,10 @@ _UNSAFE: Final = re.compile(
 
 
 def cleaned(text: str) -> str:
-    """Return a text in which the characters that a terminal interprets or hides are written as ``\\uXXXX``."""
+    """Return a text in which the characters that a terminal interprets or hides are written as ``\\uXXXX``.
+
+    Colours of `torc_framework.text.colours.painted` remain.
+    """
     if text.isascii():
         content = text.encode("ascii")
         if len(content.translate(None, _CONTROLS)) == len(content):
@@ -30,6 +37,8 @@ def cleaned(text: str) -> str:
 
 
 def _escaped(match: re.Match[str]) -> str:
+    if match["paint"]:
+        return match[0]
     number = ord(match[0])
     if number < 0x10000:
         return f"\\u{number:04x}"
@@ -59,7 +68,7 @@ class CleanedStream:
 
     def write(self, text: str) -> int:
         """Write a text, cleaned."""
-        self.raw.write(cleaned(text))
+        self.raw.write(terminal_sequences(cleaned(text)))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from torc_framework.text.colours import terminal_sequences
 from torc_framework.text.terminal import cleaned, print_line
 
 RICH_ROWS: Final = 1000
@@ -59,7 +60,7 @@ def print_paged(text: str) -> None:
         return
     environment = {"LESS": "FRSX", **os.environ}
     with contextlib.suppress(BrokenPipeError):  # the user left the pager before its end
-        subprocess.run(pager, input=text, text=True, encoding="utf-8", env=environment, check=False)
+        subprocess.run(pager, input=terminal_sequences(text), text=True, encoding="utf-8", env=environment, check=False)
 
 
 def print_table(columns: Sequence[Column], records: Iterable[Any]) -> None:

@@ -13,7 +13,7 @@ from torc_framework.models.records import (
     SlurmSchedulerRecord,
     WorkflowRecord,
 )
-from torc_framework.models.resources import parse_duration, parse_memory
+from torc_framework.models.resources import duration_spelling, memory_spelling, parse_duration
 from torc_framework.models.shells import shell_words
 from torc_framework.spec.language.findings import Problems, SpecFinding
 from torc_framework.spec.language.model import (
@@ -50,15 +50,18 @@ def workflow_record(spec: WorkflowSpec, options: LoadOptions) -> WorkflowRecord:
 
 
 def requirements(specs: list[ResourceRequirementsSpec], problems: Problems) -> list[ResourceRequirementsRecord]:
-    """Return the records of resource requirements."""
+    """Return the records of resource requirements; memory and run time have the forms of the HTTP contract."""
+    records = []
     for position, spec in enumerate(specs):
         path = ("resource_requirements", position)
         if spec.name == "default":
             text = "'default' names what every workflow has already"
             problems.add(SpecFinding(text, hint="choose another name", path=(*path, "name")))
-        for name, parse in (("memory", parse_memory), ("runtime", _parse_runtime)):
-            _try(parse, getattr(spec, name), (*path, name), problems)
-    return [ResourceRequirementsRecord(workflow_id=0, **asdict(spec)) for spec in specs]
+        facts = asdict(spec)
+        for name, spelling in (("memory", memory_spelling), ("runtime", _runtime_spelling)):
+            facts[name] = _try(spelling, facts[name], (*path, name), problems) or facts[name]
+        records.append(ResourceRequirementsRecord(workflow_id=0, **facts))
+    return records
 
 
 def failure_handlers(specs: list[FailureHandlerSpec], schema: Schema) -> list[FailureHandlerRecord]:
@@ -97,11 +100,10 @@ def check_slurm_defaults(spec: WorkflowSpec, problems: Problems) -> None:
             problems.add(finding)
 
 
-def _parse_runtime(text: str) -> int:
-    seconds = parse_duration(text)
-    if seconds < 1:
+def _runtime_spelling(text: str) -> str:
+    if parse_duration(text) < 1:
         raise ValueError(f"{text!r} is less than a second")
-    return seconds
+    return duration_spelling(text)
 
 
 def check_shell(shell: str | None, path: tuple[str | int, ...], problems: Problems) -> None:
@@ -112,11 +114,13 @@ def check_shell(shell: str | None, path: tuple[str | int, ...], problems: Proble
 
 def _try(
     parse: Callable[[str], Any], text: str, path: tuple[str | int, ...], problems: Problems, kind: str = ""
-) -> None:
+) -> Any:
+    """Return the value of a text; None after a finding."""
     try:
-        parse(text)
+        return parse(text)
     except ValueError as error:
         problems.add(SpecFinding(str(error), path=path), kind)
+    return None
 
 
 def _monitor(spec: ResourceMonitorSpec | None) -> str | None:
