@@ -268,3 +268,48 @@ def test_a_look_before_the_submission(torc: Torc, lab: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "small_deferred_scheduler" in done.stdout
     assert "Validation: PASSED" in done.stdout
+
+
+def test_an_existing_workflow_is_submitted(torc: Torc, lab: Path, server: str) -> None:
+    """One without schedulers gets them, in each run anew; one that was created with them keeps them."""
+    fake = FakeSlurm(lab / "slurm")
+    path = f"{fake.write_programs(lab / 'bin')}{os.pathsep}{os.environ['PATH']}"
+    env = {"TORC_API_URL": server, "PATH": path}
+    made = json.loads(torc("workflows", "create", "workflow.yaml", "-f", "json", env=env).stdout)
+    command = ("submit-slurm", made["id"], "--profile", "lab")
+    refused = torc(*command, "-u", "ann", env=env)
+    assert (refused.returncode, "for a spec file" in refused.stderr) == (2, True)
+    dry = json.loads(torc(*command, "--dry-run", "-f", "json", env=env).stdout)
+    assert shown(dry) == PLANNED
+    status = json.loads(torc("workflows", "status", made["id"], "-f", "json", env=env).stdout)
+    assert status["status"] == "uninitialized", "a dry run changes nothing"
+    done = torc(*command, env=env)
+    assert done.returncode == 0, done.stderr
+    assert f"Submitted workflow {made['id']}: 1 allocation" in done.stdout
+    again = torc(*command, env=env)
+    assert (again.returncode, "were asked for before" in again.stderr) == (2, True)
+    assert len(fake.calls("sbatch")) == 1
+    assert torc("workflows", "reset-status", made["id"], "--force", "-r", "-y", env=env).returncode == 0
+    next_run = json.loads(torc(*command, "-f", "json", env=env).stdout)
+    assert (len(next_run["allocations"]), len(next_run["scheduler_ids"])) == (1, 3)
+    own = json.loads(
+        torc("workflows", "create-slurm", "workflow.yaml", "--profile", "lab", "-f", "json", env=env).stdout
+    )
+    kept = json.loads(torc("submit-slurm", own["id"], "-f", "json", env=env).stdout)
+    assert (len(kept["allocations"]), "scheduler_ids" in kept) == (1, False)
+    unknown = torc("submit-slurm", 987654, env=env)
+    assert (unknown.returncode, "987654" in unknown.stderr) == (1, True)
+
+
+def test_missing_data_does_not_stop_a_submission_with_force(torc: Torc, lab: Path, server: str) -> None:
+    fake = FakeSlurm(lab / "slurm")
+    path = f"{fake.write_programs(lab / 'bin')}{os.pathsep}{os.environ['PATH']}"
+    env = {"TORC_API_URL": server, "PATH": path}
+    needs = "files: [{name: f, path: f.txt}]\njobs:\n  - {name: r, command: 'true', resource_requirements: small, "
+    (lab / "workflow.yaml").write_text(SPEC.replace("jobs:\n", f"{needs}input_files: [f]}}\n"))
+    command = ("workflows", "create-slurm", "workflow.yaml", "--profile", "lab", "-f", "json")
+    made = json.loads(torc(*command, env=env).stdout)["id"]
+    refused = torc("workflows", "submit", made, env=env)
+    assert (refused.returncode, "missing input files" in refused.stderr) == (2, True)
+    assert torc("workflows", "submit", made, "--force", env=env).returncode == 0
+    assert len(fake.calls("sbatch")) >= 1

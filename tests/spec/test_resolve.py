@@ -225,6 +225,8 @@ def test_the_workflow_record_has_what_the_spec_says_and_defaults_else(tmp_path: 
         "generate_plots": False,
     }
     assert plan_of(tmp_path, "jobs: []\nuser: bob\n", LoadOptions(user="ann")).workflow.user == "bob"
+    asked = LoadOptions(user="ann", owner="eve")
+    assert plan_of(tmp_path, "jobs: []\nuser: bob\n", asked).workflow.user == "eve"
 
 
 def test_rule_keys_of_plugins_are_checked_and_kept(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ entry point of the group ``torc_framework.commands``, whose name is the command 
 
 from torc_framework.allocations.jobs import jobs_of_allocation
 from torc_framework.allocations.node_requests import NodeRequest, obtain_nodes, torc_program
+from torc_framework.allocations.submission import Submission
+from torc_framework.cli.commands.running.run_start import begin_run
 from torc_framework.cli.commands.running.submit import (
     IgnoreMissingData,
     OutputDir,
@@ -35,10 +37,12 @@ __all__ = [
     "RecordCommands",
     "RecordId",
     "Session",
+    "Submission",
     "User",
     "WorkflowId",
     "allocator_of",
     "analyze_logs",
+    "begin_run",
     "executor_options",
     "jobs_of_allocation",
     "memory_text",

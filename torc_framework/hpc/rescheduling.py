@@ -197,7 +197,9 @@ class Rescheduler:
         return found
 
     def _suffix(self, wanted: str) -> str:
-        """Return a suffix that no scheduler of the workflow has."""
+        """Return a suffix that no scheduler of the workflow has; without schedulers the wanted one."""
+        if not self.schedulers:
+            return wanted
         suffix, number = wanted or f"_r{self.run_id}", 1
         found = suffix
         while any((each.name or "").endswith(found) for each in self.schedulers):

@@ -7,14 +7,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from torc_framework import __version__
-from torc_framework.errors import ConfigError, ExitStatus, TorcError, UserError
+from torc_framework.errors import ConfigError, ExitStatus, TorcError, UserError, nearest
 from torc_framework.server.auth import htpasswd
 from torc_framework.system.user import user_name
 from torc_framework.text.terminal import cleaned_output
 
+_COMMANDS: Final = ("create", "add", "remove", "list", "verify", "hash")
 _FILE_HELP = "Password file (else TORC_AUTH_FILE)."
 
 
@@ -28,6 +29,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add = _command(commands, "add", "Add a user, or give one another password.", _add, user=True, secret=True)
     add.add_argument("--cost", type=int, default=htpasswd.DEFAULT_COST, metavar="N", help=_COST)
+    add.add_argument("-c", "--create", action="store_true", help="Make a new file; an existing one is refused.")
+    _command(commands, "create", "Make a file without users.", _create)
     _command(commands, "remove", "Remove a user.", _remove, user=True)
     _command(commands, "list", "List the users.", _list)
     _command(commands, "verify", "Check a password; exit code 1 if it is wrong.", _verify, user=True, secret=True)
@@ -121,8 +124,24 @@ def _print_result(arguments: argparse.Namespace, text: str, facts: Any) -> None:
 # --- the commands ---------------------------------------------------------------------------------
 
 
+def _create(arguments: argparse.Namespace) -> int:
+    path, _ = _path_and_user(arguments)
+    _refuse_existing(path)
+    htpasswd.edit(path, {}, create=True)
+    text = f"Created {path} without users; 'torc-htpasswd add {path} USER' adds one"
+    _print_result(arguments, text, {"file": str(path), "done": "created"})
+    return ExitStatus.OK
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise UserError(f"{path} exists already, and nothing was changed; 'torc-htpasswd add {path} USER' adds a user")
+
+
 def _add(arguments: argparse.Namespace) -> int:
     path, user = _path_and_user(arguments)
+    if arguments.create:
+        _refuse_existing(path)
     known = htpasswd.read(path) if path.exists() else {}
     hashed = htpasswd.hash_password(_password(arguments, user, twice=True), arguments.cost)
     htpasswd.edit(path, {user: hashed}, create=True)
@@ -176,9 +195,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(argv)
 
 
+def _with_command(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line; one in the form of Apache's htpasswd, ``[-c] FILE USER``, becomes ``add``.
+
+    Raises:
+        UserError: the first word is neither a command nor, without ``-c``, an existing file.
+    """
+    if not words or words[0] in (*_COMMANDS, "-h", "--help", "--version"):
+        return [*words]
+    if not {"-c", "--create"}.intersection(words) and not words[0].startswith("-") and not Path(words[0]).is_file():
+        close = nearest(words[0], _COMMANDS)
+        hint = f"did you mean {close!r}?" if close else f"commands: {', '.join(_COMMANDS)}"
+        raise UserError(f"{words[0]!r} is neither a command nor a password file; {hint}")
+    return ["add", *words]
+
+
 def _run(argv: Sequence[str] | None) -> int:
-    arguments = _parser().parse_args(argv)
     try:
+        arguments = _parser().parse_args(_with_command(sys.argv[1:] if argv is None else argv))
         return int(arguments.work(arguments))
     except TorcError as error:
         print(f"Error: {error}", file=sys.stderr)

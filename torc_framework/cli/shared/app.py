@@ -1,10 +1,12 @@
 """Classes of commands and of groups of commands, with the options that every command takes."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cache, partial
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
+from typer._click.parser import _OptionParser
 from typer.core import TyperCommand, TyperGroup
 
 from torc_framework.cli.shared.value_parsing import use_plain_readers
@@ -99,13 +101,43 @@ def global_options(*, hidden: bool) -> tuple[Any, ...]:
 
 
 def _with_global_options(params: Sequence[Any] | None) -> list[Any]:
+    """Return a command's own parameters and the global options, without the flags that the command has itself."""
     own = list(params or [])
     taken = {flag for param in own for flag in getattr(param, "opts", ())}
-    return own + [option for option in global_options(hidden=True) if not taken.intersection(option.opts)]
+    joined = (_without_flags(option, taken) for option in global_options(hidden=True))
+    return own + [option for option in joined if option.opts]
+
+
+def _without_flags(option: Any, taken: set[str]) -> Any:
+    """Return an option without some of its flags; one whose long flag is among them loses all flags."""
+    if taken.isdisjoint(option.opts):
+        return option
+    changed = copy(option)
+    is_taken = any(flag.startswith("--") for flag in taken.intersection(option.opts))
+    changed.opts = [] if is_taken else [flag for flag in option.opts if flag not in taken]
+    return changed
+
+
+class _Parser(_OptionParser):
+    """Reads ``-o=VALUE`` as ``-o VALUE``, as it reads ``--option=VALUE``."""
+
+    def _match_short_opt(self, arg: str, state: Any) -> None:
+        option = self._short_opt.get(arg[:2])
+        if option is not None and option.takes_value and arg[2:3] == "=":
+            state.rargs.insert(0, arg[3:])
+            arg = arg[:2]
+        super()._match_short_opt(arg, state)
 
 
 class FastParameters:
     """Reads parameters of plain types without pydantic, whose import takes longer than most commands."""
+
+    def make_parser(self, ctx: Any) -> _OptionParser:
+        """Return the parser of the command line."""
+        parser = _Parser(ctx)
+        for parameter in self.get_params(ctx):
+            parameter.add_to_parser(parser, ctx)
+        return parser
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return all parameters, the help option included."""

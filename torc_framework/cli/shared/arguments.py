@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,8 +10,11 @@ from torc_framework.cli.shared import completion
 from torc_framework.cli.shared.output import print_table
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import UserError
-from torc_framework.models.records import WorkflowRecord
+from torc_framework.models.records import JobRecord, WorkflowRecord
 from torc_framework.models.settings import setting_entries
+
+if TYPE_CHECKING:
+    from torc_framework.client import TorcClient
 
 WorkflowId = Annotated[
     int | None,
@@ -74,6 +77,19 @@ def confirm(question: str, *, assume_yes: bool) -> None:
         return
     if not typer.confirm(question):
         raise UserError("nothing was changed")
+
+
+def job_of_workflow(client: "TorcClient", job_id: int, workflow_id: int | None) -> JobRecord:
+    """Return a job.
+
+    Raises:
+        ApiError: there is no such job.
+        UserError: a workflow was named, and the job is in another one.
+    """
+    job = client.get(JobRecord, job_id)
+    if workflow_id not in (None, job.workflow_id):
+        raise UserError(f"job {job_id} is in workflow {job.workflow_id}, not in {workflow_id}")
+    return job
 
 
 def pick_workflow(session: Session, workflow_id: int | None, user: str | None = None, *, archived: bool = False) -> int:

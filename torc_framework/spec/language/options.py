@@ -19,6 +19,7 @@ class LoadOptions:
         action_types: JSON schemas of further action types' configurations, by name.
         executors: Allowed values of a job's ``executor``; None allows all.
         skip_checks: Omit the check of schedulers with more than one node.
+        owner: Owner that was asked for explicitly, also if the spec has a ``user``; None asks for none.
     """
 
     user: str | None = None
@@ -26,3 +27,4 @@ class LoadOptions:
     action_types: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     executors: Collection[str] | None = None
     skip_checks: bool = False
+    owner: str | None = None

@@ -42,7 +42,7 @@ def workflow_record(spec: WorkflowSpec, options: LoadOptions) -> WorkflowRecord:
     given = {name: value for name in _SAME_IN_RECORD if (value := getattr(spec, name)) is not None}
     return WorkflowRecord(
         **given,
-        user=spec.user or options.user or user_name(),
+        user=options.owner or spec.user or options.user or user_name(),
         metadata=spec.metadata if spec.metadata is None or isinstance(spec.metadata, str) else _json(spec.metadata),
         slurm_defaults=None if spec.slurm_defaults is None else _json(spec.slurm_defaults),
         resource_monitor_config=_monitor(spec.resource_monitor),

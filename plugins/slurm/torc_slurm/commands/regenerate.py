@@ -21,7 +21,7 @@ from torc_framework.api.commands import (
 from torc_slurm.commands import scheduler_options
 
 if TYPE_CHECKING:
-    from torc_framework.api.planning import Rescheduling
+    from torc_framework.api.planning import Rescheduler, Rescheduling
 
 
 def register(app: CommandGroup) -> None:
@@ -73,20 +73,37 @@ def regenerate(
             f"jobs of workflow {chosen} wait for a run to begin: 'torc workflows reinitialize {chosen}' begins one; "
             "schedulers made before would be forgotten by it"
         )
-    here = scheduler_options.choose_profile(session, choices.profile)
-    account = scheduler_options.choose_account(choices.account, rescheduler.account(), here)
-    done = rescheduler.plan(here, choices.plan_options(account, idle=scheduler_options.idle_nodes(session, choices)))
-    for warning in done.planned.warnings:
-        typer.echo(f"Warning: {warning}", err=True)
+    done, profile = plan_schedulers_of(session, rescheduler, choices)
+    print_warnings(done)
     if not dry_run:
         done = rescheduler.carry_out(done, at_once=submit)
-    values = {**_values(chosen, done, dry_run=dry_run), "profile": here.name}
+    values = {**rescheduling_values(chosen, done, dry_run=dry_run), "profile": profile}
     if not session.wants_json:
         _print_result(chosen, done, dry_run=dry_run, submit=submit)
     if submit and not dry_run and done.at_once:
         show_submission(session, submit_workflow(session, chosen, output_dir=output_dir), **values)
     elif session.wants_json:
         print_json(values)
+
+
+def plan_schedulers_of(
+    session: Session, rescheduler: "Rescheduler", choices: scheduler_options.SchedulerChoices
+) -> "tuple[Rescheduling, str]":
+    """Return the plan for the waiting jobs of a workflow, and the name of the cluster's profile.
+
+    Raises:
+        UserError: the account or the cluster is unknown, or no partition fits a job.
+    """
+    here = scheduler_options.choose_profile(session, choices.profile)
+    account = scheduler_options.choose_account(choices.account, rescheduler.account(), here)
+    options = choices.plan_options(account, idle=scheduler_options.idle_nodes(session, choices))
+    return rescheduler.plan(here, options), here.name
+
+
+def print_warnings(done: "Rescheduling") -> None:
+    """Print the warnings of a plan to standard error."""
+    for warning in done.planned.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
 
 
 def _parse_ids(texts: list[str] | None) -> list[int]:
@@ -105,7 +122,8 @@ def _print_nothing_to_do(session: Session, workflow_id: int, *, dry_run: bool) -
         print(f"No job of workflow {workflow_id} waits to be run: there is nothing to do")
 
 
-def _values(workflow_id: int, done: "Rescheduling", *, dry_run: bool) -> dict[str, Any]:
+def rescheduling_values(workflow_id: int, done: "Rescheduling", *, dry_run: bool) -> dict[str, Any]:
+    """Return the values of a rescheduling for JSON output."""
     return {
         "workflow_id": workflow_id,
         "dry_run": dry_run,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import Limit, RecordId, ReverseSort, SortBy, WorkflowId, pick_workflow
+from torc_framework.cli.shared.arguments import Limit, RecordId, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column, json_line
 from torc_framework.cli.shared.record_output import show_created, show_deleted, show_many, show_one
 from torc_framework.cli.shared.session import Session, session_of
@@ -66,8 +66,8 @@ def list_(
     category: Category = None,
     limit: Limit = 10_000,
     offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="Records to skip.")] = 0,
-    sort_by: SortBy = None,
-    reverse_sort: ReverseSort = False,
+    sort_by: Annotated[str | None, typer.Option("--sort-by", "-s", metavar="FIELD", help="Field to sort by.")] = None,
+    reverse_sort: Annotated[bool, typer.Option("--reverse-sort", "-r", help="Sort from high to low.")] = False,
 ) -> None:
     """List events, oldest first."""
     session = session_of(ctx)

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from torc_framework.cli.commands.records.jobs_by_status import list_by_status
 from torc_framework.cli.commands.records.mapped_jobs import run_function, run_postprocess
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import Force, WorkflowId, pick_workflow
+from torc_framework.cli.shared.arguments import Force, WorkflowId, job_of_workflow, pick_workflow
 from torc_framework.cli.shared.output import Column, print_json
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import parse_status, record_option
@@ -201,10 +202,8 @@ def list_resource_requirements(
     session = session_of(ctx)
     client = session.client
     if job_id is not None:
-        jobs = [client.get(JobRecord, job_id)]
+        jobs = [job_of_workflow(client, job_id, workflow_id)]
         chosen = jobs[0].workflow_id
-        if workflow_id not in (None, chosen):
-            raise UserError(f"job {job_id} is in workflow {chosen}, not in {workflow_id}")
     else:
         chosen = pick_workflow(session, workflow_id)
         jobs = client.find(JobRecord, workflow_id=chosen)
@@ -227,5 +226,6 @@ def _with_requirements(job: JobRecord, asked: ResourceRequirementsRecord) -> dic
     }
 
 
+app.command("list-by-status")(list_by_status)
 app.command("run-function")(run_function)
 app.command("run-postprocess")(run_postprocess)

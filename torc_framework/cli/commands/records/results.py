@@ -1,12 +1,17 @@
 """``torc results``: the results of jobs."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import job_of_workflow
 from torc_framework.cli.shared.output import peak_memory_text
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import parse_status, record_option
-from torc_framework.models.records import ResultRecord
+from torc_framework.cli.shared.session import session_of
+from torc_framework.errors import UserError
+from torc_framework.models.records import JobRecord, ResultRecord
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
@@ -46,10 +51,45 @@ RESULTS = RecordCommands(
         record_option("compute_node_id", "--compute-node", help="Only of this compute node."),
         record_option("all_runs", kind=bool, is_flag=True, help="Also results of earlier runs and attempts."),
     ),
-    notes={"list": "The latest of each job.", "get": "With all that was observed."},
+    notes={"list": "The latest of each job."},
     titled="results for workflow ID {}",
     find=_find,
 )
 
 app = CommandGroup("Results of jobs.")
-RESULTS.add(app, "list", "get", "delete")
+RESULTS.add(app, "list")
+
+
+@app.command("get")
+def get(
+    ctx: typer.Context,
+    id_: Annotated[
+        int | None,
+        typer.Argument(metavar="[ID]", help="The result; with --job-id the workflow, which may be left out."),
+    ] = None,
+    *,
+    job_id: Annotated[int | None, typer.Option("--job-id", "-j", help="Show the latest result of this job.")] = None,
+) -> None:
+    """Show one result, with all that was observed."""
+    client = session_of(ctx).client
+    if job_id is not None:
+        RESULTS.show_one(ctx, _latest_result(client, job_of_workflow(client, job_id, id_)))
+    elif id_ is not None:
+        RESULTS.show_one(ctx, client.get(ResultRecord, id_))
+    else:
+        raise UserError("which result? give its ID, or --job-id; 'torc results list WORKFLOW_ID' shows both")
+
+
+def _latest_result(client: "TorcClient", job: JobRecord) -> ResultRecord:
+    """Return the result of a job's last ended attempt.
+
+    Raises:
+        UserError: none of its attempts has ended.
+    """
+    found = client.find(ResultRecord, workflow_id=job.workflow_id, job_id=job.id, all_runs=True)
+    if not found:
+        raise UserError(f"job {job.id} ({job.name}) has no result: it is {job.status}, and no attempt of it has ended")
+    return max(found, key=lambda result: (result.run_id, result.attempt_id, result.id))
+
+
+RESULTS.add(app, "delete")

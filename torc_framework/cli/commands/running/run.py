@@ -47,6 +47,9 @@ Worker = Annotated[
 def run(
     ctx: typer.Context,
     workflow: SpecOrId,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[OUTPUT_DIR]", hidden=True, help="See --output-dir.")
+    ] = None,
     *,
     max_parallel_jobs: MaxParallelJobs = None,
     num_cpus: NumCpus = None,
@@ -74,7 +77,7 @@ def run(
         "memory_gb": memory_gb,
         "num_gpus": num_gpus,
         "poll_interval_s": poll_interval,
-        "output_dir": output_dir,
+        "output_dir": output_dir or folder,
         "executor": executor,
         "time_limit_s": _seconds(time_limit),
         "term_lead_s": term_lead_s,

@@ -22,13 +22,15 @@ def load_options(
     """Return the options with which a spec is loaded: keys and names that plugins define, and the command's flags.
 
     Args:
+        user: Owner that the command line names; it wins over the spec's.
         to_run: The jobs will run on this machine: refuse executors that are not installed here.
     """
     from torc_framework.spec import LoadOptions
 
     plugins = session.plugins(path.parent)
     return LoadOptions(
-        user=user or session.user,
+        user=session.user,
+        owner=user,
         rule_keys=plugins.rule_keys(),
         action_types={name: action_type.schema for name, action_type in plugins.action_types().items()},
         executors=set(plugins.executors()) if to_run else None,

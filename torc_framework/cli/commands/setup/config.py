@@ -111,7 +111,7 @@ def init(
     user: Annotated[bool, typer.Option("--user", help="Your file.")] = False,
     system: Annotated[bool, typer.Option("--system", help="The file for all users of this machine.")] = False,
     local: Annotated[bool, typer.Option("--local", help="torc.toml in the current folder.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing file.")] = False,
 ) -> None:
     """Write a configuration file with every setting commented out, with its default and meaning."""
     from torc_framework.config import config_locations

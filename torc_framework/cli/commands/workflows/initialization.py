@@ -28,7 +28,8 @@ _Force = Annotated[
 def add(app: CommandGroup) -> None:
     """Add the commands of this module."""
     app.command("initialize")(initialize)
-    app.command("initialize-jobs", hidden=True)(initialize)
+    for former in ("initialize-jobs", "start"):
+        app.command(former, hidden=True)(initialize)
     app.command("reinitialize")(reinitialize)
     app.command("reset-status")(reset_status)
     app.command("is-complete")(is_complete)

@@ -311,7 +311,10 @@ def submit(
     ctx: typer.Context,
     workflow_id: WorkflowId = None,
     *,
-    ignore_missing_data: submit_command.IgnoreMissingData = False,
+    ignore_missing_data: Annotated[
+        bool,
+        typer.Option("--force", "--ignore-missing-data", "-i", help="Also with input files or user data missing."),
+    ] = False,
     output_dir: submit_command.OutputDir = None,
 ) -> None:
     """Submit a workflow to a batch system: initialize it if necessary, and ask for the nodes it begins with."""

@@ -1,0 +1,59 @@
+"""``torc jobs list-by-status``: the jobs of a workflow, grouped by status."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import typer
+
+from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
+from torc_framework.cli.shared.output import Column, print_json, print_table
+from torc_framework.cli.shared.session import session_of
+from torc_framework.models.records import JobRecord, WorkflowRecord
+from torc_framework.models.statuses import JobStatus
+
+SHOWN_NAMES: Final = 3
+"""Most names that the text output shows of one status; JSON has all jobs."""
+
+_COLUMNS: Final[list[Column]] = [
+    ("Status", "status"),
+    ("Jobs", "count"),
+    ("Names", lambda row: ", ".join([job["name"] for job in row["jobs"][:SHOWN_NAMES]] + _more(row["count"]))),
+]
+
+
+def list_by_status(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
+    """List the jobs of a workflow by status: how many, and which.
+
+    Examples:
+
+      torc jobs list-by-status 12
+
+      watch -n 10 'torc jobs list-by-status 12'
+    """
+    session = session_of(ctx)
+    chosen = pick_workflow(session, workflow_id)
+    session.client.get(WorkflowRecord, chosen)  # an unknown workflow is an error, not a workflow without jobs
+    groups = [*_groups(session.client.iterate(JobRecord, workflow_id=chosen))]
+    total = sum(group["count"] for group in groups)
+    if session.wants_json:
+        print_json({"workflow_id": chosen, "total": total, "statuses": groups})
+    elif groups:
+        print(f"Jobs of workflow {chosen} by status:")
+        print_table(_COLUMNS, groups)
+        print(f"Total: {total}")
+    else:
+        print(f"No jobs of workflow {chosen} found.")
+
+
+def _groups(jobs: Iterator[JobRecord]) -> Iterator[dict[str, Any]]:
+    """Yield each status that a job has, with its jobs, in the order of the statuses."""
+    found: dict[str, list[dict[str, Any]]] = {status.label: [] for status in JobStatus}
+    for job in jobs:
+        found[str(job.status)].append({"id": job.id, "name": job.name, "attempt_id": job.attempt_id})
+    for label, of_status in found.items():
+        if of_status:
+            yield {"status": label, "count": len(of_status), "jobs": of_status}
+
+
+def _more(count: int) -> list[str]:
+    return [f"and {count - SHOWN_NAMES} more"] if count > SHOWN_NAMES else []
