@@ -189,7 +189,7 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
         {"outcome": "timeout", "exit": "0:0"},
     ),
     ("slurm", "parse_time", {"text": "90:00", "unit": "minutes"}, {}, {"value": 90}),
-    ("slurm", "parse_time", {"text": "UNLIMITED", "unit": "minutes"}, {}, {"value": None}),
+    ("slurm", "parse_time", {"text": "UNLIMITED", "unit": "minutes"}, {}, {"value": "unlimited"}),
     # a controller in Slurm's manner
     ("spur", "classify", one(0), {}, {"status": "COMPLETED", "reason": "None", "derived_exit": "0:0"}),
     ("spur", "classify", one(0, 2), {}, {"exit": "0:2", "reason": "RaisedSignal:2(Interrupt)"}),

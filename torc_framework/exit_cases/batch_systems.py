@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from torc_framework.exit_cases.case_values import CODE_NAMES, CaseError, CaseValues
-from torc_framework.exits.code_signal import render_exit
+from torc_framework.exits.code_signal import LAST_SIGNAL, render_exit
 from torc_framework.exits.lsf_reasons import LSF_REASONS
 from torc_framework.models.exits import ExitClass
 
@@ -22,13 +22,20 @@ PBS_NEGATIVE: Final[Mapping[int, ExitClass]] = {
     -1: _C.LAUNCH_FAILURE,
     -2: _C.LAUNCH_FAILURE,
     -3: _C.LAUNCH_FAILURE,
+    -4: _C.NODE_FAILURE,
+    -5: _C.NODE_FAILURE,
+    -6: _C.NODE_FAILURE,
+    -7: _C.LAUNCH_FAILURE,
+    -8: _C.LAUNCH_FAILURE,
     -26: _C.OOM,
     -27: _C.OOM,
     -28: _C.TIMEOUT,
     -29: _C.TIMEOUT,
 }
-"""Class by exit status of PBS itself; `PBS_TRY_AGAIN` requests another attempt."""
-PBS_TRY_AGAIN: Final = -3
+"""Class by exit status of PBS itself; -4 to -6 follow a restart of the node's daemon."""
+PBS_TRY_AGAIN: Final = frozenset({-3})
+"""Exit statuses that request another attempt."""
+_PBS_BASE: Final = ("base", "signal_base", "exit_status_base")
 CONDOR_HOLDS: Final[Mapping[int, ExitClass]] = {
     1: _C.CANCELED,
     3: _C.CANCELED,
@@ -89,16 +96,25 @@ def _lsf_ending(seen: CaseValues) -> dict[str, Any]:
     return _answer(_by_code(code) if reason is None or code else ExitClass.UNKNOWN, code, reason=reason)
 
 
-def classify_pbs(seen: CaseValues) -> dict[str, Any]:
-    """Return the end of a job of PBS or TORQUE by its exit status, which above a base is base and signal."""
-    status = seen.ending("exit_status", *CODE_NAMES)[0]
+def classify_pbs(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
+    """Return the end of a job of PBS by its exit status, which above a base is base and signal."""
+    return _pbs_ending(seen, policy) | {"status": "F"}
+
+
+def classify_torque(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
+    """Return the end of a job of TORQUE, whose exit statuses are those of PBS."""
+    return _pbs_ending(seen, policy) | {"status": "C"}
+
+
+def _pbs_ending(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
+    status, signal = seen.ending("exit_status", *CODE_NAMES)
     if status is None:
-        return _answer(ExitClass.UNKNOWN, None)
+        return _answer(ExitClass.SIGNALED, None, signal=signal) if signal else _answer(ExitClass.UNKNOWN, None)
     if status < 0:
         named = PBS_NEGATIVE.get(status, ExitClass.UNKNOWN)
-        return _answer(named, status) | {"action": "retry" if status == PBS_TRY_AGAIN else "none"}
-    base = seen.integer("base", "signal_base") or (256 if status >= 256 else 128)
-    if status > base:
+        return _answer(named, status) | {"action": "retry" if status in PBS_TRY_AGAIN else "none"}
+    base = seen.integer(*_PBS_BASE) or policy.integer(*_PBS_BASE) or (256 if status >= 256 else 128)
+    if base < status <= base + LAST_SIGNAL:
         return _answer(ExitClass.SIGNALED, status, signal=status - base)
     return _answer(_by_code(status), status)
 

@@ -19,6 +19,7 @@ from torc_framework.exit_cases import (
     osmo_groups,
     slurm,
     spur,
+    spur_requeues,
     torc,
 )
 from torc_framework.exit_cases.case_values import CaseError, CaseValues
@@ -73,7 +74,7 @@ def _check_rules(seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
 
 
 def _check_report(seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
-    problem = spur.check_report(seen)
+    problem = spur_requeues.check_report(seen)
     return _validity([problem] if problem else [])
 
 
@@ -81,9 +82,10 @@ def _time_limit(dialect: str, seen: CaseValues, _policy: CaseValues) -> CaseAnsw
     unit = (seen.text("unit") or "minutes").lower()
     text = seen.get("text", "time_limit", "time")
     try:
-        return {"value": parse_time_limit(str(text), unit, dialect)}
+        limit = parse_time_limit(str(text), unit, dialect)
     except ValueError as error:
         return {"value": "error", "message": str(error)}
+    return {"value": "unlimited" if limit is None else limit}
 
 
 def _duration(seen: CaseValues, _policy: CaseValues) -> CaseAnswer:
@@ -112,12 +114,13 @@ _TORC_KINDS: Final[Mapping[str, CaseFunction]] = {
 _LOCAL: Final = {**_TORC_KINDS, "classify": _torc("local")}
 _SLURM: Final[Mapping[str, CaseFunction]] = {
     "classify": _slurm_ending,
-    "match": spur.decide_requeue,
+    "match": spur_requeues.decide_requeue,
     "validate": _check_report,
     "parse_time": partial(_time_limit, "slurm"),
     "log_pattern": _log_line,
 }
-_PBS: Final[Mapping[str, CaseFunction]] = {"classify": _seen_only(batch_systems.classify_pbs)}
+_PBS: Final[Mapping[str, CaseFunction]] = {"classify": batch_systems.classify_pbs}
+_TORQUE: Final[Mapping[str, CaseFunction]] = {"classify": batch_systems.classify_torque}
 _AWS: Final[Mapping[str, CaseFunction]] = {
     "classify": _seen_only(batch_systems.classify_aws),
     "match": batch_systems.decide_aws,
@@ -147,6 +150,7 @@ EXECUTORS: Final[Mapping[str, Mapping[str, CaseFunction]]] = {
     "k8s": _K8S,
     "lsf": {"classify": _seen_only(batch_systems.classify_lsf)},
     "pbs": _PBS,
+    "torque": _TORQUE,
     "htcondor": {"classify": _seen_only(batch_systems.classify_condor)},
     "aws-batch": _AWS,
     "sge": _SGE,
@@ -159,7 +163,6 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
     "sysexits": "local",
     "torc-ssh": "torc-local",
     "kubernetes": "k8s",
-    "torque": "pbs",
     "condor": "htcondor",
     "aws": "aws-batch",
     "awsbatch": "aws-batch",

@@ -105,20 +105,25 @@ def raised_runtime(limit_s: int, multiplier: float) -> str:
     return "PT" + (f"{hours}H" if hours else "") + (f"{rest}M" if rest or not hours else "")
 
 
+def _sharing_jobs(seen: CaseValues) -> list[CaseValues]:
+    """Return the jobs with the same requirements, each with its peak and its diagnosis."""
+    return [job for key in ("jobs", "sharing", "shared_jobs") for job in seen.objects(key)]
+
+
 def _largest_peak(seen: CaseValues) -> int | None:
     """Return the largest peak of the jobs with the same requirements."""
     peak = seen.get("peak_memory_bytes")
     peaks = peak if isinstance(peak, list) else [peak]
     peaks = [*peaks, *seen.items("peaks", "shared_peaks", "peak_memory_bytes_all", "shared_peak_memory_bytes")]
-    for key in ("jobs", "sharing", "shared_jobs"):
-        peaks += [job.get("peak_memory_bytes") for job in seen.objects(key)]
+    peaks += [job.get("peak_memory_bytes") for job in _sharing_jobs(seen)]
     known = [size for one in peaks if (size := size_of(one)) is not None and size > 0]
     return max(known, default=None)
 
 
 def recover(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Return the requests of a diagnosed job's next attempt."""
-    lacks_memory, lacks_time = seen.flag("likely_oom"), seen.flag("likely_timeout")
+    sharing = [seen, *_sharing_jobs(seen)]
+    lacks_memory, lacks_time = (any(each.flag(what) for each in sharing) for what in ("likely_oom", "likely_timeout"))
     is_watch = (policy.text("command") or "").lower() == "watch"
     by_memory = policy.number("memory_multiplier")
     by_time = policy.number("runtime_multiplier")

@@ -26,8 +26,18 @@ JOB_REASONS: Final[Mapping[str, ExitClass | None]] = {
     "DeadlineExceeded": _C.TIMEOUT,
     "BackoffLimitExceeded": None,
     "PodFailurePolicy": None,
+    "FailedIndexes": None,
+    "MaxFailedIndexesExceeded": None,
 }
 """Class by reason of a Job's condition ``Failed``; None if its pods determine the class."""
+JOB_STATUSES: Final[Mapping[str, str]] = {
+    "Complete": "Complete",
+    "SuccessCriteriaMet": "Complete",
+    "Failed": "Failed",
+    "FailureTarget": "Failed",
+    "Suspended": "Suspended",
+}
+"""Status of a Job by its true condition."""
 DEFAULT_BACKOFF_LIMIT: Final = 6
 _STRONGEST_FIRST: Final = (_C.OOM, _C.TIMEOUT, _C.IMAGE_PULL, _C.LAUNCH_FAILURE, _C.NODE_FAILURE)
 
@@ -38,13 +48,24 @@ def _by_conditions(seen: CaseValues) -> ExitClass | None:
         if each.get("type") == "DisruptionTarget":
             named: ExitClass | None = find_ignoring_case(DISRUPTIONS, each.get("reason"))
             return named or ExitClass.EVICTED
-    for each in [*conditions, *(one for one in conditions_of(seen, "job_conditions") if is_true(one))]:
+    for each in [*conditions, *_job_conditions(seen)]:
         if each.get("type") in ("Failed", "FailureTarget") and (
             why := find_ignoring_case(JOB_REASONS, each.get("reason"))
         ):
             by_job: ExitClass = why
             return by_job
     return None
+
+
+def _job_conditions(seen: CaseValues) -> list[CaseValues]:
+    """Return the true conditions of the pod's Job: from a list, or type and reason of a single one."""
+    listed = conditions_of(seen, "job_conditions")
+    if isinstance(seen.get("job_condition"), str):
+        single = {"type": seen.get("job_condition"), "reason": seen.get("job_reason"), "status": "True"}
+        listed = [*listed, CaseValues(f"{seen.name}.job_condition", single)]
+    elif seen.has("job_condition"):
+        listed = [*listed, CaseValues("job_condition", {"status": "True", **seen.object("job_condition").values})]
+    return [each for each in listed if is_true(each)]
 
 
 def _by_containers(containers: Sequence[CaseValues]) -> tuple[ExitClass | None, int | None]:
@@ -77,15 +98,16 @@ def classify(seen: CaseValues) -> dict[str, Any]:
     if code is None:
         code = seen.ending()[0]
     by_reason: ExitClass | None = find_ignoring_case(POD_REASONS, seen.get("pod_reason", "podReason", "reason"))
-    named = _by_conditions(seen) or by_reason or by_containers or _by_phase(phase, code)
-    job_failed = any(each.get("type") == "Failed" for each in conditions_of(seen, "job_conditions"))
-    return {"outcome": named, "status": phase or ("Failed" if job_failed else None), "exit": code, "action": "none"}
+    types = (str(each.get("type")) for each in _job_conditions(seen))
+    of_job: str | None = next(filter(None, (find_ignoring_case(JOB_STATUSES, type_) for type_ in types)), None)
+    named = _by_conditions(seen) or by_reason or by_containers or _by_phase(phase or of_job, code)
+    return {"outcome": named, "status": phase or of_job, "exit": code, "action": "none"}
 
 
 def _by_phase(phase: str | None, code: int | None) -> ExitClass | None:
-    if phase == "Succeeded" or (phase in (None, "Failed") and code == 0):
+    if phase in ("Succeeded", "Complete") or (phase in (None, "Failed") and code == 0):
         return ExitClass.SUCCESS
-    if phase in ("Pending", "Running"):
+    if phase in ("Pending", "Running", "Suspended"):
         return None
     return ExitClass.NODE_FAILURE if phase == "Unknown" else ExitClass.UNKNOWN
 

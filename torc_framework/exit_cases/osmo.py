@@ -11,7 +11,15 @@ from typing import Any, Final
 
 from torc_framework.exit_cases.case_values import CaseError, CaseValues
 from torc_framework.exit_cases.pods import conditions_of, containers_of, find_ignoring_case, is_true, phase_of, pod_of
-from torc_framework.exits.osmo_codes import STATUS_CODES, class_of, is_failed, status_of_code
+from torc_framework.exits.kubernetes_reasons import CONTAINER_REASONS
+from torc_framework.exits.osmo_codes import (
+    STATUS_CODES,
+    STATUSES,
+    accepts_report,
+    class_of,
+    is_failed,
+    status_of_code,
+)
 from torc_framework.exits.osmo_exit_actions import ACTIONS, exit_action_problems, match_exit_actions
 from torc_framework.models.exits import ExitClass
 
@@ -125,8 +133,11 @@ def task_of_pod(pod: CaseValues) -> tuple[str, int | None, ExitClass | None]:
         override = "FAILED_BACKEND_ERROR"
     if override is not None:
         status, code = override, STATUS_CODES[override]
-    named = ExitClass.OOM if ran_out and status == "FAILED_EVICTED" else class_of(status, code)
-    return status, code, named
+    if ran_out and status == "FAILED_EVICTED":
+        return status, code, ExitClass.OOM
+    if status == "FAILED" and any(_terminated_code(each) == code and _was_not_started(each) for each in containers):
+        return status, code, ExitClass.LAUNCH_FAILURE
+    return status, code, class_of(status, code)
 
 
 def _by_phase(pod: CaseValues, containers: list[CaseValues]) -> tuple[str, int | None]:
@@ -145,6 +156,12 @@ def _by_phase(pod: CaseValues, containers: list[CaseValues]) -> tuple[str, int |
     if any(each.object("terminated").get("reason") == "OOMKilled" for each in containers):
         return "FAILED_EVICTED", 3004
     return status, max(codes, default=4000)
+
+
+def _was_not_started(container: CaseValues) -> bool:
+    """Return whether the reason of an ended container says that its program was never started."""
+    named: ExitClass | None = find_ignoring_case(CONTAINER_REASONS, container.object("terminated").get("reason"))
+    return named is ExitClass.LAUNCH_FAILURE
 
 
 def _breaks_running(container: CaseValues) -> bool:
@@ -187,17 +204,38 @@ def classify(seen: CaseValues) -> dict[str, Any]:
     return {"outcome": named, "status": status, "exit": code, "action": "none"}
 
 
+def status_word(seen: CaseValues, *names: str) -> str | None:
+    """Return a status in upper case.
+
+    Args:
+        seen: The values.
+        names: Its keys; ``status`` if there are none.
+
+    Raises:
+        CaseError: it is no status of a task, group or workflow.
+    """
+    names = names or ("status",)
+    word = seen.text(*names)
+    if word is None:
+        return None
+    status = word.strip().upper()
+    if status not in STATUSES and not is_failed(status):
+        raise CaseError(f"{seen.name}.{names[0]} is {word!r}; known: {', '.join(STATUSES)}")
+    return status
+
+
 # --- exit actions ----------------------------------------------------------------------------------
 
 
 def decide_action(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Return the action after a task that ended with a code."""
     code = seen.ending()[0]
-    status = (seen.text("status") or status_of_code(code)).upper()
+    status = status_word(seen) or status_of_code(code)
     answer: dict[str, Any] = {"exit": code, "action": "none", "status": status, "next_retry_id": None}
-    present = (seen.text("current_status", "previous_status", "task_status") or "").upper()
-    if status == "FAILED_START_TIMEOUT" and present == "RUNNING":
-        return answer | {"outcome": None, "status": present, "message": "it runs already"}
+    present = status_word(seen, "current_status", "previous_status", "task_status")
+    if present and not accepts_report(present, status):
+        dropped = f"{status} does not follow {present} and is dropped"
+        return answer | {"outcome": class_of(present, None), "status": present, "message": dropped}
     answer["outcome"] = class_of(status, code)
     if code is None or status in STATUSES_WITHOUT_ACTION:
         return answer
@@ -213,7 +251,7 @@ def decide_action(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
 def _reschedule(retry: int, limit: int) -> dict[str, Any]:
     """Return the next attempt of a task, within the service's limit; the first run has retry 0."""
     if retry >= limit:
-        return {"message": f"retry limit of {limit} is reached"}
+        return {"message": f"the retry limit of {limit} is reached", "message_mentions": "retry limit"}
     return {"status": "RESCHEDULED", "action": "reschedule", "next_retry_id": retry + 1}
 
 

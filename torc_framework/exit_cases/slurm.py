@@ -11,6 +11,8 @@ from torc_framework.exits.code_signal import OOM_MARK, render_exit
 from torc_framework.exits.slurm_states import REASONS, class_of, normal_state, reason_of
 from torc_framework.models.exits import ExitClass
 
+_DERIVED_KEYS: Final = ("derived_exit", "derived_exit_code", "DerivedExitCode")
+
 
 def classify_accounting(seen: CaseValues) -> dict[str, Any]:
     """Return the end of a job by its accounting: by the row of the allocation, if there are several rows."""
@@ -23,13 +25,15 @@ def classify_accounting(seen: CaseValues) -> dict[str, Any]:
     reason = row.text("reason", "Reason", "scheduler_reason", "state_reason") or given_reason
     if exit_class is ExitClass.UNKNOWN and reason is not None:
         exit_class = REASONS.get(reason.partition(":")[0]) or exit_class
-    return {
+    answer = {
         "outcome": exit_class,
         "status": normal_state(state) or state or None,
         "exit": written,
         "action": "none",
         "reason": reason or reason_of(state, code or 0, signal or 0),
     }
+    derived = row.ending(*_DERIVED_KEYS) if row.has(*_DERIVED_KEYS) else (None, None)
+    return answer if derived[0] is None else {**answer, "derived_exit": render_exit(derived[0], derived[1] or 0)}
 
 
 def state_and_reason(seen: CaseValues, *names: str) -> tuple[str | None, str | None]:
@@ -56,7 +60,10 @@ _STATE_KEYS: Final = ("allocation_state", "job_state", "JobState")
 
 
 def _deciding_row(seen: CaseValues) -> CaseValues:
-    """Return the row of the allocation, else the first row, else the observation itself."""
+    """Return the newest row of the allocation, else the first row, else the observation itself.
+
+    A job that was queued again has one row for each time; ``sacct --duplicates`` shows them, oldest first.
+    """
     for key in _JOB_KEYS:
         if isinstance(seen.get(key), dict):
             return seen.object(key)
@@ -72,7 +79,14 @@ def _deciding_row(seen: CaseValues) -> CaseValues:
         )
     rows = seen.objects("rows", "sacct", "records")
     of_jobs = [row for row in rows if "." not in str(row.get("JobID", "job_id", "id") or "") and not _is_step(row)]
-    return next(iter([*of_jobs, *rows]), seen)
+    if of_jobs:
+        return max(enumerate(of_jobs), key=lambda each: (_start(each[1]), each[0]))[1]
+    return next(iter(rows), seen)
+
+
+def _start(row: CaseValues) -> str:
+    """Return when a row began, for comparison; a row that has not begun has ``Unknown``, which follows all times."""
+    return str(row.get("start", "Start", "submit", "Submit") or "")
 
 
 def _is_step(row: CaseValues) -> bool:

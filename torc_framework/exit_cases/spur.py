@@ -1,8 +1,8 @@
-"""Cases of Spur: the end of a job by its nodes and steps, and whether the job is queued again.
+"""Cases of Spur: the end of a job by its nodes and steps.
 
-Sources: Spur (ROCm/spur), "close exit-code reporting gap" (pull request 274), checked there against Slurm 25.11; its
-job life cycle and time limits (change 680). A job's exit is the raw status of the batch process on its first node;
-``DerivedExitCode`` is the largest code of its steps.
+Source: Spur (ROCm/spur), "close exit-code reporting gap" (pull request 274), checked there against Slurm 25.11. A
+job's exit is the raw status of the batch process on its first node; ``DerivedExitCode`` is the largest code of its
+steps.
 """
 
 import re
@@ -12,8 +12,9 @@ from typing import Any, Final
 from attrs import frozen
 
 from torc_framework.exit_cases.case_values import CODE_NAMES, CaseError, CaseValues
+from torc_framework.exit_cases.spur_events import CONTROLLER_EVENTS, controller_event, event_reason, required_event
 from torc_framework.exits.code_signal import parse_exit, render_end_reason, render_exit
-from torc_framework.exits.slurm_states import STATES, class_of, normal_state
+from torc_framework.exits.slurm_states import STATES, normal_state
 from torc_framework.models.exits import ExitClass
 
 FIRST_RESERVED_STEP: Final = 0xFFFF_FFF0
@@ -22,57 +23,7 @@ OOM_BIT: Final = 0x1000
 """Bit of a reported signal: lack of memory."""
 UNSEEN: Final = (-1, 0)
 """Exit of a job whose end was not observed: lost node, cancellation, preemption, kill by the watchdog."""
-MAX_REQUEUES: Final = 5
 _RESERVED_NAMES: Final = frozenset({"batch", "extern", "interactive"})
-
-
-@frozen
-class ControllerEvent:
-    """An event of the controller that ends a job: the resulting state, reason and class, and the words for it."""
-
-    state: str
-    reason: str
-    exit_class: ExitClass | None
-    pattern: re.Pattern[str]
-
-
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-_C = ExitClass
-CONTROLLER_EVENTS: Final[Mapping[str, ControllerEvent]] = {
-    "admin_requeue": ControllerEvent("PENDING", "None", None, _words(r"admin|scontrol|manual|operator")),
-    "preempted": ControllerEvent("PREEMPTED", "Preempted", _C.PREEMPTED, _words(r"preempt")),
-    "node_down": ControllerEvent(
-        "NODE_FAIL", "NodeDown", _C.NODE_FAILURE, _words(r"node_?(down|fail|lost|loss)|agent_lost")
-    ),
-    "out_of_memory": ControllerEvent("OUT_OF_MEMORY", "OutOfMemory", _C.OOM, _words(r"oom|out_of_memory|memory")),
-    "boot_failure": ControllerEvent("BOOT_FAIL", "BootFailure", _C.NODE_FAILURE, _words(r"boot")),
-    "launch_failure": ControllerEvent(
-        "FAILED", "JobLaunchFailure", _C.LAUNCH_FAILURE, _words(r"launch|dispatch|start_fail|prolog")
-    ),
-    "timeout": ControllerEvent("TIMEOUT", "TimeLimit", _C.TIMEOUT, _words(r"time_?out|time_?limit|watchdog|walltime")),
-    "deadline": ControllerEvent("DEADLINE", "DeadLine", _C.TIMEOUT, _words(r"deadline")),
-    "canceled": ControllerEvent("CANCELLED", "None", _C.CANCELED, _words(r"cancel")),
-}
-"""Events of the controller, in the order in which their patterns are tried."""
-
-
-_TOO_LATE: Final = re.compile(r"after_(the_)?(end|exit|completion)|late_")
-"""Words of events after the end of a job, which have no effect."""
-
-
-def _controller_event(word: str | None) -> str | None:
-    if word is None:
-        return None
-    written = word.strip().lower().replace(" ", "_").replace("-", "_")
-    if _TOO_LATE.search(written):
-        return None
-    return next((name for name, known in CONTROLLER_EVENTS.items() if known.pattern.search(written)), None)
-
-
-# --- end of a job ----------------------------------------------------------------------------------
 
 
 @frozen
@@ -155,14 +106,9 @@ def classify_completion(seen: CaseValues) -> dict[str, Any]:
     """Return the end of a job: state, exit, derived exit, reason."""
     nodes = _nodes(seen)
     state = seen.text("state", "scheduler_state")
-    event = _controller_event(seen.text("event")) or _watchdog(seen)
-    if nodes:
-        primary = str(seen.get("primary")) if seen.has("primary") else next(iter(nodes))
-        ended = _job_exit(nodes, primary)
-    elif event or not seen.has(*CODE_NAMES, "signal", "wait_status", "raw_status"):
-        ended = NodeExit(*UNSEEN, ran_out_of_memory=False) if event else NodeExit(0, 0, False)
-    else:
-        ended = _exit(seen)
+    word = seen.text("event")
+    event = (required_event(word) if word else None) or controller_event(state) or _watchdog(seen)
+    ended = _ended(seen, nodes, is_stopped=event is not None)
     answer = {"derived_exit": render_exit(derived_code(seen)), "action": "none"}
     if state and (name := normal_state(state)) and STATES[name].exit_class is None:
         return {**answer, "outcome": None, "status": name, "exit": None, "reason": "None"}
@@ -176,7 +122,7 @@ def classify_completion(seen: CaseValues) -> dict[str, Any]:
         verdict = "TIMEOUT", "TimeLimit", ExitClass.TIMEOUT
     elif event:
         known = CONTROLLER_EVENTS[event]
-        verdict = known.state, known.reason, known.exit_class or ExitClass.CANCELED
+        verdict = known.state, event_reason(event, seen), known.exit_class or ExitClass.CANCELED
     elif ended.signal:
         verdict = "FAILED", render_end_reason("RaisedSignal", ended.signal), ExitClass.SIGNALED
     elif ended.code:
@@ -194,64 +140,22 @@ def classify_completion(seen: CaseValues) -> dict[str, Any]:
     }
 
 
+def _ended(seen: CaseValues, nodes: Mapping[str, NodeExit], *, is_stopped: bool) -> NodeExit:
+    """Return the exit of a job.
+
+    Raises:
+        CaseError: the observation holds neither an exit nor another fact on the job's end.
+    """
+    if nodes:
+        return _job_exit(nodes, str(seen.get("primary")) if seen.has("primary") else next(iter(nodes)))
+    if seen.has("exit", *CODE_NAMES, "signal", "wait_status", "raw_status"):
+        return _exit(seen)
+    if is_stopped:
+        return NodeExit(*UNSEEN, ran_out_of_memory=False)
+    if not seen.values:
+        raise CaseError("observation is empty; expected nodes, exit, event or state")
+    return NodeExit(0, 0, ran_out_of_memory=False)
+
+
 def _watchdog(seen: CaseValues) -> str | None:
     return "timeout" if seen.has_true_key(_WATCHDOG) else None
-
-
-# --- requeueing ------------------------------------------------------------------------------------
-
-BACKOFF_CAP_S: Final = 300
-
-
-def launch_backoff_s(interval_s: int, requeue_count: int) -> int:
-    """Return the seconds before the next launch of a job that could not be launched."""
-    return min(max(2 * interval_s + 3, 5) << min(max(requeue_count, 0), 16), BACKOFF_CAP_S)
-
-
-def decide_requeue(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
-    """Return whether a job is queued again: after lost nodes and time-outs within a budget, never after failures."""
-    written = seen.text("event") or seen.text("state", "scheduler_state") or ""
-    event = _controller_event(written)
-    state = CONTROLLER_EVENTS[event].state if event else (normal_state(written) or written)
-    count = seen.integer("requeue_count") or 0
-    code, signal = seen.ending("exit", *CODE_NAMES)
-    pair = None if code is None and signal is None else render_exit(code or 0, signal or 0)
-    answer: dict[str, Any] = {"status": state, "action": "none", "requeue_count": count, "exit": pair}
-    if event:
-        answer |= {"outcome": CONTROLLER_EVENTS[event].exit_class, "reason": CONTROLLER_EVENTS[event].reason}
-    else:
-        answer["outcome"] = class_of(state, code, signal)
-    if event == "admin_requeue" or (event == "preempted" and _preemption_requeues(written, policy)):
-        return answer | {"status": "PENDING", "action": "retry"}
-    if event in {"preempted", "canceled"}:
-        return answer | {"exit": pair or render_exit(*UNSEEN)}
-    if event == "launch_failure":
-        answer["delay_s"] = launch_backoff_s(policy.integer("scheduler_interval", "interval", "interval_s") or 1, count)
-        return answer | _by_budget(count, policy)
-    if state in {"TIMEOUT", "NODE_FAIL"} and policy.flag("requeue"):
-        return answer | _by_budget(count, policy)
-    return answer
-
-
-def _preemption_requeues(written: str, policy: CaseValues) -> bool:
-    mode = (policy.text("preempt_mode", "preemption") or written).lower()
-    if "requeue" in mode or "cancel" in mode:
-        return "requeue" in mode
-    return policy.flag("requeue")
-
-
-def _by_budget(count: int, policy: CaseValues) -> dict[str, Any]:
-    most = policy.integer("max_batch_requeue")
-    if count < (MAX_REQUEUES if most is None else most):
-        return {"status": "PENDING", "action": "retry", "requeue_count": count + 1}
-    return {"status": "PENDING", "action": "hold", "reason": "JobHoldMaxRequeue", "priority": 0}
-
-
-def check_report(seen: CaseValues) -> str | None:
-    """Return the problem of an agent's report, None if there is none: COMPLETED requires code 0, FAILED another."""
-    state = (seen.text("reported_state", "state") or "").strip().upper()
-    code = seen.ending()[0] or 0
-    if state not in {"COMPLETED", "FAILED"}:
-        return f"an agent reports COMPLETED or FAILED, not {state or 'nothing'}"
-    expected = "FAILED" if code else "COMPLETED"
-    return None if state == expected else f"{state} does not go with exit code {code}; expected {expected}"

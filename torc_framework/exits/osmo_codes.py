@@ -98,6 +98,22 @@ def is_failed(status: str) -> bool:
     return status.startswith("FAILED")
 
 
+_IN_ORDER: Final = ("SUBMITTING", "WAITING", "PROCESSING", "SCHEDULING", "INITIALIZING", "RUNNING")
+"""Statuses of a task before its end, in their order."""
+
+
+def accepts_report(current: str, reported: str) -> bool:
+    """Return whether a task in one status takes a reported one: a later one, and a start timeout only before it runs.
+
+    Source: OSMO's update of a task's status. A final status is never changed.
+    """
+    if current not in _IN_ORDER:
+        return False
+    if reported in _IN_ORDER:
+        return _IN_ORDER.index(current) < _IN_ORDER.index(reported)
+    return reported != "FAILED_START_TIMEOUT" or current != "RUNNING"
+
+
 def osmo_class_of_code(code: int) -> ExitClass:
     """Return the class of a code."""
     if code in CODES:
