@@ -102,8 +102,10 @@ def events() -> str:
         "# Events\n\nThe server stores these events itself, in the transaction of the change that they describe. An "
         "event of your own may have any `event_type`, and a `severity` of debug, info, warning or error.\n\n"
         + table(["type", "severity", "what happened", "values"], rows)
-        + "\nIn the list of events, `data` holds the type and the values. "
-        "[Watch a workflow live](../how-to/watch-a-workflow-live.md) shows the stream.\n"
+        + "\nA value is null if the event has none: a job that is canceled before it began has no `return_code`. "
+        "In the list of events, `data` holds the type and the values. "
+        "[Watch a workflow live](../how-to/watch-a-workflow-live.md) shows the stream. "
+        "[Write a plugin](../how-to/write-a-plugin.md#an-event-hook) passes events to another program.\n"
     )
 
 

@@ -260,13 +260,19 @@ def torc_log_patterns() -> Sequence[LogPattern]:
 
 @hookspec
 def torc_on_event(event: Mapping[str, Any]) -> None:
-    """Receive an event, for notifications, metrics and exports.
+    """Receive an event of a workflow, for notifications, metrics and exports.
 
-    Called in the runner's or command's process after the event is durable on the server, at least
-    once per event it caused. Return soon: the runner waits. A plugin that raises passes.
+    Called for every event that is durable on the server, also for those of users, in the order of their ids: by a
+    runner, ``torc watch`` or ``torc recover``, in a thread of its own. Of several such processes with one output
+    directory, one passes the events. It begins after the last event that was passed; the first one begins after the
+    last runner left. Events that are stored while no such process works are passed by the next one. An event is
+    passed twice only if the process is killed between the call and the note that it was passed.
+
+    Return soon: the process does not end before all events are passed. A plugin that raises passes.
 
     Args:
-        event: ``workflow_id``, ``timestamp`` (milliseconds since the epoch) and ``data`` with ``event_type``.
+        event: ``id``, ``workflow_id``, ``timestamp`` (milliseconds since the epoch), ``severity`` (debug, info,
+            warning or error) and ``data``: ``event_type`` and the values that the reference of events lists for it.
 
     .. versionadded:: 0.1
     """

@@ -2,7 +2,6 @@
 
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from attrs import evolve
@@ -104,30 +103,6 @@ def test_an_executor_must_be_able_to_launch(bench: Bench) -> None:
     other = evolve(bench, plugins=PluginManager.load(bench.folder))
     with pytest.raises(UserError, match="'cloud' obtains nodes but does not run jobs"):
         other.run(other.create(job("a", "true")), executor="cloud")
-
-
-LISTENER = """
-import json
-from torc_framework.api import hookimpl
-@hookimpl
-def torc_on_event(event):
-    with open("heard", "a") as file:
-        print(json.dumps(event), file=file)
-"""
-
-
-def test_plugins_hear_of_events(bench: Bench) -> None:
-    """Events are sent after the server has stored them, with the types of its own events."""
-    import json
-
-    project_plugin(bench.folder, "ears", LISTENER)
-    other = evolve(bench, plugins=PluginManager.load(bench.folder))
-    workflow_id = other.create(job("a", "true"), job("b", "exit 2"))
-    other.run(workflow_id)
-    events: list[dict[str, Any]] = [json.loads(line) for line in (bench.folder / "heard").read_text().splitlines()]
-    assert {event["workflow_id"] for event in events} == {workflow_id}
-    kinds = sorted(event["data"]["event_type"] for event in events if event["data"]["event_type"] != "job_started")
-    assert kinds == ["job_completed", "job_failed", "workflow_completed"]
 
 
 def test_a_run_begun_anew_stops_its_old_runner(bench: Bench) -> None:

@@ -58,6 +58,7 @@ _JUDGED: Final = (
     "judge_kind",
     "user",
 )
+_ACTION: Final = ("action_id", "trigger_type", "action_type", "compute_node_id", "reason")
 _NODE: Final = ("compute_node_id", "hostname", "compute_node_type")
 
 EVENT_FACTS: Final[Mapping[str, EventFacts]] = {
@@ -96,6 +97,8 @@ EVENT_FACTS: Final[Mapping[str, EventFacts]] = {
     "scheduler_node_created": EventFacts(
         "compute nodes were requested", keys=("scheduled_compute_node_id", "scheduler_id", "scheduler_type")
     ),
+    "action_completed": EventFacts("an action was carried out", keys=_ACTION),
+    "action_failed": EventFacts("an action could not be carried out", EventSeverity.WARNING, _ACTION),
     "user_action": EventFacts("a person changed something by hand", keys=("action", "user")),
 }
 """Every type of event that the server writes by itself."""

@@ -37,9 +37,12 @@ def run(
         UserError: an executor or one of its options is not known.
     """
     from torc_framework.client import TorcClient
+    from torc_framework.plugin_events import PluginEvents
     from torc_framework.runner.assembly import build_runner
+    from torc_framework.runner.process.identity import STATE_DIR
 
-    if client is not None:
+    if client is None:
+        with TorcClient(settings.url) as own:
+            return run(settings, plugins, progress, own)
+    with PluginEvents(client, plugins, settings.workflow_id, settings.output_dir / STATE_DIR):
         return build_runner(settings, plugins, client, progress).run()
-    with TorcClient(settings.url) as own:
-        return build_runner(settings, plugins, own, progress).run()

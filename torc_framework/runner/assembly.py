@@ -19,7 +19,6 @@ from torc_framework.runner.attempts.resource_pool import ResourcePool
 from torc_framework.runner.attempts.stop_schedule import StopSchedule
 from torc_framework.runner.attempts.workload import EndRate, Workload
 from torc_framework.runner.connection.exchange_client import ExchangeClient
-from torc_framework.runner.connection.plugin_events import PluginEvents
 from torc_framework.runner.connection.progress import ProgressReporter
 from torc_framework.runner.connection.registration import Registration
 from torc_framework.runner.connection.report_spool import ReportSpool
@@ -158,6 +157,5 @@ def _connect_parts(
         exchange=made.exchange,
         takeover=Takeover(client, launchers, log, classifier.lost_report),
         actions=ActionThread(client, actions, log, wakeup.wake),
-        events=PluginEvents(plugins, context.workflow_id, registration.run_id),
         progress=ProgressReporter(listener, registration.record_hindrance),
     )

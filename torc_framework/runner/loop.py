@@ -32,7 +32,6 @@ from torc_framework.runner.attempts.resource_pool import ResourcePool
 from torc_framework.runner.attempts.stop_schedule import StopSchedule
 from torc_framework.runner.attempts.workload import EndRate, Workload
 from torc_framework.runner.connection.exchange_client import ExchangeAnswer, ExchangeClient, RunnerDemand
-from torc_framework.runner.connection.plugin_events import PluginEvents
 from torc_framework.runner.connection.progress import ProgressReporter
 from torc_framework.runner.connection.registration import Registration
 from torc_framework.runner.connection.report_spool import ReportSpool
@@ -87,7 +86,6 @@ class Runner:
     _exchange: ExchangeClient
     _takeover: Takeover
     _actions: ActionThread
-    _events: PluginEvents
     _progress: ProgressReporter
     _outcome: RunOutcome = field(factory=RunOutcome, init=False)
     _stopping: StopReason | None = field(default=None, init=False)
@@ -223,8 +221,6 @@ class Runner:
         counted = retry_until_answered(lambda: self._client.job_counts(context.workflow_id))
         outcome.counts, outcome.interrupted_jobs = counted.counts, counted.interrupted
         outcome.troubles += self._registration.leave(self._launchers)
-        if outcome.is_complete:
-            self._events.workflow_completed()
         self._launchers.close()
         self._spool.close()
         self._registration.identity.close()
@@ -351,7 +347,6 @@ class Runner:
         """Forget what was kept of reports that the server has stored."""
         request = answer.request
         self._spool.acknowledge(request.ended)
-        self._events.acknowledged(request)
         self._takeover.reported(AttemptKey(report.job_id, report.attempt_id) for report in request.ended)
 
     def _process_reply(self, answer: ExchangeAnswer, reply: ExchangeReply, now: float) -> None:

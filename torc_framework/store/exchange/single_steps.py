@@ -225,6 +225,7 @@ def retry_job(tx: Tx, job_id: int, run_id: int, max_attempts: int | None = None)
         previous_attempt=job.attempt_id,
         new_attempt=job.attempt_id + 1,
         run_id=run_id,
+        return_code=None if ending is None else ending.return_code,
     )
     propagate(tx, events, {}, [job_id])
     events.write(tx)

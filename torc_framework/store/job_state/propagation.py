@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from attrs import Factory, define
 
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store.database.sql import Statement, Tx, ids_param, number
+from torc_framework.store.database.sql import Statement, Tx, ids_param, number, param
 from torc_framework.store.job_state import transitions
 from torc_framework.store.job_state.dependency_counters import Dependents, count_endings, recount_dependents
 from torc_framework.store.job_state.interruptions import IS_UNFINISHED
 from torc_framework.store.job_state.triggers import count_triggers, trigger_completion
 from torc_framework.store.records.events import TransactionEvents
-from torc_framework.store.tables.core import JOB
+from torc_framework.store.tables.core import JOB, WORKFLOW_STATUS
 
 _UNBLOCKED = Statement(
     sa.select(JOB.c.id, JOB.c.name, JOB.c.failed_blockers, JOB.c.cancel_on_blocking_job_failure).where(
@@ -26,6 +26,7 @@ _UNBLOCKED = Statement(
 )
 
 
+_RUN_ID = Statement(sa.select(WORKFLOW_STATUS.c.run_id).where(WORKFLOW_STATUS.c.id == param("workflow")), "workflow")
 _UNFINISHED = Statement(sa.select(IS_UNFINISHED), "workflow")
 
 
@@ -55,10 +56,14 @@ def _make_ready_or_cancel(
 ) -> list[int]:
     """Make those of the jobs that have no blockers left ready, or cancel them; return the canceled ones."""
     ready, canceled = [], []
-    for job_id, name, failed, cancel in sorted(tx.rows_for(_UNBLOCKED, job_ids)):
+    unblocked = sorted(tx.rows_for(_UNBLOCKED, job_ids))
+    run_id = (
+        tx.value(_RUN_ID, events.workflow_id) if any(failed and cancel for *_, failed, cancel in unblocked) else None
+    )
+    for job_id, name, failed, cancel in unblocked:
         if failed and cancel:
             canceled.append(job_id)
-            events.job_ended(job_id, name, JobStatus.CANCELED, None, reason="a dependency failed")
+            events.job_ended(job_id, name, JobStatus.CANCELED, None, run_id=run_id, reason="a dependency failed")
         else:
             ready.append(job_id)
     transitions.unblocked(tx, ready)

@@ -172,7 +172,7 @@ def finish_action(tx: Tx, workflow_id: int, action_id: int, compute_node_id: int
         trigger_type=action["trigger_type"],
         action_type=action["action_type"],
         compute_node_id=compute_node_id,
-        **({"reason": error} if error else {}),
+        reason=error or None,
     )
     events.write(tx)
     return get(tx, ACTIONS, action_id)

@@ -14,6 +14,7 @@ import msgspec
 import sqlalchemy as sa
 from attrs import frozen
 
+from torc_framework.models.events import EVENT_FACTS
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Tx, insertion
 from torc_framework.store.tables.core import EVENT, WORKFLOW
@@ -52,7 +53,10 @@ class TransactionEvents:
         self._rows: list[tuple[int, int, str]] = []
 
     def add(self, event_type: str, **data: Any) -> None:
-        """Add an event."""
+        """Add an event; a value that its type has and that is not given is null."""
+        facts = EVENT_FACTS.get(event_type)
+        if facts is not None and len(data) < len(facts.keys):
+            data = {**dict.fromkeys(facts.keys), **data}
         text = _encode({"event_type": event_type, **data}).decode()
         if _NUL in text:  # PostgreSQL would store it, and then could not read keys of it
             plain = {

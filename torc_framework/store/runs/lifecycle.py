@@ -44,7 +44,7 @@ _HELD = Statement(
     "workflow",
 )
 _LIVE_JOBS: Final = Statement(
-    sa.select(t.JOB.c.id, t.JOB.c.name).where(
+    sa.select(t.JOB.c.id, t.JOB.c.name, t.JOB.c.attempt_id).where(
         t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status.in_(numbers(LIVE))
     ),
     "workflow",
@@ -247,15 +247,16 @@ def announce_run(tx: Tx, workflow_id: int, run_id: int, *, again: bool = False) 
 
 def cancel_workflow(tx: Tx, workflow_id: int) -> None:
     """Cancel the workflow: jobs that runners hold are canceled, and no jobs are claimed any more."""
-    workflow_status(tx, workflow_id)
+    run_id = workflow_status(tx, workflow_id).run_id
     held = sorted(tx.rows(_LIVE_JOBS, workflow_id))
     tx.run(_CANCEL, workflow_id)
     transitions.canceled(tx, workflow_id)
-    count_endings(tx, dict.fromkeys([job_id for job_id, _ in held], True))
+    count_endings(tx, dict.fromkeys([job_id for job_id, *_ in held], True))
     events = TransactionEvents(workflow_id)
     events.add("workflow_canceled", canceled_jobs=len(held))
-    for job_id, name in held:
-        events.job_ended(job_id, name, JobStatus.CANCELED, None, reason="the workflow was canceled")
+    reason = "the workflow was canceled"
+    for job_id, name, attempt_id in held:
+        events.job_ended(job_id, name, JobStatus.CANCELED, None, attempt_id=attempt_id, run_id=run_id, reason=reason)
     events.write(tx)
     tx.workflows_to_wake.add(workflow_id)
 

@@ -1,6 +1,7 @@
 """``torc recover``: gives jobs that ran out of memory or time more of it and makes them ready again, once."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,7 +75,9 @@ def recover(
     """
     from torc_framework.allocations.resubmission import NodeResubmitter
     from torc_framework.next_step import next_step_text
+    from torc_framework.plugin_events import PluginEvents
     from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
+    from torc_framework.runner.process.identity import STATE_DIR
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
@@ -95,8 +98,9 @@ def recover(
     recoverer = WorkflowRecoverer(
         client, plugins, chosen, options, show_line, executor_options=executors, profiles=submitter.profiles
     )
-    found = recoverer.recover(dry_run=dry_run)
-    submitted = submitter.submit_anew() if found.goes_on and not dry_run and submitter.has_schedulers() else 0
+    with nullcontext() if dry_run else PluginEvents(client, plugins, chosen, folder / STATE_DIR):
+        found = recoverer.recover(dry_run=dry_run)
+        submitted = submitter.submit_anew() if found.goes_on and not dry_run and submitter.has_schedulers() else 0
     step = f"'torc watch {chosen}' follows it" if submitted else next_step_text(client, chosen, session.executors)
     if session.wants_json:
         print_json({**found.as_dict(), "submitted_allocations": submitted})

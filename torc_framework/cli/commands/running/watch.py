@@ -165,8 +165,10 @@ def _watch(
     show_line: Callable[[str], None],
 ) -> "WatchOutcome":
     from torc_framework.allocations.resubmission import NodeResubmitter
+    from torc_framework.plugin_events import PluginEvents
     from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
     from torc_framework.recovery.watch import Watcher
+    from torc_framework.runner.process.identity import STATE_DIR
 
     client, plugins, executors = session.client, session.plugins(), configured_executor_options(session)
     how = RecoveryOptions(**recovery, policies=policy_options(session))
@@ -188,7 +190,7 @@ def _watch(
         check=interrupts.check,
     )
     try:
-        with interrupts:
+        with interrupts, PluginEvents(client, plugins, workflow_id, how.output_dir / STATE_DIR):
             return watcher.watch()
     except KeyboardInterrupt:
         show_line(f"Stopped watching workflow {workflow_id}. Its runners continue.")
