@@ -302,7 +302,7 @@ def spec() -> str:
     parts = [
         "# Workflow spec\n",
         "A spec is a YAML (1.2), JSON, JSON5 or KDL (1 and 2) file; the suffix of its name determines the format.",
-        "Fields that are not listed are errors.",
+        "Fields that are not listed are errors, with the exceptions at [the end](#keys-of-other-versions).",
         "[Parameters and references](parameters.md) describes expressions in braces.\n",
     ]
     for owner in dict.fromkeys(owners):
@@ -316,7 +316,33 @@ def spec() -> str:
             default = "required" if attribute.default is NOTHING else f"`{json.dumps(_plain(attribute.default))}`"
             rows.append([f"`{attribute.name}`", f"`{spec_type(kind)}`", default, meaning])
         parts.append(table(["field", "type", "default", "meaning"], rows))
-    return "\n".join(parts)
+    return "\n".join([*parts, _keys_of_other_versions()])
+
+
+def _keys_of_other_versions() -> str:
+    """Other spellings of keys, and keys that are ignored."""
+    from torc_framework.spec.language.spellings import ANY_KEY, FOREIGN, SPELLINGS
+
+    spellings = [
+        [f"`{key}`", f"`{spelling}`", place or "the workflow"]
+        for place, keys in SPELLINGS.items()
+        for spelling, key in keys.items()
+    ]
+    ignored = [
+        ["any other key" if key == ANY_KEY else f"`{key}`", place or "the workflow", reason]
+        for place, keys in FOREIGN.items()
+        for key, reason in keys.items()
+    ]
+    return "\n".join(
+        [
+            "## Keys of other versions\n",
+            "Specs of other versions of Torc have these spellings; in KDL their singular forms work too.\n",
+            table(["field", "other spelling", "in"], spellings),
+            "These keys are ignored with a warning, because the jobs run in the same way without them. A key that",
+            "resembles a known one remains an error.\n",
+            table(["key", "in", "reason"], ignored),
+        ]
+    )
 
 
 def _plain(default: object) -> object:

@@ -106,6 +106,25 @@ def duration_spelling(text: str) -> str:
     return text if text.startswith("P") else format_duration(seconds)
 
 
+def runtime_spelling(text: str) -> str:
+    """Return a run time as records have it: a duration without years and months, of a second or more.
+
+    `parse_duration` accepts years and months, because Torc's HTTP contract gives them a fixed length. Whoever writes
+    ``P1M`` as a run time means a minute.
+
+    Raises:
+        ValueError: the text is no such duration.
+    """
+    if parse_duration(text) < 1:
+        raise ValueError(f"{text!r} is less than a second")
+    date = text.partition("T")[0]
+    if date.startswith("P") and ("Y" in date or "M" in date):
+        raise ValueError(
+            f"{text!r} has years or months, which have no fixed length: write 'P30D' for 30 days, 'PT1M' for a minute"
+        )
+    return duration_spelling(text)
+
+
 def format_duration(seconds: int) -> str:
     """Return ``seconds`` as an ISO 8601 duration such as ``P1DT2H`` or ``PT0S``."""
     days, rest = divmod(seconds, 86_400)

@@ -11,6 +11,7 @@ from attrs import Factory, define
 from torc_framework.models.plan import Plan
 from torc_framework.spec.checking.salvage import salvage
 from torc_framework.spec.checking.schema_check import check, check_text
+from torc_framework.spec.checking.spellings import replace_spellings
 from torc_framework.spec.checking.structure import structure
 from torc_framework.spec.expansion.expand import expand
 from torc_framework.spec.language.findings import Problems, SpecError, SpecFinding
@@ -101,6 +102,7 @@ def _inspect(path: Path, options: LoadOptions) -> Inspection:
         data, doubtful = salvage(data, schema, problems.findings())
     inspection = _inspect_spec(structure(data), options, problems, doubtful)
     inspection.findings = document.placed(inspection.findings)
+    inspection.warnings = [*map(str, document.placed(problems.placed_warnings)), *inspection.warnings]
     return inspection
 
 
@@ -116,6 +118,7 @@ def _checked(document: Document, schema: Schema) -> Problems:
     for finding in document.findings:
         problems.add(finding)
     check_text(document.text, document.data, problems)
+    document.written = replace_spellings(document.data, schema, problems)
     check(document.data, schema, problems)
     return problems
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from torc_framework.spec.language.schema import kinds_of
+from torc_framework.spec.language.spellings import FOREIGN_KEYWORD, SPELLINGS_KEYWORD
 
 Test = Callable[[Any], bool]
 
@@ -20,7 +21,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
     "null": (type(None),),
 }
-_SILENT: Final = {"description", "title", "default", "examples"}
+_SILENT: Final = {"description", "title", "default", "examples", SPELLINGS_KEYWORD, FOREIGN_KEYWORD}
 _KNOWN: Final = {
     *_SILENT,
     *("type", "enum", "properties", "required", "additionalProperties", "items"),

@@ -8,7 +8,14 @@ import cattrs
 from attrs import fields
 from cattrs.cols import is_sequence, list_structure_factory
 
-from torc_framework.spec.language.model import ActionSpec, FileSpec, JobSpec, UserDataSpec, WorkflowSpec
+from torc_framework.spec.language.model import (
+    ActionSpec,
+    FileSpec,
+    InlineRequirementsSpec,
+    JobSpec,
+    UserDataSpec,
+    WorkflowSpec,
+)
 
 
 def structure(data: dict[str, Any]) -> WorkflowSpec:
@@ -26,8 +33,9 @@ def _converter() -> cattrs.Converter:
     for scalar in (str, int, bool, float):
         converter.register_structure_hook(scalar, _exactly(scalar))
     converter.register_structure_hook_factory(is_sequence, _list_hook)
-    for flat in (JobSpec, FileSpec, UserDataSpec):
+    for flat in (FileSpec, UserDataSpec):
         converter.register_structure_hook(flat, _by_keyword)
+    converter.register_structure_hook(JobSpec, _job)
     converter.register_structure_hook(ActionSpec, _action)
     converter.register_structure_hook(str | int | float | bool, lambda value, _: value)
     return converter
@@ -58,6 +66,14 @@ def _list_hook(kind: Any, converter: cattrs.BaseConverter) -> Callable[[Any, Any
 def _by_keyword(value: Any, kind: type) -> Any:
     """Convert jobs, files and user data, of which there may be 100,000, without hooks for their plain fields."""
     return kind(**value)
+
+
+def _job(value: dict[str, Any], _: Any) -> JobSpec:
+    """Convert a job; resource requirements that are written in it become an object."""
+    job = JobSpec(**value)
+    if isinstance(inline := value.get("resource_requirements"), dict):
+        job.resource_requirements = InlineRequirementsSpec(**inline)
+    return job
 
 
 _ACTION_KEYS = frozenset(attribute.name for attribute in fields(ActionSpec)) - {"settings"}

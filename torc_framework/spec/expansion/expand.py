@@ -2,7 +2,7 @@
 
 Parameters in an entry's name multiply the entry. Other parameters expand the entry's lists: they have one element for
 each value. A job ``train_{lr}`` is one job per ``lr``; a job ``compare`` with ``input_files: [model_{lr}]`` is one job
-that reads all these files.
+that reads all these files. A file with placeholders and without parameters has those of the jobs that name it.
 """
 
 import itertools
@@ -10,13 +10,21 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from attrs import define, field, fields
+from attrs import asdict, define, field, fields
 
 from torc_framework.errors import suggestion
+from torc_framework.spec.expansion.borrowed_parameters import Lenders, needed
 from torc_framework.spec.expansion.parameters import MAX_VALUES, ParameterValue, parse_values, zip_problem
 from torc_framework.spec.expansion.templates import PARAMETER_NAME, Row, Template, TemplateMaker, fill_json
 from torc_framework.spec.language.findings import Problems, SpecFinding, SpecPath
-from torc_framework.spec.language.model import FileSpec, JobSpec, ParameterizedSpec, UserDataSpec, WorkflowSpec
+from torc_framework.spec.language.model import (
+    FileSpec,
+    InlineRequirementsSpec,
+    JobSpec,
+    ParameterizedSpec,
+    UserDataSpec,
+    WorkflowSpec,
+)
 
 Item = TypeVar("Item", bound=ParameterizedSpec)
 Values = dict[str, list[ParameterValue]]
@@ -48,7 +56,7 @@ class ExpandedSpec:
 
 def expand(spec: WorkflowSpec, problems: Problems) -> ExpandedSpec:
     """Return the jobs, files and user data of ``spec``, in the order of the file."""
-    expander = _Expander(problems)
+    expander = _Expander(problems, Lenders(spec))
     expander.read_shared(spec.parameters or {})
     return ExpandedSpec(
         expander.many(spec.jobs, "jobs"),
@@ -63,6 +71,7 @@ class _Expander:
     """Expansion of the lists of one spec, with one limit for all items."""
 
     problems: Problems
+    lenders: Lenders
     shared: dict[str, list[ParameterValue] | None] = field(factory=dict)
     doubtful: set[str] = field(factory=set)
     made: int = 0
@@ -74,7 +83,7 @@ class _Expander:
 
     def many(self, items: list[Item], kind: str) -> ExpandedItems[Item]:
         """Return the items of one list after expansion."""
-        if not any(item.parameters or item.use_parameters for item in items):
+        if not any(item.parameters or item.use_parameters or needed(item) for item in items):
             return ExpandedItems(items, range(len(items)))
         expanded: list[Item] = []
         origins: list[int] = []
@@ -85,9 +94,11 @@ class _Expander:
         return ExpandedItems(expanded, origins)
 
     def _one(self, item: Item, kind: str, position: int) -> list[Item]:
+        path = (kind, position)
+        if names := needed(item):
+            return self._borrowing(item, path, names)
         if not (item.parameters or item.use_parameters):
             return [item]
-        path = (kind, position)
         values = self._values(item, path)
         if not values:
             return [item] if values is not None else self._mark_doubtful(kind)
@@ -105,6 +116,20 @@ class _Expander:
         self.made += plan.size()
         return list(plan.items())
 
+    def _borrowing(self, item: Item, path: tuple[str, int], names: list[str]) -> list[Item]:
+        """Return the items of an entry with placeholders whose parameters are those of jobs."""
+        kind, position = path
+        made: dict[str, Item] = {}
+        for variant in self.lenders.variants(item, kind, names):
+            for each in self._one(variant, kind, position):
+                made.setdefault(str(getattr(each, "name", "")), each)
+        if made or kind in self.doubtful:
+            return list(made.values())
+        if finding := self.lenders.missing(names, path):
+            self.problems.add(finding)
+            return self._mark_doubtful(kind)
+        return [item]
+
     def _mark_doubtful(self, kind: str) -> list[Any]:
         self.doubtful.add(kind)
         return []
@@ -112,12 +137,14 @@ class _Expander:
     def _values(self, item: ParameterizedSpec, path: SpecPath) -> Values | None:
         """Return the values of an entry's parameters by name; None if one is invalid."""
         values: dict[str, list[ParameterValue] | None] = {}
-        for name in item.use_parameters or ():
+        for entry, name in enumerate(item.use_parameters or ()):
             if name in self.shared:
                 values[name] = self.shared[name]
             elif name not in (item.parameters or {}):
-                hint = suggestion(name, list(self.shared))
-                self.problems.warn(f"use_parameters names '{name}', which the workflow's parameters lack{hint}.")
+                values[name] = None
+                text = f"unknown parameter {name!r}: the workflow's parameters lack it"
+                hint = suggestion(name, list(self.shared)).removeprefix("; ")
+                self.problems.add(SpecFinding(text, hint=hint, path=(*path, "use_parameters", entry)))
         for name, text in (item.parameters or {}).items():
             values[name] = self._read(text, (*path, "parameters", name))
         good = {name: known for name, known in values.items() if known is not None}
@@ -173,6 +200,9 @@ class _ItemPlan(Generic[Item]):
         if name == "data":
             uses, fill = fill_json(value, self.maker)
             template = Template(uses, fill) if uses else None
+        elif isinstance(value, InlineRequirementsSpec):
+            uses, fill = fill_json(asdict(value), self.maker)
+            template = Template(uses, lambda row: InlineRequirementsSpec(**fill(row))) if uses else None
         else:
             template = self.maker.make(value) if isinstance(value, str) else None
         if template:

@@ -15,9 +15,15 @@ from torc_framework.spec.expansion.parameters import ParameterValue
 PARAMETER_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
 _PLACE: Final = re.compile(rf"(?<!\$)\{{({PARAMETER_NAME.pattern})(?::([^{{}}]*))?\}}")
 
+
+def placeholders(*texts: str) -> list[str]:
+    """Return the names in braces in texts, without duplicates, in order."""
+    return list(dict.fromkeys(match[1] for text in texts if "{" in text for match in _PLACE.finditer(text)))
+
+
 Row = Sequence[int]
 """One combination of values: for each parameter the position of its value."""
-Fill = Callable[[Row], str]
+Fill = Callable[[Row], Any]
 
 
 @define

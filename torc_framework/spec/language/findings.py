@@ -87,9 +87,14 @@ class Problems:
 
     The jobs of one parameterized entry share a position in the file: of several findings of one kind at one position
     the first is kept and the others are counted.
+
+    Attributes:
+        warnings: Warnings without a position.
+        placed_warnings: Warnings with a path, in the form of findings.
     """
 
     warnings: list[str] = Factory(list)
+    placed_warnings: list[SpecFinding] = Factory(list)
     _found: list[tuple[SpecFinding, str]] = Factory(list)
     _counts: dict[tuple[SpecPath, str], int] = Factory(dict)
 
@@ -114,6 +119,11 @@ class Problems:
         """Add a warning unless it is already there."""
         if text not in self.warnings:
             self.warnings.append(text)
+
+    def warn_at(self, finding: SpecFinding) -> None:
+        """Add a warning that has a position in the document."""
+        if len(self.placed_warnings) < MAX_KEPT:
+            self.placed_warnings.append(finding)
 
     def findings(self) -> list[SpecFinding]:
         """Return the findings, each with the number of similar ones."""

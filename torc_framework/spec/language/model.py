@@ -42,13 +42,35 @@ class ParameterizedSpec:
 
 
 @define(kw_only=True)
+class ResourceRequirementsSpec:
+    """Resource requirements for jobs."""
+
+    name: Annotated[Text, Meta(description="Name; unique, and not 'default'.")]
+    num_cpus: Annotated[Count, Meta(description="CPU cores per node.")]
+    memory: Annotated[Text, Meta(description="Memory per node, such as 512m or 16g.")]
+    num_gpus: Annotated[Amount, Meta(description="GPUs per node.")] = 0
+    num_nodes: Annotated[Count, Meta(description="Nodes.")] = 1
+    runtime: Annotated[Text, Meta(description="Longest run time, ISO 8601 duration.")] = "PT1H"
+
+
+@define(kw_only=True)
+class InlineRequirementsSpec(ResourceRequirementsSpec):
+    """Resource requirements that are written in a job instead of their name."""
+
+    name: Annotated[Text, Meta(description="Name for other jobs; by default made from the values.")] = ""
+
+
+@define(kw_only=True)
 class JobSpec(ParameterizedSpec):
     """One unit of work, or a template of many."""
 
     name: Annotated[Text, Meta(description="Name; unique among jobs.")]
     command: Annotated[Text, Meta(description="Command line for the shell.")]
     invocation_script: Annotated[Text | None, Meta(description="Program that receives the command.")] = None
-    resource_requirements: Annotated[Text | None, Meta(description="Its resource requirements, by name.")] = None
+    resource_requirements: Annotated[
+        Text | InlineRequirementsSpec | None,
+        Meta(description="Its resource requirements: their name, or the values themselves."),
+    ] = None
     failure_handler: Annotated[Text | None, Meta(description="Rules for its failures, by name.")] = None
     scheduler: Annotated[Text | None, Meta(description="Scheduler it is bound to, by name.")] = None
     slurm_scheduler: Annotated[Text | None, Meta(description="Another spelling of scheduler.")] = None
@@ -88,18 +110,6 @@ class UserDataSpec(ParameterizedSpec):
     name: Annotated[Text | None, Meta(description="Name; unique among user data.")] = None
     data: Annotated[Any, Meta(description="Any JSON value; null is absent.")] = None
     is_ephemeral: Annotated[bool, Meta(description="Cleared at each initialize.")] = False
-
-
-@define(kw_only=True)
-class ResourceRequirementsSpec:
-    """Resource requirements for jobs."""
-
-    name: Annotated[Text, Meta(description="Name; unique, and not 'default'.")]
-    num_cpus: Annotated[Count, Meta(description="CPU cores per node.")]
-    memory: Annotated[Text, Meta(description="Memory per node, such as 512m or 16g.")]
-    num_gpus: Annotated[Amount, Meta(description="GPUs per node.")] = 0
-    num_nodes: Annotated[Count, Meta(description="Nodes.")] = 1
-    runtime: Annotated[Text, Meta(description="Longest run time, ISO 8601 duration.")] = "PT1H"
 
 
 @define(kw_only=True)

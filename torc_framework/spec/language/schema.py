@@ -12,6 +12,7 @@ import msgspec
 from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
 from torc_framework.spec.language.model import WorkflowSpec
 from torc_framework.spec.language.options import LoadOptions
+from torc_framework.spec.language.spellings import add_spellings
 
 Schema = dict[str, Any]
 VARIANTS: Final = "x-variants"
@@ -40,6 +41,7 @@ def workflow_schema(options: LoadOptions) -> Schema:
     rules = properties["failure_handlers"]["items"]["properties"]["rules"]
     rules["items"] = rule_schema(options)
     _add_action_types(properties["actions"]["items"], options.action_types)
+    add_spellings(schema)
     return schema
 
 

@@ -8,6 +8,7 @@ from attrs import define, evolve, field
 
 from torc_framework.spec.language.findings import SpecError, SpecFinding, SpecPath
 from torc_framework.spec.language.schema import Schema
+from torc_framework.spec.language.spellings import WrittenKeys
 from torc_framework.spec.reading.parse_problem import ParseProblem
 from torc_framework.spec.reading.positions import LineIndex, PositionFinder
 
@@ -28,6 +29,7 @@ class Document:
         data: Its value, which is not checked yet.
         locate: Returns the positions of paths. Each call parses the text again.
         findings: Parts that the reader could not interpret.
+        written: The keys that differ from those of the schema.
     """
 
     file: str
@@ -35,10 +37,11 @@ class Document:
     data: Any
     locate: Locate
     findings: list[SpecFinding] = field(factory=list)
+    written: WrittenKeys = field(factory=WrittenKeys)
 
     def placed(self, findings: Iterable[SpecFinding]) -> list[SpecFinding]:
         """Return the findings with file, line and column, in the order of the file."""
-        todo = list(findings)
+        todo = [self.written.as_written(finding) for finding in findings]
         if not todo:
             return []
         locator = self.locate(finding.path for finding in todo)

@@ -14,15 +14,16 @@ Other nodes and properties are errors.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import ckdl
 from attrs import define, field
 
-from torc_framework.errors import suggestion
+from torc_framework.errors import nearest, suggestion
 from torc_framework.spec.language.findings import SpecFinding, SpecPath
 from torc_framework.spec.language.schema import VARIANTS, Schema, kinds_of, variant_of
+from torc_framework.spec.language.spellings import ANY_KEY, FOREIGN_KEYWORD, SPELLINGS_KEYWORD
 from torc_framework.spec.reading.kdl_positions import first_error, node_tree
 from torc_framework.spec.reading.parse_problem import ParseProblem
 from torc_framework.spec.reading.positions import LineIndex, PositionFinder
@@ -30,11 +31,6 @@ from torc_framework.spec.reading.positions import LineIndex, PositionFinder
 Steps = tuple[int, ...]
 """Positions that lead to a node: of a node of the document, of one of its children, ..."""
 
-_SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "depends_on": ("depends_on_job", "depends_on_jobs"),
-    "depends_on_regexes": ("depends_on_regex", "depends_on_job_regex", "depends_on_job_regexes"),
-}
-"""Further names of lists in KDL documents."""
 _OWN_SINGULARS: Final = ("resource_requirements", "depends_on")
 """Names of lists that are their own singular."""
 
@@ -97,7 +93,11 @@ class KdlReader:
         """Add one node or property to an object."""
         key = table.key_of.get(given.name)
         if key is None and table.other is None:
-            self._unknown(given.name, table, path, at)
+            if table.is_foreign(given.name):  # the check of the document warns about it
+                made[given.name] = None
+                self._trace((*path, given.name), at)
+            else:
+                self._unknown(given.name, table, path, at)
             return
         key, schema = (given.name, table.other) if key is None else (key, table.schemas[key])
         assert schema is not None
@@ -117,7 +117,7 @@ class KdlReader:
         if key in made:
             self._report_unused(f"{given.name!r} is given twice", "", here, at, "keep one of them")
             return
-        if "object" in kinds:
+        if "object" in kinds and ("string" not in kinds or given.children or given.properties):
             made[key] = self._entry(given, schema, here, at)
         else:
             made[key] = self._scalar(given, schema, here, at)
@@ -196,19 +196,28 @@ class _AllowedNames:
         key_of: Key of the schema, by name in the document.
         schemas: Schema of each key.
         other: Schema of all other names; None if they are not allowed.
+        foreign: Names that have no effect; `ANY_KEY` stands for all that resemble no allowed name.
     """
 
     key_of: dict[str, str]
     schemas: dict[str, Schema]
     other: Schema | None
+    foreign: Collection[str]
 
     @classmethod
     def of(cls, schema: Schema) -> "_AllowedNames":
         """Return the names of an object's schema."""
         schemas = schema.get("properties", {})
         key_of = {name: key for key, part in schemas.items() for name in _names_of(key, part)}
+        for spelling, key in schema.get(SPELLINGS_KEYWORD, {}).items():
+            key_of.update(dict.fromkeys(_names_of(spelling, schemas[key]), key))
         extra = schema.get("additionalProperties", True)
-        return cls(key_of, schemas, extra if isinstance(extra, dict) else {} if extra else None)
+        other = extra if isinstance(extra, dict) else {} if extra else None
+        return cls(key_of, schemas, other, schema.get(FOREIGN_KEYWORD, ()))
+
+    def is_foreign(self, name: str) -> bool:
+        """Return whether an unknown name has no effect."""
+        return name in self.foreign or (ANY_KEY in self.foreign and nearest(name, list(self.key_of)) is None)
 
 
 def _names_of(key: str, schema: Schema) -> tuple[str, ...]:
@@ -216,7 +225,7 @@ def _names_of(key: str, schema: Schema) -> tuple[str, ...]:
         return (key,)
     if "object" in kinds_of(schema.get("items", {})):
         return (_singular(key),)
-    return tuple(dict.fromkeys((key, _singular(key), *_SPELLINGS.get(key, ()))))
+    return tuple(dict.fromkeys((key, _singular(key))))
 
 
 def _singular(name: str) -> str:

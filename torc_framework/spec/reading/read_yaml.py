@@ -45,7 +45,7 @@ def parse_yaml(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         what = ", ".join(part for part in (error.context, error.problem) if part)
         mark = error.problem_mark or error.context_mark
-        raise ParseProblem(what or "not YAML", _place(mark) if mark else None) from error
+        raise ParseProblem(what or "not YAML", _place(mark) if mark else None, _hint(text, mark)) from error
     except yaml.YAMLError as error:
         raise ParseProblem(" ".join(str(error).split())) from error
 
@@ -95,6 +95,13 @@ def _events(parser: CParser) -> Iterator[Any]:
 
 def _place(mark: Any) -> Place:
     return mark.line + 1, mark.column + 1
+
+
+def _hint(text: str, mark: yaml.Mark | None) -> str:
+    """Return advice for an error at a brace: ``[model_{i}]`` is not YAML, because a brace begins a mapping there."""
+    if mark and text[mark.index : mark.index + 1] == "{":
+        return "put a text with braces in quotes, such as ['model_{i}']"
+    return ""
 
 
 def _fail(message: str, event: Any, hint: str = "") -> ParseProblem:

@@ -2,24 +2,20 @@
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 from attrs import asdict, fields
 
 from torc_framework.models.records import (
     FailureHandlerRecord,
-    ResourceRequirementsRecord,
     SlurmSchedulerRecord,
     WorkflowRecord,
 )
-from torc_framework.models.resources import duration_spelling, memory_spelling, parse_duration
 from torc_framework.models.shells import shell_words
 from torc_framework.spec.language.findings import Problems, SpecFinding
 from torc_framework.spec.language.model import (
     FailureHandlerSpec,
     ResourceMonitorSpec,
-    ResourceRequirementsSpec,
     WorkflowSpec,
 )
 from torc_framework.spec.language.options import LoadOptions
@@ -47,21 +43,6 @@ def workflow_record(spec: WorkflowSpec, options: LoadOptions) -> WorkflowRecord:
         slurm_defaults=None if spec.slurm_defaults is None else _json(spec.slurm_defaults),
         resource_monitor_config=_monitor(spec.resource_monitor),
     )
-
-
-def requirements(specs: list[ResourceRequirementsSpec], problems: Problems) -> list[ResourceRequirementsRecord]:
-    """Return the records of resource requirements; memory and run time have the forms of the HTTP contract."""
-    records = []
-    for position, spec in enumerate(specs):
-        path = ("resource_requirements", position)
-        if spec.name == "default":
-            text = "'default' names what every workflow has already"
-            problems.add(SpecFinding(text, hint="choose another name", path=(*path, "name")))
-        facts = asdict(spec)
-        for name, spelling in (("memory", memory_spelling), ("runtime", _runtime_spelling)):
-            facts[name] = _try(spelling, facts[name], (*path, name), problems) or facts[name]
-        records.append(ResourceRequirementsRecord(workflow_id=0, **facts))
-    return records
 
 
 def failure_handlers(specs: list[FailureHandlerSpec], schema: Schema) -> list[FailureHandlerRecord]:
@@ -100,27 +81,13 @@ def check_slurm_defaults(spec: WorkflowSpec, problems: Problems) -> None:
             problems.add(finding)
 
 
-def _runtime_spelling(text: str) -> str:
-    if parse_duration(text) < 1:
-        raise ValueError(f"{text!r} is less than a second")
-    return duration_spelling(text)
-
-
 def check_shell(shell: str | None, path: tuple[str | int, ...], problems: Problems) -> None:
     """Add a finding for an invalid shell, once for each entry."""
     if shell is not None:
-        _try(shell_words, shell, path, problems, "shell")
-
-
-def _try(
-    parse: Callable[[str], Any], text: str, path: tuple[str | int, ...], problems: Problems, kind: str = ""
-) -> Any:
-    """Return the value of a text; None after a finding."""
-    try:
-        return parse(text)
-    except ValueError as error:
-        problems.add(SpecFinding(str(error), path=path), kind)
-    return None
+        try:
+            shell_words(shell)
+        except ValueError as error:
+            problems.add(SpecFinding(str(error), path=path), "shell")
 
 
 def _monitor(spec: ResourceMonitorSpec | None) -> str | None:

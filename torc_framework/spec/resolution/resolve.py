@@ -9,13 +9,14 @@ from torc_framework.models.plan import Barrier, Plan, PlannedJob
 from torc_framework.models.records import FileRecord, UserDataRecord
 from torc_framework.spec.expansion.expand import ExpandedSpec
 from torc_framework.spec.language.findings import Problems, SpecFinding
-from torc_framework.spec.language.model import JobSpec, WorkflowSpec
+from torc_framework.spec.language.model import JobSpec, ResourceRequirementsSpec, WorkflowSpec
 from torc_framework.spec.language.options import LoadOptions
 from torc_framework.spec.language.schema import rule_schema
 from torc_framework.spec.resolution import records
 from torc_framework.spec.resolution.actions import ActionPlanner
 from torc_framework.spec.resolution.cycles import report_cycles
 from torc_framework.spec.resolution.dependencies import DependencyBuilder
+from torc_framework.spec.resolution.inline_requirements import RequirementsTable
 from torc_framework.spec.resolution.names import NameTable, report_duplicates
 from torc_framework.spec.resolution.relations import NONE, JobRelations, ListFinder, RelationFinder
 from torc_framework.spec.resolution.scheduler_checks import (
@@ -59,7 +60,11 @@ class _Resolver:
         self.jobs = self._finder("jobs", "job", [job.name for job in self.all_jobs], expanded.jobs.origins)
         self.files = self._finder("files", "file", file_names, expanded.files.origins)
         self.data = self._finder("user_data", "user data", self.data_names, expanded.user_data.origins)
-        self.requirements = self._table("resource_requirements", "resource requirements")
+        self.requirements = RequirementsTable(spec.resource_requirements or [], problems)
+        self.requirements.add_jobs(self.all_jobs, expanded.jobs.origins)
+        self.requirement_names = self._table(
+            "resource_requirements", "resource requirements", self.requirements.of_jobs
+        )
         self.handlers = self._table("failure_handlers", "failure handler")
         self.schedulers = self._table("slurm_schedulers", "scheduler")
         self.relations: list[JobRelations | None] = []
@@ -68,11 +73,13 @@ class _Resolver:
         report_duplicates(kind, key, names, origins, self.problems)
         return ListFinder(NameTable(kind, names, key in self.doubtful, self.problems))
 
-    def _table(self, key: str, kind: str) -> NameTable:
+    def _table(self, key: str, kind: str, more: Sequence[ResourceRequirementsSpec] = ()) -> NameTable:
+        """Return the names of a list of the workflow, followed by those of further entries."""
         names = [item.name for item in getattr(self.spec, key) or []]
         given = [(name, position) for position, name in enumerate(names) if name is not None]
         report_duplicates(kind, key, [name for name, _ in given], [position for _, position in given], self.problems)
-        return NameTable(kind, [name or "" for name in names], key in self.doubtful, self.problems)
+        all_names = [*(name or "" for name in names), *(item.name for item in more)]
+        return NameTable(kind, all_names, key in self.doubtful, self.problems)
 
     def plan(self) -> Plan:
         """Return the plan."""
@@ -86,7 +93,7 @@ class _Resolver:
                 UserDataRecord(workflow_id=0, name=name, is_ephemeral=item.is_ephemeral, data=item.data)
                 for name, item in zip(self.data_names, self.expanded.user_data.items, strict=True)
             ],
-            resource_requirements=records.requirements(spec.resource_requirements or [], problems),
+            resource_requirements=self.requirements.records(),
             failure_handlers=records.failure_handlers(spec.failure_handlers or [], rule_schema(self.options)),
             slurm_schedulers=records.slurm_schedulers(spec, problems),
         )
@@ -128,9 +135,10 @@ class _Resolver:
     def _bind(self, planned: PlannedJob, job: JobSpec, origin: int) -> None:
         """Set the positions of a job's requirements, handler and scheduler."""
         of, at = job.name, ("jobs", origin)
-        if job.resource_requirements:
+        if named := job.resource_requirements:
+            name = named if isinstance(named, str) else self.requirements.name_of(named)
             path = (*at, "resource_requirements")
-            planned.resource_requirements = self.requirements.position(job.resource_requirements, path, of)
+            planned.resource_requirements = self.requirement_names.position(name, path, of)
         if job.failure_handler:
             planned.failure_handler = self.handlers.position(job.failure_handler, (*at, "failure_handler"), of)
         if scheduler := job.scheduler or job.slurm_scheduler:
