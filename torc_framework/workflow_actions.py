@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import define, evolve, field
 
 from torc_framework.client import TorcClient
-from torc_framework.errors import NodeRequestInterrupted, ServerUnreachableError, TorcError
+from torc_framework.errors import NodeRequestInterrupted, ServerUnreachableError, TorcError, UserError
 from torc_framework.event_log import EventLog
 from torc_framework.models.action_types import ActionContext, ActionType
 from torc_framework.models.records import WorkflowActionRecord
@@ -98,7 +98,7 @@ class ActionExecutor:
         self.log.info("action_started", **facts)
         error = None
         try:
-            action_type.execute(action.action_config, context)
+            action_type.execute(_checked_config(action_type, action.action_config), context)
         except NodeRequestInterrupted:  # it got some of its nodes: done, as if the others had been refused
             self.client.finish_action(context.workflow_id, action.id or 0, context.compute_node_id, None)
             raise
@@ -119,3 +119,20 @@ class ActionExecutor:
             self.client.finish_action(context.workflow_id, action.id or 0, context.compute_node_id, error)
         except ServerUnreachableError as lost:
             self.log.warning("action_end_not_told", reason=str(lost), **facts)
+
+
+def _checked_config(action_type: ActionType, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with the defaults of the type's schema; keys that the schema does not know are kept.
+
+    Raises:
+        UserError: a value does not fit the schema, such as in an action that was not created from a spec.
+    """
+    from jsonschema import Draft202012Validator
+
+    properties: Mapping[str, Any] = action_type.schema.get("properties", {})
+    whole = {name: part["default"] for name, part in properties.items() if "default" in part} | dict(config)
+    for error in Draft202012Validator(action_type.schema).iter_errors(whole):
+        if error.validator != "additionalProperties":
+            where = ".".join(map(str, error.absolute_path))
+            raise UserError(f"its configuration is wrong: {f'{where}: ' if where else ''}{error.message}")
+    return whole

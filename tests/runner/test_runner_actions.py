@@ -105,6 +105,43 @@ def test_a_failed_action_is_told_and_stops_nothing(bench: Bench) -> None:
     assert event.data["reason"] == record.error
 
 
+NOTES = """
+from torc_framework.api import ActionType, hookimpl
+
+def note(config, context):
+    with open(f"{context.output_dir}/note", "w") as file:
+        file.write(f"{config['text']} {config['times']}")
+
+SCHEMA = {"type": "object", "required": ["text"], "properties": {
+    "text": {"type": "string"}, "times": {"type": "integer", "default": 3}
+}}
+
+@hookimpl
+def torc_action_types():
+    return [ActionType("note", SCHEMA, note)]
+"""
+
+
+def test_a_configuration_has_the_defaults_of_the_schema(bench: Bench) -> None:
+    project_plugin(bench.folder, "notes", NOTES)
+    other = evolve(bench, plugins=PluginManager.load(bench.folder))
+    other.run(other.create(job("a", "true"), actions=[PlannedAction("on_workflow_start", "note", {"text": "hi"})]))
+    assert (bench.folder / "output" / "note").read_text() == "hi 3"
+
+
+def test_a_wrong_configuration_names_the_field(bench: Bench) -> None:
+    """An action that another client created is not checked before."""
+    project_plugin(bench.folder, "notes", NOTES)
+    other = evolve(bench, plugins=PluginManager.load(bench.folder))
+    for kind, config, told in (
+        ("note", {"text": 5}, "its configuration is wrong: text: 5 is not of type 'string'"),
+        ("run_commands", {}, "its configuration is wrong: 'commands' is a required property"),
+    ):
+        workflow_id = other.create(job("a", "true"), actions=[PlannedAction("on_workflow_start", kind, config)])
+        assert other.run(workflow_id).is_complete
+        assert actions(bench, workflow_id)["on_workflow_start"].error == told
+
+
 def test_environment_of_actions(bench: Bench) -> None:
     """They find the server and the workflow as jobs do."""
     planned = [

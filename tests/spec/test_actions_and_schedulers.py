@@ -8,7 +8,7 @@ import pytest
 
 from torc_framework.models.plan import PlannedAction
 from torc_framework.models.resources import parse_duration
-from torc_framework.spec import LoadOptions, SpecError, dry_run, inspect, load_plan
+from torc_framework.spec import LoadOptions, SpecError, dry_run, dump_spec, inspect, load_plan, load_spec
 
 PLAIN = LoadOptions()
 BASE = """\
@@ -133,6 +133,64 @@ def test_action_types_of_plugins_have_their_own_keys(tmp_path: Path, suffix: str
     assert "actions[0].to" in str(wrong)
     path.write_text(text)
     assert "notify" in str(inspect(path).findings[0])
+
+
+SETTINGS = {
+    "yaml": "name: w\njobs: [{name: a, command: c}]\nactions: [{trigger_type: on_workflow_start, "
+    "action_type: notify, settings: {to: me, loud: true}}]\n",
+    "json5": "{name: 'w', jobs: [{name: 'a', command: 'c'}], actions: [{trigger_type: 'on_workflow_start', "
+    "action_type: 'notify', settings: {to: 'me', loud: true}}]}",
+    "kdl": 'name "w"\njob "a" command="c"\naction {\n  trigger_type "on_workflow_start"\n  action_type "notify"\n'
+    '  settings {\n    to "me"\n    loud true\n  }\n}\n',
+}
+
+
+@pytest.mark.parametrize("suffix", SETTINGS)
+def test_settings_of_an_action_are_a_mapping(tmp_path: Path, suffix: str) -> None:
+    """The mapping is the configuration, and an error names the field within it."""
+    path, options = tmp_path / f"w.{suffix}", LoadOptions(action_types=NOTIFY)
+    path.write_text(SETTINGS[suffix])
+    (made,) = load_plan(path, options=options).plan.actions
+    assert made.config == {"to": "me", "loud": True}
+    for right, wrong, told in (
+        ("true", "3", "actions[0].settings.loud"),
+        ("loud", "lout", "unknown key 'lout'" if suffix != "kdl" else "lout"),
+    ):
+        path.write_text(SETTINGS[suffix].replace(right, wrong))
+        (finding,) = inspect(path, options=options).findings
+        assert told in str(finding), finding
+
+
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [
+        ("settings: {}", "'to' is missing"),
+        ("settings: [to]", "actions[0].settings"),
+        ("settings: {to: me}, loud: true", "unknown key 'loud'"),
+        ("loud: true", "'to' is missing"),
+    ],
+)
+def test_wrong_settings_name_the_field(tmp_path: Path, action: str, told: str) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(
+        "name: w\njobs: [{name: a, command: c}]\n"
+        f"actions: [{{trigger_type: on_workflow_start, action_type: notify, {action}}}]\n"
+    )
+    (finding,) = inspect(path, options=LoadOptions(action_types=NOTIFY)).findings
+    assert told in str(finding)
+
+
+def test_settings_may_have_the_names_of_common_keys(tmp_path: Path) -> None:
+    """Within ``settings`` a plugin may name its keys as it likes, and the written spec is read back."""
+    options = LoadOptions(action_types={"call": {"type": "object", "properties": {"jobs": {"type": "integer"}}}})
+    path = tmp_path / "w.yaml"
+    path.write_text(
+        "name: w\njobs: [{name: a, command: c}]\n"
+        "actions: [{trigger_type: on_workflow_start, action_type: call, settings: {jobs: 3}}]\n"
+    )
+    assert load_plan(path, options=options).plan.actions[0].config == {"jobs": 3}
+    path.write_text(dump_spec(load_spec(path, options=options), "yaml"))
+    assert load_plan(path, options=options).plan.actions[0].config == {"jobs": 3}
 
 
 NODES = """\

@@ -54,7 +54,9 @@ class ActionType:
 
     Attributes:
         name: The ``action_type`` of the spec.
-        schema: JSON schema of its ``action_config``.
+        schema: JSON schema of its ``action_config``, which a spec gives as ``settings`` or beside ``action_type``. Keys
+            that it does not list are refused unless it has ``additionalProperties``. A missing key gets the ``default``
+            of its property before the action is executed.
         execute: Executes the action; raises an exception to report failure. The runner that claimed the action calls
             it in a thread of its own.
         why_not: Returns why this runner cannot execute the action, None if it can; called before the claim.

@@ -34,7 +34,8 @@ def as_data(spec: Any) -> dict[str, Any]:
         if value is None or (default is not NOTHING and value == default and type(value) is type(default)):
             continue
         if isinstance(spec, ActionSpec) and attribute.name == "settings":
-            data.update(value)
+            own_names = {each.name for each in fields(ActionSpec)}
+            data.update({"settings": value} if own_names.intersection(value) else value)
         else:
             data[attribute.name] = _plain(value)
     return data

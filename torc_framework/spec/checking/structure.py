@@ -80,6 +80,7 @@ _ACTION_KEYS = frozenset(attribute.name for attribute in fields(ActionSpec)) - {
 
 
 def _action(value: dict[str, Any], _: Any) -> ActionSpec:
-    """Convert an action; keys of a plugin's action type are separated from the others."""
+    """Convert an action; keys of a plugin's action type, or its mapping ``settings``, are separated from the others."""
     known = {key: item for key, item in value.items() if key in _ACTION_KEYS}
-    return ActionSpec(**known, settings={key: item for key, item in value.items() if key not in _ACTION_KEYS})
+    settings = {key: item for key, item in value.items() if key not in _ACTION_KEYS}
+    return ActionSpec(**known, settings=settings.get("settings", settings))

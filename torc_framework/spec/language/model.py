@@ -154,7 +154,10 @@ class ActionSpec:
     start_one_worker_per_node: Annotated[bool | None, Meta(description="Start a runner on each node.")] = None
     max_parallel_jobs: Annotated[Count | None, Meta(description="Most jobs at a time of each runner.")] = None
     persistent: Annotated[bool | None, Meta(description="Every runner may claim it.")] = None
-    settings: Annotated[dict[str, Any], Meta(description="Settings of an action type of a plugin.")] = Factory(dict)
+    settings: Annotated[
+        dict[str, Any],
+        Meta(description="Settings of a plugin's action type; they may also stand beside `action_type`."),
+    ] = Factory(dict)
 
 
 @define(kw_only=True)

@@ -16,7 +16,10 @@ from torc_framework.spec.language.spellings import add_spellings
 
 Schema = dict[str, Any]
 VARIANTS: Final = "x-variants"
-"""Additional keyword: ``{"by": KEY, "schemas": {VALUE: SCHEMA}}`` is the schema of objects whose KEY is VALUE."""
+"""Additional keyword: ``{"by": KEY, "schemas": {VALUE: SCHEMA}}`` is the schema of objects whose KEY is VALUE.
+
+``"with_settings"`` has the schemas of those that also have a mapping ``settings``.
+"""
 
 BUILTIN_ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "run_commands": ("commands",),
@@ -64,16 +67,23 @@ def variant_of(schema: Schema, value: Any) -> Schema:
     if variants is None or not isinstance(value, dict):
         return schema
     chosen = value.get(variants["by"])
-    return variants["schemas"].get(chosen, schema) if isinstance(chosen, str) else schema
+    schemas = variants["with_settings" if "settings" in value else "schemas"]
+    return schemas.get(chosen, schema) if isinstance(chosen, str) else schema
 
 
 def _add_action_types(action: Schema, offered: Mapping[str, Mapping[str, Any]]) -> None:
-    """Add the action types of plugins, each with its own keys."""
+    """Add the action types of plugins, each with its own keys, beside the common ones or within ``settings``."""
     del action["properties"]["settings"]
-    plugins = {name: settings for name, settings in sorted(offered.items()) if name not in BUILTIN_ACTIONS}
+    plugins = {name: _closed(settings) for name, settings in sorted(offered.items()) if name not in BUILTIN_ACTIONS}
     action["properties"]["action_type"]["enum"] = [*BUILTIN_ACTIONS, *plugins]
     schemas = {name: plugin_action_schema(action, settings) for name, settings in plugins.items()}
-    action[VARIANTS] = {"by": "action_type", "schemas": schemas}
+    nested = {name: _nested_action_schema(action, settings) for name, settings in plugins.items()}
+    action[VARIANTS] = {"by": "action_type", "schemas": schemas, "with_settings": nested}
+
+
+def _closed(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema that forbids unknown keys if it lists keys and does not say whether others are allowed."""
+    return {"additionalProperties": False, **settings} if "properties" in settings else settings
 
 
 def plugin_action_schema(builtin: Schema, settings: Mapping[str, Any]) -> Schema:
@@ -83,12 +93,23 @@ def plugin_action_schema(builtin: Schema, settings: Mapping[str, Any]) -> Schema
         builtin: The schema of built-in actions.
         settings: The plugin's schema of the action's configuration.
     """
-    common = {key: builtin["properties"][key] for key in COMMON_ACTION_KEYS}
+    nested = _nested_action_schema(builtin, settings)
     return {
         **{key: value for key, value in settings.items() if key != "description"},
         "type": "object",
-        "properties": {**settings.get("properties", {}), **common},
+        "properties": {**settings.get("properties", {}), **nested["properties"]},
         "required": [*builtin["required"], *settings.get("required", ())],
+    }
+
+
+def _nested_action_schema(builtin: Schema, settings: Mapping[str, Any]) -> Schema:
+    """Return the schema of an action with a plugin's type whose configuration is the mapping ``settings``."""
+    common = {key: builtin["properties"][key] for key in COMMON_ACTION_KEYS}
+    return {
+        "type": "object",
+        "properties": {**common, "settings": {"type": "object", **settings}},
+        "required": builtin["required"],
+        "additionalProperties": False,
     }
 
 
