@@ -12,6 +12,7 @@ from attrs import frozen
 
 from torc_framework.forensics.line_ranking import LineRank, RankedLine, most_informative, rank_line
 from torc_framework.logs.pattern_scanner import PatternScanner
+from torc_framework.models.attempt_logs import attempt_logs, output_dir_of
 from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.records import ComputeNodeRecord, ResultRecord
 
@@ -66,9 +67,9 @@ class LogExcerptReader:
 
     def paths(self, result: ResultRecord) -> tuple[Path, Path]:
         """Return the files of standard error and standard output of an attempt."""
-        folder = self._folders.get(result.compute_node_id, self._default) / "job_stdio"
-        stem = f"job_wf{result.workflow_id}_j{result.job_id}_r{result.run_id}_a{result.attempt_id}"
-        return folder / f"{stem}.e", folder / f"{stem}.o"
+        folder = self._folders.get(result.compute_node_id, self._default)
+        logs = attempt_logs(folder, result.workflow_id, result.job_id, result.run_id, result.attempt_id)
+        return logs.stderr, logs.stdout
 
     def read_log(self, path: Path) -> Excerpt:
         """Return the lines of a log that match patterns, and those of its end."""
@@ -171,8 +172,6 @@ def _lines_before(path: Path, first_byte: int) -> int:
 
 
 def _folder(node: ComputeNodeRecord) -> Path:
-    """Return the output directory of a runner: the spool in its record is two levels below it."""
-    described = node.scheduler if isinstance(node.scheduler, dict) else {}
-    if isinstance(spool := described.get("spool"), str) and (folder := Path(spool).parent.parent).is_dir():
-        return folder
-    return DEFAULT_FOLDER
+    """Return the output directory of a runner, if it exists on this machine."""
+    folder = output_dir_of(node)
+    return folder if folder is not None and folder.is_dir() else DEFAULT_FOLDER

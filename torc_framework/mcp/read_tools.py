@@ -12,6 +12,7 @@ from torc_framework.client.calls.base import given_fields
 from torc_framework.errors import UserError
 from torc_framework.logs import analyze
 from torc_framework.mcp.tool_context import MAX_ITEMS, ToolContext
+from torc_framework.models.attempt_logs import attempt_logs
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.pending import read_tail, waiting_jobs
@@ -97,11 +98,11 @@ class ReadTools:
         result = self._context.last_result(job)
         run = run_id or (result.run_id if result else self._context.client.workflow_status(job.workflow_id).run_id)
         attempt = attempt_id or (result.attempt_id if result else job.attempt_id)
-        stem = self._context.output_dir / "job_stdio" / f"job_wf{job.workflow_id}_j{job.id}_r{run}_a{attempt}"
+        logs = attempt_logs(self._context.output_dir, job.workflow_id, job_id, run, attempt)
         answer: dict[str, Any] = {"job_id": job_id, "job_name": job.name, "run_id": run, "attempt_id": attempt}
-        for kind, suffix in (("stdout", ".o"), ("stderr", ".e")):
+        for kind, located in (("stdout", logs.stdout), ("stderr", logs.stderr)):
             if log_type in (kind, "both"):
-                path = self._context.log(Path(f"{stem}{suffix}"))
+                path = self._context.log(located)
                 answer |= {f"{kind}_path": str(path), f"{kind}_exists": path.is_file()}
                 answer[kind] = read_tail(path, tail_lines, _LOG_BYTES)
         return answer

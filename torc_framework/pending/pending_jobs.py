@@ -8,6 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from torc_framework.client import TorcClient
+from torc_framework.models.attempt_logs import attempt_logs
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import Failure
 from torc_framework.models.records import JobRecord, ResultRecord
@@ -69,11 +70,6 @@ def waiting_jobs(
     ]
 
 
-def log_stem(output_dir: Path, job: JobRecord, run_id: int) -> Path:
-    """Return the path of an attempt's logs without their suffix, as the runner names them."""
-    return output_dir / "job_stdio" / f"job_wf{job.workflow_id}_j{job.id}_r{run_id}_a{job.attempt_id}"
-
-
 def read_tail(path: Path, lines: int = TAIL_LINES, max_bytes: int = TAIL_BYTES) -> str:
     """Return the last lines of a text file, as far as they fit into ``max_bytes``; empty if it cannot be read."""
     try:
@@ -99,7 +95,7 @@ def failure_of(job: JobRecord, result: ResultRecord | None, run_id: int, output_
         run_id: The present run.
         output_dir: Folder of the runners' logs.
     """
-    stem = log_stem(output_dir, job, result.run_id if result else run_id)
+    logs = attempt_logs(output_dir, job.workflow_id, job.id or 0, result.run_id if result else run_id, job.attempt_id)
     return Failure(
         workflow_id=job.workflow_id,
         job_id=job.id or 0,
@@ -108,8 +104,8 @@ def failure_of(job: JobRecord, result: ResultRecord | None, run_id: int, output_
         return_code=result.return_code if result else _UNKNOWN_CODE,
         observation=observation_of(result) if result else ExitObservation(""),
         verdict=_verdict(result),
-        stdout_path=f"{stem}.o",
-        stderr_path=f"{stem}.e",
+        stdout_path=str(logs.stdout),
+        stderr_path=str(logs.stderr),
     )
 
 

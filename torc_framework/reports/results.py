@@ -7,6 +7,7 @@ from typing import Any, Final
 from attrs import Factory, define
 
 from torc_framework.client import TorcClient
+from torc_framework.models.attempt_logs import attempt_logs
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord, WorkflowRecord
 
 _LOGS: Final = {
@@ -75,9 +76,9 @@ def _entry(result: ResultRecord, job_name: str | None, node: ComputeNodeRecord |
 
 def _logs(result: ResultRecord, node: ComputeNodeRecord | None, output_dir: Path) -> Iterator[tuple[str, str]]:
     """Yield keys and paths of the logs of an attempt."""
-    stem = f"job_wf{result.workflow_id}_j{result.job_id}_r{result.run_id}_a{result.attempt_id}"
-    yield "job_stdout", str(output_dir / "job_stdio" / f"{stem}.o")
-    yield "job_stderr", str(output_dir / "job_stdio" / f"{stem}.e")
+    logs = attempt_logs(output_dir, result.workflow_id, result.job_id, result.run_id, result.attempt_id)
+    yield "job_stdout", str(logs.stdout)
+    yield "job_stderr", str(logs.stderr)
     if node is None:
         return
     scheduler = node.scheduler if isinstance(node.scheduler, dict) else {}

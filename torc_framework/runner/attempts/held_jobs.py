@@ -8,11 +8,9 @@ from typing import Final
 from attrs import Factory, define
 
 from torc_framework.executors import Attempt, AttemptKey, RunnerContext
+from torc_framework.models.attempt_logs import STDIO_DIR
 from torc_framework.models.exchange import ClaimedJob
 from torc_framework.models.exits import StopReason
-
-STDIO_DIR = "job_stdio"
-"""Folder of the jobs' logs, within the output directory."""
 
 
 class JobStage(Enum):

@@ -14,10 +14,11 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import AllocationError, ApiError, ServerUnreachableError, UserError
 from torc_framework.executors import Allocator, LaunchSite, RunnerContext
 from torc_framework.models.action_types import ActionContext
+from torc_framework.models.attempt_logs import STDIO_DIR
 from torc_framework.models.exchange import ExchangeRequest
 from torc_framework.models.records import HINDRANCE, ComputeNodeRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_duration
-from torc_framework.runner.attempts.held_jobs import STDIO_DIR, AttemptFactory
+from torc_framework.runner.attempts.held_jobs import AttemptFactory
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.connection.retries import retry_until_answered
 from torc_framework.runner.process.identity import RunnerIdentity

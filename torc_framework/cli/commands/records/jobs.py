@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from torc_framework.cli.commands.records.job_logs import logs
 from torc_framework.cli.commands.records.jobs_by_status import list_by_status
 from torc_framework.cli.commands.records.mapped_jobs import run_function, run_postprocess
 from torc_framework.cli.shared.app import CommandGroup
@@ -226,6 +227,7 @@ def _with_requirements(job: JobRecord, asked: ResourceRequirementsRecord) -> dic
     }
 
 
+app.command("logs")(logs)
 app.command("list-by-status")(list_by_status)
 app.command("run-function")(run_function)
 app.command("run-postprocess")(run_postprocess)
