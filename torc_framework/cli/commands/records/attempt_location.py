@@ -134,5 +134,5 @@ class AttemptFinder:
         return nodes[0].id if nodes else None
 
     def _is_held_by(self, node: ComputeNodeRecord) -> bool:
-        query = {"workflow_id": self.job.workflow_id, "active_compute_node_id": node.id}
-        return any(each.id == self.job.id for each in self._client.iterate(JobRecord, **query))
+        held = self._client.iterate(JobRecord, workflow_id=self.job.workflow_id, active_compute_node_id=node.id)
+        return any(each.id == self.job.id for each in held)
