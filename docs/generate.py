@@ -373,9 +373,9 @@ def commands() -> str:
     from torc_framework.cli.programs.command_tree import CORE_COMMANDS, root_command
     from torc_framework.cli.shared.session import Session
 
-    def pages(command: object, parent: Context | None, name: str) -> Iterator[str]:
+    def pages(command: Any, parent: Context | None, name: str) -> Iterator[str]:
         context = Context(
-            command, parent=parent, info_name=name, terminal_width=100, max_content_width=100, obj=Session()
+            command, parent=parent, info_name=name, terminal_width=100, obj=Session(), **command.context_settings
         )
         yield f"## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
         if parent is None:

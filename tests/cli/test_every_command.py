@@ -1,32 +1,9 @@
 """Every command of the program, the plugins' included: it explains itself, and takes the options of all."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from typer import Context
-from typer.core import TyperGroup
+from every_command import COMMANDS
 
-from torc_framework.cli.programs.command_tree import root_command
 from torc_framework.cli.programs.torc import main
-from torc_framework.cli.shared.session import Session
-
-
-def leaves() -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield every command with the words that call it, groups included."""
-    root = root_command()
-    context = Context(root, info_name="torc", obj=Session())
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), root)]
-    while waiting:
-        words, command = waiting.pop(0)
-        if words:
-            yield words, command
-        if isinstance(command, TyperGroup):
-            names = command.list_commands(context)
-            waiting += [((*words, name), command.resolve_command(context, [name])[1]) for name in names]
-
-
-COMMANDS = dict(leaves())
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

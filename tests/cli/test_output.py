@@ -54,7 +54,7 @@ def test_json_keeps_the_order_of_fields_and_every_field(capsys: Captured) -> Non
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(None, None), (0, "0B"), (1023, "1023B"), (1536, "1.5KB"), (77_385_000, "73.8MB"), (2**41, "2.0TB")],
+    [(None, None), (0, "0 B"), (1536, "1.5 KiB"), (77_385_000, "73.8 MiB"), (2**41, "2 TiB")],
 )
 def test_sizes_for_people(size: int | None, text: str | None) -> None:
     assert memory_text(size) == text
@@ -62,7 +62,7 @@ def test_sizes_for_people(size: int | None, text: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(None, None), (0, "0.00s"), (1.234, "1.23s"), (59.96, "60.0s"), (245, "4m05s"), (7380, "2h03m")],
+    [(None, None), (0, "0 s"), (1.234, "1.2 s"), (59.96, "1 min"), (245, "4 min 05 s"), (7380, "2 h 03 min")],
 )
 def test_durations_for_people(seconds: float | None, text: str | None) -> None:
     assert seconds_text(seconds) == text

@@ -71,7 +71,7 @@ def test_errors_are_json_where_json_is_wanted(arguments: list[str], capsys: Capt
 
 def test_a_program_without_arguments_shows_its_help(capsys: Captured) -> None:
     assert main([]) == 2
-    assert "Commands:" in capsys.readouterr().err
+    assert "Run workflows:" in capsys.readouterr().err
 
 
 def test_an_executors_options_are_flags_of_run(capsys: Captured) -> None:

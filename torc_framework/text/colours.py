@@ -1,6 +1,6 @@
 """Colours of output for people, and the decision whether a stream gets colours and characters beyond ASCII.
 
-`NO_COLOR` turns colours off, `CLICOLOR_FORCE` turns them on also where no terminal reads (https://no-color.org,
+``NO_COLOR`` turns colours off, ``CLICOLOR_FORCE`` turns them on also where no terminal reads (https://no-color.org,
 https://bixense.com/clicolors). Colours stand in texts as control sequences with a number that is chosen anew in each
 process: `CleanedStream` lets only these through, so that a name from a spec cannot colour a terminal.
 """

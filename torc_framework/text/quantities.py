@@ -7,7 +7,6 @@ numbers instead of these texts.
 
 import math
 import re
-from fractions import Fraction
 from typing import Final
 
 _SIZE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -59,7 +58,9 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a size such as '512 MiB' or '1.5 GiB'")
-    return math.ceil(Fraction(match[1]) * (1 << 10 * _SIZE_UNITS.index(match[2])))
+    whole, _, decimals = match[1].partition(".")
+    size = int(whole + decimals) << 10 * _SIZE_UNITS.index(match[2])
+    return -(-size // int("1" + "0" * len(decimals)))
 
 
 # --- durations ------------------------------------------------------------------------------------

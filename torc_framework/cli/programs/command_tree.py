@@ -15,45 +15,59 @@ from torc_framework.cli.shared.app import (
     plugin_commands_of_group,
     refuse_command,
 )
+from torc_framework.cli.shared.help_pages import CONTEXT_SETTINGS, HelpPages
 
-CORE_COMMANDS: Final = {
-    "run": ("running.run", "Run a workflow on this machine: a spec file, or an existing workflow by id."),
-    "submit": ("running.submit", "Submit a workflow to a batch system: ask for the nodes it begins with."),
-    "watch": ("running.watch", "Watch a workflow until it is over, and recover it from failures."),
-    "recover": ("running.recover", "Recover a workflow from failures, once."),
-    "workflows": ("workflows.workflows", "Create, inspect, run and delete workflows."),
-    "jobs": ("records.jobs", "Jobs of a workflow."),
-    "job-dependencies": ("records.job_dependencies", "Dependencies between jobs; files and user data that jobs share."),
-    "results": ("records.results", "Results of jobs."),
-    "pending": ("diagnosis.pending", "Failures that wait for a verdict: list them, retry or fail them."),
-    "recoveries": ("diagnosis.recoveries", "Recoveries of failed jobs, and their outcomes."),
-    "classify": ("diagnosis.classify", "Classify endings of jobs and derive decisions, from JSON to JSON."),
-    "files": ("records.files", "Files that jobs read and write."),
-    "user-data": ("records.user_data", "JSON values that jobs read and write."),
-    "resource-requirements": ("records.resource_requirements", "Resource requirements of jobs."),
-    "events": ("records.events", "Events of a workflow."),
-    "compute-nodes": ("records.compute_nodes", "Runners that worked on a workflow."),
-    "scheduled-compute-nodes": (
-        "records.scheduled_compute_nodes",
-        "Allocations that were requested from a batch system.",
-    ),
-    "why-failed": ("diagnosis.why_failed", "Explain why a job, or the jobs of a workflow, failed; and the next step."),
-    "explain": ("diagnosis.explain", "Explain why jobs do not run, and which command changes that."),
-    "reports": ("diagnosis.reports", "Reports: use of resources, results with logs, summary."),
-    "logs": ("diagnosis.logs", "Bundle the logs of a run, and search them for errors."),
-    "hpc": ("setup.hpc", "Profiles of clusters: partitions, and which of them fit a job."),
-    "plot-resources": ("diagnosis.plot_resources", "Plot the resource use of jobs over time."),
-    "access-groups": ("records.access_groups", "Groups of users who share workflows."),
-    "plugins": ("setup.plugins", "Installed plugins, and trust in folders with plugins."),
-    "config": ("setup.config", "Settings: their values and sources, their files."),
-    "completions": ("setup.completions", "Print the completion script of a shell."),
-    "ping": ("setup.ping", "Ask the server for its status."),
+COMMAND_SECTIONS: Final = {
+    "Run workflows": {
+        "run": ("running.run", "Run a workflow on this machine"),
+        "submit": ("running.submit", "Submit a workflow to a batch system"),
+        "watch": ("running.watch", "Follow a workflow, and recover it from failures"),
+        "recover": ("running.recover", "Recover a workflow from failures, once"),
+        "pending": ("diagnosis.pending", "Retry or fail jobs that wait for a verdict"),
+        "workflows": ("workflows.workflows", "Create, inspect, run and delete workflows"),
+    },
+    "Ask": {
+        "why-failed": ("diagnosis.why_failed", "Explain why jobs failed, and the next step"),
+        "explain": ("diagnosis.explain", "Explain why jobs do not run"),
+        "reports": ("diagnosis.reports", "Summarize results and the use of resources"),
+        "recoveries": ("diagnosis.recoveries", "List recoveries of failed jobs and their outcomes"),
+        "logs": ("diagnosis.logs", "Bundle logs, and search them for errors"),
+        "plot-resources": ("diagnosis.plot_resources", "Plot the resource use of jobs over time"),
+        "classify": ("diagnosis.classify", "Classify endings of jobs, from JSON to JSON"),
+    },
+    "Records": {
+        "jobs": ("records.jobs", "Jobs of a workflow"),
+        "job-dependencies": ("records.job_dependencies", "Relations of jobs to jobs, files and user data"),
+        "results": ("records.results", "Results of jobs"),
+        "files": ("records.files", "Files that jobs read and write"),
+        "user-data": ("records.user_data", "JSON values that jobs read and write"),
+        "resource-requirements": ("records.resource_requirements", "Resource requirements of jobs"),
+        "events": ("records.events", "Events of a workflow"),
+        "compute-nodes": ("records.compute_nodes", "Runners that worked on a workflow"),
+        "scheduled-compute-nodes": (
+            "records.scheduled_compute_nodes",
+            "Allocations requested from a batch system",
+        ),
+        "access-groups": ("records.access_groups", "Groups of users who share workflows"),
+    },
+    "Set up": {
+        "config": ("setup.config", "Settings, their sources and their files"),
+        "hpc": ("setup.hpc", "Profiles of clusters and their partitions"),
+        "plugins": ("setup.plugins", "Installed plugins, and trust in plugin folders"),
+        "completions": ("setup.completions", "Print the completion script of a shell"),
+        "ping": ("setup.ping", "Ask the server for its status"),
+    },
 }
-"""Commands of the core: the module below `cli.commands` whose ``app`` is the command, and its line of help."""
+"""Commands of the core by section of the help page: the module below `cli.commands` whose ``app`` is the command, and
+its line in the list of commands."""
+CORE_COMMANDS: Final = {name: facts for section in COMMAND_SECTIONS.values() for name, facts in section.items()}
+"""The commands of all sections."""
 
 
-class ProgramCommand(FastParameters, TyperGroup):
+class ProgramCommand(HelpPages, FastParameters, TyperGroup):
     """The program ``torc``: it imports the module of a command when that command is called."""
+
+    sections = COMMAND_SECTIONS
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "params": [*settings.get("params", []), *global_options(hidden=False)]})
@@ -65,7 +79,7 @@ class ProgramCommand(FastParameters, TyperGroup):
     def get_command(self, ctx: Any, name: str) -> Any:
         """Return a command's name and help for the list of commands, without importing it."""
         if name in CORE_COMMANDS:
-            return TyperCommand(name, help=CORE_COMMANDS[name][1])
+            return TyperCommand(name, help=f"{CORE_COMMANDS[name][1]}.")
         return command_placeholder(name, plugin_commands_of_group("").get(name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -91,6 +105,16 @@ def _version(ctx: typer.Context, value: bool) -> None:
         ctx.exit()
 
 
+_HELP: Final = """Workflows from one spec file: dependencies, durable state, executors as plugins.
+
+Examples:
+    torc run workflow.yaml
+    torc workflows list
+    torc why-failed 12
+    torc run --help
+"""
+
+
 def root_command() -> Any:
     """Return the program ``torc`` as a command."""
     version = typer.Option(
@@ -101,7 +125,8 @@ def root_command() -> Any:
 
     return ProgramCommand(
         name="torc",
-        help="Workflows from one spec file: dependencies, durable state, executors as plugins.",
+        help=_HELP,
+        context_settings=CONTEXT_SETTINGS,
         params=options_of_function(declared),
         no_args_is_help=True,
         rich_markup_mode=None,

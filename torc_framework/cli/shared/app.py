@@ -1,21 +1,20 @@
 """Classes of commands and of groups of commands, with the options that every command takes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer._click.parser import _OptionParser
 from typer.core import TyperCommand, TyperGroup
 
+from torc_framework.cli.shared.help_pages import HelpPages
 from torc_framework.cli.shared.value_parsing import use_plain_readers
 from torc_framework.errors import PluginError, nearest
 from torc_framework.hookspecs import COMMANDS_GROUP
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-_EPILOG: Final = "Options of every command (-f/--format, --url, ...) are listed by 'torc --help'."
 
 
 # --- options that every command takes -------------------------------------------------------------
@@ -146,11 +145,10 @@ class FastParameters:
         return params
 
 
-class Command(FastParameters, TyperCommand):
+class Command(HelpPages, FastParameters, TyperCommand):
     """A command that also takes the global options."""
 
     def __init__(self, name: str | None, *, params: list[Any] | None = None, **settings: Any) -> None:
-        settings["epilog"] = settings.get("epilog") or _EPILOG
         super().__init__(name, params=_with_global_options(params), **settings)
 
     def invoke(self, ctx: Any) -> Any:
@@ -160,11 +158,16 @@ class Command(FastParameters, TyperCommand):
         return super().invoke(ctx)
 
 
-class GroupWithPluginCommands(FastParameters, TyperGroup):
-    """A group that also takes the global options, and holds the commands that plugins add to it."""
+class GroupWithPluginCommands(HelpPages, FastParameters, TyperGroup):
+    """A group that also takes the global options, and holds the commands that plugins add to it.
+
+    Attributes:
+        sections: Commands by section of the help page; empty if the group is small enough for one list.
+    """
+
+    sections: Mapping[str, Sequence[str]] = {}
 
     def __init__(self, *, params: list[Any] | None = None, **settings: Any) -> None:
-        settings["epilog"] = settings.get("epilog") or _EPILOG
         super().__init__(params=_with_global_options(params), **settings)
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -195,11 +198,16 @@ def refuse_command(ctx: Any, name: str, known: Sequence[str]) -> None:
 
 
 class CommandGroup(typer.Typer):
-    """A group of commands with plain help, without completion flags; without arguments it prints its help."""
+    """A group of commands with plain help, without completion flags; without arguments it prints its help.
 
-    def __init__(self, help: str) -> None:  # noqa: A002 - the name of Typer's argument
+    Args:
+        help: What the group is for.
+        sections: Names of the commands by section of the help page, for a group of more than `FEW` commands.
+    """
+
+    def __init__(self, help: str, *, sections: Mapping[str, Sequence[str]] | None = None) -> None:  # noqa: A002 - the name of Typer's argument
         super().__init__(
-            cls=GroupWithPluginCommands,
+            cls=type("SectionedGroup", (GroupWithPluginCommands,), {"sections": sections or {}}),
             help=help,
             no_args_is_help=True,
             rich_markup_mode=None,

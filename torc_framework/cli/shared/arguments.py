@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from torc_framework.cli.shared import completion
+from torc_framework.cli.shared.help_pages import UNIT_PLACEHOLDERS, shown_value
 from torc_framework.cli.shared.output import print_table
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import UserError
@@ -46,10 +47,11 @@ def option_of_setting(section: type[Any], name: str, *short: str, **facts: Any) 
     (entry,) = (each for each in setting_entries(section) if each.path == (name,))
     flag = "--" + name.replace("_", "-")
     flags = f"{flag}/--no-{flag[2:]}" if entry.kind is bool else flag
-    unit = f" [{entry.facts.unit}]" if entry.facts.unit else ""
-    default = str(entry.default).lower() if entry.kind is bool else entry.default
-    shown = "" if default is None else f" [default: {default}]"
-    return typer.Option(flags, *short, min=entry.facts.low, help=f"{entry.facts.doc}{unit}{shown}", **facts)
+    if entry.facts.unit in UNIT_PLACEHOLDERS:
+        facts.setdefault("metavar", UNIT_PLACEHOLDERS[entry.facts.unit])
+    has_default = entry.default is not None and entry.kind is not bool
+    default = shown_value(entry.default, entry.facts.unit) if has_default else False
+    return typer.Option(flags, *short, min=entry.facts.low, help=entry.facts.doc, show_default=default, **facts)
 
 
 def parse_ids(texts: Sequence[str] | None, flag: str) -> list[int] | None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from torc_framework.text.colours import terminal_sequences
+from torc_framework.text.quantities import duration_text, size_text
 from torc_framework.text.terminal import cleaned, print_line
 
 RICH_ROWS: Final = 1000
@@ -112,19 +113,12 @@ def print_pairs(title: str, pairs: Mapping[str, Any]) -> None:
 
 
 def memory_text(size_bytes: float | None) -> str | None:
-    """Return a size such as ``73.8MB``: binary units, one decimal."""
-    if size_bytes is None:
-        return None
-    value = float(size_bytes)
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1024:
-            return f"{value:.0f}{unit}" if unit == "B" else f"{value:.1f}{unit}"
-        value /= 1024
-    return f"{value:.1f}TB"
+    """Return a size such as ``73.8 MiB``; None for None."""
+    return None if size_bytes is None else size_text(size_bytes)
 
 
 def peak_memory_text(result: Any) -> str | None:
-    """Return the peak memory of a result record, such as ``9.6MB``; ``<9.6MB`` where only a bound is known."""
+    """Return the peak memory of a result record, such as ``9.6 MiB``; ``<9.6 MiB`` where only a bound is known."""
     observation = result.observation if isinstance(result.observation, dict) else {}
     bound = observation.get("raw", {}).get("peak_memory_below_bytes")
     if result.peak_memory_bytes is None and bound is not None:
@@ -133,11 +127,5 @@ def peak_memory_text(result: Any) -> str | None:
 
 
 def seconds_text(seconds: float | None) -> str | None:
-    """Return a duration such as ``0.02s``, ``12.3s``, ``4m05s`` or ``2h03m``."""
-    if seconds is None:
-        return None
-    if seconds < 60:
-        return f"{seconds:.2f}s" if seconds < 10 else f"{seconds:.1f}s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s"
+    """Return a duration such as ``20 ms``, ``12 s``, ``4 min 05 s`` or ``2 h 03 min``; None for None."""
+    return None if seconds is None else duration_text(seconds)

@@ -9,12 +9,13 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from attrs import NOTHING, evolve
 
 from torc_framework.cli.shared.app import Command, options_of_function
+from torc_framework.cli.shared.help_pages import shown_value
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import PluginError
 from torc_framework.executors import Executor
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from torc_framework.config import Config
     from torc_framework.plugins.manager import PluginManager
 
+
+_HELP: Final = frozenset({"-h", "--help"})
 
 # --- flags ----------------------------------------------------------------------------------------
 
@@ -46,7 +49,7 @@ class ExecutorCommand(_PluginFlagsCommand):
         """Parse arguments, those of the executor included."""
         session: Session = ctx.find_root().obj
         named, flags = _named_executor(args), _flags_in(args)
-        if flags - self._own_flags() - {"--help"} or ("--help" in flags and named is not None):
+        if flags - self._own_flags() - _HELP or (flags & _HELP and named is not None):
             manager = session.plugins(_folder_of_spec(args), skip_untrusted=_changes_nothing(args))
             executor = manager.executor(named or session.config.client.run.executor)
             self.params = [*self.params, *self._executor_flags(executor)]
@@ -57,7 +60,7 @@ class ExecutorCommand(_PluginFlagsCommand):
         for option in options_of(executor.Options):
             if option.flag in own:
                 raise PluginError(f"executor {executor.name} has an option {option.flag}, which is the command's own")
-            default = "" if option.default in (None, NOTHING) else f" [default: {option.default}]"
+            default = "" if option.default in (None, NOTHING) else f" [default: {shown_value(option.default)}]"
             options.append(evolve(option, help=f"{option.help} (executor {executor.name}){default}"))
         return _parameters(options, "executor_options")
 
@@ -83,13 +86,13 @@ class PolicyCommand(_PluginFlagsCommand):
 
 
 def _flags_in(args: Sequence[str]) -> set[str]:
-    """Return the long flags of a command line, without their values."""
-    return {arg.partition("=")[0] for arg in args if arg.startswith("--") and arg != "--"}
+    """Return the long flags of a command line, and ``-h``, without their values."""
+    return {arg.partition("=")[0] for arg in args if arg == "-h" or (arg.startswith("--") and arg != "--")}
 
 
 def _changes_nothing(args: Sequence[str]) -> bool:
     """Return whether a command line only shows something, so that untrusted plugins can be left out."""
-    return not {"--help", "--dry-run"}.isdisjoint(args)
+    return not {*_HELP, "--dry-run"}.isdisjoint(args)
 
 
 def _named_executor(args: Sequence[str]) -> str | None:

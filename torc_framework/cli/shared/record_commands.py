@@ -58,6 +58,7 @@ class RecordCommands:
         filters: Options of ``list``: the server's query parameters.
         short: Short flags of the options that every list takes: ``offset``, ``sort_by``, ``reverse_sort``.
         notes: For a command, sentences that follow the first one of its help.
+        examples: For a command, an example: what follows its name.
         titled: Title of a list; ``{}`` stands for the workflow's id.
         is_data: ``get`` prints JSON in either format, since programs read it.
         may_be_held: Runners may hold such records; ``delete-all`` takes ``--force`` to delete these too.
@@ -75,6 +76,7 @@ class RecordCommands:
     filters: Sequence[RecordOption] = ()
     short: Mapping[str, str] = Factory(dict)
     notes: Mapping[str, str] = Factory(dict)
+    examples: Mapping[str, str] = Factory(dict)
     titled: str = ""
     is_data: bool = False
     may_be_held: bool = False
@@ -114,8 +116,10 @@ class RecordCommands:
     def _made(
         self, name: str, work: Callable[..., None], sentence: str, *parameters: inspect.Parameter
     ) -> Callable[..., None]:
-        note = self.notes.get(name)
-        return make_command(work, f"{sentence} {note}" if note else sentence, parameters)
+        text = " ".join([sentence, *filter(None, [self.notes.get(name)])])
+        examples = filter(None, [*_EXAMPLES.get(name, ()), self.examples.get(name)])
+        lines = "".join(f"\n    {{command}} {example}" for example in examples)
+        return make_command(work, f"{text}\n\nExamples:{lines}", parameters)
 
     def _create(self, name: str) -> Callable[..., None]:
         options = command_options(self.record, self.create, is_new=True)
@@ -198,6 +202,13 @@ class RecordCommands:
         return self._made(name, work, sentence, _WORKFLOW, asks, *forced)
 
 
+_EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
+    "list": ("12", "12 --limit 20 -f json"),
+    "get": ("34", "34 -f json"),
+    "delete": ("34",),
+    "delete-all": ("12 --no-prompts",),
+}
+"""Examples that every kind of record has."""
 _WORKFLOW: Final = parameter("workflow_id", WorkflowId, None)
 _ID: Final = parameter("id_", RecordId)
 

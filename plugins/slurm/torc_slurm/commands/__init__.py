@@ -12,7 +12,14 @@ from torc_slurm.commands import (
     schedulers,
 )
 
-app = CommandGroup("Slurm: schedulers, allocations, accounting and logs.")
+app = CommandGroup(
+    "Slurm: schedulers, allocations, accounting and logs.",
+    sections={
+        "Schedulers": ("create", "list", "get", "update", "delete"),
+        "Plan and submit": ("generate", "regenerate", "schedule-nodes"),
+        "Ask": ("sacct", "parse-logs", "calls", "bad-nodes"),
+    },
+)
 schedulers.register(app)
 schedule_nodes.register(app)
 generate.register(app)

@@ -25,9 +25,13 @@ def bad_nodes(
     ] = None,
     forget_all: Annotated[bool, typer.Option("--forget-all", help="Forget all of them.")] = False,
 ) -> None:
-    """Show the nodes that failed under your allocations and that new allocations exclude.
+    """Show nodes that failed under your allocations; new allocations exclude them.
 
     A node is excluded for the time of the executor's option --exclude-failed-nodes-s.
+
+    Examples:
+        torc slurm bad-nodes
+        torc slurm bad-nodes --forget n0123
     """
     session = session_of(ctx)
     memory = BadNodes.of_user()

@@ -23,9 +23,13 @@ def calls(
         str, typer.Option("--since", metavar="DURATION", help="Calls within this time, such as PT30M or P1D.")
     ] = "P1D",
 ) -> None:
-    """Show how often your torc processes called Slurm's programs, for which purpose, and with which result.
+    """Show how often torc called Slurm's programs; for which purpose, and with which result.
 
     Sites ask users to keep these numbers low. "Most a minute" is the largest number within any calendar minute.
+
+    Examples:
+        torc slurm calls
+        torc slurm calls --since '2 h'
     """
     session = session_of(ctx)
     try:

@@ -21,6 +21,10 @@ def create(
     """Create a workflow from a spec file, with Slurm schedulers planned from the requirements of its jobs.
 
     'torc slurm generate' shows the schedulers first; 'torc submit ID' submits what was created.
+
+    Examples:
+        torc workflows create-slurm workflow.yaml --account research
+        torc workflows create-slurm workflow.yaml --account research --dry-run
     """
     from torc_framework.api.planning import create_workflow, load_options, show_dry_run
 

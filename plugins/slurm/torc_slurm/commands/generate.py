@@ -31,10 +31,14 @@ def generate(
     skip_checks: scheduler_options.SkipChecks = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the planned schedulers.")] = False,
 ) -> None:
-    """Plan Slurm schedulers for a workflow from the requirements of its jobs, and print the spec with them.
+    """Plan Slurm schedulers for a spec from its jobs' requirements; print the spec with them.
 
     Jobs with the same requirements share a scheduler. Nodes for jobs that depend on others are requested when
     these jobs are ready. You may change the printed spec; 'torc submit' takes it.
+
+    Examples:
+        torc slurm generate workflow.yaml --account research
+        torc slurm generate workflow.yaml --account research -o planned.yaml
     """
     from torc_framework.api.planning import dump_spec, load_options, spec_as_data
 

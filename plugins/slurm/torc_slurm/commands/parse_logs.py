@@ -38,9 +38,12 @@ def parse_logs(
     output_dir: Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder that the logs are in.")] = None,
     errors_only: Annotated[bool, typer.Option("--errors-only", help="Leave out warnings.")] = False,
 ) -> None:
-    """Search the logs of a workflow's batch jobs for known errors, and name the jobs that ran there.
+    """Search logs of batch jobs for known errors; name the jobs that ran there.
 
     'torc logs analyze' searches the output of the jobs themselves.
+
+    Examples:
+        torc slurm parse-logs 12 --errors-only
     """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)

@@ -56,6 +56,10 @@ def regenerate(
     actions that requested nodes so far. Nodes for jobs that depend on others are requested when these jobs are
     ready. The new schedulers take over the account, the quality of service and further sbatch options of the
     workflow's schedulers, and the partition if it still fits. The whole change is one transaction.
+
+    Examples:
+        torc slurm regenerate 12 --dry-run
+        torc slurm regenerate 12 --submit
     """
     del poll_interval
     session = session_of(ctx)

@@ -39,7 +39,12 @@ def sacct(
         typer.Option("--save-json", help="Also save the complete output of sacct, as sacct_ID.json in the folder."),
     ] = False,
 ) -> None:
-    """Show the records of a workflow's allocations and their steps in Slurm's accounting."""
+    """Show Slurm's accounting of a workflow; of its allocations and their steps.
+
+    Examples:
+        torc slurm sacct 12
+        torc slurm sacct 12 --save-json --output-dir logs
+    """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     nodes = session.client.find(ScheduledComputeNodeRecord, workflow_id=chosen)

@@ -52,10 +52,14 @@ def schedule_nodes(
         int, typer.Option("--poll-interval", "-p", min=0, help="Accepted; a runner is woken and never polls.")
     ] = 60,
 ) -> None:
-    """Request Slurm allocations, in which runners run the waiting jobs of a workflow.
+    """Request Slurm allocations; in these, runners run the waiting jobs of a workflow.
 
     A scheduler of the workflow describes the allocation: 'torc slurm list' shows its schedulers, 'torc slurm
     create' makes one.
+
+    Examples:
+        torc slurm schedule-nodes 12
+        torc slurm schedule-nodes 12 --num-hpc-jobs 4
     """
     session = session_of(ctx)
     require_lasting_server(session)

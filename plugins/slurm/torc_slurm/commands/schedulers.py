@@ -68,4 +68,5 @@ SCHEDULERS: Final = RecordCommands(
         *_COMMON_OPTIONS,
     ),
     notes={"delete": "Actions that name it fail from then on."},
+    examples={"create": "12 --name short --account research --walltime 04:00:00", "update": "34 --nodes 2"},
 )

@@ -49,6 +49,10 @@ def submit(
     first nodes keeps its schedulers, except with --overwrite. 'torc slurm generate' shows the schedulers for a spec:
     look at them before you submit a large workflow. Runners request the nodes of jobs that depend on others when these
     jobs are ready. The command does not wait; 'torc watch ID' follows the workflow.
+
+    Examples:
+        torc submit-slurm workflow.yaml --account research
+        torc submit-slurm 12 --account research --group-by partition
     """
     from torc_framework.api.planning import create_workflow, load_options, show_dry_run
 

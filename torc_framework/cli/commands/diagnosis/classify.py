@@ -62,6 +62,10 @@ def classify(
     A case that cannot be answered gets an error instead, and the exit code is 1.
 
     Example: echo '{"id": 1, "executor": "local", "observation": {"signal": 9}}' | torc classify
+
+    Examples:
+        torc classify cases.json
+        torc classify - < cases.json
     """
     from torc_framework.exit_cases.cases import answer_case
 

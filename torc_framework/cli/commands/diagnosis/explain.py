@@ -32,6 +32,10 @@ def explain(
     missing verdict or initialization, or the lack of a runner. For a workflow: the same for groups of jobs,
     groups that need an action of yours first. An id that both a workflow and a job have is taken for the
     workflow; '--job ID' means the job.
+
+    Examples:
+        torc explain 12
+        torc explain 12 --job train_3
     """
     from torc_framework.explain import explain_job, explain_workflow
 

@@ -40,6 +40,10 @@ def bundle(
     The bundle has the output of jobs, runners, actions and Slurm, and the workflow's record and state. In
     files of environment variables the values of passwords, tokens and keys are hidden; job output is not
     changed. With a folder as argument no server is needed.
+
+    Examples:
+        torc logs bundle 12
+        torc logs bundle 12 --output sweep-logs.tar.gz
     """
     from torc_framework.logs import bundle as make
 
@@ -87,6 +91,10 @@ def analyze(
     Plugins may add patterns. A line is reported once, under the most specific pattern. Of the lines of one
     type in one file the first 10 are shown and the others counted. No server is needed; a bundle is read
     without unpacking it.
+
+    Examples:
+        torc logs analyze output
+        torc logs analyze wf12.tar.gz --job-id 345
     """
     from torc_framework.logs import analyze as look
 

@@ -67,6 +67,11 @@ def list_(
     """List the jobs that wait for a verdict, with how they ended.
 
     With --all also every verdict that was given in the workflow, with its author, reason, confidence and evidence.
+
+    Examples:
+        torc pending list
+        torc pending list 12
+        torc pending list --all -f json
     """
     from torc_framework.pending import waiting_jobs
 
@@ -105,6 +110,10 @@ def retry(
 
     New requirements apply to these jobs only: other jobs that shared their requirements keep the old ones. The
     jobs become ready; a runner that works on the workflow takes them, else start one with 'torc run ID'.
+
+    Examples:
+        torc pending retry 12 train_3
+        torc pending retry 12 345 --memory 16g --reason 'more memory'
     """
     changes = {"memory": memory, "runtime": runtime, "num_cpus": num_cpus, "num_gpus": num_gpus}
     _judge(session_of(ctx), workflow_id, jobs, dry_run, action="retry", reason=reason or _DEFAULT_REASON, **changes)
@@ -114,7 +123,12 @@ def retry(
 def fail(
     ctx: typer.Context, workflow_id: _Workflow, jobs: _Jobs = None, *, reason: _Reason = None, dry_run: _DryRun = False
 ) -> None:
-    """Fail jobs that wait for a verdict; dependents are canceled unless their cancel_on_blocking_job_failure is off."""
+    """Fail jobs that wait for a verdict; dependents are canceled unless their cancel_on_blocking_job_failure is off.
+
+    Examples:
+        torc pending fail 12 train_3
+        torc pending fail 12 345 346 --reason 'wrong input'
+    """
     _judge(session_of(ctx), workflow_id, jobs, dry_run, action="fail", reason=reason or _DEFAULT_REASON)
 
 
@@ -131,16 +145,25 @@ def classify(
     min_confidence: Annotated[
         float | None,
         typer.Option(
-            "--min-confidence", min=0, max=1, help="Leave verdicts with less confidence to a person [default: 0.8]."
+            "--min-confidence",
+            min=0,
+            max=1,
+            metavar="0..1",
+            help="Leave verdicts with less confidence to a person.",
+            show_default="0.8",
         ),
     ] = None,
     output_dir: _OutputDir = None,
     dry_run: _DryRun = False,
 ) -> None:
-    """Ask the installed plugins for verdicts, and carry out those of at least --min-confidence.
+    """Ask the plugins for verdicts; carry out those of at least --min-confidence.
 
     Without --ai-agent no data leaves this machine. With it, the agent is started on this machine and asked about the
     failures that the plugins' rules leave open; it sees the ends of the jobs' logs, with secrets removed.
+
+    Examples:
+        torc pending classify 12 --dry-run
+        torc pending classify 12 --min-confidence 0.9
     """
     from torc_framework.pending import classify_pending
     from torc_framework.recovery.resource_ceilings import ResourceCeilings

@@ -34,6 +34,10 @@ def plot_resources(
 
     Writes a page for each job, overviews of CPU and memory, and a summary. Each is one HTML file that
     needs no network. 'torc -f json plot-resources ...' lists the files as JSON.
+
+    Examples:
+        torc plot-resources output/resource_utilization/resource_metrics_1_1_1.db
+        torc plot-resources metrics.db --job-ids 3,4 --output-dir plots
     """
     from torc_framework.plots import FORMATS, PlotRequest, write_plots
 

@@ -52,6 +52,10 @@ def list_(
 
     Each entry has the failed attempt and how it ended, the job's requirements before and after, the policy or person
     that decided and the time, and how the job ended in the run that followed. JSON also has evidence and confidence.
+
+    Examples:
+        torc recoveries list 12
+        torc recoveries list 12 --job-id 345
     """
     from torc_framework.recovery.history import recovery_history
 

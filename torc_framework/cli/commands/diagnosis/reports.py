@@ -86,11 +86,16 @@ def check_resource_utilization(
     memory_multiplier: MemoryFactor = 1.2,
     runtime_multiplier: RuntimeFactor = 1.3,
 ) -> None:
-    """Compare the resources that jobs used with their requirements.
+    """Compare use of resources with requirements.
 
     Jobs without resource requirements of their own are left out. --correct raises memory and run time to
     the peak times a multiplier, rounded up, and CPUs to whole cores. Requirements that several jobs share
     change for all of them.
+
+    Examples:
+        torc reports check-resource-utilization 12
+        torc reports check-resource-utilization 12 --all --include-failed
+        torc reports check-resource-utilization 12 --correct --dry-run
     """
     from torc_framework.reports import analyze, apply, corrections
 
@@ -170,9 +175,13 @@ def results(
     all_runs: Annotated[bool, typer.Option("--all-runs", help="Also results of earlier runs and attempts.")] = False,
     job_id: Annotated[int | None, typer.Option("--job-id", "-j", help="Only this job's.")] = None,
 ) -> None:
-    """Print a JSON document with all results and the paths of their logs.
+    """Print all results as JSON: with the paths of their logs.
 
     Log files that do not exist are named on standard error.
+
+    Examples:
+        torc reports results 12
+        torc reports results 12 --all-runs --job-id 345
     """
     from torc_framework.reports import results_report
 
@@ -188,7 +197,12 @@ def results(
 
 @app.command("summary")
 def summary(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
-    """Show the number of jobs in each status, and run times; also while the workflow runs."""
+    """Show jobs by status, and run times; also while the workflow runs.
+
+    Examples:
+        torc reports summary 12
+        torc reports summary 12 -f json
+    """
     from torc_framework.next_step import next_step_text
     from torc_framework.reports import summarize
 

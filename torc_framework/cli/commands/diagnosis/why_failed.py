@@ -63,6 +63,11 @@ def why_failed(
 
     An id that both a job and a workflow have is taken for the workflow, unless no job of the workflow
     failed and that job did. --job and --workflow choose one of them.
+
+    Examples:
+        torc why-failed 12
+        torc why-failed --job 345
+        torc why-failed 12 -f json
     """
     if job and workflow:
         raise UserError("--job and --workflow exclude each other")

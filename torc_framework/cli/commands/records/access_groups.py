@@ -9,7 +9,14 @@ from torc_framework.cli.shared.output import Column, print_json
 from torc_framework.cli.shared.record_output import show_created, show_deleted, show_many, show_one
 from torc_framework.cli.shared.session import Session, session_of
 
-app = CommandGroup("Groups of users who share workflows on a server with access control.")
+app = CommandGroup(
+    "Groups of users who share workflows on a server with access control.",
+    sections={
+        "Groups": ("create", "list", "get", "delete"),
+        "Members": ("add-user", "remove-user", "list-members", "list-user-groups"),
+        "Workflows": ("add-workflow", "remove-workflow", "list-workflow-groups", "check"),
+    },
+)
 
 GROUPS: list[Column] = [("ID", "id"), ("Name", "name"), ("Description", "description")]
 MEMBERS: list[Column] = [("User Name", "user_name"), ("Role", "role")]
@@ -25,7 +32,11 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the group; unique on the server.")],
     description: Annotated[str | None, typer.Option("--description", "-d", help="What it is for.")] = None,
 ) -> None:
-    """Create a group; for administrators of the server."""
+    """Create a group; for administrators of the server.
+
+    Examples:
+        torc access-groups create hydrology --description 'River models'
+    """
     session = session_of(ctx)
     group = session.client.create_access_group(name, description)
     show_created(session, "access group", group)
@@ -33,21 +44,33 @@ def create(
 
 @app.command("list")
 def list_(ctx: typer.Context) -> None:
-    """List all groups."""
+    """List all groups.
+
+    Examples:
+        torc access-groups list
+    """
     session = session_of(ctx)
     show_many(session, "groups", "access groups", GROUPS, [*session.client.access_groups()])
 
 
 @app.command("get")
 def get(ctx: typer.Context, group_id: GroupId) -> None:
-    """Show one group."""
+    """Show one group.
+
+    Examples:
+        torc access-groups get 3
+    """
     session = session_of(ctx)
     show_one(session, f"Access group {group_id}", session.client.access_group(group_id))
 
 
 @app.command("delete")
 def delete(ctx: typer.Context, group_id: GroupId) -> None:
-    """Delete a group; its members lose access to the workflows shared with it. For administrators."""
+    """Delete a group; its members lose access to the workflows shared with it. For administrators.
+
+    Examples:
+        torc access-groups delete 3
+    """
     session = session_of(ctx)
     show_deleted(session, "access group", session.client.delete_access_group(group_id))
 
@@ -61,7 +84,12 @@ def add_user(
         str, typer.Option("--role", metavar="member|admin", help="An admin adds and removes members.")
     ] = "member",
 ) -> None:
-    """Add a user to a group; for administrators and the group's admins."""
+    """Add a user to a group; for administrators and the group's admins.
+
+    Examples:
+        torc access-groups add-user 3 ana
+        torc access-groups add-user 3 ben --role admin
+    """
     session = session_of(ctx)
     member = session.client.add_member(group_id, user_name, role)
     if session.wants_json:
@@ -72,7 +100,11 @@ def add_user(
 
 @app.command("remove-user")
 def remove_user(ctx: typer.Context, group_id: GroupId, user_name: UserName) -> None:
-    """Remove a user from a group; for administrators and the group's admins."""
+    """Remove a user from a group; for administrators and the group's admins.
+
+    Examples:
+        torc access-groups remove-user 3 ana
+    """
     session = session_of(ctx)
     session.client.remove_member(group_id, user_name)
     _done(session, f"Removed {user_name} from group {group_id}", group_id=group_id, user_name=user_name)
@@ -80,21 +112,33 @@ def remove_user(ctx: typer.Context, group_id: GroupId, user_name: UserName) -> N
 
 @app.command("list-members")
 def list_members(ctx: typer.Context, group_id: GroupId) -> None:
-    """List the members of a group."""
+    """List the members of a group.
+
+    Examples:
+        torc access-groups list-members 3
+    """
     session = session_of(ctx)
     show_many(session, "members", f"members of group {group_id}", MEMBERS, [*session.client.members(group_id)])
 
 
 @app.command("list-user-groups")
 def list_user_groups(ctx: typer.Context, user_name: UserName) -> None:
-    """List the groups of a user."""
+    """List the groups of a user.
+
+    Examples:
+        torc access-groups list-user-groups ana
+    """
     session = session_of(ctx)
     show_many(session, "groups", f"groups of {user_name}", GROUPS, [*session.client.groups_of_user(user_name)])
 
 
 @app.command("add-workflow")
 def add_workflow(ctx: typer.Context, workflow_id: SharedId, group_id: GroupId) -> None:
-    """Share a workflow with a group; for its owner, and the group's admins."""
+    """Share a workflow with a group; for its owner, and the group's admins.
+
+    Examples:
+        torc access-groups add-workflow 12 3
+    """
     session = session_of(ctx)
     link = session.client.share_workflow(workflow_id, group_id)
     if session.wants_json:
@@ -105,7 +149,11 @@ def add_workflow(ctx: typer.Context, workflow_id: SharedId, group_id: GroupId) -
 
 @app.command("remove-workflow")
 def remove_workflow(ctx: typer.Context, workflow_id: SharedId, group_id: GroupId) -> None:
-    """Stop sharing a workflow with a group; for its owner, and the group's admins."""
+    """Stop sharing a workflow with a group; for its owner, and the group's admins.
+
+    Examples:
+        torc access-groups remove-workflow 12 3
+    """
     session = session_of(ctx)
     session.client.unshare_workflow(workflow_id, group_id)
     message = f"Workflow {workflow_id} is no longer shared with group {group_id}"
@@ -114,7 +162,11 @@ def remove_workflow(ctx: typer.Context, workflow_id: SharedId, group_id: GroupId
 
 @app.command("list-workflow-groups")
 def list_workflow_groups(ctx: typer.Context, workflow_id: SharedId) -> None:
-    """List the groups that a workflow is shared with."""
+    """List the groups that a workflow is shared with.
+
+    Examples:
+        torc access-groups list-workflow-groups 12
+    """
     session = session_of(ctx)
     found = [*session.client.groups_of_workflow(workflow_id)]
     show_many(session, "groups", f"groups of workflow {workflow_id}", GROUPS, found)
@@ -122,7 +174,11 @@ def list_workflow_groups(ctx: typer.Context, workflow_id: SharedId) -> None:
 
 @app.command("check")
 def check(ctx: typer.Context, workflow_id: SharedId, user_name: UserName) -> None:
-    """Show whether a user has access to a workflow; exit code 1 if not."""
+    """Show whether a user has access to a workflow; exit code 1 if not.
+
+    Examples:
+        torc access-groups check 12 ana
+    """
     session = session_of(ctx)
     has_access = session.client.has_access(workflow_id, user_name)
     word = "has" if has_access else "does not have"

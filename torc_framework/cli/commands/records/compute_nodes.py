@@ -30,6 +30,7 @@ NODES = RecordCommands(
         ),
     ),
     short={"offset": "-o", "sort_by": "-s", "reverse_sort": "-r"},
+    examples={"list": "12 --is-active true"},
 )
 
 app = CommandGroup("Runners that worked on a workflow.")

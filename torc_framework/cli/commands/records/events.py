@@ -48,7 +48,11 @@ def create(
     *,
     data: Annotated[str, typer.Option("--data", "-d", metavar="JSON", help="What to store.")],
 ) -> None:
-    """Store an event of your own; monitors show its "event_type" and "severity"."""
+    """Store an event of your own; monitors show its "event_type" and "severity".
+
+    Examples:
+        torc events create 12 --data '{"event_type": "saved", "severity": "info"}'
+    """
     session = session_of(ctx)
     try:
         content = json.loads(data)
@@ -69,7 +73,12 @@ def list_(
     sort_by: Annotated[str | None, typer.Option("--sort-by", "-s", metavar="FIELD", help="Field to sort by.")] = None,
     reverse_sort: Annotated[bool, typer.Option("--reverse-sort", "-r", help="Sort from high to low.")] = False,
 ) -> None:
-    """List events, oldest first."""
+    """List events, oldest first.
+
+    Examples:
+        torc events list 12
+        torc events list 12 --category job --limit 50
+    """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     found = session.client.find(
@@ -112,6 +121,10 @@ def monitor(
 
     After a loss of the connection or the server, the monitor reconnects and continues with the next event.
     With -f json each event is one JSON object on one line.
+
+    Examples:
+        torc events monitor 12
+        torc events monitor 12 --level error --until-complete
     """
     session = session_of(ctx)
     if level not in LEVELS:
@@ -137,7 +150,11 @@ def monitor(
 
 @app.command("get-latest-event")
 def get_latest_event(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
-    """Show the last event."""
+    """Show the last event.
+
+    Examples:
+        torc events get-latest-event 12
+    """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     found = session.client.find(EventRecord, workflow_id=chosen, sort_by="id", reverse_sort=True, limit=1)
@@ -148,7 +165,11 @@ def get_latest_event(ctx: typer.Context, workflow_id: WorkflowId = None) -> None
 
 @app.command()
 def delete(ctx: typer.Context, id_: RecordId) -> None:
-    """Delete an event."""
+    """Delete an event.
+
+    Examples:
+        torc events delete 678
+    """
     session = session_of(ctx)
     show_deleted(session, "event", session.client.delete(EventRecord, id_))
 

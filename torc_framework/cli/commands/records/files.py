@@ -36,6 +36,11 @@ FILES = RecordCommands(
     ),
     notes={"delete": "The file itself stays."},
     complete=_keep_time,
+    examples={
+        "create": "12 --name raw --path data/raw.csv",
+        "update": "34 --path data/new.csv",
+        "list": "12 --is-output true",
+    },
 )
 
 app = CommandGroup("Files that jobs read and write.")
@@ -44,7 +49,11 @@ FILES.add(app, "create", "list", "get", "update", "delete")
 
 @app.command("list-required-existing")
 def list_required_existing(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
-    """List the files that must exist before the workflow runs."""
+    """List files that must exist before the workflow runs.
+
+    Examples:
+        torc files list-required-existing 12
+    """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     wanted = set(session.client.required_existing_files(chosen))

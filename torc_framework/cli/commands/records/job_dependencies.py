@@ -35,14 +35,22 @@ JOB_USER_DATA: list[Column] = [("User Data ID", "user_data_id"), ("User Data", "
 
 @app.command("job-job")
 def job_job(ctx: typer.Context, workflow_id: WorkflowId = None, *, limit: Limit = 10_000, offset: Offset = 0) -> None:
-    """List which jobs wait for which."""
+    """List which jobs wait for which.
+
+    Examples:
+        torc job-dependencies job-job 12
+    """
     show = _lister(ctx, workflow_id, limit, offset)
     show("dependencies", "dependencies", JOB_JOB, lambda client, chosen: client.job_dependencies(chosen))
 
 
 @app.command("job-file")
 def job_file(ctx: typer.Context, workflow_id: WorkflowId = None, *, limit: Limit = 10_000, offset: Offset = 0) -> None:
-    """List which jobs write and read which files."""
+    """List which jobs write and read which files.
+
+    Examples:
+        torc job-dependencies job-file 12
+    """
     show = _lister(ctx, workflow_id, limit, offset)
     show("relationships", "files of jobs", JOB_FILE, lambda client, chosen: client.job_file_relationships(chosen))
 
@@ -51,7 +59,11 @@ def job_file(ctx: typer.Context, workflow_id: WorkflowId = None, *, limit: Limit
 def job_user_data(
     ctx: typer.Context, workflow_id: WorkflowId = None, *, limit: Limit = 10_000, offset: Offset = 0
 ) -> None:
-    """List which jobs write and read which user data."""
+    """List which jobs write and read which user data.
+
+    Examples:
+        torc job-dependencies job-user-data 12
+    """
     show = _lister(ctx, workflow_id, limit, offset)
     show(
         "relationships",

@@ -52,6 +52,10 @@ def logs(
 
     Logs are files on the machine of the runner. If they are not on this machine, the error names machine and path.
     --follow waits for a job that has not begun, and goes on with the next attempt after a retry.
+
+    Examples:
+        torc jobs logs 345
+        torc jobs logs 345 --follow --stderr
     """
     session = session_of(ctx)
     if follow and session.wants_json:

@@ -77,9 +77,21 @@ JOBS = RecordCommands(
         "update": "Once it is initialized, name, command and what it waits for are fixed.",
         "delete-all": "Files and user data stay.",
     },
+    examples={
+        "create": "12 --name train --command 'python train.py' -b 3,4",
+        "update": "345 --command 'python train.py --fast'",
+        "list": "12 --status failed",
+    },
 )
 
-app = CommandGroup("Jobs of a workflow.")
+app = CommandGroup(
+    "Jobs of a workflow.",
+    sections={
+        "Ask": ("list", "list-by-status", "get", "logs", "list-resource-requirements"),
+        "Change": ("create", "create-from-file", "update", "delete", "delete-all"),
+        "Called by jobs": ("run-function", "run-postprocess"),
+    },
+)
 JOBS.add(app, "create")
 
 REQUIREMENTS: list[Column] = [
@@ -105,10 +117,14 @@ def create_from_file(
     memory_per_job: Annotated[str, typer.Option(help="Memory of each job, such as 512m or 16g.")] = "1m",
     runtime_per_job: Annotated[str, typer.Option(help="Longest run time of each job, ISO 8601.")] = "P0DT1M",
 ) -> None:
-    """Add one job for each line of a text file, in one transaction.
+    """Add a job for each line of a text file; in one transaction.
 
     Empty lines and lines that begin with # are skipped. The jobs are named job1, job2, ..., numbered after
     the existing jobs, and share new resource requirements.
+
+    Examples:
+        torc jobs create-from-file 12 commands.txt
+        torc jobs create-from-file 12 commands.txt --memory-per-job 4g
     """
     from torc_framework.models.plan import AddedJob, Addition
 
@@ -175,7 +191,12 @@ def delete(
     ids: Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs.")],
     force: Force = False,
 ) -> None:
-    """Delete jobs, those of one workflow in one transaction; if one of them does not exist, none is deleted."""
+    """Delete jobs; those of one workflow in one transaction. If one of them does not exist, none is deleted.
+
+    Examples:
+        torc jobs delete 345
+        torc jobs delete 345 346 --force
+    """
     session = session_of(ctx)
     of_workflows: dict[int, list[int]] = {}
     for job_id in ids:
@@ -199,7 +220,12 @@ def list_resource_requirements(
     *,
     job_id: Annotated[int | None, typer.Option("--job-id", "-j", help="Only this job.")] = None,
 ) -> None:
-    """List jobs with their resource requirements."""
+    """List jobs with their resource requirements.
+
+    Examples:
+        torc jobs list-resource-requirements 12
+        torc jobs list-resource-requirements 12 --job-id 345
+    """
     session = session_of(ctx)
     client = session.client
     if job_id is not None:

@@ -25,10 +25,8 @@ def list_by_status(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
     """List the jobs of a workflow by status: how many, and which.
 
     Examples:
-
-      torc jobs list-by-status 12
-
-      watch -n 10 'torc jobs list-by-status 12'
+        torc jobs list-by-status 12
+        torc jobs list-by-status 12 -f json
     """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)

@@ -15,10 +15,13 @@ PATIENCE_S: Final = 20 * 60.0
 
 
 def run_function() -> None:
-    """Call a mapped function with the input of this job, and store what it returns.
+    """Call the mapped function of this job; store what it returns.
 
     Jobs of map_function_to_jobs run this. TORC_JOB_ID and the other variables of a job's environment
     identify the job.
+
+    Examples:
+        torc jobs run-function
     """
     from torc_framework.client.mapped_functions import run
 
@@ -26,9 +29,12 @@ def run_function() -> None:
 
 
 def run_postprocess() -> None:
-    """Call the function that takes the results of all mapped jobs, and store what it returns.
+    """Call the function for all results; store what it returns.
 
     The last job of map_function_to_jobs runs this; see run-function.
+
+    Examples:
+        torc jobs run-postprocess
     """
     from torc_framework.client.mapped_functions import run
 

@@ -33,6 +33,7 @@ REQUIREMENTS = RecordCommands(
         record_option("job_id", kind=int, help="Only those of this job."),
     ),
     notes={"delete": "Jobs that had them get the workflow's default ones."},
+    examples={"create": "12 --name large --num-cpus 8 --memory 64g", "update": "34 --memory 128g"},
 )
 
 app = CommandGroup("Resource requirements of jobs: CPUs, memory, GPUs, nodes, run time.")

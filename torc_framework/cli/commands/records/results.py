@@ -54,6 +54,7 @@ RESULTS = RecordCommands(
     notes={"list": "The latest of each job."},
     titled="results for workflow ID {}",
     find=_find,
+    examples={"list": "12 --failed"},
 )
 
 app = CommandGroup("Results of jobs.")
@@ -70,7 +71,12 @@ def get(
     *,
     job_id: Annotated[int | None, typer.Option("--job-id", "-j", help="Show the latest result of this job.")] = None,
 ) -> None:
-    """Show one result, with all that was observed."""
+    """Show one result, with all that was observed.
+
+    Examples:
+        torc results get 56
+        torc results get 12 --job-id 345
+    """
     client = session_of(ctx).client
     if job_id is not None:
         RESULTS.show_one(ctx, _latest_result(client, job_of_workflow(client, job_id, id_)))

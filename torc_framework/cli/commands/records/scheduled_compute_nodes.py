@@ -58,7 +58,11 @@ SCHEDULED.add(app, "get", "list")
 
 @app.command("list-jobs")
 def list_jobs(ctx: typer.Context, id_: RecordId) -> None:
-    """List the jobs that ran, or run, in an allocation."""
+    """List the jobs that ran, or run, in an allocation.
+
+    Examples:
+        torc scheduled-compute-nodes list-jobs 9
+    """
     from torc_framework.allocations.jobs import jobs_of_allocation
 
     client = session_of(ctx).client

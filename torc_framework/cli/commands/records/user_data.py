@@ -51,6 +51,11 @@ USER_DATA = RecordCommands(
     short={"offset": "-o"},
     is_data=True,
     store=_store,
+    examples={
+        "create": "12 --name limits --data '{\"low\": 1}'",
+        "update": "34 --data '{\"low\": 2}'",
+        "list": "12 --name limits",
+    },
 )
 
 app = CommandGroup("JSON values that jobs read and write.")
@@ -59,7 +64,11 @@ USER_DATA.add(app, "create", "list", "get", "update", "delete", "delete-all")
 
 @app.command("list-missing")
 def list_missing(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
-    """List user data that must have a value before the workflow runs."""
+    """List user data that must have a value before the workflow runs.
+
+    Examples:
+        torc user-data list-missing 12
+    """
     session = session_of(ctx)
     found: list[Any] = list(session.client.missing_user_data(pick_workflow(session, workflow_id)))
     if session.wants_json:

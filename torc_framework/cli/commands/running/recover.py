@@ -35,7 +35,8 @@ RecoveryHook = Annotated[
     typer.Option(
         "--recovery-hook",
         metavar="COMMAND",
-        help="Run this command if there are unexplained failures, then run those jobs again.",
+        help="Run this command if there are unexplained failures, then run those jobs again. "
+        "It gets the workflow's id as its last argument and as TORC_WORKFLOW_ID.",
     ),
 ]
 AiRecovery = Annotated[
@@ -43,7 +44,9 @@ AiRecovery = Annotated[
 ]
 AiAgent = Annotated[
     str | None,
-    typer.Option("--ai-agent", metavar="NAME", help="With --ai-recovery: claude, copilot or custom [default: claude]."),
+    typer.Option(
+        "--ai-agent", metavar="NAME", help="With --ai-recovery: claude, copilot or custom.", show_default="claude"
+    ),
 ]
 OutputDir = Annotated[
     Path | None, typer.Option("--output-dir", "-o", help="Folder for logs, as given to 'torc run' (default: output).")
@@ -65,13 +68,13 @@ def recover(
 ) -> None:
     """Recover a workflow from failures, once.
 
-    Jobs that ran out of memory or time get larger resource requirements, at most as large as the nodes
-    allow. They and the jobs that depend on them become ready again, in one transaction. Jobs that did not
-    fail keep their requirements. If the workflow ran on nodes of a batch system, new nodes that fit the
-    new requirements are asked for; otherwise 'torc run ID' continues it. 'torc watch ID --recover' does
-    this repeatedly. Exit code 1: no job could be recovered.
+    Jobs that ran out of memory or time get larger resource requirements, at most as large as the nodes allow. They and
+    the jobs that depend on them become ready again, in one transaction. Jobs that did not fail keep their requirements.
+    If the workflow ran on nodes of a batch system, new nodes that fit are asked for; otherwise 'torc run ID' continues
+    it. 'torc watch ID --recover' does this repeatedly. Exit code 1: no job could be recovered.
 
-    The command of --recovery-hook gets the workflow's id as its last argument and as TORC_WORKFLOW_ID.
+    Examples:
+        torc recover 12 --dry-run
     """
     from torc_framework.allocations.resubmission import NodeResubmitter
     from torc_framework.next_step import next_step_text

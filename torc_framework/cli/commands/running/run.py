@@ -69,6 +69,12 @@ def run(
     """Run a workflow on this machine: create it from a spec file, or continue an existing one.
 
     The options of an executor follow its name: 'torc run --executor local --help' lists them.
+
+    Examples:
+        torc run workflow.yaml
+        torc run 12 --max-parallel-jobs 4
+        torc run workflow.yaml --num-cpus 8 --memory-gb 32
+        torc run 12 --executor slurm
     """
     session = session_of(ctx)
     given = {

@@ -44,6 +44,10 @@ def submit(
     This command carries them out; the runners on the nodes carry out the other actions. No job runs on this
     machine, and the command ends at once: 'torc watch ID' follows the workflow. After the batch system refused a
     request, correct its cause and repeat it with 'torc submit ID'.
+
+    Examples:
+        torc submit workflow.yaml
+        torc submit 12 --output-dir logs
     """
     session = session_of(ctx)
     require_lasting_server(session)

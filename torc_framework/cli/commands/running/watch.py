@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 PollInterval = Annotated[
     float | None,
-    typer.Option("--poll-interval", "-p", min=0.1, help="Seconds between two queries of the workflow [default: 60]."),
+    typer.Option(
+        "--poll-interval", "-p", min=0.1, help="Time between two queries of the workflow.", show_default="60 s"
+    ),
 ]
 Recover = Annotated[bool, typer.Option("--recover", "-r", help="Recover it from failures.")]
 MaxRetries = Annotated[int | None, option_of_setting(WatchSection, "max_retries", "-m")]
@@ -101,6 +103,11 @@ def watch(
     times. If no runner works on the workflow, this command runs it, as 'torc run' with the settings of
     [client.run] does. All messages are also written to watch_HOST_ID.log in the output directory. Exit
     code 1: not every job succeeded.
+
+    Examples:
+        torc watch 12
+        torc watch 12 --recover --max-retries 2
+        torc watch 12 --recover --memory-multiplier 2
     """
     from torc_framework.recovery import auto_schedule as scheduling
     from torc_framework.recovery.watch import WatchOptions

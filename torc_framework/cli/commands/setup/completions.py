@@ -39,6 +39,10 @@ def completions(shell: Annotated[Shell, typer.Argument(help="The shell.", case_s
 
     bash: eval "$(torc completions bash)" in ~/.bashrc. zsh: the same in ~/.zshrc, after compinit.
     fish: torc completions fish > ~/.config/fish/completions/torc.fish.
+
+    Examples:
+        torc completions bash > ~/.local/share/bash-completion/completions/torc
+        torc completions fish > ~/.config/fish/completions/torc.fish
     """
     print(script(shell))
 

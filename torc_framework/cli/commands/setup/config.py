@@ -33,7 +33,12 @@ class ConfigLocation(StrEnum):
 
 @app.command("show")
 def show(ctx: typer.Context) -> None:
-    """Show every setting as TOML, with its source."""
+    """Show every setting as TOML, with its source.
+
+    Examples:
+        torc config show
+        torc config show -f json
+    """
     session = session_of(ctx)
     config = session.config
     found = [(leaf, _displayed(leaf, config.value(leaf)), config.origin(leaf)) for leaf in config.settings()]
@@ -86,7 +91,11 @@ def _toml(value: Any) -> str:
 
 @app.command("paths")
 def paths(ctx: typer.Context) -> None:
-    """Show the locations of configuration files, lowest precedence first, and which exist."""
+    """Show the locations of configuration files; lowest precedence first, and which exist.
+
+    Examples:
+        torc config paths
+    """
     from torc_framework.config import config_locations
 
     rows = [{"place": place, "path": str(path), "exists": path.is_file()} for place, path in config_locations().items()]
@@ -113,7 +122,12 @@ def init(
     local: Annotated[bool, typer.Option("--local", help="torc.toml in the current folder.")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a configuration file with every setting commented out, with its default and meaning."""
+    """Write a configuration file; every setting is commented out, with its default and meaning.
+
+    Examples:
+        torc config init --user
+        torc config init --local
+    """
     from torc_framework.config import config_locations
 
     chosen = [
@@ -164,7 +178,11 @@ def template() -> Iterator[str]:
 
 @app.command("validate")
 def validate(ctx: typer.Context) -> None:
-    """Check every configuration file and environment variable; exit code 2 if one is wrong."""
+    """Check every configuration file and environment variable; exit code 2 if one is wrong.
+
+    Examples:
+        torc config validate
+    """
     from torc_framework.config import Config
     from torc_framework.config.layers import DECLARED_BY_PLUGINS
 

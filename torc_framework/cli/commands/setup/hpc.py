@@ -68,7 +68,11 @@ def _cluster(session: Session, name: str | None) -> HpcProfile:
 
 @app.command("list")
 def list_(ctx: typer.Context) -> None:
-    """List the known profiles, with a mark on that of this machine's cluster."""
+    """List the known profiles; a mark shows this machine's cluster.
+
+    Examples:
+        torc hpc list
+    """
     session = session_of(ctx)
     profiles = [profile for _, profile in sorted(_profiles(session).items())]
     if session.wants_json:
@@ -97,7 +101,11 @@ def list_(ctx: typer.Context) -> None:
 
 @app.command("detect")
 def detect_(ctx: typer.Context) -> None:
-    """Show which cluster this machine belongs to; exit code 1 if it belongs to no known one."""
+    """Show which cluster this machine belongs to; exit code 1 if it belongs to no known one.
+
+    Examples:
+        torc hpc detect
+    """
     session = session_of(ctx)
     profiles = _profiles(session)
     here = detect_profile(profiles.values())
@@ -117,7 +125,11 @@ def detect_(ctx: typer.Context) -> None:
 
 @app.command("show")
 def show(ctx: typer.Context, name: _Name) -> None:
-    """Show a profile: how it is detected, which account is charged, how many partitions it has."""
+    """Show a profile: how it is detected, which account is charged, how many partitions it has.
+
+    Examples:
+        torc hpc show kestrel
+    """
     session = session_of(ctx)
     profile = profile_named(_profiles(session), name)
     by = detection_reason(profile)
@@ -153,7 +165,12 @@ def partitions(
     cpu: Annotated[bool, typer.Option("--cpu", help="Only partitions without GPUs.")] = False,
     shared: Annotated[bool, typer.Option("--shared", help="Only partitions whose nodes are shared.")] = False,
 ) -> None:
-    """List the partitions of a cluster."""
+    """List the partitions of a cluster.
+
+    Examples:
+        torc hpc partitions
+        torc hpc partitions kestrel --gpu
+    """
     session = session_of(ctx)
     if gpu and cpu:
         raise UserError("--gpu and --cpu leave nothing; give one of them")
@@ -195,10 +212,14 @@ def match(
         typer.Option("--profile", metavar="NAME", help="The profile, as PROFILE does.", autocompletion=_profile_names),
     ] = None,
 ) -> None:
-    """Show which partitions fit the requirements of a job, the best first, and why the others do not.
+    """Show which partitions fit a job; the best first, and why the others do not.
 
     The cluster is the named one, else this machine's; if no profile of that is known, its batch system is asked, as
     'torc submit-slurm' does. Exit code 1 if no partition fits.
+
+    Examples:
+        torc hpc match kestrel --cpus 36 --memory 64g --walltime 4h
+        torc hpc match --gpus 2 --walltime '1 d 12 h'
     """
     session = session_of(ctx)
     if name is not None and profile_name is not None:
@@ -298,7 +319,12 @@ def generate(
         typer.Option("--executor", metavar="NAME", help="Executor that describes the cluster, if several can."),
     ] = None,
 ) -> None:
-    """Describe the cluster that this machine belongs to, as a section for the configuration file."""
+    """Describe this machine's cluster; as a section for the configuration file.
+
+    Examples:
+        torc hpc generate
+        torc hpc generate --name research --output research.toml
+    """
     from torc_framework.cli.shared.plugin_flags import executor_options
     from torc_framework.hpc.cluster_profile import query_cluster_profile
     from torc_framework.hpc.profile_toml import profile_toml

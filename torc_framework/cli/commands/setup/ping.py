@@ -8,7 +8,12 @@ from torc_framework.cli.shared.session import session_of
 
 
 def ping(ctx: typer.Context) -> None:
-    """Ask the server for its status."""
+    """Ask the server for its status.
+
+    Examples:
+        torc ping
+        torc ping --url http://localhost:8080/torc-service/v1
+    """
     session = session_of(ctx)
     answer = session.client.ping()
     if session.wants_json:

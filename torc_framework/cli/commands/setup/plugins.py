@@ -42,7 +42,12 @@ COLUMNS: list[Column] = [
 
 @app.command("list")
 def list_(ctx: typer.Context) -> None:
-    """List all plugins, also disabled, broken and untrusted ones, and the folders that you trust."""
+    """List all plugins; also disabled, broken and untrusted ones, and the folders that you trust.
+
+    Examples:
+        torc plugins list
+        torc plugins list -f json
+    """
     session = session_of(ctx)
     infos, trusted = session.plugins(skip_untrusted=True).infos(), trusted_folders()
     if session.wants_json:
@@ -70,6 +75,10 @@ def trust_(ctx: typer.Context, folder: _Folder = Path()) -> None:
 
     Read the files first. A digest of them is stored: after a change of a file the folder is no longer trusted. The
     files and all folders above them must belong to you or to root and be writable by the owner only.
+
+    Examples:
+        torc plugins trust
+        torc plugins trust ~/project
     """
     session, found = session_of(ctx), read_project_folder(_project(folder))
     if found is None:
@@ -85,7 +94,11 @@ def trust_(ctx: typer.Context, folder: _Folder = Path()) -> None:
 
 @app.command("untrust")
 def untrust_(ctx: typer.Context, folder: _Folder = Path()) -> None:
-    """Withdraw the trust in the plugins of a folder."""
+    """Withdraw the trust in the plugins of a folder.
+
+    Examples:
+        torc plugins untrust ~/project
+    """
     session, project = session_of(ctx), _project(folder).resolve()
     if not untrust_folder(project):
         raise UserError(f"you do not trust {project}; 'torc plugins list' shows which folders you trust")
@@ -102,7 +115,11 @@ def _project(folder: Path) -> Path:
 
 @app.command("show")
 def show(ctx: typer.Context, name: Annotated[str, typer.Argument(help="Name of the plugin.")]) -> None:
-    """Show one plugin: its source, hooks, executors, and options of executors and recovery."""
+    """Show one plugin: its source, hooks, executors, and options of executors and recovery.
+
+    Examples:
+        torc plugins show slurm
+    """
     session = session_of(ctx)
     manager = session.plugins(skip_untrusted=True)
     info = manager.info(name)

@@ -28,6 +28,9 @@ def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
     """Cancel a workflow: its runners stop its jobs and start no others, and its allocations are released.
 
     'reinitialize' makes it ready to run again; completed jobs stay completed.
+
+    Examples:
+        torc workflows cancel 12
     """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
@@ -74,12 +77,16 @@ def sync_status(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what was found.")] = False,
 ) -> None:
-    """Find jobs that the server counts as running although their runner is gone, and fail them.
+    """Fail running jobs whose runner is gone.
 
     A runner is gone if it reported its end, is a dead process of this machine, or ran in an allocation
     that the batch system has ended. Jobs that it had claimed and not started become ready again. Endings
     that a dead runner of this machine recorded are reported. Processes that it left running are taken
     over by the next 'torc run' on this machine.
+
+    Examples:
+        torc workflows sync-status 12 --dry-run
+        torc workflows sync-status 12
     """
     from torc_framework.recovery import orphans
 
@@ -135,7 +142,11 @@ _ACTIONS: Final[list[Column]] = [
 
 
 def list_actions(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -> None:
-    """List a workflow's actions: the trigger of each, and whether it was executed."""
+    """List a workflow's actions: the trigger of each, and whether it was executed.
+
+    Examples:
+        torc workflows list-actions 12
+    """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id, user)
     actions = session.client.actions(chosen)

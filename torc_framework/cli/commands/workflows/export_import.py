@@ -32,10 +32,14 @@ def export(
     include_results: Annotated[bool, typer.Option("--include-results", help="Results of all runs, too.")] = False,
     include_events: Annotated[bool, typer.Option("--include-events", help="Events, too.")] = False,
 ) -> None:
-    """Write a workflow as one JSON document, which 'import' reads on this or any other server.
+    """Write a workflow as one JSON document; 'import' reads it on this or any other server.
 
     The document has jobs, files (their paths, not their contents), user data, resource requirements,
     schedulers, failure handlers and actions.
+
+    Examples:
+        torc workflows export 12 --output sweep.json
+        torc workflows export 12 --include-results --output sweep.json
     """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
@@ -69,6 +73,10 @@ def import_(
 
     All ids are new, the jobs are uninitialized, and you own the workflow. If the document is wrong, the
     error names the place and nothing is created.
+
+    Examples:
+        torc workflows import sweep.json
+        torc workflows import sweep.json --name copy --skip-results
     """
     session = session_of(ctx)
     session.start_server()  # it starts up while the document is read

@@ -56,6 +56,10 @@ def initialize(
     Files that jobs read and no job writes must exist, and such user data must have a value. Existing
     files that jobs write are deleted after you confirm it (or with --no-prompts). Use 'reinitialize' to
     run only jobs whose inputs changed.
+
+    Examples:
+        torc workflows initialize 12 --dry-run
+        torc workflows initialize 12 --yes
     """
     from torc_framework.cli.commands.running import run_start as begin
     from torc_framework.cli.commands.running.spec_loading import shortened
@@ -106,6 +110,10 @@ def reinitialize(
     reads changed, if a file that it wrote is missing, if it was canceled or terminated, or if it depends
     on a job that runs again. Each job is listed with its reason. Failed jobs stay failed: use
     'reset-status --failed-only --reinitialize' for them. Call it in the folder in which the jobs run.
+
+    Examples:
+        torc workflows reinitialize 12 --dry-run
+        torc workflows reinitialize 12
     """
     from torc_framework.cli.commands.running.run_start import rerun
     from torc_framework.next_step import next_step_text
@@ -156,9 +164,13 @@ def reset_status(
     ] = False,
     no_prompts: NoPrompts = False,
 ) -> None:
-    """Make jobs uninitialized, all or the failed ones, and clear the workflow's canceled state.
+    """Make jobs uninitialized: all or the failed ones. The workflow's canceled state is cleared.
 
     They run again after 'reinitialize'; with --reinitialize both happen in one transaction. Results are kept.
+
+    Examples:
+        torc workflows reset-status 12 --failed-only --reinitialize
+        torc workflows reset-status 12 --yes
     """
     from torc_framework.cli.commands.running.run_start import inspect_run_inputs, rerun
 
@@ -191,7 +203,12 @@ def reset_status(
 
 
 def is_complete(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
-    """Show whether a workflow is complete."""
+    """Show whether a workflow is complete.
+
+    Examples:
+        torc workflows is-complete 12
+        torc workflows is-complete 12 -f json
+    """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     state = session.client.is_complete(chosen)

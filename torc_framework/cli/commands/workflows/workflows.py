@@ -36,7 +36,15 @@ from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.statuses import LIVE
 from torc_framework.text.terminal import print_line
 
-app = CommandGroup("Create, inspect, run and delete workflows.")
+app = CommandGroup(
+    "Create, inspect, run and delete workflows.",
+    sections={
+        "Create": ("create", "new", "import"),
+        "Ask": ("list", "status", "get", "is-complete", "execution-plan", "list-actions"),
+        "Run": ("run", "submit", "cancel", "initialize", "reinitialize", "reset-status", "sync-status"),
+        "Change": ("update", "archive", "export", "delete"),
+    },
+)
 
 COLUMNS: list[Column] = [
     ("ID", "id"),
@@ -57,7 +65,12 @@ def create(
     skip_checks: SkipChecks = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would be created.")] = False,
 ) -> None:
-    """Create a workflow from a spec file."""
+    """Create a workflow from a spec file.
+
+    Examples:
+        torc workflows create workflow.yaml
+        torc workflows create workflow.yaml --dry-run
+    """
     from torc_framework.cli.commands.running.spec_loading import load_options
     from torc_framework.cli.commands.running.workflow_creation import create_workflow, show_dry_run
 
@@ -80,7 +93,12 @@ def new(
     description: Annotated[str | None, typer.Option("--description", "-d", help="Description.")] = None,
     user: User = None,
 ) -> None:
-    """Create an empty workflow."""
+    """Create an empty workflow.
+
+    Examples:
+        torc workflows new --name sweep
+        torc workflows new --name sweep --description 'Learning rates'
+    """
     session = session_of(ctx)
     stored = session.client.create(WorkflowRecord(name=name, description=description, user=user or session.user))
     if session.wants_json:
@@ -103,7 +121,13 @@ def list_(
     sort_by: SortBy = None,
     reverse_sort: ReverseSort = False,
 ) -> None:
-    """List workflows; by default your own."""
+    """List workflows; by default your own.
+
+    Examples:
+        torc workflows list
+        torc workflows list --all-users --limit 20
+        torc workflows list --sort-by name -f json
+    """
     session = session_of(ctx)
     archived = {(True, False): True, (False, False): False}.get((archived_only, include_archived))
     found = session.client.find(
@@ -120,7 +144,12 @@ def list_(
 
 @app.command("get")
 def get(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -> None:
-    """Show one workflow."""
+    """Show one workflow.
+
+    Examples:
+        torc workflows get 12
+        torc workflows get 12 -f json
+    """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id, user)
     show_one(session, f"Workflow {chosen}", session.client.get(WorkflowRecord, chosen))
@@ -128,7 +157,11 @@ def get(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -
 
 @app.command("status")
 def status(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None) -> None:
-    """Show the state of a workflow: its run, and its jobs by status."""
+    """Show the state of a workflow: its run, and its jobs by status.
+
+    Examples:
+        torc workflows status 12
+    """
     from torc_framework.next_step import next_step_text
 
     session = session_of(ctx)
@@ -193,7 +226,8 @@ def _update(ctx: typer.Context, workflow_id: int | None, **typed: Any) -> None:
 app.command("update")(
     make_command(
         _update,
-        "Change a workflow: its name, owner, and what it asks of runners.",
+        "Change a workflow: its name, owner, and what it asks of runners.\n\n"
+        "Examples:\n    torc workflows update 12 --name nightly --description 'All basins'",
         [parameter("workflow_id", WorkflowId, None), *(entry.parameter for entry in _UPDATE_ENTRIES.values())],
     )
 )
@@ -210,6 +244,10 @@ def archive(
     """Archive workflows, or take them out again.
 
     Archived workflows are left out of lists and cannot be run or reset. All their records are kept.
+
+    Examples:
+        torc workflows archive true 12 13
+        torc workflows archive false 12
     """
     session = session_of(ctx)
     wanted = parse_truth(is_archived, "the first argument")
@@ -244,6 +282,10 @@ def delete(
     """Delete workflows with all their records; if one of them does not exist, none is deleted.
 
     Their allocations are released first.
+
+    Examples:
+        torc workflows delete 12
+        torc workflows delete 12 13 --yes
     """
     session = session_of(ctx)
     chosen = dict.fromkeys(ids or [pick_workflow(session, None)])
@@ -295,7 +337,12 @@ def run(
     output_dir: run_command.OutputDir = None,
     executor: run_command.ExecutorName = None,
 ) -> None:
-    """Run a workflow on this machine."""
+    """Run a workflow on this machine.
+
+    Examples:
+        torc workflows run 12
+        torc workflows run 12 --max-parallel-jobs 4
+    """
     session = session_of(ctx)
     given = {
         "poll_interval_s": poll_interval,
@@ -317,7 +364,11 @@ def submit(
     ] = False,
     output_dir: submit_command.OutputDir = None,
 ) -> None:
-    """Submit a workflow to a batch system: initialize it if necessary, and ask for the nodes it begins with."""
+    """Submit a workflow to a batch system: initialize it if necessary, and ask for the nodes it begins with.
+
+    Examples:
+        torc workflows submit 12
+    """
     session = session_of(ctx)
     submit_command.submit_existing(
         session, pick_workflow(session, workflow_id), output_dir=output_dir, ignore_missing_data=ignore_missing_data
@@ -333,7 +384,12 @@ def execution_plan(
     ctx: typer.Context,
     workflow: Annotated[str, typer.Argument(metavar="SPEC|ID", help="A spec file, or the id of a workflow.")],
 ) -> None:
-    """Show the stages in which a workflow's jobs become ready."""
+    """Show the stages in which a workflow's jobs become ready.
+
+    Examples:
+        torc workflows execution-plan workflow.yaml
+        torc workflows execution-plan 12 -f json
+    """
     from torc_framework.cli.commands.workflows.execution_plan import show_plan
 
     show_plan(session_of(ctx), workflow)
