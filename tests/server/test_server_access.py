@@ -43,6 +43,8 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
             "is_complete",
             "is_uninitialized",
             "job_counts",
+            "progress",
+            "job_groups",
             "job_ids",
             "required_existing_files",
             "missing_user_data",
@@ -114,6 +116,7 @@ ANYBODY: Final[dict[str, Any]] = {
     "GET /access_groups/{group}/members": None,
     "GET /users/bob/groups": None,
     "GET /workflows": None,
+    "GET /workflow_overviews": None,
     "POST /workflows": {"name": "own", "user": "{me}"},
     "POST /workflows/from_plan": {"workflow": {"name": "own", "user": "{me}"}, "jobs": []},
     "POST /workflows/import": {"export_version": "1.0", "workflow": {"name": "moved", "user": "alice"}},
@@ -248,3 +251,11 @@ def _fits(shape: tuple[str, tuple[str, ...]], method: str, path: str) -> bool:
         and len(shape[1]) == len(parts)
         and all(part == known or (part.startswith("{") and known) for part, known in zip(parts, shape[1], strict=True))
     )
+
+
+def test_overviews_are_those_of_workflows_that_a_caller_may_see(team: Team) -> None:
+    """Alice owns the workflow, Bob's group shares it, and Eve sees none."""
+    workflow_id = int(team.shared_world()["workflows"])
+    for name, sees in {"alice": True, "bob": True, "eve": False, "root": True}.items():
+        found = team.people[name].ok("GET", "/workflow_overviews")["items"]
+        assert (workflow_id in [each["workflow"]["id"] for each in found]) is sees, name

@@ -20,7 +20,7 @@ from torc_framework.models.records import (
 )
 from torc_framework.models.resource_fit import offered_resources
 from torc_framework.models.resources import Resources, parse_duration
-from torc_framework.next_step import InstalledExecutors, next_step
+from torc_framework.next_step import InstalledExecutors, continuing_step
 
 
 @define
@@ -137,7 +137,7 @@ def read_workflow_state(
             for job in _held_by(client, workflow_id, runner.record)
         },
         executors=executors() if executors else None,
-        next_command=next_step(client, workflow_id, executors or dict).command,
+        next_command=continuing_step(client, workflow_id, executors or dict).command,
         counts=counts,
     )
 

@@ -19,7 +19,7 @@ from torc_framework.models.records import ComputeNodeRecord, JobRecord, Resource
 from torc_framework.models.result_observations import observation_of
 from torc_framework.models.statuses import UNSUCCESSFUL, JobStatus
 from torc_framework.models.verdicts import VerdictRecord
-from torc_framework.next_step import NextStep, next_step
+from torc_framework.next_step import NextStep, continuing_step
 from torc_framework.plugins.manager import PluginManager
 
 _T = TypeVar("_T")
@@ -168,11 +168,11 @@ def explain_job(
 def _advice(client: TorcClient, plugins: PluginManager, job: JobRecord, verdict: ExitVerdict) -> NextStep | None:
     """Return the next step for a job; None if none is needed."""
     if job.is_interrupted:
-        return next_step(client, job.workflow_id, plugins.executors)
+        return continuing_step(client, job.workflow_id, plugins.executors)
     if job.status not in TROUBLED:
         return None
     id_ = job.workflow_id
-    return advice(verdict.exit_class, id_, lambda: next_step(client, id_, plugins.executors).command, job.status)
+    return advice(verdict.exit_class, id_, lambda: continuing_step(client, id_, plugins.executors).command, job.status)
 
 
 def _lines(excerpts: Iterable[Excerpt]) -> Iterable[LocatedLine]:

@@ -25,7 +25,7 @@ from torc_framework.models.records import (
     WorkflowRecord,
 )
 from torc_framework.models.result_observations import observation_of
-from torc_framework.next_step import NextStep, next_step
+from torc_framework.next_step import NextStep, continuing_step
 from torc_framework.plugins.manager import PluginManager
 
 _ENDED_BADLY: Final = (*sorted(FAILED), CANCELED)
@@ -172,7 +172,7 @@ def explain_workflow(
         if result.job_id in jobs
     ]
     hours = _hours(filter(is_lost_work, lost), jobs, wanted)
-    step = cache(lambda: next_step(client, workflow_id, plugins.executors))
+    step = cache(lambda: continuing_step(client, workflow_id, plugins.executors))
     reader = LogExcerptReader(plugins.log_patterns(), nodes, output_dir)
     grouping = _FailureGrouping(plugins, reader, wanted, lambda: step().command)
     last = _last_results(lost)

@@ -28,7 +28,7 @@ from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.runner.attempts.ending_classifier import LOST_ATTEMPTS, without_defaults
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.connection.takeover import Takeover
-from torc_framework.runner.process.identity import is_dead
+from torc_framework.system.process_identity import is_dead_runner
 
 if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
@@ -144,7 +144,7 @@ def _why_gone(
         said = f": {ending.state}" if ending else ""
         name = f"{allocation.scheduler_type.capitalize()} job {allocation.batch_id}{said}"
         return _GoneRunner(node, f"Allocation terminated ({name})", ending=ending)
-    if is_dead(node):
+    if is_dead_runner(node):
         return _GoneRunner(node, f"its runner (process {node.pid} of this machine) is dead", is_local=True)
     return None
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from torc_framework.models.records import ComputeNodeRecord
+
 
 def boot_id() -> str:
     """Return the id of this boot of the machine."""
@@ -52,6 +54,12 @@ def is_gone(described: Mapping[str, Any]) -> bool:
         return False
     lock = described.get("lock")
     return lock is None or not _is_locked(Path(str(lock)))
+
+
+def is_dead_runner(node: ComputeNodeRecord) -> bool:
+    """Return whether a runner is a process of this machine that is certainly dead, by its process alone."""
+    described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
+    return node.hostname == os.uname().nodename and is_gone(described)
 
 
 def _is_locked(path: Path) -> bool:

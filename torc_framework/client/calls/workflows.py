@@ -6,11 +6,12 @@ from typing import Any, Literal
 import msgspec
 
 from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, ClientBase, given_fields
-from torc_framework.client.calls.paging import JsonObject
+from torc_framework.client.calls.paging import PAGE_SIZE, JsonObject, Page
 from torc_framework.client.http.address import path_segment
 from torc_framework.errors import ApiError
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Addition, Plan, SchedulerOrder
+from torc_framework.models.progress import JobGroups, WorkflowOverview, WorkflowProgress
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.models.responses import (
     Added,
@@ -199,6 +200,33 @@ class WorkflowCalls(ClientBase):
     def job_counts(self, workflow_id: int) -> JobCounts:
         """Count the jobs of a workflow by status."""
         return self._call(JobCounts, "GET", f"/workflows/{workflow_id}/job_counts")
+
+    def progress(self, workflow_id: int) -> WorkflowProgress:
+        """Return the numbers that tell the state and the progress of a workflow."""
+        return self._call(WorkflowProgress, "GET", f"/workflows/{workflow_id}/progress")
+
+    def job_groups(self, workflow_id: int) -> JobGroups:
+        """Return the jobs of a workflow in groups by name, with their numbers by status."""
+        return self._call(JobGroups, "GET", f"/workflows/{workflow_id}/job_groups")
+
+    def overviews(
+        self, filters: Mapping[str, Any] | None = None, *, limit: int | None = None, offset: int = 0
+    ) -> tuple[list[WorkflowOverview], int]:
+        """Return workflows with the numbers that tell their states, and how many workflows there are.
+
+        Args:
+            filters: Filters, ``sort_by`` and ``reverse_sort``, as for lists of workflows.
+            limit: Most workflows to return; None returns all.
+            offset: Workflows to skip.
+        """
+        found: list[WorkflowOverview] = []
+        while True:
+            size = PAGE_SIZE if limit is None else min(limit - len(found), PAGE_SIZE)
+            query = {**(filters or {}), "limit": size, "offset": offset + len(found)}
+            page = self._call(Page[WorkflowOverview], "GET", "/workflow_overviews", query=query)
+            found += page.items
+            if not page.has_more or not page.items or len(found) == limit:
+                return found, page.total_count
 
     def latest_event_timestamp(self, workflow_id: int) -> int | None:
         """Return the time of the newest event in milliseconds since the epoch; None without events."""

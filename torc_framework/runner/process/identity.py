@@ -3,13 +3,11 @@
 import fcntl
 import os
 import secrets
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.system.private_files import open_private
-from torc_framework.system.process_identity import is_gone, this_process
+from torc_framework.system.process_identity import this_process
 
 STATE_DIR = ".torc_runner"
 """Folder for what must survive a runner, within the output directory."""
@@ -45,9 +43,3 @@ class RunnerIdentity:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
-
-
-def is_dead(node: ComputeNodeRecord) -> bool:
-    """Return whether a runner is a process of this machine that is certainly dead, by its process alone."""
-    described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
-    return node.hostname == os.uname().nodename and is_gone(described)

@@ -76,7 +76,7 @@ def record_endpoints() -> Iterator[Endpoint]:
         "GET",
         "/workflows/{id}/failure_handlers",
         _list(FAILURE_HANDLERS),
-        query=_list_parameters(FAILURE_HANDLERS),
+        query=list_parameters(FAILURE_HANDLERS),
         response=a.Page[FAILURE_HANDLERS.record],  # type: ignore[name-defined]  # a type made at run time
         tags=[FAILURE_HANDLERS.path],
         permission=WORKFLOW_IN_PATH,
@@ -118,7 +118,7 @@ def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
         every,
         _list(resource),
         f"List {several}.",
-        query=in_workflow | _list_parameters(resource),
+        query=in_workflow | list_parameters(resource),
         response=a.Page[kind],  # type: ignore[valid-type]  # a type made at run time
         permission=list_,
     )
@@ -146,7 +146,8 @@ def _permissions(resource: RecordKind) -> tuple[Permission, Permission, Permissi
     return WORKFLOW_IN_BODY, WORKFLOW_IN_QUERY, own, own
 
 
-def _list_parameters(resource: RecordKind) -> dict[str, Parameter]:
+def list_parameters(resource: RecordKind) -> dict[str, Parameter]:
+    """Return the query parameters of a list of records of a kind."""
     parameters = {name: Parameter(filter_.type_, filter_.default) for name, filter_ in resource.filters.items()}
     if resource.relations:
         parameters["include_relationships"] = Parameter(bool, default=False)

@@ -5,6 +5,7 @@ from torc_framework.server.routes.access_groups import ACCESS_GROUP_ENDPOINTS
 from torc_framework.server.routes.additions import ADDITION_ENDPOINTS
 from torc_framework.server.routes.export_import import EXPORT_IMPORT_ENDPOINTS
 from torc_framework.server.routes.job_steps import JOB_STEP_ENDPOINTS
+from torc_framework.server.routes.progress import PROGRESS_ENDPOINTS
 from torc_framework.server.routes.records import record_endpoints
 from torc_framework.server.routes.recoveries import RECOVERY_ENDPOINTS
 from torc_framework.server.routes.verdicts import VERDICT_ENDPOINTS
@@ -15,6 +16,7 @@ def all_endpoints() -> list[Endpoint]:
     """Return all endpoints that are mounted from declarations."""
     return [
         *WORKFLOW_ENDPOINTS,
+        *PROGRESS_ENDPOINTS,
         *JOB_STEP_ENDPOINTS,
         *VERDICT_ENDPOINTS,
         *ADDITION_ENDPOINTS,

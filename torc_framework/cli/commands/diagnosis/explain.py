@@ -67,12 +67,12 @@ def _workflow_state(session: "Session", workflow_id: int) -> "WorkflowState":
     """Return the server's records of a workflow, with what this machine knows of its runners and executors."""
     from torc_framework.cli.commands.records.queue_reasons import queue_reasons
     from torc_framework.explain import read_workflow_state
-    from torc_framework.runner.process.identity import is_dead
+    from torc_framework.system.process_identity import is_dead_runner
 
     return read_workflow_state(
         session.client,
         workflow_id,
-        is_dead=is_dead,
+        is_dead=is_dead_runner,
         executors=session.executors,
         reasons=lambda queued_allocations: [*queue_reasons(session, workflow_id, queued_allocations).values()],
     )

@@ -1,0 +1,170 @@
+"""The next step is one row of a table: the first state that applies."""
+
+import os
+from typing import Any
+
+import pytest
+
+from torc_framework.executors import Allocator
+from torc_framework.models.progress import WorkflowOverview, WorkflowProgress
+from torc_framework.models.records import (
+    ComputeNodeRecord,
+    ResourceRequirementsRecord,
+    ScheduledComputeNodeRecord,
+    SlurmSchedulerRecord,
+    WorkflowActionRecord,
+    WorkflowRecord,
+)
+from torc_framework.next_step import continuing_step, next_step, next_step_text
+
+RUNNER = ComputeNodeRecord(
+    workflow_id=1,
+    hostname="elsewhere",
+    pid=1,
+    start_time="2026-01-01T00:00:00.000Z",
+    num_cpus=2,
+    memory_gb=4.0,
+    num_gpus=0,
+    num_nodes=1,
+    compute_node_type="local",
+)
+DEAD = ComputeNodeRecord(
+    workflow_id=1,
+    hostname=os.uname().nodename,
+    pid=1,
+    start_time="2026-01-01T00:00:00.000Z",
+    num_cpus=2,
+    memory_gb=4.0,
+    num_gpus=0,
+    num_nodes=1,
+    compute_node_type="local",
+    scheduler={"pid": 2**22 + 1, "pid_start": 1, "boot_id": "another boot"},
+)
+HUGE = ResourceRequirementsRecord(id=1, workflow_id=1, name="huge", memory="900t")
+SMALL = ResourceRequirementsRecord(id=1, workflow_id=1, name="small", memory="1m")
+QUEUED = ScheduledComputeNodeRecord(
+    workflow_id=1, scheduler_id=7, scheduler_config_id=1, scheduler_type="toy", status="pending"
+)
+SCHEDULER = SlurmSchedulerRecord(workflow_id=1, account="a", nodes=1, walltime="01:00:00")
+SUBMITS = WorkflowActionRecord(
+    workflow_id=1, trigger_type="on_workflow_start", action_type="schedule_nodes", action_config={}
+)
+
+
+class Server:
+    """A client that answers from lists of records."""
+
+    def __init__(self, *records: Any) -> None:
+        self._records = records
+
+    def find(self, kind: type[Any], **_query: Any) -> list[Any]:
+        """Return the records of a kind."""
+        return [each for each in self._records if isinstance(each, kind)]
+
+    iterate = find
+
+    def actions(self, _workflow_id: int) -> list[Any]:
+        """Return the actions."""
+        return self.find(WorkflowActionRecord)
+
+
+def progress(counts: dict[str, int], ready: dict[int, int] | None = None, **facts: Any) -> WorkflowProgress:
+    """Return the progress of a workflow with these numbers."""
+    failures = facts.pop("failures", {})
+    overview = WorkflowOverview(
+        WorkflowRecord(id=1, name="w", user="u"), 1, facts.pop("canceled", False), facts.pop("archived", False), counts
+    )
+    for name, value in facts.items():
+        setattr(overview, name, value)
+    if ready is None and counts.get("ready"):
+        ready = {1: counts["ready"]}
+    return WorkflowProgress(overview, ready=ready or {}, failures=failures)
+
+
+def command(state: WorkflowProgress, *records: Any, shown: bool = False) -> str | None:
+    """Return the command of the next step."""
+    found = next_step(Server(*records), state, dict, causes_shown=shown)  # type: ignore[arg-type]  # answers the same
+    return None if found is None else found.command
+
+
+@pytest.mark.parametrize(
+    ("state", "records", "expected"),
+    [
+        (progress({"completed": 3}), [], None),
+        (progress({"completed": 3, "disabled": 1}), [], None),
+        (progress({}), [], None),
+        (progress({"completed": 3}, archived=True), [], "torc workflows archive false 1"),
+        (progress({"pending_failed": 1, "running": 3}, active_runners=1), [RUNNER], "torc pending list 1"),
+        (progress({"running": 3, "failed": 1}, failures={"oom": 1}, active_runners=1), [RUNNER], "torc watch 1"),
+        (progress({"running": 3}, active_runners=1), [DEAD], "torc run 1"),
+        (progress({"running": 3, "failed": 1}, failures={"oom": 1}, active_runners=1), [DEAD], "torc why-failed 1"),
+        (progress({"ready": 3, "completed": 1}, active_runners=1), [RUNNER, SMALL], "torc watch 1"),
+        (progress({"ready": 3}, active_runners=1), [RUNNER, HUGE], "torc explain 1"),
+        (progress({"ready": 3}), [HUGE], "torc explain 1"),
+        (progress({"ready": 3}), [SMALL], "torc run 1"),
+        (progress({"ready": 3}), [HUGE, SCHEDULER], "torc watch 1 --auto-schedule"),
+        (progress({"ready": 3}, queued_allocations=1), [QUEUED], "torc watch 1"),
+        (progress({"uninitialized": 3}), [SUBMITS], "torc submit 1"),
+        (progress({"uninitialized": 3}), [], "torc run 1"),
+        (progress({"uninitialized": 1, "completed": 3}), [], "torc workflows reinitialize 1"),
+        (progress({"failed": 1, "canceled": 2}, failures={"oom": 1}, canceled=True), [], "torc why-failed 1"),
+        (progress({"canceled": 2}, canceled=True), [], "torc run 1 --retry-failed"),
+        (progress({"terminated": 2}, interrupted=2), [], "torc run 1"),
+        (progress({"terminated": 2, "failed": 1}, interrupted=2, failures={"oom": 1}), [], "torc why-failed 1"),
+    ],
+)
+def test_the_table(state: WorkflowProgress, records: list[Any], expected: str | None) -> None:
+    assert command(state, *records) == expected
+
+
+@pytest.mark.parametrize(
+    ("classes", "records", "expected", "first"),
+    [
+        (["oom"], [], "torc recover 1", ""),
+        (["timeout", "user_error"], [SCHEDULER], "torc recover 1", ""),
+        (["node_failure"], [], "torc run 1 --retry-failed", ""),
+        (["preempted"], [SCHEDULER], "torc recover 1 --retry-unknown", ""),
+        (["user_error"], [], "torc run 1 --retry-failed", "Correct the error in the command or its input first."),
+        (
+            ["signaled", "evicted"],
+            [],
+            "torc run 1 --retry-failed",
+            "Correct the error in the command or its input first.",
+        ),
+        (["a class of a newer server"], [], "torc run 1 --retry-failed", "Find the cause in the logs first."),
+    ],
+)
+def test_what_repeats_failed_jobs(classes: list[str], records: list[Any], expected: str, first: str) -> None:
+    """Once the causes are shown, the step depends on them."""
+    state = progress({"failed": len(classes)}, failures=dict.fromkeys(classes, 1))
+    found = next_step(Server(*records), state, dict, causes_shown=True)  # type: ignore[arg-type]  # answers the same
+    assert found is not None
+    assert (found.command, found.first) == (expected, first)
+    assert found.lines() == (f"{first}\n" if first else "") + f"Next: {expected}\n"
+
+
+def test_an_executor_advises_on_a_login_node() -> None:
+    class Login(Allocator):
+        name = "login"
+
+        @classmethod
+        def submission_advice(cls, workflow_id: int) -> str | None:
+            return f"torc toy submit {workflow_id}"
+
+    found = next_step(Server(HUGE), progress({"ready": 1}), lambda: {"login": Login})  # type: ignore[arg-type]  # answers the same
+    assert found is not None
+    assert found.command == "torc toy submit 1"
+
+
+def test_what_continues_a_workflow_ignores_failures() -> None:
+    state = progress({"failed": 1, "ready": 1}, failures={"oom": 1})
+    assert continuing_step(Server(SMALL), state, dict).command == "torc run 1"  # type: ignore[arg-type]  # answers the same
+
+
+def test_the_clause_counts_interrupted_jobs() -> None:
+    class WithProgress(Server):
+        def progress(self, _workflow_id: int) -> WorkflowProgress:
+            return progress({"terminated": 2}, interrupted=2)
+
+    text = next_step_text(WithProgress(), 1, dict, 2)  # type: ignore[arg-type]  # answers the same
+    assert text == "'torc run 1' continues it; 2 interrupted jobs run again"

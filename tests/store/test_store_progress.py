@@ -1,0 +1,85 @@
+"""The progress of workflows, and their jobs in groups by name."""
+
+from typing import Any
+
+from torc_framework.models.plan import PlannedJob
+from torc_framework.store.record_kinds.workflows import WORKFLOWS
+from torc_framework.store.records import crud
+from torc_framework.store.runs.job_groups import MAX_GROUPS, job_groups
+from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
+
+
+def progress_of(bench: Any) -> Any:
+    """Return the progress of the bench's workflow."""
+    with bench.database.read() as tx:
+        return workflow_progress(tx, crud.get(tx, WORKFLOWS, bench.workflow_id))
+
+
+def groups_of(bench: Any) -> list[Any]:
+    """Return the groups of the bench's jobs."""
+    with bench.database.read() as tx:
+        return job_groups(tx, bench.workflow_id).groups
+
+
+def test_an_empty_workflow(bench: Any) -> None:
+    bench.plan(0, begin=False)
+    found = progress_of(bench)
+    assert (found["overview"]["counts"], found["ready"], found["failures"], found["recent"]) == ({}, {}, {}, [])
+    assert found["started_at"] is None
+    assert groups_of(bench) == []
+
+
+def test_the_progress_of_a_run(bench: Any) -> None:
+    """Counts, failures by class, the load of the runner, and ends, newest first."""
+    bench.plan(5)
+    bench.start(0, 1, 2)
+    bench.end(0)
+    bench.end(1, "failed", exit_class="oom")
+    found = progress_of(bench)
+    assert found["overview"]["counts"] == {"completed": 1, "failed": 1, "running": 1, "pending": 2}
+    assert found["failures"] == {"oom": 1}
+    (load,) = found["loads"]
+    assert (load.compute_node_id, load.jobs, load.num_cpus) == (bench.nodes[0], 3, 3)
+    assert len(found["recent"]) == 2
+    assert found["started_at"] < found["recent"][1]
+    assert found["overview"]["active_runners"] == 1
+    assert found["overview"]["updated_at"] > 0
+    assert found["ready"] == {}
+
+
+def test_ready_jobs_by_their_requirements(bench: Any) -> None:
+    bench.plan(3)
+    ((_, count),) = progress_of(bench)["ready"].items()
+    assert count == 3
+
+
+def test_overviews_of_many_workflows(bench: Any) -> None:
+    """Each has its own numbers, in the order in which they are given."""
+    ids = [bench.plan(number) for number in (1, 3, 2)]
+    with bench.database.read() as tx:
+        found = workflow_overviews(tx, [crud.get(tx, WORKFLOWS, id_) for id_ in reversed(ids)])
+    assert [each["workflow"]["id"] for each in found] == ids[::-1]
+    assert [each["counts"] for each in found] == [{"ready": 2}, {"ready": 3}, {"ready": 1}]
+
+
+def test_groups_by_name(bench: Any) -> None:
+    """Jobs whose names differ in digits are one group; a blocked group names unfinished jobs that it waits for."""
+    names = ["prep", *(f"train_lr0.{n}_s{n}" for n in range(1, 12)), "report"]
+    jobs = [PlannedJob(name=name, command="true") for name in names]
+    bench.plan(jobs, [(n, 0) for n in range(1, 12)], [(list(range(1, 12)), [12])])
+    bench.finish(0)
+    found = groups_of(bench)
+    assert [(each.count, each.counts, each.waits_for) for each in found] == [
+        (1, {"completed": 1}, []),
+        (11, {"ready": 11}, []),
+        (1, {"blocked": 1}, ["train_lr0.10_s10"]),
+    ]
+    assert (found[1].first_name, found[1].last_name) == ("train_lr0.10_s10", "train_lr0.9_s9")
+
+
+def test_the_number_of_groups_is_limited(bench: Any) -> None:
+    names = [f"{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MAX_GROUPS + 5)]
+    bench.plan([PlannedJob(name=name, command="true") for name in names])
+    with bench.database.read() as tx:
+        found = job_groups(tx, bench.workflow_id)
+    assert (len(found.groups), found.group_count) == (MAX_GROUPS, MAX_GROUPS + 5)

@@ -1,0 +1,119 @@
+"""Lists without a frame: a header in capitals, columns that fit the terminal, names shortened in the middle."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from torc_framework.text.colours import painted, uses_unicode
+from torc_framework.text.quantities import count_text
+from torc_framework.text.terminal import one_line
+from torc_framework.text.widths import ELLIPSIS, padded_text, shortened, text_width
+
+GAP: Final = "  "
+"""What separates two columns."""
+LEAST_WIDTH: Final = 8
+"""Least width to which a column is shortened."""
+
+
+@frozen
+class ListColumn:
+    """One column of a list.
+
+    Attributes:
+        heading: Its heading, in capitals.
+        cell: Returns the text of a row; None or "" for an empty cell. A column of empty cells is left out.
+        right: It is aligned to the right, as numbers are.
+        shrinks: Its texts may be shortened: ``middle`` of names, ``end`` of sentences; None is never.
+        colour: Returns the colour of a row's text, a name of `torc_framework.text.colours.CODES`.
+    """
+
+    heading: str
+    cell: Callable[[Any], str | None]
+    right: bool = False
+    shrinks: str | None = None
+    colour: Callable[[Any], str] | None = None
+
+
+def output_width() -> int | None:
+    """Return the columns that lists may take: those of the terminal, or of ``COLUMNS``; None without a limit."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def list_text(columns: Sequence[ListColumn], records: Iterable[Any], *, indent: str = "", width: int | None = 0) -> str:
+    """Return a list with one line for each record, below a header.
+
+    Args:
+        columns: The columns; those whose cells are all empty are left out.
+        records: What the cells are made from.
+        indent: What every line begins with.
+        width: Most columns of a line; None without a limit; 0 stands for `output_width`.
+    """
+    rows = list(records)
+    cells = [[one_line(column.cell(row) or "") for row in rows] for column in columns]
+    kept = [index for index, column in enumerate(cells) if any(column)]
+    shown, cells = [columns[index] for index in kept], [cells[index] for index in kept]
+    widths = [
+        max(text_width(column.heading), *map(text_width, texts)) for column, texts in zip(shown, cells, strict=True)
+    ]
+    limit = output_width() if width == 0 else width
+    if limit is not None:
+        widths = _fitted(shown, widths, limit - len(indent) - len(GAP) * (len(shown) - 1))
+    colours = [[column.colour(row) if column.colour else "" for row in rows] for column in shown]
+    header = _line([column.heading for column in shown], shown, widths)
+    lines = [indent + header] if header else []
+    lines += [
+        indent + _line([texts[number] for texts in cells], shown, widths, [every[number] for every in colours])
+        for number in range(len(rows))
+    ]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _fitted(columns: Sequence[ListColumn], widths: Sequence[int], room: int) -> list[int]:
+    """Return widths whose sum fits the room, as far as columns may be shortened; the widest are shortened first."""
+    fitted = list(widths)
+    may_shrink = [index for index, column in enumerate(columns) if column.shrinks]
+    while (excess := sum(fitted) - room) > 0:
+        open_ = sorted((index for index in may_shrink if fitted[index] > LEAST_WIDTH), key=lambda index: -fitted[index])
+        if not open_:
+            break
+        next_width = fitted[open_[1]] if len(open_) > 1 else LEAST_WIDTH
+        fitted[open_[0]] -= min(excess, max(1, fitted[open_[0]] - max(next_width, LEAST_WIDTH)))
+    return fitted
+
+
+def _line(
+    texts: Sequence[str], columns: Sequence[ListColumn], widths: Sequence[int], colours: Sequence[str] | None = None
+) -> str:
+    ellipsis = ELLIPSIS if uses_unicode() else "..."
+    parts = []
+    for index, (text, column, width) in enumerate(zip(texts, columns, widths, strict=True)):
+        fits = shortened(text, width, ellipsis=ellipsis, at_end=column.shrinks == "end") if column.shrinks else text
+        cell = padded_text(fits, width, right=column.right)
+        parts.append(painted(cell, colours[index]) if colours and text else cell)
+    return GAP.join(parts)
+
+
+def omitted_text(shown: int, total: int, how: str = "--limit 0 shows all") -> str:
+    """Return the last line of a list of which rows are left out; empty if none are."""
+    return f"Showing {count_text(shown)} of {count_text(total)}; {how}\n" if shown < total else ""
+
+
+def names_text(names: Sequence[str], total: int | None = None, most: int = 5) -> str:
+    """Return names such as ``train_4, train_5 and 35 others``, at most five of them.
+
+    Args:
+        names: The names, or the first of them.
+        total: How many there are; by default those that are given.
+        most: Most names that are shown.
+    """
+    count = len(names) if total is None else total
+    shown = list(names[:most])
+    if (more := count - len(shown)) > 0:
+        return f"{', '.join(shown)} and {count_text(more, 'other')}"
+    return ", ".join(shown)

@@ -1,0 +1,101 @@
+"""The server's responses about the progress of workflows: counts by status, runners, recent completions."""
+
+import msgspec
+
+from torc_framework.models.records import WorkflowRecord
+from torc_framework.models.workflow_states import workflow_state
+
+
+class WorkflowOverview(msgspec.Struct):
+    """A workflow with the numbers that tell its state.
+
+    Attributes:
+        counts: Jobs by status label; statuses without jobs are left out.
+        interrupted: How many of the terminated jobs were interrupted: the next runner resumes them.
+        active_runners: Runners that have not reported their end.
+        queued_allocations: Allocations that were requested and have not started.
+        updated_at: Time of the newest event, milliseconds since the epoch; None without events.
+    """
+
+    workflow: WorkflowRecord
+    run_id: int
+    is_canceled: bool
+    is_archived: bool
+    counts: dict[str, int]
+    interrupted: int = 0
+    active_runners: int = 0
+    queued_allocations: int = 0
+    updated_at: int | None = None
+
+    @property
+    def id(self) -> int:
+        """The workflow's id."""
+        return self.workflow.id or 0
+
+    @property
+    def total(self) -> int:
+        """The number of all jobs."""
+        return sum(self.counts.values())
+
+    @property
+    def state(self) -> str:
+        """The state of the workflow in one word."""
+        return workflow_state(self.counts, interrupted=self.interrupted, is_canceled=self.is_canceled)
+
+
+class RunnerLoad(msgspec.Struct):
+    """What the jobs that a runner holds have requested: CPUs and memory on all their nodes."""
+
+    compute_node_id: int
+    jobs: int
+    num_cpus: int
+    memory_bytes: int
+
+
+class WorkflowProgress(msgspec.Struct):
+    """The progress of one workflow.
+
+    Attributes:
+        ready: Ready jobs by id of their resource requirements.
+        failures: Failed jobs, and jobs that were terminated by their own limit, by exit class; the class of a result
+            without one is ``unknown``.
+        loads: Runners that hold jobs.
+        recent: Ends of the newest results of jobs in this run, newest first, UTC, ISO 8601.
+        started_at: Start of the first attempt of the run that has ended, UTC, ISO 8601; None if none has.
+    """
+
+    overview: WorkflowOverview
+    ready: dict[int, int] = msgspec.field(default_factory=dict)
+    failures: dict[str, int] = msgspec.field(default_factory=dict)
+    loads: list[RunnerLoad] = msgspec.field(default_factory=list)
+    recent: list[str] = msgspec.field(default_factory=list)
+    started_at: str | None = None
+
+
+class LikeNamedJobs(msgspec.Struct):
+    """Jobs whose names differ in their digits only.
+
+    Attributes:
+        first_name: First of their names in the order of texts.
+        last_name: Last of their names.
+        count: Number of jobs.
+        counts: The same by status label.
+        waits_for: Names of unfinished jobs that one of those waits for which wait, one of each such group at most.
+    """
+
+    first_name: str
+    last_name: str
+    count: int
+    counts: dict[str, int]
+    waits_for: list[str] = msgspec.field(default_factory=list)
+
+
+class JobGroups(msgspec.Struct):
+    """The jobs of a workflow in groups by name, in the order of their first jobs.
+
+    Attributes:
+        group_count: Number of all groups; ``groups`` has the first of them only.
+    """
+
+    groups: list[LikeNamedJobs]
+    group_count: int

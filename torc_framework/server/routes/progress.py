@@ -1,0 +1,61 @@
+"""Endpoints of the progress of workflows: numbers of jobs by status, groups of jobs by name, runners."""
+
+from typing import Any, Final
+
+from torc_framework.models.progress import JobGroups, WorkflowOverview, WorkflowProgress
+from torc_framework.models.responses import Page as PageOf
+from torc_framework.server.auth.permissions import FILTERED_BY_ACCESS, WORKFLOW_IN_PATH
+from torc_framework.server.dispatch.endpoint import Endpoint, page
+from torc_framework.server.http.endpoint_calls import MAX_LIMIT, EndpointCall
+from torc_framework.server.routes.records import list_parameters
+from torc_framework.store.access.checks import visibility_conditions
+from torc_framework.store.database.sql import Tx
+from torc_framework.store.record_kinds.workflows import WORKFLOWS
+from torc_framework.store.records.crud import find_in_workflow, get
+from torc_framework.store.records.kind import PageRequest
+from torc_framework.store.runs.job_groups import job_groups
+from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
+from torc_framework.store.runs.workflow_status import workflow_status
+
+
+def _overviews(tx: Tx, call: EndpointCall) -> Any:
+    query = call.query
+    wanted = PageRequest(query["offset"], min(query["limit"], MAX_LIMIT), query["sort_by"], query["reverse_sort"])
+    seen = visibility_conditions(call.caller, WORKFLOWS)
+    found, total = find_in_workflow(tx, WORKFLOWS, None, query, wanted, more=seen)
+    return page(workflow_overviews(tx, found), wanted.offset, total)
+
+
+def _groups(tx: Tx, call: EndpointCall) -> Any:
+    workflow_status(tx, call.id)  # raises NotFoundError
+    return job_groups(tx, call.id)
+
+
+PROGRESS_ENDPOINTS: Final = (
+    Endpoint(
+        "GET",
+        "/workflow_overviews",
+        _overviews,
+        query=list_parameters(WORKFLOWS),
+        response=PageOf[WorkflowOverview],
+        permission=FILTERED_BY_ACCESS,
+        summary="List workflows with their numbers of jobs by status, runners and queued allocations.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/progress",
+        lambda tx, call: workflow_progress(tx, get(tx, WORKFLOWS, call.id)),
+        response=WorkflowProgress,
+        permission=WORKFLOW_IN_PATH,
+        summary="Get the numbers that tell the state and the progress of a workflow.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/job_groups",
+        _groups,
+        response=JobGroups,
+        permission=WORKFLOW_IN_PATH,
+        summary="Count the jobs by status in groups of jobs whose names differ in their digits only.",
+    ),
+)
+"""All endpoints of the progress of workflows."""
