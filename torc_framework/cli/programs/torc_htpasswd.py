@@ -199,11 +199,12 @@ def _with_command(words: Sequence[str]) -> list[str]:
     """Return the words of a command line; one in the form of Apache's htpasswd, ``[-c] FILE USER``, becomes ``add``.
 
     Raises:
-        UserError: the first word is neither a command nor, without ``-c``, an existing file.
+        UserError: the first word is neither a command nor, without ``-c``, a path or an existing file.
     """
     if not words or words[0] in (*_COMMANDS, "-h", "--help", "--version"):
         return [*words]
-    if not {"-c", "--create"}.intersection(words) and not words[0].startswith("-") and not Path(words[0]).is_file():
+    is_path = words[0].startswith("-") or "/" in words[0] or Path(words[0]).is_file()
+    if not is_path and not {"-c", "--create"}.intersection(words):
         close = nearest(words[0], _COMMANDS)
         hint = f"did you mean {close!r}?" if close else f"commands: {', '.join(_COMMANDS)}"
         raise UserError(f"{words[0]!r} is neither a command nor a password file; {hint}")
