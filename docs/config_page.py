@@ -17,7 +17,8 @@ INTRO = """\
 Settings come from these places; a later place overrides an earlier one:
 
 1. `/etc/torc/config.toml`, for all users of a machine;
-2. `torc/config.toml` in your configuration folder (`~/.config` on Linux), for all your projects;
+2. `torc/config.toml` in your configuration folder (`~/.config` on Linux), for all your projects; the
+   environment variable `TORC_CONFIG` names another file in its place, which must exist;
 3. `torc.toml` in the present folder, for one project;
 4. environment variables;
 5. flags.

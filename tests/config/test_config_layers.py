@@ -50,6 +50,34 @@ def test_later_files_win_then_the_environment_then_flags(home: Path) -> None:
     assert len(config_files(home)) == 3
 
 
+def test_a_variable_names_the_user_s_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read in place of the usual one; the project's file still wins, and a missing file is an error."""
+    (home / "home" / "torc" / "config.toml").write_text("client.run.num_cpus = 2\nclient.run.num_gpus = 2")
+    named = home / "mine.toml"
+    environ = {"TORC_CONFIG": str(named)}
+    with pytest.raises(ConfigError, match=r"environment variable TORC_CONFIG names .*/mine.toml, which is no file"):
+        Config.load(environ, home)
+    named.write_text('client.run.num_cpus = 3\nclient.api_url = "http://mine"')
+    (home / "torc.toml").write_text('client.api_url = "http://project"')
+    config = Config.load(environ, home)
+    assert (config.client.run.num_cpus, config.client.run.num_gpus) == (3, None)
+    assert config.client.api_url == "http://project"
+    assert config_files(home, environ) == [named, home / "torc.toml"]
+    monkeypatch.setenv("HOME", str(home))
+    assert Config.load({"TORC_CONFIG": "~/mine.toml"}, home).client.run.num_cpus == 3
+    assert Config.load({"TORC_CONFIG": ""}, home).client.run.num_cpus == 2
+    named.write_text("client.run.cpus = 3")
+    assert findings(environ, home) == [
+        "mine.toml:1: client.run.cpus is not a key of the configuration; did you mean 'num_cpus'?"
+    ]
+
+
+def test_the_cache_of_passwords_has_a_short_variable(home: Path) -> None:
+    assert Config.load({"TORC_CREDENTIAL_CACHE_TTL_SECS": "5"}, home).server.credential_cache_ttl_secs == 5.0
+    with pytest.raises(WrongConfigError, match="TORC_CREDENTIAL_CACHE_TTL_SECS"):
+        Config.load({"TORC_CREDENTIAL_CACHE_TTL_SECS": "soon"}, home)
+
+
 def test_every_setting_knows_where_it_was_made(home: Path) -> None:
     """File, variable, flag or default."""
     (home / "torc.toml").write_text(

@@ -159,7 +159,7 @@ def test_files(call: Any, text: Any, diamond: int) -> None:
     assert call("files", "update", left, "--path", "other.txt")["path"] == "other.txt"
     assert call("files", "delete", left)["id"] == left
     assert "│ start │" in text("files", "list", diamond)
-    assert call("files", "list-required-existing", diamond) == {"files": []}
+    assert call("files", "list-required-existing", diamond) == {"files": [], "records": []}
 
 
 def test_user_data(call: Any, text: Any, diamond: int) -> None:
@@ -200,6 +200,26 @@ def test_execution_plan(call: Any, text: Any, diamond: int) -> None:
     assert "▶ Stage 1: Workflow Start" in shown
     assert "→ Stage 2: When job 'top' completes" in shown
     assert "Total Stages: 3" in shown
+
+
+def test_execution_plan_is_made_without_the_checks_of_schedulers(call: Any, work: Path) -> None:
+    """They concern requests for nodes, and a plan requests none; creation still checks."""
+    spec = work / "wide.yaml"
+    spec.write_text(WIDE)
+    plan = call("workflows", "execution-plan", str(spec))
+    (event,) = plan["events"]
+    assert event["scheduler_allocations"] == [
+        {"scheduler": "wide", "scheduler_type": "slurm", "num_allocations": 1, "job_names": []}
+    ]
+
+
+WIDE = """
+name: wide
+jobs: [{name: a, command: c}]
+slurm_schedulers: [{name: wide, account: x, nodes: 10, walltime: "04:00:00"}]
+actions:
+- {trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: wide, scheduler_type: slurm}
+"""
 
 
 def test_unknown_ids_are_the_servers_word(call: Any) -> None:

@@ -232,6 +232,23 @@ def test_a_generated_profile_can_be_put_into_the_configuration(torc: Torc, work:
     assert [each["name"] for each in document["profile"]["partitions"]] == ["a", "a-stdby"]
 
 
+def test_a_cluster_without_partitions_makes_no_profile(torc: Torc, work: Path) -> None:
+    """A profile of it would fit no job; the same if only standby partitions are left out."""
+    (work / "torc_plugins").mkdir()
+    plugin = work / "torc_plugins" / "peak.py"
+    plugin.write_text(PLUGIN.format(name="peak").replace(', partitions=(Partition("a", 1, 2, 3), ', ", partitions=("))
+    assert torc("plugins", "trust").returncode == 0
+    refused = torc("hpc", "generate", "--executor", "peak", "--skip-stdby", "-o", "new.toml")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "all partitions of 'peak' are standby partitions: leave out --skip-stdby" in refused.stderr
+    plugin.write_text(plugin.read_text().replace(', partitions=(Partition("a-stdby", 1, 2, 3))', ""))
+    assert torc("plugins", "trust").returncode == 0
+    refused = torc("hpc", "generate", "--executor", "peak", "-o", "new.toml")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "peak reports no partitions of cluster 'peak'" in refused.stderr
+    assert not (work / "new.toml").exists()
+
+
 @pytest.mark.usefixtures("peak")
 def test_who_describes_the_cluster(torc: Torc, work: Path) -> None:
     """It has to be clear."""

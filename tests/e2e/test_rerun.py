@@ -167,7 +167,8 @@ def test_archived_workflows_are_closed(person: Person) -> None:
     for command in (["reset-status"], ["reinitialize"], ["initialize", "--no-prompts"]):
         refused = person.done("workflows", *command, person.id, code=1)
         assert "Unarchive" in refused.stderr
-    assert person.json("workflows", "archive", "false", person.id)["is_archived"] is False
+    answer = person.json("workflows", "archive", "false", person.id)
+    assert (answer["status"], answer["is_archived"], answer["updated_workflows"]) == ("success", False, [person.id])
     assert person.rerun() == {}
     person.json("workflows", "archive", "perhaps", person.id, code=2)
     person.done("workflows", "archive", "true", other, 999_999, code=1)

@@ -147,7 +147,7 @@ BAD = [
     (["-o", "made.txt"], "", "must end in one of"),
     (["-o", "none/made.yaml"], "", "cannot write none/made.yaml"),
     ([], "slurm_defaults: {mem: 4g}", "'mem' cannot be a default"),
-    ([], "slurm_defaults: {job_name: x}", "'job_name' cannot be a default"),
+    ([], "slurm_defaults: {job_name: x}", "'job-name' cannot be a default"),
 ]
 
 
@@ -205,6 +205,9 @@ def test_jobs_that_are_left_get_new_schedulers(torc: Torc, lab: Path) -> None:
     dry = json.loads(torc(*command, "--dry-run", "-f", "json").stdout)
     assert (dry["dry_run"], dry["job_count"], dry["scheduler_ids"]) == (True, 10, [])
     assert [name for name, *_ in shown(dry)] == [f"{name}_r1" for name, *_ in PLANNED]
+    assert (dry["pending_jobs"], dry["submitted"], dry["warnings"]) == (10, False, [])
+    assert dry["schedulers_created"] == dry["slurm_schedulers"]
+    assert dry["total_allocations"] == sum(sum(each["num_allocations"]) for each in dry["slurm_schedulers"])
     told = torc(*command, "--account", "mine")
     assert told.returncode == 0, told.stderr
     assert "10 job(s) have new schedulers; 3 action(s) that requested nodes were replaced" in told.stdout

@@ -160,5 +160,6 @@ def test_allocations_are_asked_of_their_executor(call: Any, server: str, work: P
         assert client.get(ScheduledComputeNodeRecord, ended).status == "complete"
         assert client.get(ComputeNodeRecord, alive).is_active
         canceled = call("workflows", "cancel", wid)
-        assert canceled["released_allocations"] == [11]
+        assert canceled["released_allocations"] == canceled["canceled_slurm_jobs"] == [11]
+        assert (canceled["status"], canceled["errors"]) == ("partial_success", canceled["notes"])
         assert not (work / "11").exists()

@@ -14,7 +14,7 @@ from torc_framework.executors import Allocator, Capabilities
 from torc_framework.hpc.cluster_profile import current_cluster_profile
 from torc_framework.hpc.partition_matching import best_partition
 from torc_framework.hpc.profiles import detect_profile, detection_reason, hostname_pattern, known_profiles
-from torc_framework.models.hpc_profiles import HpcProfile
+from torc_framework.models.hpc_profiles import HpcProfile, Partition
 from torc_framework.models.resources import Resources
 from torc_framework.plugins.manager import PluginManager
 
@@ -81,7 +81,16 @@ class Surveyor(Allocator):
     capabilities = Capabilities(can_allocate=True)
 
     def cluster_profile(self) -> HpcProfile:
-        return HpcProfile("asked")
+        return HpcProfile("asked", partitions=(Partition("short", 4, 8192, 3600),))
+
+
+class Emptied(Surveyor):
+    """Describes a cluster without partitions."""
+
+    name = "emptied"
+
+    def cluster_profile(self) -> HpcProfile:
+        return HpcProfile("bare")
 
 
 class Plugins:
@@ -115,6 +124,10 @@ def test_the_profile_is_the_named_one_or_the_detected_one_or_the_executors(
     assert found(able) == "asked"
     with pytest.raises(UserError, match=r"on no known cluster, and .* name a profile \(kestrel\)"):
         found(unable)
+    monkeypatch.setattr(Emptied, "__abstractmethods__", frozenset())
+    emptied: Any = Emptied
+    with pytest.raises(UserError, match="emptied reports no partitions of cluster 'bare', so no job can run on it"):
+        found(Plugins(emptied))
     monkeypatch.setenv("NREL_CLUSTER", "kestrel")
     assert found(able) == "kestrel"
 

@@ -101,6 +101,24 @@ def test_two_spellings_of_one_key_are_an_error(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("suffix", ["yaml", "kdl"])
+def test_slurm_defaults_have_any_case(tmp_path: Path, suffix: str) -> None:
+    texts = {
+        "yaml": "name: w\njobs: [{name: a, command: c}]\nslurm_defaults: {QOS: high, Mail_Type: END, --account: x}\n",
+        "kdl": 'name "w"\njob "a" { command "c"; }\nslurm_defaults { QOS "high"; Mail_Type "END"; account "x"; }\n',
+    }
+    plan = plan_of(tmp_path, texts[suffix], suffix)
+    assert plan.workflow.slurm_defaults == '{"qos":"high","mail-type":"END","account":"x"}'
+
+
+def test_slurm_defaults_are_checked_in_any_case(tmp_path: Path) -> None:
+    text = "name: w\njobs: [{name: a, command: c}]\nslurm_defaults: {Partition: p, qos: a, QOS: b}\n"
+    assert findings_of(tmp_path, text) == [
+        "3:18: slurm_defaults.Partition: 'partition' cannot be a default; set it on each scheduler",
+        "3:40: slurm_defaults.QOS: 'QOS' and 'qos' are two spellings of one key; keep one of them",
+    ]
+
+
 # ------------------------------------------------------------------------------------------------- foreign keys
 
 

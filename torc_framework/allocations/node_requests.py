@@ -7,7 +7,6 @@ record that is left over belongs to a process that did not get that far: `unansw
 the name, and records or cancels what it has accepted.
 """
 
-import json
 import os
 import re
 import secrets
@@ -27,6 +26,7 @@ from torc_framework.client.calls.base import RECORD_PATHS
 from torc_framework.errors import AllocationError, AllocationUnknownError, ApiError, NodeRequestInterrupted, TorcError
 from torc_framework.executors import Allocation, AllocationRequest, Allocator
 from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowRecord
+from torc_framework.models.scheduler_defaults import scheduler_defaults
 from torc_framework.plugin_options import environment_of_options
 from torc_framework.plugins.project_folders import imported_digests
 from torc_framework.plugins.trusted_folders import TRUST_VARIABLE
@@ -125,7 +125,7 @@ def _request_for(client: TorcClient, allocator: Allocator, workflow_id: int, wan
         runner_command=_runner_command(allocator, workflow_id, wanted),
         count=wanted.count,
         start_one_worker_per_node=wanted.start_one_worker_per_node,
-        defaults=_defaults(client.get(WorkflowRecord, workflow_id)),
+        defaults=scheduler_defaults(client.get(WorkflowRecord, workflow_id).slurm_defaults),
         name=f"{prefix}_wf{workflow_id}_{secrets.token_hex(6)}",
         environment=_environment(client, allocator),
         output_dir=str(wanted.output_dir.absolute()),
@@ -215,12 +215,3 @@ def torc_program() -> str:
     """Return the path of ``torc``: that of this environment, else the first on PATH, else its name."""
     beside = Path(sys.executable).with_name("torc")
     return str(beside) if beside.is_file() else shutil.which("torc") or "torc"
-
-
-def _defaults(workflow: WorkflowRecord) -> dict[str, Any]:
-    """Return a workflow's ``slurm_defaults``; what is no JSON object counts as none."""
-    try:
-        defaults = json.loads(workflow.slurm_defaults or "{}")
-    except ValueError:
-        return {}
-    return defaults if isinstance(defaults, dict) else {}

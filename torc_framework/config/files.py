@@ -1,5 +1,6 @@
 """Configuration files: their locations and tables, and the line of a key."""
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,36 +8,48 @@ from typing import Any, Final
 
 from torc_framework.errors import ConfigError
 from torc_framework.system.ownership import other_writer
-from torc_framework.system.user import user_folder
+from torc_framework.system.user import expand_home, user_folder
 
+CONFIG_VARIABLE: Final = "TORC_CONFIG"
+"""The environment variable that names the user's configuration file."""
 SYSTEM_FILE: Final = Path("/etc/torc/config.toml")
 _HEADER: Final = re.compile(r"^\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _ASSIGNMENT: Final = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
 
-def config_locations(folder: Path | None = None) -> dict[str, Path]:
-    """Return the locations of configuration files by name, lowest precedence first."""
+def config_locations(folder: Path | None = None, environ: Mapping[str, str] = os.environ) -> dict[str, Path]:
+    """Return the locations of configuration files by name, lowest precedence first.
+
+    `CONFIG_VARIABLE` names a file that is read in place of the user's.
+    """
+    named = environ.get(CONFIG_VARIABLE)
     return {
         "system": SYSTEM_FILE,
-        "user": user_folder("config") / "config.toml",
+        "user": expand_home(named).absolute() if named else user_folder("config") / "config.toml",
         "local": (folder or Path.cwd()) / "torc.toml",
     }
 
 
-def config_files(folder: Path | None = None) -> list[Path]:
+def config_files(folder: Path | None = None, environ: Mapping[str, str] = os.environ) -> list[Path]:
     """Return the configuration files that exist, lowest precedence first.
 
     Raises:
-        ConfigError: other users could have written the file of the current folder.
+        ConfigError: other users could have written the file of the current folder, or the file that the environment
+            names does not exist.
     """
-    places = config_locations(folder)
+    places = config_locations(folder, environ)
     found = [path for path in places.values() if path.is_file()]
+    if environ.get(CONFIG_VARIABLE) and places["user"] not in found:
+        raise ConfigError(
+            f"environment variable {CONFIG_VARIABLE} names {places['user']}, which is no file; correct the variable, "
+            "or unset it to read the usual file"
+        )
     if places["local"] in found and (writer := other_writer(places["local"])):
         raise ConfigError(
             f"{places['local']} is not read: {writer}, and settings name servers that get your password and programs "
             "that run as you; copy what you need to a file of yours, take that right from others, or work elsewhere"
         )
-    return found
+    return list(dict.fromkeys(found))
 
 
 def read_file(path: Path) -> Mapping[str, Any]:

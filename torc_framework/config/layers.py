@@ -130,7 +130,7 @@ class Config:
             ConfigError: a file cannot be read.
         """
         reading = _LayerReader()
-        found = config_files(folder)
+        found = config_files(folder, environ)
         for path in found:
             reading.add_file(path)
         reading.add_environment(environ)

@@ -37,7 +37,8 @@ class AllocationRequest:
         count: Number of allocations wanted.
         runner_command: Command line that starts a runner on an obtained node.
         start_one_worker_per_node: Start it on each node instead of once.
-        defaults: Options of the batch system that the workflow sets for all its schedulers (``slurm_defaults``).
+        defaults: Options of the batch system that the workflow sets for all its schedulers (``slurm_defaults``); the
+            names are in lower case with hyphens.
         name: Unique name of the request: letters, digits and ``_.@+-``. The allocator passes it to the batch system, so
             that `Allocator.find` finds by it what was accepted.
         environment: Variables that the runner's command needs; secret, so not for command lines.

@@ -57,9 +57,15 @@ def query_cluster_profile(
 
     Raises:
         UserError: the executor is unknown or cannot describe its cluster; or several can and none is named.
-        AllocationError: the cluster does not answer.
+        AllocationError: the cluster does not answer, or has no partitions.
     """
-    profile = _allocator(_describing_executor(plugins, executor), options).cluster_profile()
+    chosen = _describing_executor(plugins, executor)
+    profile = _allocator(chosen, options).cluster_profile()
+    if not profile.partitions:
+        raise AllocationError(
+            f"{chosen.name} reports no partitions of cluster {profile.name!r}, so no job can run on it: ask its "
+            "administrators, or describe its partitions in the configuration"
+        )
     if profile.detect_env_var is None and profile.detect_hostname is None:
         profile = evolve(profile, detect_hostname=hostname_pattern(host_names()[-1]))
     return profile

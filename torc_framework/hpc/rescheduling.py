@@ -5,7 +5,6 @@ are retired. New actions request nodes for blocked jobs once these are ready. Fo
 caller requests the nodes, or actions do that are due at once.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -24,6 +23,7 @@ from torc_framework.models.records import (
     SlurmSchedulerRecord,
     WorkflowRecord,
 )
+from torc_framework.models.scheduler_defaults import scheduler_defaults
 from torc_framework.models.statuses import JobStatus
 
 _WAITING_STATUSES: Final = frozenset(
@@ -116,7 +116,7 @@ class Rescheduler:
         """Return the account of the newest scheduler, else that of the workflow's defaults."""
         if self.schedulers:
             return max(self.schedulers, key=lambda each: each.id or 0).account
-        defaults = json.loads(self.workflow.slurm_defaults or "{}")
+        defaults = scheduler_defaults(self.workflow.slurm_defaults)
         return str(defaults["account"]) if defaults.get("account") else None
 
     def plan(self, profile: HpcProfile, options: PlanOptions) -> Rescheduling:

@@ -107,7 +107,11 @@ class ServerSettings:
     )
     require_auth: bool = setting(False, "Refuse requests without user and password.")
     credential_cache_ttl_secs: float = setting(
-        60.0, "Time for which a right password is not checked again; 0 checks each time.", unit="s", low=0
+        60.0,
+        "Time for which a right password is not checked again; 0 checks each time.",
+        unit="s",
+        low=0,
+        variables=("TORC_CREDENTIAL_CACHE_TTL_SECS",),
     )
     enforce_access_control: bool = setting(
         False, "Users see and change only their own workflows and those shared with one of their groups."

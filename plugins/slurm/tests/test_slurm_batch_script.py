@@ -82,10 +82,10 @@ def test_slurm_requeues_only_on_request() -> None:
 
 
 def test_defaults_of_a_workflow_are_options_of_all_its_allocations() -> None:
-    """In any spelling, except for options that the scheduler's record sets."""
+    """Except for options that the scheduler's record sets."""
     defaults = {
         "mail-type": "END,FAIL",
-        "mail_user": "me@x.org",
+        "mail-user": "me@x.org",
         "exclusive": True,
         "hold": False,
         "licenses": ["a", "b"],

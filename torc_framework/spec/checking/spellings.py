@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from torc_framework.errors import nearest
+from torc_framework.models.scheduler_defaults import option_name
 from torc_framework.spec.language.findings import Problems, SpecFinding, SpecPath
 from torc_framework.spec.language.schema import Schema
 from torc_framework.spec.language.spellings import ANY_KEY, FOREIGN_KEYWORD, SPELLINGS_KEYWORD, WrittenKeys
@@ -15,6 +16,9 @@ def replace_spellings(data: Any, schema: Schema, problems: Problems) -> WrittenK
     A foreign key becomes a warning. Two spellings of one key are a finding.
     """
     written = WrittenKeys()
+    if isinstance(data, dict) and isinstance(options := data.get("slurm_defaults"), dict):
+        names = {key: option_name(key) for key in options if isinstance(key, str)}
+        _rename(options, names, ("slurm_defaults",), written, problems)
     for value, part, path in _objects(data, schema):
         _rename(value, part.get(SPELLINGS_KEYWORD, {}), path, written, problems)
         _remove_foreign(value, part, path, problems)
@@ -42,7 +46,7 @@ def _objects(data: Any, schema: Schema) -> Iterator[tuple[dict[str, Any], Schema
 def _rename(
     value: dict[str, Any], spellings: dict[str, str], path: SpecPath, written: WrittenKeys, problems: Problems
 ) -> None:
-    if value.keys().isdisjoint(spellings):
+    if all(spellings.get(key, key) == key for key in value):
         return
     members = list(value.items())
     value.clear()

@@ -75,7 +75,7 @@ def slurm_schedulers(workflow: WorkflowSpec, problems: Problems) -> list[SlurmSc
 def check_slurm_defaults(spec: WorkflowSpec, problems: Problems) -> None:
     """Add findings for defaults of options that have fields of their own in a scheduler."""
     for key in spec.slurm_defaults or {}:
-        if key.replace("_", "-") in _MANAGED_OPTIONS:
+        if key in _MANAGED_OPTIONS:
             hint = "set it on each scheduler"
             finding = SpecFinding(f"{key!r} cannot be a default", hint=hint, path=("slurm_defaults", key), at_key=True)
             problems.add(finding)

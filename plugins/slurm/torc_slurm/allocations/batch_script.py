@@ -115,8 +115,7 @@ def directives(request: AllocationRequest, settings: ScriptSettings) -> Iterator
         yield _option("exclude", [*settings.exclude])
     if settings.tasks:
         yield f"--array=1-{settings.tasks + 1}"
-    for name, value in request.defaults.items():
-        option = name.replace("_", "-").lstrip("-")
+    for option, value in request.defaults.items():
         if option not in MANAGED_OPTIONS and value not in (None, False):
             yield _option(option, value)
     for name, option in _RECORD_OPTIONS.items():

@@ -1,5 +1,6 @@
 """``torc slurm regenerate``: plans new schedulers for the jobs of a workflow that are still to run."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,10 +82,11 @@ def regenerate(
     print_warnings(done)
     if not dry_run:
         done = rescheduler.carry_out(done, at_once=submit)
-    values = {**rescheduling_values(chosen, done, dry_run=dry_run), "profile": profile}
+    will_submit = submit and not dry_run and bool(done.at_once)
+    values = {**rescheduling_values(chosen, done, dry_run=dry_run), "profile": profile, "submitted": will_submit}
     if not session.wants_json:
         _print_result(chosen, done, dry_run=dry_run, submit=submit)
-    if submit and not dry_run and done.at_once:
+    if will_submit:
         show_submission(session, submit_workflow(session, chosen, output_dir=output_dir), **values)
     elif session.wants_json:
         print_json(values)
@@ -121,23 +123,33 @@ def _print_nothing_to_do(session: Session, workflow_id: int, *, dry_run: bool) -
     if session.wants_json:
         empty: list[int] = []
         values = {"workflow_id": workflow_id, "dry_run": dry_run, "job_count": 0, "slurm_schedulers": empty}
-        print_json({**values, "scheduler_ids": empty, "at_once": empty, "retired_action_ids": empty})
+        more = {"scheduler_ids": empty, "at_once": empty, "retired_action_ids": empty, "warnings": empty}
+        print_json({**values, **more, **_summary(0, empty), "submitted": False})
     else:
         print(f"No job of workflow {workflow_id} waits to be run: there is nothing to do")
 
 
 def rescheduling_values(workflow_id: int, done: "Rescheduling", *, dry_run: bool) -> dict[str, Any]:
     """Return the values of a rescheduling for JSON output."""
+    count = sum(bound is not None for bound in done.planned.bound)
+    rows = scheduler_options.scheduler_rows(done.planned)
     return {
         "workflow_id": workflow_id,
         "dry_run": dry_run,
-        "job_count": sum(bound is not None for bound in done.planned.bound),
-        "slurm_schedulers": scheduler_options.scheduler_rows(done.planned),
+        "job_count": count,
+        "slurm_schedulers": rows,
+        **_summary(count, rows),
         "scheduler_ids": list(done.scheduler_ids),
         "at_once": [asdict(each) for each in done.at_once],
         "retired_action_ids": list(done.retired_action_ids),
         "warnings": done.planned.warnings,
     }
+
+
+def _summary(jobs: int, schedulers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the values that Torc's own command prints."""
+    total = sum(sum(each["num_allocations"]) for each in schedulers)
+    return {"pending_jobs": jobs, "schedulers_created": list(schedulers), "total_allocations": total}
 
 
 def _print_result(workflow_id: int, done: "Rescheduling", *, dry_run: bool, submit: bool) -> None:

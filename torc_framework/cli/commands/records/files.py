@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
+from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import record_option
 from torc_framework.cli.shared.session import session_of
@@ -58,4 +60,7 @@ def list_required_existing(ctx: typer.Context, workflow_id: WorkflowId = None) -
     chosen = pick_workflow(session, workflow_id)
     wanted = set(session.client.required_existing_files(chosen))
     found = [file for file in session.client.iterate(FileRecord, workflow_id=chosen) if file.id in wanted]
+    if session.wants_json:
+        print_json({"files": sorted(wanted), "records": [attrs.asdict(file) for file in found]})
+        return
     FILES.show_many(ctx, found, f"required files of workflow {chosen}")

@@ -334,6 +334,8 @@ def generate(
     found = query_cluster_profile(plugins, executor_options(session, plugins, executor or ""), executor)
     if skip_stdby:
         kept = tuple(each for each in found.partitions if not each.name.lower().endswith(_STANDBY))
+        if not kept:
+            raise UserError(f"all partitions of {found.name!r} are standby partitions: leave out --skip-stdby")
         found = attrs.evolve(found, partitions=kept)
     chosen = name or found.name
     shown = display_name or (found.display_name if name is None else "") or chosen.capitalize()

@@ -38,7 +38,8 @@ def cancel(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
     released, notes = release_allocations(session, chosen)
     if session.wants_json:
         values = {"workflow_id": chosen, "is_canceled": True, "released_allocations": released, "notes": notes}
-        print_json(values)
+        outcome = {"status": "partial_success" if notes else "success", "errors": notes or None}
+        print_json({**values, **outcome, "canceled_slurm_jobs": released})
         return
     print(f"Canceled workflow {chosen}")
     if released:

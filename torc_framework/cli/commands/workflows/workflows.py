@@ -257,7 +257,8 @@ def archive(
         state.is_archived = wanted
         session.client.put_workflow_status(state, workflow_id)
     if session.wants_json:
-        print_json({"workflow_ids": chosen, "is_archived": wanted})
+        values = {"status": "success", "is_archived": wanted, "updated_workflows": chosen, "workflow_ids": chosen}
+        print_json(values)
         return
     for workflow_id in chosen:
         print(f"Successfully {'' if wanted else 'un'}archived workflow {workflow_id}")
