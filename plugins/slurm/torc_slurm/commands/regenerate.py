@@ -121,7 +121,7 @@ def _parse_ids(texts: list[str] | None) -> list[int]:
 
 def _print_nothing_to_do(session: Session, workflow_id: int, *, dry_run: bool) -> None:
     if session.wants_json:
-        empty: list[int] = []
+        empty: list[Any] = []
         values = {"workflow_id": workflow_id, "dry_run": dry_run, "job_count": 0, "slurm_schedulers": empty}
         more = {"scheduler_ids": empty, "at_once": empty, "retired_action_ids": empty, "warnings": empty}
         print_json({**values, **more, **_summary(0, empty), "submitted": False})
