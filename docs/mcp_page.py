@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-from argparse import HelpFormatter
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from torc_framework.cli.programs.torc_mcp_server import _parser
@@ -18,15 +16,13 @@ Table = Callable[[list[str], list[list[str]]], str]
 
 def page(table: Table) -> str:
     """Every tool with its parameters, and the options of the program."""
-    program = _parser()
-    program.formatter_class = partial(HelpFormatter, width=100)
     context = ToolContext(TorcClient("http://localhost"), PluginManager.load)
     tools = asyncio.run(make_server(context).list_tools())
     parts = [
         "# MCP tools\n",
         "The tools of `torc-mcp-server`. Answers are JSON objects, errors are texts. `<redacted>` replaces secrets in",
         "both. [Use an assistant](../how-to/use-an-assistant.md) describes the set-up.\n",
-        f"```text\n{program.format_help().rstrip()}\n```\n",
+        f"```text\n{_parser().page(98).rstrip()}\n```\n",
     ]
     for title, changes in (("Tools that only read", False), ("Tools that change a workflow", True)):
         parts.append(f"## {title}\n")

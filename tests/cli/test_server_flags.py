@@ -77,7 +77,7 @@ def test_every_setting_is_a_flag_with_help(capsys: Captured) -> None:
     for leaf in setting_entries(ServerSettings):
         assert any(flag in shown for flag in leaf.facts.flags or ("--" + leaf.path[-1].replace("_", "-"),))
         assert leaf.facts.doc[:15] in shown
-    assert "Port; 0 takes a free one and prints it. (default: 8080)" in shown
+    assert "Port; 0 takes a free one and prints it. [default: 8080]" in shown
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,12 @@ class ServerSettings:
 
     url: str = setting("127.0.0.1", "Name or address to listen on.", flags=("-u", "--url", "--host"), metavar="HOST")
     port: int = setting(
-        DEFAULT_PORT, "Port; 0 takes a free one and prints it.", low=0, high=65_535, flags=("-p", "--port")
+        DEFAULT_PORT,
+        "Port; 0 takes a free one and prints it.",
+        low=0,
+        high=65_535,
+        flags=("-p", "--port"),
+        metavar="PORT",
     )
     database: str = setting(
         "torc.db",

@@ -161,3 +161,9 @@ def core_time_text(core_seconds: float) -> str:
         return f"<0.1 {unit}s"
     shown = f"{round(amount, 1):g}" if amount < 9.95 else f"{round(amount):,}"
     return f"{shown} {unit}" if shown == "1" else f"{shown} {unit}s"
+
+
+def setting_text(value: object, unit: str | None = None) -> str:
+    """Return the value of a setting as it is typed, with its unit: ``30 s``, ``1.5``, ``auto``."""
+    text = f"{value:g}" if isinstance(value, float) else str(getattr(value, "value", value))
+    return f"{text} {unit}" if unit else text

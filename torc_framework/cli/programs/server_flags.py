@@ -5,7 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from torc_framework.models.settings import SettingEntry, from_text, setting_entries
+from torc_framework.text.quantities import setting_text
 
+_PLACEHOLDERS = {"s": "SECONDS", "MiB": "MIB", "KiB": "KIB"}
+"""Placeholders of numbers by their unit."""
 _PREFIX = "setting:"
 """Prefix of the names of these settings in an argparse namespace."""
 
@@ -20,7 +23,7 @@ def add_settings(parser: argparse.ArgumentParser, section: type[Any]) -> None:
             continue
         if leaf.kind == tuple[str, ...]:
             facts["action"] = "extend"
-        parser.add_argument(*flags, type=_reader(leaf), metavar=leaf.facts.metavar or leaf.path[-1].upper(), **facts)
+        parser.add_argument(*flags, type=_reader(leaf), metavar=leaf.facts.metavar or _placeholder(leaf), **facts)
 
 
 def given_settings(arguments: argparse.Namespace) -> dict[tuple[str, ...], Any]:
@@ -33,8 +36,14 @@ def given_settings(arguments: argparse.Namespace) -> dict[tuple[str, ...], Any]:
 
 
 def _help(leaf: SettingEntry) -> str:
-    default = "" if leaf.default in (None, ()) or leaf.kind is bool else f" (default: {leaf.default})"
+    has_default = leaf.default not in (None, ()) and leaf.kind is not bool
+    default = f" [default: {setting_text(leaf.default, leaf.facts.unit)}]" if has_default else ""
     return leaf.facts.doc.replace("%", "%%") + default
+
+
+def _placeholder(leaf: SettingEntry) -> str:
+    """Return what stands for the value: the unit of a number, or the kind of the value."""
+    return _PLACEHOLDERS.get(leaf.facts.unit or "", "TEXT" if leaf.kind is str else "N")
 
 
 def _reader(leaf: SettingEntry) -> Callable[[str], Any]:

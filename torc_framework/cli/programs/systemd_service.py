@@ -217,7 +217,8 @@ def add_commands(service: argparse.ArgumentParser) -> None:
     """Add the commands of ``service``."""
     below = service.add_subparsers(dest="service_command", required=True, metavar="COMMAND")
     for name, (function, help_) in _COMMANDS.items():
-        parser = below.add_parser(name, help=help_, description=help_)
+        examples = (f"torc-server service {name}", f"torc-server service {name} --user")
+        parser = below.add_parser(name, help=help_, description=help_, examples=examples)
         parser.add_argument(
             "--user", action="store_true", help="A service of your own, which needs no root, instead of the machine's."
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torc_framework import __version__
+from torc_framework.cli.programs.program_parser import ProgramParser
 from torc_framework.errors import ConfigError, ExitStatus, TorcError, UserError, nearest
 from torc_framework.server.auth import htpasswd
 from torc_framework.system.user import user_name
@@ -19,13 +20,14 @@ _COMMANDS: Final = ("create", "add", "remove", "list", "verify", "hash")
 _FILE_HELP = "Password file (else TORC_AUTH_FILE)."
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> ProgramParser:
+    parser = ProgramParser(
         prog="torc-htpasswd",
         description="Users and passwords of a torc server. Passwords are hashed with bcrypt; the file is readable "
         "by its owner only, and is replaced atomically. A running server reads it again after a change.",
+        examples=("torc-htpasswd add --create users ana", "torc-htpasswd list users", "torc-htpasswd hash"),
     )
-    parser.add_argument("--version", action="version", version=f"torc-htpasswd {__version__}")
+    parser.add_argument("--version", action="version", version=f"torc-htpasswd {__version__}", help="Show the version.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add = _command(commands, "add", "Add a user, or give one another password.", _add, user=True, secret=True)
     add.add_argument("--cost", type=int, default=htpasswd.DEFAULT_COST, metavar="N", help=_COST)
@@ -34,7 +36,10 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "remove", "Remove a user.", _remove, user=True)
     _command(commands, "list", "List the users.", _list)
     _command(commands, "verify", "Check a password; exit code 1 if it is wrong.", _verify, user=True, secret=True)
-    hashed = commands.add_parser("hash", help="Print a line for a password file, to send to an administrator.")
+    about = "Print a line for a password file: to send to an administrator."
+    hashed = commands.add_parser(
+        "hash", help=about, description=about, examples=("torc-htpasswd hash", "torc-htpasswd hash ana")
+    )
     hashed.add_argument("user", nargs="?", metavar="USER", help="Your name on the server (default: your login name).")
     _add_common(hashed, secret=True)
     hashed.add_argument("--cost", type=int, default=htpasswd.DEFAULT_COST, metavar="N", help=_COST)
@@ -53,7 +58,7 @@ def _command(
 ) -> argparse.ArgumentParser:
     """Add a command that takes a file, as ``--file`` or before the user."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text, usage=f"torc-htpasswd {name} [OPTIONS] {'[FILE] USER' if user else '[FILE]'}"
+        name, help=text, description=text, examples=(f"torc-htpasswd {name} users{' ana' if user else ''}",)
     )
     if user:
         parser.add_argument("names", nargs="+", metavar="[FILE] USER", help="The user; the file may stand before it.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torc_framework import __version__
+from torc_framework.cli.programs.program_parser import ProgramParser
 from torc_framework.errors import ExitStatus, TorcError, UserError
 from torc_framework.text.terminal import cleaned
 
@@ -20,19 +21,27 @@ TOKEN_VARIABLE = "TORC_MCP_TOKEN"
 """Environment variable with the token that clients of the HTTP server must send."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> ProgramParser:
+    parser = ProgramParser(
         prog="torc-mcp-server",
         description="Let an AI assistant inspect and repair workflows: an MCP server over standard input and output, "
         "or HTTP.",
         epilog=f"With --http, clients send 'Authorization: Bearer TOKEN'; the token is that of {TOKEN_VARIABLE}, "
         "else a random one, which is printed.",
+        examples=(
+            "torc-mcp-server --read-only",
+            "torc-mcp-server --url http://localhost:8080/torc-service/v1 --workflow-id 12",
+            "torc-mcp-server --http --port 8765",
+        ),
     )
-    parser.add_argument("--version", action="version", version=f"torc-mcp-server {__version__}")
-    parser.add_argument("--url", help="Server (else TORC_API_URL, else the configuration's).")
+    parser.add_argument(
+        "--version", action="version", version=f"torc-mcp-server {__version__}", help="Show the version."
+    )
+    parser.add_argument("--url", metavar="URL", help="Server (else TORC_API_URL, else the configuration's).")
     parser.add_argument(
         "--output-dir",
         type=Path,
+        metavar="DIR",
         help="Folder of the logs; no file outside it is read (else TORC_OUTPUT_DIR, else the configuration's).",
     )
     parser.add_argument("--read-only", action="store_true", help="Offer only tools that change nothing.")
@@ -46,8 +55,10 @@ def _parser() -> argparse.ArgumentParser:
         help="Leave failures to a person whose verdicts have less confidence than this, or none.",
     )
     parser.add_argument("--http", action="store_true", help="Serve streamable HTTP instead.")
-    parser.add_argument("--host", default="127.0.0.1", help="With --http: address of this machine to listen on.")
-    parser.add_argument("--port", type=int, default=0, help="With --http: port; 0 takes a free one.")
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="HOST", help="With --http: address to listen on [default: 127.0.0.1]."
+    )
+    parser.add_argument("--port", type=int, default=0, metavar="PORT", help="With --http: port; 0 takes a free one.")
     return parser
 
 

@@ -12,18 +12,30 @@ from pathlib import Path
 from typing import NoReturn
 
 from torc_framework import __version__
+from torc_framework.cli.programs.program_parser import ProgramParser
 from torc_framework.cli.programs.server_flags import add_settings, given_settings
 from torc_framework.errors import ConfigError, ExitStatus, TorcError
 from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE, ServerSettings
 from torc_framework.system.private_files import make_private_folder
 from torc_framework.text.terminal import cleaned_output
 
+_RUN_EXAMPLES = (
+    "torc-server run",
+    "torc-server run --port 8529 --database /srv/torc.db --log-dir /var/log/torc",
+    "torc-server run --auth-file users --require-auth --admin-user ana",
+)
 
-def _parser(*, with_service: bool = True) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="torc-server", description="The server of torc: an HTTP API over a database.")
-    parser.add_argument("--version", action="version", version=f"torc-server {__version__}")
+
+def _parser(*, with_service: bool = True) -> ProgramParser:
+    parser = ProgramParser(
+        prog="torc-server",
+        description="The server of torc: an HTTP API over a database.",
+        examples=("torc-server run --database torc.db", "torc-server service install --user"),
+    )
+    parser.add_argument("--version", action="version", version=f"torc-server {__version__}", help="Show the version.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="Run the server until SIGTERM or Ctrl-C.")
+    about = "Run the server until SIGTERM or Ctrl-C."
+    run = commands.add_parser("run", help=about, description=about, examples=_RUN_EXAMPLES)
     add_settings(run, ServerSettings)
     run.add_argument("--daemon", action="store_true", help="Run in the background; needs --log-dir.")
     run.add_argument(
@@ -35,8 +47,10 @@ def _parser(*, with_service: bool = True) -> argparse.ArgumentParser:
     )
     run.add_argument("--parent-fd", type=int, default=None, help=argparse.SUPPRESS)
     run.set_defaults(work=_run)
-    about = "Let systemd start a server at boot, or at login with --user, and again after a failure."
-    service = commands.add_parser("service", help=about, description=about)
+    about = "Let systemd run a server: it starts at boot, or at login with --user, and again after a failure."
+    service = commands.add_parser(
+        "service", help=about, description=about, examples=("torc-server service install", "torc-server service status")
+    )
     if with_service:
         from torc_framework.cli.programs.systemd_service import add_commands
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from torc_framework.cli.shared import completion
-from torc_framework.cli.shared.help_pages import UNIT_PLACEHOLDERS, shown_value
+from torc_framework.cli.shared.help_pages import UNIT_PLACEHOLDERS
 from torc_framework.cli.shared.output import print_table
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import UserError
 from torc_framework.models.records import JobRecord, WorkflowRecord
 from torc_framework.models.settings import setting_entries
+from torc_framework.text.quantities import setting_text
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
@@ -50,7 +51,7 @@ def option_of_setting(section: type[Any], name: str, *short: str, **facts: Any) 
     if entry.facts.unit in UNIT_PLACEHOLDERS:
         facts.setdefault("metavar", UNIT_PLACEHOLDERS[entry.facts.unit])
     has_default = entry.default is not None and entry.kind is not bool
-    default = shown_value(entry.default, entry.facts.unit) if has_default else False
+    default = setting_text(entry.default, entry.facts.unit) if has_default else False
     return typer.Option(flags, *short, min=entry.facts.low, help=entry.facts.doc, show_default=default, **facts)
 
 

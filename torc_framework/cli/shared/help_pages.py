@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin
 
+from torc_framework.text.quantities import setting_text
+
 WIDTH: Final = 100
 """Columns of the widest page."""
 CONTEXT_SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": WIDTH}
@@ -106,8 +108,12 @@ def examples_of(command: Any, path: str) -> list[str]:
 
 def summary(command: Any) -> str:
     """Return the line of a command in a list: the first clause of its help, without its period."""
-    first = (command.short_help or _parts(command)[0]).split("\n\n")[0].replace("\n", " ")
-    return re.split(r"[.;:](?: |$)", first, maxsplit=1)[0]
+    return first_clause(command.short_help or _parts(command)[0])
+
+
+def first_clause(text: str) -> str:
+    """Return the text up to its first period, colon or semicolon."""
+    return re.split(r"[.;:](?: |$)", text.split("\n\n", maxsplit=1)[0].replace("\n", " "), maxsplit=1)[0]
 
 
 def _parts(command: Any) -> tuple[str, list[str]]:
@@ -141,18 +147,17 @@ class HelpPages:
         shown = [param for param in self.get_params(ctx) if not param.hidden]  # type: ignore[attr-defined]  # as above
         arguments = [param for param in shown if param.param_type_name == "argument"]
         options = [param for param in shown if param.param_type_name == "option"]
-        _write_rows(formatter, {"Arguments": [(placeholder(param), _meaning(param, ctx)) for param in arguments]})
-        if hasattr(self, "list_commands"):
-            _write_rows(formatter, _sections(self, ctx))
-        _write_rows(formatter, {"Options": [(_flags(param), _meaning(param, ctx)) for param in options]})
+        for sections in (
+            {"Arguments": [(placeholder(param), _meaning(param, ctx)) for param in arguments]},
+            _sections(self, ctx) if hasattr(self, "list_commands") else {},
+            {"Options": [(_flags(param), _meaning(param, ctx)) for param in options]},
+        ):
+            formatter.write(sections_text(sections, formatter.width))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples, and where the options of every command are listed."""
         examples = examples_of(self, ctx.command_path)
-        if examples:
-            with formatter.section("Examples"):
-                for line in examples:
-                    formatter.write(f"  {line}\n")
+        formatter.write(examples_text(examples))
         if ctx.parent is not None:
             formatter.write_paragraph()
             formatter.write_text(_GLOBAL_OPTIONS)
@@ -201,25 +206,22 @@ def _default(param: Any, ctx: Any) -> str:
         return ""
     if getattr(param, "is_flag", False):
         return "yes"
-    return shown_value(value, _UNITS.get(placeholder(param)))
+    return setting_text(value, _UNITS.get(placeholder(param)))
 
 
-def shown_value(value: Any, unit: str | None = None) -> str:
-    """Return a default as help shows it, such as ``30 s``, ``1.5`` or ``auto``."""
-    text = f"{value:g}" if isinstance(value, float) else str(getattr(value, "value", value))
-    return f"{text} {unit}" if unit else text
+# --- layout ---------------------------------------------------------------------------------------
 
 
-def _write_rows(formatter: Any, sections: Mapping[str, Sequence[tuple[str, str]]]) -> None:
-    """Write sections of names with meanings, in columns of the same width."""
-    most = max(formatter.width * 2 // 5, 20)
+def sections_text(sections: Mapping[str, Sequence[tuple[str, str]]], width: int) -> str:
+    """Return sections of names with meanings, in columns of the same width, each after an empty line."""
+    most = max(width * 2 // 5, 20)
     names = [name for rows in sections.values() for name, _ in rows]
     column = max((len(name) for name in names if len(name) <= most), default=most)
-    for title, rows in sections.items():
-        if rows:
-            with formatter.section(title):
-                for name, meaning in rows:
-                    formatter.write(_row(name, meaning, column, formatter.width))
+    return "".join(
+        f"\n{title}:\n" + "".join(_row(name, meaning, column, width) for name, meaning in rows)
+        for title, rows in sections.items()
+        if rows
+    )
 
 
 def _row(name: str, meaning: str, column: int, width: int) -> str:
@@ -229,3 +231,8 @@ def _row(name: str, meaning: str, column: int, width: int) -> str:
         lines.insert(0, "")
     labels = [name.ljust(column), *[" " * column] * (len(lines) - 1)]
     return "".join(f"  {label}  {line}".rstrip() + "\n" for label, line in zip(labels, lines, strict=True))
+
+
+def examples_text(examples: Sequence[str]) -> str:
+    """Return the section of examples after an empty line."""
+    return "".join(["\nExamples:\n", *(f"  {line}\n" for line in examples)]) if examples else ""

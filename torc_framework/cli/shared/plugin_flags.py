@@ -15,11 +15,11 @@ import typer
 from attrs import NOTHING, evolve
 
 from torc_framework.cli.shared.app import Command, options_of_function
-from torc_framework.cli.shared.help_pages import shown_value
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import PluginError
 from torc_framework.executors import Executor
 from torc_framework.plugin_options import PluginOption, options_of
+from torc_framework.text.quantities import setting_text
 
 if TYPE_CHECKING:
     from torc_framework.config import Config
@@ -60,7 +60,7 @@ class ExecutorCommand(_PluginFlagsCommand):
         for option in options_of(executor.Options):
             if option.flag in own:
                 raise PluginError(f"executor {executor.name} has an option {option.flag}, which is the command's own")
-            default = "" if option.default in (None, NOTHING) else f" [default: {shown_value(option.default)}]"
+            default = "" if option.default in (None, NOTHING) else f" [default: {setting_text(option.default)}]"
             options.append(evolve(option, help=f"{option.help} (executor {executor.name}){default}"))
         return _parameters(options, "executor_options")
 
