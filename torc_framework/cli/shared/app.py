@@ -93,6 +93,9 @@ def global_options(*, hidden: bool) -> tuple[Any, ...]:
         no_pager: Annotated[
             bool, option("--no-pager", help="Print long lists without a pager, also on a terminal.")
         ] = False,
+        skip_version_check: Annotated[
+            bool, option("--skip-version-check", help="Use a server of another major version; not recommended.")
+        ] = False,
         debug: Annotated[bool, option("--debug", help="Show the traceback of an error.")] = False,
     ) -> None: ...
 

@@ -158,14 +158,38 @@ class Session:
                 self._client = TorcClient(self._server.url)
             else:
                 username, password, password_file = self._credentials()
-                self._client = TorcClient(
+                client = TorcClient(
                     self.url or "",
                     username=username,
                     password=password,
                     password_file=password_file,
                     tls_ca=self.config.client.tls_ca,
                 )
+                self._check_version(client)
+                self._client = client
         return self._client
+
+    def _check_version(self, client: "TorcClient") -> None:
+        """Warn if the server's version differs in a way that matters; a server that does not answer is no error here.
+
+        Raises:
+            UserError: the server has another major version of the API.
+        """
+        if self._options.get("skip_version_check") or self.is_completing:
+            return
+        from torc_framework import __version__
+        from torc_framework.models.api_version import compare_versions
+
+        try:
+            difference = compare_versions(client.version(), __version__)
+        except (ApiError, ServerUnreachableError):
+            return  # the first request of the command reports it
+        if difference is None:
+            return
+        if difference.is_incompatible:
+            client.close()
+            raise UserError(difference.message)
+        print(one_line(f"Warning: {difference.message}"), file=sys.stderr)
 
     def _credentials(self) -> tuple[str | None, str | None, str | None]:
         """Return the user's name, password and password file; a terminal is asked for a password that is not set."""

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from torc_framework import __version__
+from torc_framework.models.api_version import version_text
 from torc_framework.server.async_routes.event_stream import EventStreamRoutes
 from torc_framework.server.async_routes.health import HealthRoutes
 from torc_framework.server.async_routes.metrics import MetricsRoutes
@@ -36,8 +37,6 @@ from torc_framework.store.database.base import Database
 from torc_framework.store.database.opening import open_database
 from torc_framework.system.processes import NO_THREAD_MESSAGE, SHORTAGE_ADVICE
 
-CONTRACT_VERSION: Final = "0.10.0"
-"""Version of Torc's HTTP contract; its clients compare it with their own."""
 _log = logging.getLogger("torc.server")
 
 
@@ -102,7 +101,7 @@ async def _ping() -> dict[str, str]:
 
 
 async def _version() -> str:
-    return f"{CONTRACT_VERSION} (torc-framework {__version__})"
+    return version_text(__version__)
 
 
 def _openapi() -> dict[str, Any]:
