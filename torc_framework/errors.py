@@ -53,11 +53,11 @@ class ConfigError(UserError):
 
 
 class UnknownNameError(UserError):
-    """A name is not known; the message lists the known ones and the nearest."""
+    """A name is not known; the message has the ``hint``, or else the nearest known name or all of them."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
-        super().__init__(f"unknown {kind} {name!r}{suggestion(name, self.known)}")
+        super().__init__(f"unknown {kind} {name!r}{f'; {hint}' if hint else suggestion(name, self.known)}")
 
 
 class OperatorError(TorcError):

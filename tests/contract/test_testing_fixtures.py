@@ -48,4 +48,4 @@ def test_without_pytest_there_is_one_message() -> None:
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: torc_framework.testing needs pytest and hypothesis")
-    assert last.endswith("pip install 'torc-framework[testing]'")
+    assert "pip install '.[testing]' in a clone" in last

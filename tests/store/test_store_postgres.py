@@ -139,7 +139,7 @@ def test_a_missing_driver_is_told() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]
-    assert "pip install 'torc-framework[postgres]'" in last
+    assert "pip install '.[postgres]' in a clone" in last
     assert "sesame" not in last
 
 

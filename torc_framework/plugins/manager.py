@@ -21,6 +21,7 @@ import pluggy
 from attrs import evolve, frozen
 
 from torc_framework import hookspecs
+from torc_framework.distributions import distribution_of
 from torc_framework.errors import PluginError, UnknownNameError, suggestion
 from torc_framework.executors import Executor
 from torc_framework.models.action_types import ActionType
@@ -88,8 +89,7 @@ class PluginManager:
                 folder.
             disabled: Names of plugins to leave out, besides those in ``TORC_DISABLE_PLUGINS``.
         """
-        off = {name.strip() for name in os.environ.get("TORC_DISABLE_PLUGINS", "").split(",") if name.strip()}
-        off.update(disabled)
+        off = {*disabled_by_environment(), *disabled}
         folders = find_project_folders(project_dir)
         candidates = [*entry_point_plugins(), *built_in_plugins(), *project_plugins(folders)]
         for candidate in candidates:
@@ -122,7 +122,8 @@ class PluginManager:
         for candidate in self._candidates:
             if candidate.info.name == name:
                 return candidate.info
-        raise UnknownNameError("plugin", name, [candidate.info.name for candidate in self._candidates])
+        known = [candidate.info.name for candidate in self._candidates]
+        raise UnknownNameError("plugin", name, known, self.how_to_get("plugin", name))
 
     # --- registration -----------------------------------------------------------------------------
 
@@ -231,7 +232,23 @@ class PluginManager:
             broken = "; ".join(f"plugin {plugin}: {_describe(error)}" for plugin, error in troubles)
             first_error = troubles[0][1]
             raise PluginError(f"no executor {name!r}, and not every plugin could be asked: {broken}") from first_error
-        raise UnknownNameError("executor", name, offers)
+        raise UnknownNameError("executor", name, offers, self.how_to_get("executor", name))
+
+    def how_to_get(self, kind: str, name: str) -> str:
+        """Return how a user gets what another distribution offers; empty if none does.
+
+        Args:
+            kind: As in `torc_framework.distributions.Distribution.offers`.
+            name: The name that no plugin offers.
+        """
+        found = distribution_of(kind, name)
+        if found is None:
+            return ""
+        for info in self.infos():
+            if info.distribution == found.name and not info.enabled:
+                switch = "--disable-plugin or TORC_DISABLE_PLUGINS"
+                return f"it belongs to the plugin {info.name!r}, which is disabled by {switch}"
+        return found.how_to_get
 
     def executors_of(self, plugin: str) -> list[type[Executor]]:
         """Return the executors that one plugin offers."""
@@ -337,6 +354,12 @@ class PluginManager:
         """Pass an event to all plugins."""
         for _ in self._ask("torc_on_event", lambda answer: answer, event=event):
             pass
+
+
+def disabled_by_environment() -> frozenset[str]:
+    """Return the names of the plugins that ``TORC_DISABLE_PLUGINS`` disables."""
+    names = os.environ.get("TORC_DISABLE_PLUGINS", "").split(",")
+    return frozenset(name.strip() for name in names if name.strip())
 
 
 def _check_signature(plugin: str, hook: str, function: Callable[..., Any]) -> None:

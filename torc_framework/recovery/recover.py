@@ -269,6 +269,9 @@ class WorkflowRecoverer:
         elif self._options.retry_unknown:
             what = "run again as they are"
         self._report(f"  {len(found.unknown)} job(s) with unknown failure cause ({what})")
+        for ending in sorted({each.case.seen.failure.verdict.exit_class for each in found.unknown}):
+            if hint := self._plugins.how_to_get("ending", ending):
+                self._report(f"  no policy decides on endings of class {ending}; {hint}")
 
     def _explain_nothing(self, found: Recovery) -> None:
         count = len(found.unknown)

@@ -11,12 +11,14 @@ collects it. A test that fails names the broken clause of the contract::
 It needs pytest and hypothesis: ``pip install 'torc-framework[testing]'``.
 """
 
+from torc_framework.distributions import install_extra
+
 try:
     import hypothesis
     import pytest
 except ImportError as error:
     raise ImportError(
-        f"torc_framework.testing needs pytest and hypothesis ({error}); pip install 'torc-framework[testing]'"
+        f"torc_framework.testing needs pytest and hypothesis ({error}); {install_extra('testing')}"
     ) from error
 
 from torc_framework.testing.contracts.action_types import ActionTypeContract

@@ -11,6 +11,7 @@ from torc_framework.cli.shared.app import (
     command_placeholder,
     global_options,
     load_plugin_command,
+    note_disabled_plugins,
     options_of_function,
     plugin_commands_of_group,
     refuse_command,
@@ -90,9 +91,10 @@ class ProgramCommand(HelpPages, FastParameters, TyperGroup):
                 importlib.import_module(f"torc_framework.cli.commands.{CORE_COMMANDS[name][0]}").app
             )
         elif entries := plugin_commands_of_group("").get(name):
-            command = load_plugin_command(name, entries)
+            note_disabled_plugins(ctx, args)
+            command = load_plugin_command(ctx, name, entries)
         else:
-            refuse_command(ctx, name, self.list_commands(ctx))
+            refuse_command(ctx, "", name, self.list_commands(ctx))
         command.name = name
         return name, command, args[1:]
 

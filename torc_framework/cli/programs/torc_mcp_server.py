@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torc_framework import __version__
 from torc_framework.cli.programs.program_parser import ProgramParser
+from torc_framework.distributions import install_extra
 from torc_framework.errors import ExitStatus, TorcError, UserError
 from torc_framework.text.terminal import cleaned
 
@@ -110,7 +111,7 @@ def _serve(arguments: argparse.Namespace) -> None:
     except ImportError as error:
         if error.name is None or not error.name.startswith("mcp"):
             raise
-        raise UserError("the library for MCP is missing: pip install 'torc-framework[mcp]'") from error
+        raise UserError(f"the library for MCP is missing: {install_extra('mcp')}") from error
     made = server.make_server(context, read_only=arguments.read_only, only=arguments.tool or ())
     if not arguments.http:
         made.run("stdio")

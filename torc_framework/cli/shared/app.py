@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
+from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -11,8 +13,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from torc_framework.cli.shared.help_pages import HelpPages
 from torc_framework.cli.shared.value_parsing import use_plain_readers
-from torc_framework.errors import PluginError, nearest
-from torc_framework.hookspecs import COMMANDS_GROUP
+from torc_framework.distributions import how_to_get
+from torc_framework.errors import PluginError, UserError, nearest
+from torc_framework.hookspecs import COMMANDS_GROUP, PROJECT
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -188,15 +191,17 @@ class GroupWithPluginCommands(HelpPages, FastParameters, TyperGroup):
         name = args[0]
         if not name.startswith("-") and super().get_command(ctx, name) is None:
             if entries := plugin_commands_of_group(self.name or "").get(name):
-                return name, load_plugin_command(name, entries), args[1:]
-            refuse_command(ctx, name, self.list_commands(ctx))
+                note_disabled_plugins(ctx, args)
+                return name, load_plugin_command(ctx, name, entries), args[1:]
+            refuse_command(ctx, self.name or "", name, self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
 
-def refuse_command(ctx: Any, name: str, known: Sequence[str]) -> None:
-    """End with a usage error that names the nearest command."""
+def refuse_command(ctx: Any, group: str, name: str, known: Sequence[str]) -> None:
+    """End with a usage error that names the distribution of the command, or the nearest command of the group."""
     close = nearest(name, known)
-    hint = f"did you mean {close!r}?" if close else f"commands: {', '.join(known)}"
+    hint = how_to_get("command", f"{group} {name}".strip())
+    hint = hint or (f"did you mean {close!r}?" if close else f"commands: {', '.join(known)}")
     ctx.fail(f"no command {name!r}; {hint}")
 
 
@@ -259,15 +264,45 @@ def plugin_commands_of_group(group: str) -> dict[str, list[Any]]:
 
 def command_placeholder(name: str, entries: Sequence[Any] | None) -> Any:
     """Return a command of a plugin with name and help only, without importing it; None if there are no entry points."""
-    return TyperCommand(name, help=f"Commands of {_distribution_of(entries[0])}.") if entries else None
+    return TyperCommand(name, help=_summary(entries[0])) if entries else None
 
 
-def load_plugin_command(name: str, entries: Sequence[Any]) -> Any:
+def _summary(command: Any) -> str:
+    """Return the first line of the docstring of a command's module, which is read and not imported."""
+    import ast
+    import importlib.util
+
+    top, *rest = command.module.split(".")
+    try:
+        spec = importlib.util.find_spec(top)  # imports nothing, because the name has no dots
+        folders = list(spec.submodule_search_locations or ()) if spec else []
+        stem = Path(folders[0], *rest) if folders else Path(spec.origin or "" if spec else "").with_suffix("")
+        file = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+        text = ast.get_docstring(ast.parse(file.read_bytes()))
+    except (ImportError, OSError, SyntaxError, ValueError):
+        text = None
+    return text.partition("\n")[0] if text else f"Commands of {_distribution_of(command)}."
+
+
+def note_disabled_plugins(ctx: Any, args: Sequence[str]) -> None:
+    """Store the values of ``--disable-plugin`` in the rest of a command line before plugins are needed to parse it."""
+    flag = "--disable-plugin"
+    values = [after for arg, after in pairwise([*args, ""]) if arg == flag]
+    values += [arg.partition("=")[2] for arg in args if arg.startswith(f"{flag}=")]
+    if values:
+        ctx.find_root().obj.set_option("disable_plugin", values)
+
+
+def load_plugin_command(ctx: Any, name: str, entries: Sequence[Any]) -> Any:
     """Import a command of a plugin.
 
     Raises:
+        UserError: all plugins of its distribution are disabled.
         PluginError: several plugins have a command of this name, or it cannot be imported.
     """
+    if plugins := _disabled_plugins_beside(ctx, entries[0]):
+        switch = "--disable-plugin or TORC_DISABLE_PLUGINS"
+        raise UserError(f"command {name!r} belongs to the plugin {plugins[0]!r}, which is disabled by {switch}")
     if len(entries) > 1:
         owners = " and from ".join(_distribution_of(entry) for entry in entries)
         raise PluginError(f"command {name!r} comes from {owners}; uninstall all but one")
@@ -277,6 +312,18 @@ def load_plugin_command(name: str, entries: Sequence[Any]) -> Any:
         raise PluginError(f"command {name!r} of {_distribution_of(entries[0])} cannot be used: {error}") from error
     command.name = name
     return command
+
+
+def _disabled_plugins_beside(ctx: Any, command: Any) -> list[str]:
+    """Return the names of the plugins in a command's distribution if all of them are disabled."""
+    disabled = ctx.find_root().obj.disabled_plugins
+    if not disabled or command.dist is None:
+        return []
+    import importlib_metadata
+
+    entries = importlib_metadata.entry_points(group=PROJECT)
+    names = sorted({entry.name for entry in entries if entry.dist and entry.dist.name == command.dist.name})
+    return names if disabled.issuperset(names) else []
 
 
 def _distribution_of(entry: Any) -> str:

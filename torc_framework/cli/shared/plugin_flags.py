@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from attrs import NOTHING, evolve
 
-from torc_framework.cli.shared.app import Command, options_of_function
+from torc_framework.cli.shared.app import Command, note_disabled_plugins, options_of_function
 from torc_framework.cli.shared.session import Session
-from torc_framework.errors import PluginError
+from torc_framework.errors import PluginError, UserError
 from torc_framework.executors import Executor
 from torc_framework.plugin_options import PluginOption, options_of
 from torc_framework.text.quantities import setting_text
@@ -47,6 +47,7 @@ class ExecutorCommand(_PluginFlagsCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments, those of the executor included."""
+        note_disabled_plugins(ctx, args)
         session: Session = ctx.find_root().obj
         named, flags = _named_executor(args), _flags_in(args)
         if flags - self._own_flags() - _HELP or (flags & _HELP and named is not None):
@@ -73,6 +74,7 @@ class PolicyCommand(_PluginFlagsCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments, those of policies included."""
+        note_disabled_plugins(ctx, args)
         own = self._own_flags()
         if _flags_in(args) - own:
             session: Session = ctx.find_root().obj
@@ -81,6 +83,9 @@ class PolicyCommand(_PluginFlagsCommand):
                 for option in options_of(options):
                     if option.flag not in own:
                         offered.setdefault(option.name, option)
+            for flag in sorted(_flags_in(args) - own - {option.flag for option in offered.values()}):
+                if hint := session.plugins(skip_untrusted=True).how_to_get("option", flag):
+                    raise UserError(f"no option {flag}; {hint}")
             self.params = [*self.params, *_parameters(offered.values(), "policy_options")]
         return super().parse_args(ctx, args)
 

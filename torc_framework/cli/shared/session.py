@@ -249,6 +249,13 @@ class Session:
         """Return the executors of the plugins, by name, without those of folders that are not trusted."""
         return self.plugins(skip_untrusted=True).executors()
 
+    @property
+    def disabled_plugins(self) -> frozenset[str]:
+        """The names of plugins that the call or the environment disables."""
+        from torc_framework.plugins.manager import disabled_by_environment
+
+        return disabled_by_environment().union(self._options.get("disable_plugin", ()))
+
     def _load_plugins(self, project_dir: Path | None) -> "PluginManager":
         from torc_framework.plugins.manager import PluginManager
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from torc_framework.distributions import how_to_get
 from torc_framework.errors import suggestion
 from torc_framework.spec.checking.fast_check import compile_check
 from torc_framework.spec.language.findings import Problems, SpecFinding, SpecPath
@@ -130,7 +131,8 @@ def _findings(error: Any, path: SpecPath) -> Iterator[SpecFinding]:
     elif error.validator == "additionalProperties" and wanted is False:
         known = list(error.schema.get("properties", {}))
         for key in value.keys() - set(known):
-            hint = suggestion(str(key), known).removeprefix("; ")
+            hint = how_to_get("failure rule key", str(key)) if "rules" in path else ""
+            hint = hint or suggestion(str(key), known).removeprefix("; ")
             yield SpecFinding(f"unknown key {key!r}", hint=hint, path=(*path, key), at_key=True)
     elif error.validator == "enum":
         members = [member for member in wanted if member is not None]

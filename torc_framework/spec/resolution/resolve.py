@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
+from torc_framework.distributions import how_to_get
 from torc_framework.errors import suggestion
 from torc_framework.graph import Graph
 from torc_framework.models.plan import Barrier, Plan, PlannedJob
@@ -150,7 +151,8 @@ class _Resolver:
         known = self.options.executors
         if job.executor and known is not None and job.executor not in known:
             text = f"unknown executor {job.executor!r} in job {of!r}"
-            hint = suggestion(job.executor, sorted(known)).removeprefix("; ")
+            hint = how_to_get("executor", job.executor)
+            hint = hint or suggestion(job.executor, sorted(known)).removeprefix("; ")
             self.problems.add(SpecFinding(text, hint=hint, path=(*at, "executor")), "unknown")
         planned.executor, planned.shell = job.executor, job.shell
         records.check_shell(job.shell, (*at, "shell"), self.problems)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import field, frozen
 
+from torc_framework.distributions import install_extra
 from torc_framework.store.errors import DatabaseError
 from torc_framework.store.migrations import VERSION_TABLE
 
@@ -55,7 +56,7 @@ class PostgresAddress:
             from psycopg.conninfo import conninfo_to_dict
         except ImportError as error:
             raise DatabaseError(
-                "the driver for PostgreSQL is not installed; install it with: pip install 'torc-framework[postgres]'"
+                f"the driver for PostgreSQL is not installed; install it with: {install_extra('postgres')}"
             ) from error
         if not rest.startswith("//"):
             raise DatabaseError(f"cannot use this {scheme}: database: expected {scheme}://user@host:port/name")

@@ -1,4 +1,4 @@
-"""The command group ``torc slurm``."""
+"""Schedulers, allocations and accounting of Slurm."""
 
 from torc_framework.api.commands import CommandGroup
 from torc_slurm.commands import (
@@ -13,7 +13,7 @@ from torc_slurm.commands import (
 )
 
 app = CommandGroup(
-    "Slurm: schedulers, allocations, accounting and logs.",
+    "Schedulers, allocations and accounting of Slurm.",
     sections={
         "Schedulers": ("create", "list", "get", "update", "delete"),
         "Plan and submit": ("generate", "regenerate", "schedule-nodes"),

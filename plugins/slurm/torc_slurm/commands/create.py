@@ -1,4 +1,7 @@
-"""``torc workflows create-slurm``: creates a workflow and plans the schedulers that its spec lacks."""
+"""Create a workflow and plan its Slurm schedulers.
+
+This is the command ``torc workflows create-slurm``.
+"""
 
 import typer
 
@@ -18,7 +21,9 @@ def create(
     skip_checks: scheduler_options.SkipChecks = False,
     dry_run: scheduler_options.DryRun = False,
 ) -> None:
-    """Create a workflow from a spec file, with Slurm schedulers planned from the requirements of its jobs.
+    """Create a workflow and plan its Slurm schedulers.
+
+    The schedulers are planned from the requirements of the jobs.
 
     'torc slurm generate' shows the schedulers first; 'torc submit ID' submits what was created.
 

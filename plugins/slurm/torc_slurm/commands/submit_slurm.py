@@ -1,4 +1,7 @@
-"""``torc submit-slurm``: plans schedulers for a new or an existing workflow, and requests the first nodes."""
+"""Submit a workflow to Slurm with planned schedulers.
+
+This is the command ``torc submit-slurm``, for new and for existing workflows.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -43,7 +46,9 @@ def submit(
     output_dir: OutputDir = None,
     dry_run: scheduler_options.DryRun = False,
 ) -> None:
-    """Submit a workflow to Slurm, with schedulers planned from the requirements of its jobs.
+    """Submit a workflow to Slurm with planned schedulers.
+
+    The schedulers are planned from the requirements of the jobs.
 
     The workflow is created from a spec file, or it is an existing one. An existing workflow whose actions request its
     first nodes keeps its schedulers, except with --overwrite. 'torc slurm generate' shows the schedulers for a spec:

@@ -169,6 +169,7 @@ def classify(
     from torc_framework.recovery.resource_ceilings import ResourceCeilings
 
     session = session_of(ctx)
+    require_classifier(session)
     ai = session.config.client.ai
     folder = _folder(session, output_dir)
     done = classify_pending(
@@ -184,6 +185,17 @@ def classify(
         dry_run=dry_run,
     )
     show_classified(session, done)
+
+
+def require_classifier(session: Session) -> None:
+    """Check that a plugin gives verdicts.
+
+    Raises:
+        UserError: no enabled plugin does.
+    """
+    plugins = session.plugins()
+    if not any("torc_classify_pending" in info.hooks for info in plugins.infos()):
+        raise UserError(f"no plugin gives verdicts; {plugins.how_to_get('verdict', '--ai-recovery')}")
 
 
 def known_agent(name: str) -> str:

@@ -152,10 +152,11 @@ def pending_classifier(
         if ai_agent is not None:
             raise UserError("--ai-agent names an agent; add --ai-recovery to have it asked")
         return None
-    from torc_framework.cli.commands.diagnosis.pending import ai_settings, known_agent
+    from torc_framework.cli.commands.diagnosis.pending import ai_settings, known_agent, require_classifier
     from torc_framework.pending import classify_pending
     from torc_framework.recovery.resource_ceilings import ResourceCeilings
 
+    require_classifier(session)
     ai = session.config.client.ai
     agent = known_agent(ai_agent or ai.agent)
 

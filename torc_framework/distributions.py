@@ -1,0 +1,92 @@
+"""The distributions of this project: what each offers, and how it is installed.
+
+This table is the one place of the framework that names executors and plugins of other distributions. Messages about a
+name that no installed plugin offers use it to name the distribution that does.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import field, frozen
+
+
+@frozen
+class Distribution:
+    """One distribution.
+
+    Attributes:
+        name: Its name.
+        folder: Its folder in the repository; None if it is planned and does not exist.
+        offers: Names that it offers, by kind: ``executor``, ``command``, ``failure rule key``, ``option`` (a flag),
+            ``ending`` (a class of endings on which its recovery policy decides), ``verdict``, ``plugin``.
+    """
+
+    name: str
+    folder: str | None
+    offers: Mapping[str, tuple[str, ...]] = field(factory=dict)
+
+    @property
+    def how_to_get(self) -> str:
+        """How a user gets it: the command that installs it, or that it does not exist."""
+        if self.folder is None:
+            return f"it is planned for the distribution {self.name}, which does not exist yet"
+        return (
+            f"it belongs to {self.name}, which is not installed or is disabled; to install it: "
+            f"{install_command(self.folder, self.name)}"
+        )
+
+
+def install_command(folder: str, name: str) -> str:
+    """Return the commands that install a distribution or an extra: from a clone, and by name."""
+    path = folder if folder.startswith(".") else f"./{folder}"
+    quoted = f"'{path}'" if "[" in path else path
+    return f"pip install {quoted} in a clone of torc_framework (pip install '{name}' once it is published)"
+
+
+def install_extra(extra: str) -> str:
+    """Return the commands that install an extra of the framework, such as ``mcp``."""
+    return install_command(f".[{extra}]", f"torc-framework[{extra}]")
+
+
+DISTRIBUTIONS: Final = (
+    Distribution("torc-local", "plugins/local", {"plugin": ("local",), "executor": ("local",)}),
+    Distribution(
+        "torc-slurm",
+        "plugins/slurm",
+        {
+            "plugin": ("slurm",),
+            "executor": ("slurm",),
+            "command": ("slurm", "submit-slurm", "workflows create-slurm"),
+        },
+    ),
+    Distribution(
+        "torc-osmo", "plugins/osmo", {"plugin": ("osmo",), "failure rule key": ("exit_actions", "exitActions")}
+    ),
+    Distribution(
+        "torc-recovery-oom",
+        "plugins/recovery_oom",
+        {
+            "plugin": ("oom",),
+            "option": ("--memory-margin", "--max-memory", "--max-runtime"),
+            "ending": ("oom", "timeout"),
+        },
+    ),
+    Distribution(
+        "torc-recovery-ai", "plugins/recovery_ai", {"plugin": ("recovery_ai",), "verdict": ("--ai-recovery",)}
+    ),
+    Distribution("torc-sysexits", "plugins/sysexits", {"plugin": ("sysexits",)}),
+    Distribution("torc-ssh", None, {"plugin": ("ssh",), "executor": ("ssh",), "command": ("remote",)}),
+    Distribution("torc-k8s", None, {"plugin": ("k8s",), "executor": ("k8s", "kubernetes"), "command": ("k8s",)}),
+)
+"""All distributions of the project, besides the framework itself."""
+
+
+def distribution_of(kind: str, name: str) -> Distribution | None:
+    """Return the distribution that offers a name of this kind; None if none does."""
+    return next((each for each in DISTRIBUTIONS if name in each.offers.get(kind, ())), None)
+
+
+def how_to_get(kind: str, name: str) -> str:
+    """Return how a user gets what has this name; empty if no distribution of the project offers it."""
+    found = distribution_of(kind, name)
+    return found.how_to_get if found else ""
