@@ -43,7 +43,7 @@ def bare(bare_python: Path, work: Path, torc_env: dict[str, str]) -> Torc:
             timeout=120,
         )
 
-    return call  # type: ignore[return-value]  # it takes the same arguments
+    return call
 
 
 def spec(work: Path, **fields: object) -> str:
