@@ -48,8 +48,6 @@ def submit(
 ) -> None:
     """Submit a workflow to Slurm with planned schedulers.
 
-    The schedulers are planned from the requirements of the jobs.
-
     The workflow is created from a spec file, or it is an existing one. An existing workflow whose actions request its
     first nodes keeps its schedulers, except with --overwrite. 'torc slurm generate' shows the schedulers for a spec:
     look at them before you submit a large workflow. Runners request the nodes of jobs that depend on others when these
