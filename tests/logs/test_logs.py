@@ -16,7 +16,7 @@ from torc_framework.errors import UserError
 from torc_framework.logs import analyze, bundle
 from torc_framework.logs.log_names import LogName, read_name
 from torc_framework.logs.pattern_scanner import PatternScanner
-from torc_framework.models.log_errors import LOG_ERRORS, Vocabulary, log_error_patterns
+from torc_framework.models.log_errors import log_error_patterns
 from torc_framework.models.log_patterns import LogPattern
 
 JOB = "job_wf3_j7_r1_a2"
@@ -57,46 +57,6 @@ def test_names(name: str, expected: LogName | None) -> None:
     assert read_name(name) == expected
 
 
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch.", "Out of memory (OOM) kill"),
-        ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "GPU out of memory"),
-        ("RuntimeError: CUDA out of memory.", "GPU out of memory"),
-        ("MemoryError: Unable to allocate 8.00 GiB", "Python out of memory"),
-        ("terminate called after throwing an instance of 'std::bad_alloc'", "C++ out of memory"),
-        ("slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***", "Time limit"),
-        ("slurmstepd: error: *** JOB 9 CANCELLED AT 2026-01-01T00:00:00 DUE TO NODE FAILURE ***", "Node failure"),
-        ("slurmstepd: error: *** JOB 9 CANCELLED AT 2026-01-01T00:00:00 DUE TO PREEMPTION ***", "Preemption"),
-        ("srun: error: Unable to create step for job 9", "Slurm error"),
-        ("OSError: [Errno 28] No space left on device", "Disk full"),
-        ("PermissionError: [Errno 13] Permission denied: '/x'", "Permission denied"),
-        ("ConnectionRefusedError: [Errno 111] Connection refused", "Connection refused"),
-        ("requests.exceptions.ConnectionError: Connection timed out", "Connection lost"),
-        ("ModuleNotFoundError: No module named 'numpy'", "Missing Python module"),
-        ("./a.out: error while loading shared libraries: libx.so.1: cannot open", "Missing library"),
-        ("Segmentation fault (core dumped)", "Segmentation fault"),
-        ("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD", "MPI abort"),
-        ("/bin/sh: 1: nosuch: not found", "Command not found"),
-        ("bash: line 1: nosuch: command not found", "Command not found"),
-        ("Killed", "Killed"),
-        ("Traceback (most recent call last):", "Python traceback"),
-        ("ValueError: bad", "Python exception"),
-        ("pandas.errors.ParserError: x", "Python exception"),
-        (
-            "2026-11-21T13:13:24.199 level=INFO event=job_stopped workflow_id=1 job_id=2 reason=runtime_limit",
-            "Time limit",
-        ),
-        ("2026-11-21T13:13:24.199 level=INFO Job completed workflow_id=1 status=failed", None),
-        ("no error at all, 0 errors, memory ok", None),
-    ],
-)
-def test_the_most_specific_type_of_a_line(line: str, kind: str | None) -> None:
-    """Each line of real logs has one type."""
-    (*hits,) = PatternScanner(PATTERNS).hits(io.BytesIO(f"before\n{line}\nafter\n".encode()))
-    assert [(hit.line, hit.pattern.name) for hit in hits] == ([(2, kind)] if kind else [])
-
-
 SAMPLES = [
     LogPattern("ab", re.compile("ab")),
     LogPattern("start", re.compile("^b")),
@@ -114,7 +74,8 @@ def test_blocks_find_what_lines_hold(text: str, block_bytes: int) -> None:
         return
     expected = []
     for number, line in enumerate(lines, 1):
-        kinds = [p.name for p in SAMPLES if line and p.pattern.search(line.rstrip("\r"))]
+        texts = line.rstrip("\r").split("\r")
+        kinds = [p.name for p in SAMPLES if any(text and p.pattern.search(text) for text in texts)]
         expected += [(number, kind) for kind in kinds[:1]]
     hits = PatternScanner(SAMPLES, block_bytes).hits(io.BytesIO(text.encode()))
     assert [(hit.line, hit.pattern.name) for hit in hits] == expected
@@ -135,9 +96,8 @@ def test_a_line_without_end_is_cut() -> None:
 
 
 def test_control_characters_of_logs_do_not_reach_the_terminal() -> None:
-    (hit,) = PatternScanner(PATTERNS).hits(io.BytesIO(b"\x1b[31mPermission denied\x1b[0m\xff\r\n"))
-    assert "\x1b" not in hit.text
-    assert "Permission denied" in hit.text
+    (hit,) = PatternScanner(PATTERNS).hits(io.BytesIO(b"\x1b[31mPermission denied\x1b[0m\xff\x07\r\n"))
+    assert hit.text == "Permission denied\ufffd\\x07"
 
 
 def test_an_analysis_names_file_line_job_and_attempt(output: Path) -> None:
@@ -185,6 +145,50 @@ def test_a_bundle_is_analyzed_like_its_folder(output: Path, tmp_path: Path) -> N
     assert analyze(tmp_path / "there" / "wf3", PATTERNS).counts == kinds
     metadata = json.loads((tmp_path / "there" / "wf3" / "bundle_metadata.json").read_text())
     assert (metadata["workflow_ids"], metadata["torc_version"]) == ([3], "1")
+
+
+NAMED = {"workflow": {"id": 3, "name": "sweep \x1b[1m"}}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name"),
+    [
+        (b'{"workflow_id": 3, "workflow_name": "sweep"}', "sweep"),
+        (b'{"workflow": {"id": 3, "name": "sweep"}}', "sweep"),
+        (b'{"workflow": {"id": 4, "name": "other"}}', None),
+        (b'{"workflow_id": 3, "workflow_name": ["sweep"]}', None),
+        (b"[3]", None),
+        (b"{" * 5000, None),
+        (b"[" * 100_000, None),
+        (b'{"workflow_id": 3, "workflow_name": "' + b"x" * (1 << 20) + b'"}', None),
+    ],
+)
+def test_metadata_name_the_workflow(tmp_path: Path, metadata: bytes, name: str | None) -> None:
+    """Bundles of Torc have the metadata at the end; damaged metadata cost the name only."""
+    entries = [("output/job_wf3_j1_r1_a1.e", b"Killed\n"), ("bundle_metadata.json", metadata)]
+    for order in (entries, entries[::-1]):
+        made = archive_of(tmp_path / "x.tar.gz", *((path, tarfile.REGTYPE, content) for path, content in order))
+        found = analyze(made, PATTERNS)
+        assert (found.workflow_id, found.workflow_name, found.files_scanned) == (3, name, 1)
+        assert found.as_dict()["workflow_name"] == name
+
+
+def test_a_bundle_names_its_workflow(output: Path, tmp_path: Path) -> None:
+    """Also after it was unpacked, and if no log has the workflow in its name; without control characters."""
+    made = Path(bundle(output, tmp_path, facts=NAMED).path)
+    assert analyze(made, PATTERNS).workflow_name == "sweep \\x1b[1m"
+    with tarfile.open(made) as archive:
+        archive.extractall(tmp_path / "there", filter="data")
+    found = analyze(tmp_path / "there", PATTERNS, job_id=7)
+    assert (found.workflow_id, found.workflow_name) == (3, "sweep \\x1b[1m")
+    assert analyze(output, PATTERNS).workflow_name is None
+    metadata = json.dumps({"workflow_id": 9, "workflow_name": "w"}).encode()
+    plain = archive_of(
+        tmp_path / "y.tar.gz",
+        ("bundle_metadata.json", tarfile.REGTYPE, metadata),
+        ("training.log", tarfile.REGTYPE, b"Killed\n"),
+    )
+    assert (analyze(plain, PATTERNS).workflow_id, analyze(plain, PATTERNS).workflow_name) == (9, "w")
 
 
 def test_a_bundle_hides_secrets_of_the_environment(output: Path, tmp_path: Path) -> None:
@@ -321,6 +325,8 @@ def test_a_run_is_bundled_and_analyzed(torc: Any, server: str, work: Path) -> No
     assert json.loads(done.stdout)["files"] == 3, done.stderr
     found = json.loads(torc("logs", "analyze", "b.tar.gz", "-f", "json").stdout)
     assert found["error_types"] == {"File not found": 1, "Frob": 1}
+    assert (found["workflow_id"], found["workflow_name"]) == (wid, "w")
+    assert f"Workflow: {wid} (w)\n" in torc("logs", "analyze", "b.tar.gz").stdout
     text = torc("logs", "analyze", "output").stdout
     assert "Line 1: FROBNICATED" in text
     assert "Frob: Frob less." in text
@@ -333,11 +339,3 @@ def test_a_run_is_bundled_and_analyzed(torc: Any, server: str, work: Path) -> No
     missing = torc("logs", "bundle", wid, "--output-dir", "elsewhere", env=env)
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
     assert "there is no folder elsewhere" in missing.stderr
-
-
-@pytest.mark.parametrize("vocabulary", [Vocabulary.TORC_LOGS_ANALYZE, Vocabulary.TORC_PARSE_LOGS])
-def test_ranks_of_a_vocabulary_are_its_order(vocabulary: Vocabulary) -> None:
-    """Each pattern of a vocabulary has a place of its own, without gaps."""
-    wordings = [wording for error in LOG_ERRORS for wording in error.wordings if wording.vocabulary is vocabulary]
-    assert sorted(wording.rank for wording in wordings) == list(range(1, len(wordings) + 1))
-    assert len(log_error_patterns(vocabulary)) == len(wordings)

@@ -1,13 +1,14 @@
 """The search for lines of known errors in the logs of a run."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
 
 from attrs import Factory, define, evolve, frozen
 
 from torc_framework.errors import UserError
+from torc_framework.logs.bundle_metadata import METADATA, names_in_metadata
 from torc_framework.logs.log_names import LogName, read_name
 from torc_framework.logs.log_sources import MAX_BYTES, LogSource
 from torc_framework.logs.pattern_scanner import PatternHit, PatternScanner, printable
@@ -58,12 +59,14 @@ class Analysis:
     """The lines that were found.
 
     Attributes:
+        workflow_name: Name of the workflow, from the bundle's metadata; None for logs without them.
         counts: Number of lines by type, including those that are not kept.
         skipped: Files that were not searched, with the reason.
     """
 
     source: str
     workflow_id: int | None
+    workflow_name: str | None = None
     files_scanned: int = 0
     files_with_errors: int = 0
     findings: list[LogFinding] = Factory(list)
@@ -75,6 +78,7 @@ class Analysis:
         return {
             "source": self.source,
             "workflow_id": self.workflow_id,
+            "workflow_name": self.workflow_name,
             "files_scanned": self.files_scanned,
             "files_with_errors": self.files_with_errors,
             "total_errors": self.counts.total(),
@@ -107,7 +111,11 @@ def analyze(
     """
     source, scanner = LogSource(place, max_bytes), PatternScanner(patterns)
     found = Analysis(str(place), workflow_id)
+    names: dict[int, str] = {}
     for path, log in source.files():
+        if PurePath(path).name == METADATA:
+            names |= names_in_metadata(log)
+            continue
         name = read_name(PurePath(path).name)
         if name is None or name.kind in _NOT_LOGS or (job_id is not None and name.job_id != job_id):
             continue
@@ -124,12 +132,21 @@ def analyze(
             found.workflow_id = name.workflow_id
         found.files_scanned += 1
         _add_hits(found, path, name, scanner.hits(log))
+    found.workflow_id, found.workflow_name = _named(found.workflow_id, names)
     found.skipped = [(printable(path), reason) for path, reason in source.skipped]
     if not found.files_scanned:
         raise UserError(
             f"{place} holds no logs{_scope_text(workflow_id, job_id)}; name the output folder of a run or a bundle"
         )
     return found
+
+
+def _named(workflow_id: int | None, names: Mapping[int, str]) -> tuple[int | None, str | None]:
+    """Return the workflow's id and name; the id is that of the metadata if the names of the logs hold none."""
+    if workflow_id is None and len(names) == 1:
+        workflow_id = next(iter(names))
+    name = names.get(workflow_id) if workflow_id is not None else None
+    return workflow_id, None if name is None else printable(name)
 
 
 def _scope_text(workflow_id: int | None, job_id: int | None) -> str:

@@ -14,10 +14,10 @@ from typing import IO, Any, Final
 from attrs import Factory, frozen
 
 from torc_framework.errors import UserError
+from torc_framework.logs.bundle_metadata import METADATA
 from torc_framework.logs.log_names import LogName, read_name
 from torc_framework.logs.log_sources import open_log, walk
 
-METADATA: Final = "bundle_metadata.json"
 _SECRET: Final = re.compile(
     rb"(?im)^((?:export +|declare -x +)?[a-z0-9_]*"
     rb"(?:password|passwd|secret|token|credential|api_url|_key|_keys)[a-z0-9_]*)=.*$"

@@ -5,10 +5,11 @@ checked one by one.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from torc_framework.logs.log_sources import Readable
 from torc_framework.models.log_patterns import LogPattern
@@ -22,6 +23,11 @@ _PER_LINE: Final = re.compile(r"\\[AZ]|\(\?[a-zA-Z]*-")
 
 
 _CRLF: Final = re.compile(r"\r+\n")
+_COLORS: Final = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
+"""Sequences of terminals for colors, the cursor, titles and links (ECMA-48)."""
+_ANY_CASE: Final = re.IGNORECASE | re.ASCII
+_LOWERABLE: Final = re.compile(r"(?:[^\\]|\\[^A-ZNux0-9])*")
+"""Regular expressions that match a text in lower case as well, once they are in lower case themselves."""
 
 
 @frozen
@@ -33,15 +39,45 @@ class PatternHit:
     pattern: LogPattern
 
 
+@frozen
+class _BlockSearch:
+    """The search for one pattern in blocks.
+
+    Attributes:
+        literal: A text that each matching line contains; empty if there is none.
+        word: A part of ``literal`` that other searches have in common, for blocks without it.
+        quick: An expression that matches in a block wherever the pattern matches in its lines; None if every line has
+            to be checked. It is used if there is no literal.
+        is_lower: ``literal`` and ``quick`` are for the block in lower case.
+    """
+
+    pattern: LogPattern
+    literal: str
+    quick: re.Pattern[str] | None
+    is_lower: bool
+    word: str = ""
+
+    def candidates(self, block: str) -> Iterator[int]:
+        """Yield the positions of the lines of a block that have to be checked."""
+        if self.literal:
+            return _lines_with(block, self.literal)
+        return _starts(block) if self.quick is None else _candidates(block, self.quick)
+
+
 class PatternScanner:
     """Finds the lines that match patterns; on each line the first pattern counts."""
 
     def __init__(self, patterns: Sequence[LogPattern], block_bytes: int = BLOCK_BYTES) -> None:
         self._block_bytes = block_bytes
-        self._patterns = [(pattern, _for_blocks(pattern.pattern)) for pattern in patterns]
+        self._searches = _with_words([_block_search(pattern) for pattern in patterns])
+        self._words = {(search.is_lower, search.word) for search in self._searches if search.word}
+        self._needs_lower = any(search.is_lower for search in self._searches)
 
     def hits(self, log: Readable) -> Iterator[PatternHit]:
-        """Yield the lines of a log that match, in order."""
+        """Yield the lines of a log that match, in order.
+
+        A carriage return begins a new text within a line, as at a terminal; only the matching text is yielded.
+        """
         number = 1
         for text in _blocks(log, self._block_bytes):
             found = self._search(text)
@@ -49,24 +85,91 @@ class PatternScanner:
             for start in sorted(found):
                 number += text.count("\n", position, start)
                 position = start
-                yield PatternHit(number, _shown(_line(text, start)), found[start])
+                pattern, shown = found[start]
+                yield PatternHit(number, _shown(shown), pattern)
             number += text.count("\n", position)
 
-    def _search(self, text: str) -> dict[int, LogPattern]:
-        """Return the pattern of each matching line of a block, by the position of the line."""
-        found: dict[int, LogPattern] = {}
-        for pattern, quick in self._patterns:
-            for start in _starts(text) if quick is None else _candidates(text, quick):
-                if start not in found and pattern.pattern.search(_line(text, start)):
-                    found[start] = pattern
+    def _search(self, text: str) -> dict[int, tuple[LogPattern, str]]:
+        """Return pattern and matching text of each matching line of a block, by the position of the line."""
+        found: dict[int, tuple[LogPattern, str]] = {}
+        plain = text.replace("\r", "\n")
+        lower = plain.encode().lower().decode() if self._needs_lower else ""  # as long: only ASCII letters change
+        absent = {key for key in self._words if key[1] not in (lower if key[0] else plain)}
+        for search in self._searches:
+            if (search.is_lower, search.word) in absent:
+                continue
+            for start in search.candidates(lower if search.is_lower else plain):
+                line = text.rfind("\n", 0, start) + 1
+                if line not in found and search.pattern.pattern.search(shown := _line(plain, start)):
+                    found[line] = search.pattern, shown
         return found
 
 
-def _for_blocks(pattern: re.Pattern[str]) -> re.Pattern[str] | None:
-    """Return an expression that matches in a block wherever the pattern matches in its lines; None if there is none."""
-    if _PER_LINE.search(pattern.pattern):
-        return None
-    return re.compile(pattern.pattern, pattern.flags | re.MULTILINE)
+def _block_search(pattern: LogPattern) -> _BlockSearch:
+    """Return the fastest search for a pattern.
+
+    A block in lower case is searched for an expression in lower case: the flag IGNORECASE makes the engine slow.
+    """
+    expression, flags = pattern.pattern.pattern, pattern.pattern.flags
+    if _PER_LINE.search(expression):
+        return _BlockSearch(pattern, "", None, is_lower=False)
+    is_lower = flags & _ANY_CASE == _ANY_CASE and _LOWERABLE.fullmatch(expression) is not None
+    if is_lower:
+        expression, flags = expression.lower(), flags & ~re.IGNORECASE
+    literal = "" if flags & (re.IGNORECASE | re.VERBOSE) else required_text(expression)
+    return _BlockSearch(pattern, literal, re.compile(expression, flags | re.MULTILINE), is_lower)
+
+
+_WORD: Final = re.compile(r"[A-Za-z]{3,}")
+
+
+def _with_words(searches: Sequence[_BlockSearch]) -> list[_BlockSearch]:
+    """Return searches with the word of each literal that most literals have in common."""
+    words = [(search, [word[:5] for word in _WORD.findall(search.literal)]) for search in searches]
+    counts = Counter(word for _, found in words for word in set(found))
+    return [evolve(search, word=max(found, key=lambda word: counts[word], default="")) for search, found in words]
+
+
+_TOKEN: Final = re.compile(
+    r"\\(?:x..|u.{4}|U.{8}|N\{[^}]*\}|\d{1,3}|.)|\[\^?\]?(?:[^\]\\]|\\.)*\]|\{[^}]*\}|.", re.DOTALL
+)
+"""One escape, class, number of repetitions, or character of a regular expression."""
+_MIN_TEXT: Final = 3
+"""Shorter texts are in too many lines."""
+
+
+def required_text(expression: str) -> str:
+    """Return the longest text that each match of an expression contains; empty if there is none of some length.
+
+    Only characters outside of groups, classes and repetitions count.
+    """
+    texts, depth = [""], 0
+    for token in _TOKEN.findall(expression):
+        if token in "()":
+            depth += 1 if token == "(" else -1
+            texts.append("")
+        elif depth:
+            continue
+        elif token == "|":
+            return ""
+        elif token[0] in "*?{":  # the character before it may be absent
+            texts[-1] = texts[-1][:-1]
+            texts.append("")
+        elif token in "+.^$" or token[0] == "[" or (token[0] == "\\" and token[1].isalnum()):
+            texts.append("")
+        else:
+            texts[-1] += token[-1]
+    longest = max(texts, key=len)
+    return longest if len(longest) >= _MIN_TEXT else ""
+
+
+def _lines_with(block: str, text: str) -> Iterator[int]:
+    """Yield the positions of the lines that contain a text, each once."""
+    position = block.find(text)
+    while position >= 0:
+        yield block.rfind("\n", 0, position) + 1
+        end = block.find("\n", position)
+        position = -1 if end < 0 else block.find(text, end)
 
 
 def _candidates(text: str, quick: re.Pattern[str]) -> Iterator[int]:
@@ -96,7 +199,7 @@ def _line(text: str, start: int) -> str:
 
 def _shown(line: str) -> str:
     """Return a line for printing: without control characters, at most `MAX_LINE_LENGTH` characters."""
-    line = line.rpartition("\r")[2].strip() if "\r" in line else line.strip()
+    line = line.strip()
     line = line if len(line) <= MAX_LINE_LENGTH else line[: MAX_LINE_LENGTH - 3] + "..."
     return printable(line)
 
@@ -130,5 +233,8 @@ def _blocks(log: Readable, size: int) -> Iterator[str]:
 
 
 def _decoded(block: bytes) -> str:
+    """Return a block as text, without the terminal's sequences and with plain newlines."""
     text = block.decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _COLORS.sub("", text)
     return _CRLF.sub("\n", text) if "\r" in text else text

@@ -111,7 +111,11 @@ def analyze(
 
 def _text(found: "Analysis") -> str:
     """Return an analysis as text: files, lines, a summary."""
-    lines = ["Log Analysis Results", "====================", "", f"Analyzing: {found.source}", ""]
+    lines = ["Log Analysis Results", "====================", "", f"Analyzing: {found.source}"]
+    if found.workflow_id is not None:
+        name = f" ({found.workflow_name})" if found.workflow_name else ""
+        lines.append(f"Workflow: {found.workflow_id}{name}")
+    lines.append("")
     lines += _findings(found) if found.findings else ["No known errors found.", ""]
     lines += ["Summary:", f"  Total files scanned: {found.files_scanned}"]
     lines.append(f"  Files with errors: {found.files_with_errors}")
