@@ -115,7 +115,7 @@ def test_partitions(torc: Torc) -> None:
     assert names("research", "--cpu") == ["batch", "short", "large_scale"]
     assert names("research", "--shared") == ["short"]
     table = torc("hpc", "partitions", "research").stdout
-    for cell in ("192 GB", "72h", "4 (A100)", "only when named; at least 16 nodes"):
+    for cell in ("187 GiB", "3 d", "4 (A100)", "only when named; at least 16 nodes"):
         assert f"│ {cell} " in table
     nowhere = torc("hpc", "partitions")
     assert (nowhere.returncode, "name a profile (kestrel, research)" in nowhere.stderr) == (2, True)
@@ -153,7 +153,7 @@ def test_match_detects_and_explains(torc: Torc) -> None:
     assert answer["not_matching"]["short"] == "its nodes have 48 CPUs"
     text = torc("hpc", "match", "--profile", "research", "--cpus", "100").stdout
     assert text.splitlines()[:3] == [
-        "No partition of research fits 100 CPUs, 1g, 1h.",
+        "No partition of research fits 100 CPUs, 1 GiB, 1 h.",
         "Not fitting:",
         "  batch: its nodes have 48 CPUs",
     ]

@@ -58,7 +58,7 @@ def test_what_the_kernel_killed_is_healed(torc: Any, work: Path) -> None:
         assert "stop_reason" not in seen["observation"]
     assert (direct["signal"], shell["exit_code"]) == (9, 5)
     why = torc("why-failed", "--job", 3)
-    assert "oom: exit code 5; the kernel killed a process of it at the 60m of memory it asked for" in why.stdout
+    assert "oom: exit code 5; the kernel killed a process of it at the 60 MiB of memory it asked for" in why.stdout
     watched = torc("watch", "1", "--recover", "--enforce-limits", "-s", env=REQUIRED)
     assert watched.returncode == 0, watched.stderr + watched.stdout
     assert "  Job 2 (direct): OOM detected, increasing memory 60m -> " in watched.stdout

@@ -110,12 +110,12 @@ def test_the_kernels_count_of_kills(seen: dict[str, Any], expected: str, confide
     ("limit", "peak", "expected"),
     [
         (None, None, "the kernel killed 2 processes of it for lack of memory"),
-        (100 << 20, 100 << 20, "the kernel killed 2 processes of it at the 100m of memory it asked for"),
+        (100 << 20, 100 << 20, "the kernel killed 2 processes of it at the 100 MiB of memory it asked for"),
         (
             100 << 20,
             20 << 20,
-            "the kernel killed 2 processes of it for lack of memory, though its peak of 20m was below the 100m it "
-            "asked for: the machine had no more",
+            "the kernel killed 2 processes of it for lack of memory, though its peak of 20 MiB was below the "
+            "100 MiB it asked for: the machine had no more",
         ),
     ],
 )

@@ -83,7 +83,8 @@ def test_a_named_partition_has_to_fit() -> None:
     with pytest.raises(UserError) as caught:
         best_partition(RESEARCH, Resources(64, 16 * GIB, runtime_s=5 * HOUR), partition="short")
     assert str(caught.value) == (
-        "partition short of research does not fit 64 CPUs, 16g, 5h: its nodes have 48 CPUs, its longest walltime is 4h"
+        "partition short of research does not fit 64 CPUs, 16 GiB, 5 h: its nodes have 48 CPUs, "
+        "its longest walltime is 4 h"
     )
 
 
@@ -96,14 +97,14 @@ def test_when_nothing_fits_each_partition_has_its_reasons() -> None:
     with pytest.raises(UserError) as caught:
         best_partition(RESEARCH, Resources(8, 300 * GIB, num_gpus=2, runtime_s=2 * HOUR))
     assert str(caught.value).splitlines() == [
-        "no partition of research fits 8 CPUs, 300g, 2 GPUs, 2h:",
-        "  batch: its nodes have 192000m of memory, no GPUs",
-        "  short: its nodes have 192000m of memory, no GPUs",
-        "  gpu: its nodes have 250g of memory",
+        "no partition of research fits 8 CPUs, 300 GiB, 2 GPUs, 2 h:",
+        "  batch: its nodes have 187.5 GiB of memory, no GPUs",
+        "  short: its nodes have 187.5 GiB of memory, no GPUs",
+        "  gpu: its nodes have 250 GiB of memory",
         "  himem: its nodes have no GPUs",
-        "  debug: its nodes have 192000m of memory, no GPUs, its longest walltime is 1h",
-        "  priority: its nodes have 192000m of memory, no GPUs, it is taken only when it is named",
-        "  large: its nodes have 192000m of memory, no GPUs, its jobs have at least 16 nodes",
+        "  debug: its nodes have 187.5 GiB of memory, no GPUs, its longest walltime is 1 h",
+        "  priority: its nodes have 187.5 GiB of memory, no GPUs, it is taken only when it is named",
+        "  large: its nodes have 187.5 GiB of memory, no GPUs, its jobs have at least 16 nodes",
     ]
 
 
@@ -114,7 +115,7 @@ def test_a_profile_without_partitions_is_an_error() -> None:
 
 def test_no_time_limit_fits_nowhere() -> None:
     """Slurm would stop a runner of unknown length."""
-    assert mismatch_reason(partition("p"), Resources()) == "its longest walltime is 48h"
+    assert mismatch_reason(partition("p"), Resources()) == "its longest walltime is 2 d"
 
 
 PARTITIONS = st.builds(

@@ -206,7 +206,7 @@ def test_very_many_jobs_extend_the_walltime() -> None:
     planned = plan_schedulers(plan_of([asking(runtime="PT5M")], [0] * 4000), only_partition(), OPTIONS)
     assert 90 < allocations(planned)[0] <= MANY_ALLOCATIONS
     assert parse_walltime(planned.schedulers[0].walltime) < 2 * HOUR
-    assert "4000 jobs of work_scheduler would take 1334 allocations of 8m" in planned.warnings[0]
+    assert "4000 jobs of work_scheduler would take 1334 allocations of 8 min;" in planned.warnings[0]
 
 
 def test_the_number_of_allocations_is_limited() -> None:

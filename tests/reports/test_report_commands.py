@@ -29,7 +29,7 @@ def test_utilization_as_a_table(bench: Bench, reports: Any) -> None:
     assert [word.strip() for word in lines[2].strip("│").split("│")] == [
         *("Job ID", "Job Name", "Resource", "Specified", "Peak Used", "Over-Utilization")
     ]
-    assert "10.50 GB" in lines[4]
+    assert "10.5 GiB" in lines[4]
     assert "fine" not in done.stdout
     everything = reports("check-resource-utilization", id_, "--all").stdout
     assert "-87.5%" in everything
@@ -53,7 +53,7 @@ def test_corrections_are_shown_and_stored(bench: Bench, reports: Any) -> None:
     before = bench.requirements(id_)["r"]
     done = reports("check-resource-utilization", id_, "--correct", "--dry-run")
     assert "New resource requirements, not stored (--dry-run):" in done.stdout
-    assert "12g" in done.stdout
+    assert "12 GiB" in done.stdout
     assert bench.requirements(id_)["r"] == before
     done = reports("check-resource-utilization", id_, "--correct", "--memory-multiplier", 2, json_=True)
     document = json.loads(done.stdout)

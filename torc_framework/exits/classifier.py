@@ -33,8 +33,8 @@ from torc_framework.models.exits import (
     render_return_code,
     signal_name,
 )
-from torc_framework.models.resources import format_memory
 from torc_framework.models.statuses import JobStatus
+from torc_framework.text.quantities import compared_sizes, exact_size_text, size_text
 
 SIGKILL: Final = 9
 OOM_LIKE_CODE: Final = 128 + SIGKILL
@@ -169,7 +169,8 @@ def _over_memory(seen: ExitObservation) -> str | None:
     limit, peak = seen.memory_limit_bytes, seen.peak_memory_bytes
     if limit is None or peak is None or peak <= limit:
         return None
-    return f"its peak memory of {format_memory(peak)} was above the {format_memory(limit)} it asked for"
+    shown = compared_sizes(peak, limit)
+    return f"its peak memory of {shown[0]} was above the {shown[1]} it asked for"
 
 
 _MEMORY_FIELDS: Final = ("peak_memory_bytes", "memory_limit_bytes")
@@ -185,10 +186,10 @@ def _kills_clause(seen: ExitObservation) -> str | None:
         return f"the kernel killed {whom} of it for lack of memory"
     if peak is not None and peak < limit * NEAR_LIMIT:
         return (
-            f"the kernel killed {whom} of it for lack of memory, though its peak of {format_memory(peak)} was below "
-            f"the {format_memory(limit)} it asked for: the machine had no more"
+            f"the kernel killed {whom} of it for lack of memory, though its peak of {size_text(peak)} was below "
+            f"the {exact_size_text(limit)} it asked for: the machine had no more"
         )
-    return f"the kernel killed {whom} of it at the {format_memory(limit)} of memory it asked for"
+    return f"the kernel killed {whom} of it at the {exact_size_text(limit)} of memory it asked for"
 
 
 NEAR_LIMIT: Final = 0.9

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from torc_framework.hpc.walltimes import walltime_text
 from torc_framework.models.hpc_profiles import Partition
+from torc_framework.text.quantities import exact_duration_text, size_text
 
 
 def node_memory_text(partition: Partition) -> str:
-    """Return the memory of a node, such as ``240 GB``, in a unit that gives a whole number."""
-    for divisor in (1_000, 1_024):
-        if partition.memory_mb % divisor == 0:
-            return f"{partition.memory_mb // divisor} GB"
-    return f"{partition.memory_mb} MB"
+    """Return the memory of a node, such as ``234 GiB``, in whole units, rounded down so that a request of it fits."""
+    whole_gib = partition.memory_mb // 1024 * 1024
+    return size_text((whole_gib or partition.memory_mb) * 1024**2)
 
 
 def node_gpus_text(partition: Partition) -> str:
@@ -37,7 +35,7 @@ PARTITION_COLUMNS: Final[Sequence[tuple[str, Callable[[Partition], object]]]] = 
     ("Name", lambda partition: partition.name),
     ("CPUs/Node", lambda partition: partition.cpus_per_node),
     ("Mem/Node", node_memory_text),
-    ("Max Walltime", lambda partition: walltime_text(partition.max_walltime_secs)),
+    ("Max Walltime", lambda partition: exact_duration_text(partition.max_walltime_secs)),
     ("GPUs", node_gpus_text),
     ("Shared", lambda partition: "yes" if partition.shared else "-"),
     ("Notes", notes_text),

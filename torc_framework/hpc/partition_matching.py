@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from torc_framework.errors import UnknownNameError, UserError
-from torc_framework.hpc.walltimes import walltime_text
 from torc_framework.models.hpc_profiles import HpcProfile, Partition
-from torc_framework.models.resources import Resources, format_memory
+from torc_framework.models.resources import Resources
+from torc_framework.text.quantities import exact_duration_text, exact_size_text
 
 _MIB: Final = 1024**2
 _OVERSIZE_FACTOR: Final = 2
@@ -92,12 +92,12 @@ def _lacking(partition: Partition, wanted: Resources) -> list[str]:
     if wanted.num_cpus > partition.cpus_per_node:
         nodes.append(_count_text(partition.cpus_per_node, "CPU"))
     if wanted.memory_bytes > partition.memory_mb * _MIB:
-        nodes.append(f"{format_memory(partition.memory_mb * _MIB)} of memory")
+        nodes.append(f"{exact_size_text(partition.memory_mb * _MIB)} of memory")
     if wanted.num_gpus > partition.gpus_per_node:
         nodes.append(_count_text(partition.gpus_per_node, "GPU") if partition.gpus_per_node else "no GPUs")
     reasons = [f"its nodes have {', '.join(nodes)}"] if nodes else []
     if wanted.runtime_s is None or wanted.runtime_s > partition.max_walltime_secs:
-        reasons.append(f"its longest walltime is {walltime_text(partition.max_walltime_secs)}")
+        reasons.append(f"its longest walltime is {exact_duration_text(partition.max_walltime_secs)}")
     if wanted.num_nodes < partition.min_nodes:
         reasons.append(f"its jobs have at least {partition.min_nodes} nodes")
     if partition.max_nodes is not None and wanted.num_nodes > partition.max_nodes:
@@ -140,10 +140,10 @@ def _no_match_message(profile: HpcProfile, wanted: Resources) -> str:
 
 def resources_text(wanted: Resources) -> str:
     """Return requested resources as text: ``4 CPUs, 8g, 2 GPUs, 2h``, with the number of nodes if there are several."""
-    amounts = [_count_text(wanted.num_cpus, "CPU"), format_memory(wanted.memory_bytes)]
+    amounts = [_count_text(wanted.num_cpus, "CPU"), exact_size_text(wanted.memory_bytes)]
     if wanted.num_gpus:
         amounts.append(_count_text(wanted.num_gpus, "GPU"))
-    amounts.append("no time limit" if wanted.runtime_s is None else walltime_text(int(wanted.runtime_s)))
+    amounts.append("no time limit" if wanted.runtime_s is None else exact_duration_text(int(wanted.runtime_s)))
     each = " on each of" if wanted.num_nodes > 1 else ""
     return ", ".join(amounts) + (f"{each} {wanted.num_nodes} nodes" if each else "")
 

@@ -19,13 +19,14 @@ from attrs import Factory, define, evolve, field, frozen
 from torc_framework.errors import UserError
 from torc_framework.graph import SchedulerGroup, scheduler_groups
 from torc_framework.hpc.partition_matching import alternative_partitions, best_partition
-from torc_framework.hpc.walltimes import clock_text, walltime_text
+from torc_framework.hpc.walltimes import clock_text
 from torc_framework.models.hpc_profiles import HpcProfile, Partition
 from torc_framework.models.plan import Plan, PlannedAction, SchedulerPlan
 from torc_framework.models.records import SlurmSchedulerRecord
 from torc_framework.models.resource_fit import requested_resources
 from torc_framework.models.resources import Resources, format_memory
 from torc_framework.models.walltime_reserve import WalltimeReserve, whole_minutes
+from torc_framework.text.quantities import exact_duration_text
 
 RUNNER_MEMORY_BYTES: Final = 256 * 1024**2
 """Memory for the runner itself, which is added to the memory of the jobs on shared nodes."""
@@ -266,8 +267,8 @@ class _SchedulerPlanner:
         except UserError as error:
             reserve_s = int(wanted.runtime_s or 0) - int(runtime_s)
             raise UserError(
-                f"{error}\nThe walltime holds a run time of {walltime_text(int(runtime_s))}, and "
-                f"{walltime_text(reserve_s)} for the start and the end of the runner "
+                f"{error}\nThe walltime holds a run time of {exact_duration_text(int(runtime_s))}, and "
+                f"{exact_duration_text(reserve_s)} for the start and the end of the runner "
                 "(compute_node_expiration_buffer_seconds)"
             ) from None
 
@@ -321,8 +322,8 @@ class _SchedulerPlanner:
             return size
         self._result.warnings.append(
             f"{most} jobs of {request.name} would take {size.allocations(most)} allocations of "
-            f"{walltime_text(size.walltime_s)}; {longer.allocations(most)} of {walltime_text(longer.walltime_s)} "
-            "are planned."
+            f"{exact_duration_text(size.walltime_s)}; {longer.allocations(most)} of "
+            f"{exact_duration_text(longer.walltime_s)} are planned."
         )
         return longer
 

@@ -16,7 +16,8 @@ def parse_walltime(text: str) -> int:
 
     Amounts with units (``2h``, ``1h30m``, ``3600s``), a clock (``H:MM:SS``, ``D-HH:MM:SS``, ``D-HH:MM``) or an ISO 8601
     duration (``PT2H``). Two fields
-    without days are refused, because people mean hours and minutes by them, and Slurm minutes and seconds.
+    without days are refused, because people mean hours and minutes by them, and Slurm minutes and seconds. What output
+    shows, such as ``1 d 12 h``, is read too.
 
     Raises:
         ValueError: the text has none of these forms, or means zero.
@@ -31,28 +32,19 @@ def parse_walltime(text: str) -> int:
 
 
 def _seconds(written: str) -> int | None:
-    if written.startswith("P"):
-        try:
-            return parse_duration(written)
-        except ValueError:
-            return None
     lowered = written.lower()
     if _AMOUNTS.fullmatch(lowered):
         return sum(int(amount) * _UNITS[unit] for amount, unit in _AMOUNT.findall(lowered))
     match = _CLOCK.fullmatch(written)
-    if match is None or (match[1] is None and match[4] is None):
-        return None
+    if match is None:
+        try:
+            return parse_duration(written)
+        except ValueError:
+            return None
     days, hours, minutes, secs = (int(part or 0) for part in match.groups())
-    if minutes > 59 or secs > 59:
+    if (match[1] is None and match[4] is None) or minutes > 59 or secs > 59:
         return None
     return days * 86_400 + hours * 3_600 + minutes * 60 + secs
-
-
-def walltime_text(seconds: int) -> str:
-    """Return seconds as a short text: ``4h``, ``48h``, ``1h30m``, ``10m``, ``45s``."""
-    hours, rest = divmod(seconds, 3_600)
-    minutes, secs = divmod(rest, 60)
-    return "".join(f"{amount}{unit}" for amount, unit in ((hours, "h"), (minutes, "m"), (secs, "s")) if amount) or "0s"
 
 
 def clock_text(seconds: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from attrs import Factory, define, field, frozen
 
 from torc_framework.models.failures import Failure
-from torc_framework.models.resources import format_duration, format_memory
+from torc_framework.text.quantities import exact_duration_text, exact_size_text
 
 
 class RecoveryAction(StrEnum):
@@ -49,8 +49,8 @@ class Ceiling:
     ) -> str | None:
         """Return a clause on the amounts of a request that exceed these limits; None if it fits."""
         amounts = (
-            ("memory", memory_bytes, self.memory_bytes, format_memory),
-            ("run time", runtime_s, self.runtime_s, format_duration),
+            ("memory", memory_bytes, self.memory_bytes, exact_size_text),
+            ("run time", runtime_s, self.runtime_s, exact_duration_text),
             ("CPU cores", num_cpus, self.num_cpus, str),
         )
         found = [

@@ -1,7 +1,8 @@
 """Comparison of the resources that jobs request with those that a runner offers."""
 
 from torc_framework.models.records import ComputeNodeRecord, ResourceRequirementsRecord
-from torc_framework.models.resources import Resources, format_duration, format_memory, parse_duration, parse_memory
+from torc_framework.models.resources import Resources, parse_duration, parse_memory
+from torc_framework.text.quantities import exact_duration_text, exact_size_text
 
 
 def requested_resources(record: ResourceRequirementsRecord) -> Resources:
@@ -30,12 +31,12 @@ def resource_shortfalls(wanted: Resources, total: Resources) -> list[str]:
     """Return a clause for each resource of which a runner has too little: the request and the offer."""
     pairs = (
         ("CPUs", wanted.num_cpus, total.num_cpus, str),
-        ("memory", wanted.memory_bytes, total.memory_bytes, format_memory),
+        ("memory", wanted.memory_bytes, total.memory_bytes, exact_size_text),
         ("GPUs", wanted.num_gpus, total.num_gpus, str),
         ("nodes", wanted.num_nodes, total.num_nodes, str),
     )
     found = [f"{show(asked)} {name} of {show(has)}" for name, asked, has, show in pairs if asked > has]
     if total.runtime_s is not None and wanted.runtime_s is not None and wanted.runtime_s > total.runtime_s:
-        left = format_duration(max(0, int(total.runtime_s)))
-        found.append(f"run time {format_duration(int(wanted.runtime_s))} of {left} left")
+        left = exact_duration_text(max(0, int(total.runtime_s)))
+        found.append(f"run time {exact_duration_text(int(wanted.runtime_s))} of {left} left")
     return found

@@ -49,6 +49,20 @@ def _exact_size_text(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def exact_size_text(size_bytes: float) -> str:
+    """Return a request or a limit: a text that means the same number of bytes."""
+    return size_text(size_bytes, exact=True)
+
+
+def compared_sizes(first: float, second: float) -> tuple[str, str]:
+    """Return two sizes with as many decimals as it takes to tell them apart, at most three."""
+    texts = size_text(first), size_text(second)
+    if texts[0] != texts[1] or first == second:
+        return texts
+    factor = 1024 ** _SIZE_UNITS.index(texts[0].partition(" ")[2])
+    return f"{first / factor:.3f} {texts[0].partition(' ')[2]}", f"{second / factor:.3f} {texts[0].partition(' ')[2]}"
+
+
 def parse_size(text: str) -> int:
     """Return the bytes that a text of `size_text` means, rounded up to a whole byte.
 
@@ -86,6 +100,11 @@ def duration_text(seconds: float, *, exact: bool = False) -> str:
     if rounded >= _DAY:
         rounded = _nearest(seconds, _HOUR)
     return _spelled(rounded)
+
+
+def exact_duration_text(seconds: float) -> str:
+    """Return a request or a limit: a text that means the same number of whole seconds."""
+    return duration_text(seconds, exact=True)
 
 
 def _nearest(seconds: float, step: int) -> int:

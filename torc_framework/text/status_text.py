@@ -54,3 +54,8 @@ def status_text(label: str, stream: Any = None) -> str:
         return label
     glyph = look.glyph if uses_unicode(stream) else look.ascii
     return painted(f"{glyph} {look.word}", look.colour, stream)
+
+
+def symbol(unicode: str, ascii_: str, stream: Any = None) -> str:
+    """Return a character, or its replacement for a stream that takes ASCII only."""
+    return unicode if uses_unicode(stream) else ascii_

@@ -68,7 +68,7 @@ def test_a_process_that_takes_too_much_at_once_is_killed_by_the_kernel(limited: 
     assert 0.9 * LIMIT < seen.raw["cgroup_peak_memory_bytes"] <= LIMIT
     verdict = classify_exit(seen)
     assert (verdict.exit_class, verdict.confidence) == (ExitClass.OOM, 1.0)
-    assert verdict.reason == "the kernel killed a process of it at the 100m of memory it asked for"
+    assert verdict.reason == "the kernel killed a process of it at the 100 MiB of memory it asked for"
     limited.until(lambda: not left(limited, place))
 
 

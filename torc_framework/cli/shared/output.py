@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import attrs
 
+from torc_framework.models.resources import parse_duration, parse_memory
 from torc_framework.text.colours import terminal_sequences
-from torc_framework.text.quantities import duration_text, size_text
+from torc_framework.text.quantities import duration_text, exact_duration_text, exact_size_text, size_text
 from torc_framework.text.terminal import cleaned, print_line
 
 RICH_ROWS: Final = 1000
@@ -95,11 +96,12 @@ def _plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
+def _field(record: Any, name: str) -> Any:
+    return record[name] if isinstance(record, Mapping) else getattr(record, name)
+
+
 def _cell(record: Any, source: str | Callable[[Any], Any]) -> str:
-    if callable(source):
-        value = source(record)
-    else:
-        value = record[source] if isinstance(record, Mapping) else getattr(record, source)
+    value = source(record) if callable(source) else _field(record, source)
     return "" if value is None else cleaned(str(value)).replace("\n", " ")
 
 
@@ -129,3 +131,13 @@ def peak_memory_text(result: Any) -> str | None:
 def seconds_text(seconds: float | None) -> str | None:
     """Return a duration such as ``20 ms``, ``12 s``, ``4 min 05 s`` or ``2 h 03 min``; None for None."""
     return None if seconds is None else duration_text(seconds)
+
+
+def requested_memory_text(record: Any) -> str:
+    """Return the requested memory of a record or mapping, such as ``1600 MiB``: exactly what was asked for."""
+    return exact_size_text(parse_memory(_field(record, "memory")))
+
+
+def requested_runtime_text(record: Any) -> str:
+    """Return the requested run time of a record or mapping, such as ``2 h 05 min``: exactly what was asked for."""
+    return exact_duration_text(parse_duration(_field(record, "runtime")))

@@ -15,6 +15,7 @@ from attrs import NOTHING, Attribute, fields_dict, frozen
 from torc_framework.cli.shared.arguments import parse_ids
 from torc_framework.errors import UserError
 from torc_framework.models.records import Record, describe_field
+from torc_framework.models.resources import duration_spelling, memory_spelling
 from torc_framework.models.statuses import JobStatus
 
 ValueParser = Callable[[Any, str], Any]
@@ -83,6 +84,22 @@ def parse_status(label: str, _flag: str) -> str:
         return JobStatus.from_label(label.lower()).label
     except ValueError as error:
         raise UserError(str(error)) from None
+
+
+def parse_memory_option(text: str, flag: str) -> str:
+    """Return a memory size as records have it; what output shows, such as ``1.5 GiB``, is read too."""
+    try:
+        return memory_spelling(text)
+    except ValueError as error:
+        raise UserError(f"{flag}: {error}") from None
+
+
+def parse_duration_option(text: str, flag: str) -> str:
+    """Return a duration as records have it; what output shows, such as ``2 h 05 min``, is read too."""
+    try:
+        return duration_spelling(text)
+    except ValueError as error:
+        raise UserError(f"{flag}: {error}") from None
 
 
 # --- parameters of commands -----------------------------------------------------------------------

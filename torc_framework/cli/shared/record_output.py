@@ -1,12 +1,14 @@
 """Output of one or many records: tables, name-value lists and JSON."""
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from torc_framework.cli.shared.output import Column, print_json, print_paged, print_pairs, table_text
 from torc_framework.cli.shared.session import Session
 from torc_framework.models.records import Record, field_names
+from torc_framework.models.resources import parse_duration, parse_memory
+from torc_framework.text.quantities import duration_text, exact_duration_text, exact_size_text, percent_text, size_text
 from torc_framework.text.terminal import print_line
 
 
@@ -28,7 +30,32 @@ def show_one(session: Session, title: str, record: Record, **more: Any) -> None:
     if session.wants_json:
         print_json(values)
     else:
-        print_pairs(f"{title}:", {_label(name): value for name, value in values.items()})
+        print_pairs(f"{title}:", dict(_shown(name, value) for name, value in values.items()))
+
+
+_AMOUNTS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "_bytes": size_text,
+    "_gb": lambda gib: size_text(gib * 1024**3),
+    "_minutes": lambda minutes: duration_text(minutes * 60),
+    "_seconds": duration_text,
+    "_percent": percent_text,
+}
+"""Endings of fields with a number that name its unit, and the text of such a number."""
+_REQUESTS: Final[Mapping[str, Callable[[str], str]]] = {
+    "memory": lambda text: exact_size_text(parse_memory(text)),
+    "runtime": lambda text: exact_duration_text(parse_duration(text)),
+}
+"""Fields with a requested amount, and what people read for it."""
+
+
+def _shown(name: str, value: Any) -> tuple[str, Any]:
+    """Return the label of a field and its value, an amount with its unit."""
+    if name in _REQUESTS and isinstance(value, str):
+        return _label(name), _REQUESTS[name](value)
+    ending = next((each for each in _AMOUNTS if name.endswith(each)), None)
+    if ending is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return _label(name), value
+    return _label(name.removesuffix(ending)), _AMOUNTS[ending](value)
 
 
 def _label(name: str) -> str:

@@ -4,10 +4,11 @@ from typing import Final
 
 from torc_framework.models.plan import Plan
 from torc_framework.models.records import SlurmSchedulerRecord
-from torc_framework.models.resources import format_duration, parse_duration
+from torc_framework.models.resources import parse_duration
 from torc_framework.models.time_limits import parse_time_limit
 from torc_framework.models.walltime_reserve import WalltimeReserve
 from torc_framework.spec.language.findings import Problems, SpecFinding
+from torc_framework.text.quantities import exact_duration_text
 
 _PROFILE: Final = {"mem": "memory (mem)", "gres": "GPUs (gres)", "walltime": "walltime", "partition": "partition"}
 """Fields that distinguish the machines of schedulers, with their names in messages."""
@@ -64,11 +65,11 @@ def check_walltimes(plan: Plan, problems: Problems) -> None:
         )
         problems.add(
             SpecFinding(
-                f"{which} has a walltime of {format_duration(walltime_s)}, of which runners keep "
-                f"{format_duration(int(kept_s))} for a clean end; job {job.name!r} asks for "
-                f"{format_duration(runtime_s)} and would never start",
+                f"{which} has a walltime of {exact_duration_text(walltime_s)}, of which runners keep "
+                f"{exact_duration_text(int(kept_s))} for a clean end; job {job.name!r} asks for "
+                f"{exact_duration_text(runtime_s)} and would never start",
                 hint=(
-                    f"ask for {format_duration(reserve.least_walltime_s(runtime_s))} or more, or for a shorter "
+                    f"ask for {exact_duration_text(reserve.least_walltime_s(runtime_s))} or more, or for a shorter "
                     "runtime, or set compute_node_expiration_buffer_seconds, or pass --skip-checks"
                 ),
                 path=("slurm_schedulers", position, "walltime"),

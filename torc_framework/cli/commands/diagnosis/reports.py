@@ -1,5 +1,6 @@
 """``torc reports``: use of resources, results with the paths of logs, summary."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -7,9 +8,26 @@ import typer
 
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
-from torc_framework.cli.shared.output import Column, print_json, print_table
+from torc_framework.cli.shared.output import (
+    Column,
+    memory_text,
+    print_json,
+    print_table,
+    requested_memory_text,
+    requested_runtime_text,
+)
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
+from torc_framework.models.resources import parse_duration, parse_memory
+from torc_framework.text.quantities import (
+    count_text,
+    duration_text,
+    exact_duration_text,
+    exact_size_text,
+    percent_text,
+    size_text,
+)
+from torc_framework.text.status_text import status_glyph, symbol
 from torc_framework.text.terminal import print_line
 
 if TYPE_CHECKING:
@@ -23,29 +41,35 @@ def _likely(row: dict[str, Any]) -> str:
     return ", ".join(word for word, holds in words if holds)
 
 
+_AMOUNT_TEXTS: Final[Mapping[str, tuple[Callable[[float], str], Callable[[float], str]]]] = {
+    "Memory": (exact_size_text, size_text),
+    "Runtime": (exact_duration_text, duration_text),
+    "CPU": (percent_text, percent_text),
+}
+"""Text of a requirement and of a use, by resource; 100% of CPU is one core."""
 USE_COLUMNS: Final[list[Column]] = [
     ("Job ID", "job_id"),
     ("Job Name", "job_name"),
-    ("Resource", "resource_type"),
-    ("Specified", "specified"),
-    ("Peak Used", "peak_used"),
-    ("Over-Utilization", "over_utilization"),
+    ("Resource", lambda use: use.resource.value),
+    ("Specified", lambda use: _AMOUNT_TEXTS[use.resource][0](use.asked)),
+    ("Peak Used", lambda use: _AMOUNT_TEXTS[use.resource][1](use.used)),
+    ("Over-Utilization", lambda use: f"{use.over_percent:+.1f}%"),
 ]
 FAILED_COLUMNS: Final[list[Column]] = [
     ("Job ID", "job_id"),
     ("Job Name", "job_name"),
     ("Attempt", "attempt_id"),
     ("Return Code", "return_code"),
-    ("Peak Mem", "peak_memory_formatted"),
-    ("Memory", "configured_memory"),
-    ("Runtime", "configured_runtime"),
+    ("Peak Mem", lambda row: memory_text(row["peak_memory_bytes"])),
+    ("Memory", lambda row: exact_size_text(parse_memory(row["configured_memory"]))),
+    ("Runtime", lambda row: exact_duration_text(parse_duration(row["configured_runtime"]))),
     ("Likely", _likely),
 ]
 CORRECTION_COLUMNS: Final[list[Column]] = [
     ("Requirements", "name"),
     ("Field", "field"),
-    ("Now", "from"),
-    ("New", "to"),
+    ("Now", lambda row: _amount_text(row["field"], row["from"])),
+    ("New", lambda row: _amount_text(row["field"], row["to"])),
     ("Jobs Over", "jobs"),
 ]
 
@@ -141,14 +165,14 @@ def _print_uses(report: "Utilization", *, all_: bool) -> None:
     violations = report.violations
     if violations:
         word = "violation" if len(violations) == 1 else "violations"
-        print(f"⚠ Found {len(violations)} resource over-utilization {word}:")
+        print(f"{symbol('⚠', '!')} Found {len(violations)} resource over-utilization {word}:")
     elif not report.total_results:
         print(f"Workflow {report.workflow_id} has no results to check.")
     else:
-        print(f"✓ None of {report.total_results} results exceeded what was asked for.")
+        print(f"{status_glyph('completed')} None of {report.total_results} results exceeded what was asked for.")
     shown = report.figures if all_ else violations
     if shown:
-        print_table(USE_COLUMNS, [figure.as_dict() for figure in shown])
+        print_table(USE_COLUMNS, shown)
 
 
 def _print_corrections(wanted: "list[Correction]", *, dry_run: bool) -> None:
@@ -162,6 +186,11 @@ def _print_corrections(wanted: "list[Correction]", *, dry_run: bool) -> None:
     ]
     print("New resource requirements, not stored (--dry-run):" if dry_run else "New resource requirements:")
     print_table(CORRECTION_COLUMNS, rows)
+
+
+def _amount_text(field: str, value: Any) -> str:
+    texts = {"memory": requested_memory_text, "runtime": requested_runtime_text}
+    return texts[field]({field: value}) if field in texts else str(value)
 
 
 @app.command("results")
@@ -216,9 +245,6 @@ def summary(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
             print(next_step_text(session.client, found.workflow.id or 0, session.executors, found.interrupted))
 
 
-_MARKS: Final = {"completed": " ✓", "failed": " ✗", "terminated": " ✗", "canceled": " ✗", "pending_failed": " ✗"}
-
-
 def _print_summary(found: "WorkflowSummary") -> None:
     values = found.as_dict()
     print("Workflow WorkflowSummary")
@@ -229,10 +255,10 @@ def _print_summary(found: "WorkflowSummary") -> None:
     print(f"\nJob Status (total: {values['total_jobs']}):")
     counts = {label: count for label, count in values["jobs_by_status"].items() if count}
     for label, count in counts.items():
-        print(f"  {label.replace('_', ' ').capitalize()}: {count}{_MARKS.get(label, '')}")
-    print(f"\nTotal Execution Time: {values['total_exec_time_formatted']}")
-    print(f"Walltime: {values['walltime_formatted']}")
+        print(f"  {label.replace('_', ' ').capitalize()}: {count_text(count)} {status_glyph(label)}")
+    print(f"\nTotal Execution Time: {duration_text(found.exec_time_s)}")
+    print(f"Walltime: {duration_text(found.walltime_s)}")
     if not found.is_complete:
         print("\nThe workflow is not complete.")
     elif set(counts) == {"completed"}:
-        print("\n✓ All jobs completed successfully!")
+        print(f"\n{status_glyph('completed')} All jobs completed successfully!")

@@ -5,6 +5,7 @@ from torc_framework.cli.shared.output import seconds_text
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import record_option
 from torc_framework.models.records import ComputeNodeRecord
+from torc_framework.text.quantities import size_text
 
 NODES = RecordCommands(
     record=ComputeNodeRecord,
@@ -16,7 +17,7 @@ NODES = RecordCommands(
         ("PID", "pid"),
         ("Type", "compute_node_type"),
         ("CPUs", "num_cpus"),
-        ("Memory GB", lambda node: f"{node.memory_gb:.1f}"),
+        ("Memory", lambda node: size_text(node.memory_gb * 1024**3)),
         ("GPUs", "num_gpus"),
         ("Active", lambda node: "yes" if node.is_active else "no"),
         ("Start Time", "start_time"),

@@ -10,9 +10,14 @@ from torc_framework.cli.commands.records.jobs_by_status import list_by_status
 from torc_framework.cli.commands.records.mapped_jobs import run_function, run_postprocess
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import Force, WorkflowId, job_of_workflow, pick_workflow
-from torc_framework.cli.shared.output import Column, print_json
+from torc_framework.cli.shared.output import Column, print_json, requested_memory_text, requested_runtime_text
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import parse_status, record_option
+from torc_framework.cli.shared.record_options import (
+    parse_duration_option,
+    parse_memory_option,
+    parse_status,
+    record_option,
+)
 from torc_framework.cli.shared.record_output import show_many
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
@@ -102,8 +107,8 @@ REQUIREMENTS: list[Column] = [
     ("CPUs", "num_cpus"),
     ("GPUs", "num_gpus"),
     ("Nodes", "num_nodes"),
-    ("Memory", "memory"),
-    ("Runtime", "runtime"),
+    ("Memory", requested_memory_text),
+    ("Runtime", requested_runtime_text),
 ]
 
 
@@ -138,8 +143,8 @@ def create_from_file(
             workflow_id=workflow_id,
             name=f"{names[0]}_{names[-1]}",
             num_cpus=cpus_per_job,
-            memory=memory_per_job,
-            runtime=runtime_per_job,
+            memory=parse_memory_option(memory_per_job, "--memory-per-job"),
+            runtime=parse_duration_option(runtime_per_job, "--runtime-per-job"),
         )
     )
     jobs = [AddedJob(*pair, resource_requirements_id=requirements.id) for pair in zip(names, commands, strict=True)]

@@ -1,8 +1,9 @@
 """``torc resource-requirements``: the resource requirements of jobs."""
 
 from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.output import requested_memory_text, requested_runtime_text
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import record_option
+from torc_framework.cli.shared.record_options import parse_duration_option, parse_memory_option, record_option
 from torc_framework.models.records import ResourceRequirementsRecord
 
 _AMOUNTS = (
@@ -10,8 +11,8 @@ _AMOUNTS = (
     record_option("num_cpus", low=1),
     record_option("num_gpus", low=0),
     record_option("num_nodes", low=1),
-    record_option("memory", "--memory", "-m"),
-    record_option("runtime", "--runtime", "-r"),
+    record_option("memory", "--memory", "-m", read=parse_memory_option),
+    record_option("runtime", "--runtime", "-r", read=parse_duration_option),
 )
 REQUIREMENTS = RecordCommands(
     record=ResourceRequirementsRecord,
@@ -23,8 +24,8 @@ REQUIREMENTS = RecordCommands(
         ("CPUs", "num_cpus"),
         ("GPUs", "num_gpus"),
         ("Nodes", "num_nodes"),
-        ("Memory", "memory"),
-        ("Runtime", "runtime"),
+        ("Memory", requested_memory_text),
+        ("Runtime", requested_runtime_text),
     ],
     create=_AMOUNTS,
     update=_AMOUNTS,

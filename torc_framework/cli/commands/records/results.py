@@ -12,6 +12,7 @@ from torc_framework.cli.shared.record_options import parse_status, record_option
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 from torc_framework.models.records import JobRecord, ResultRecord
+from torc_framework.text.quantities import duration_text, percent_text
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
@@ -36,9 +37,12 @@ RESULTS = RecordCommands(
         ("WF ID", "workflow_id"),
         ("Run ID", "run_id"),
         ("Return Code", "return_code"),
-        ("Exec Time", lambda result: f"{result.exec_time_minutes:.2f}"),
+        ("Exec Time", lambda result: duration_text(result.exec_time_minutes * 60)),
         ("Peak Mem", peak_memory_text),
-        ("Peak CPU %", lambda result: None if result.peak_cpu_percent is None else f"{result.peak_cpu_percent:.1f}%"),
+        (
+            "Peak CPU %",
+            lambda result: None if result.peak_cpu_percent is None else percent_text(result.peak_cpu_percent),
+        ),
         ("Completion Time", "completion_time"),
         ("Status", "status"),
     ],

@@ -23,6 +23,7 @@ from torc_framework.hpc.profiles import detect_profile, detection_reason, known_
 from torc_framework.hpc.walltimes import parse_walltime
 from torc_framework.models.hpc_profiles import HpcProfile, Partition
 from torc_framework.models.resources import Resources, parse_memory
+from torc_framework.text.status_text import symbol
 
 app = CommandGroup("Profiles of clusters: their partitions, and which of these fit a job.")
 
@@ -93,7 +94,7 @@ def list_(ctx: typer.Context) -> None:
         ("Name", "name"),
         ("Display Name", "display_name"),
         ("Partitions", lambda profile: len(profile.partitions)),
-        ("Detected", lambda profile: "✓" if detection_reason(profile) else ""),
+        ("Detected", lambda profile: symbol("✓", "yes") if detection_reason(profile) else ""),
     ]
     print("Known HPC profiles:")
     print_table(columns, profiles)
