@@ -28,6 +28,7 @@ COMMAND_SECTIONS: Final = {
         "workflows": ("workflows.workflows", "Create, inspect, run and delete workflows"),
     },
     "Ask": {
+        "status": ("diagnosis.status", "Show how far workflows are, and what to do next"),
         "why-failed": ("diagnosis.why_failed", "Explain why jobs failed, and the next step"),
         "explain": ("diagnosis.explain", "Explain why jobs do not run"),
         "reports": ("diagnosis.reports", "Summarize results and the use of resources"),

@@ -94,8 +94,7 @@ def _line(
     parts = []
     for index, (text, column, width) in enumerate(zip(texts, columns, widths, strict=True)):
         fits = shortened(text, width, ellipsis=ellipsis, at_end=column.shrinks == "end") if column.shrinks else text
-        cell = padded_text(fits, width, right=column.right)
-        parts.append(painted(cell, colours[index]) if colours and text else cell)
+        parts.append(padded_text(painted(fits, colours[index] if colours else ""), width, right=column.right))
     return GAP.join(parts)
 
 

@@ -1,0 +1,140 @@
+"""The status of one workflow: its progress, its first failures, the runners that work on it, and the time left."""
+
+import time
+from datetime import datetime
+from typing import Final
+
+from attrs import frozen
+
+from torc_framework.client import TorcClient
+from torc_framework.models.progress import JobGroups, WorkflowProgress
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
+from torc_framework.models.statuses import DONE, FAILURES, LIVE
+from torc_framework.models.workflow_states import workflow_state
+from torc_framework.system.process_identity import is_dead_runner
+
+MOST_FAILED: Final = 5
+"""Most failed jobs that are returned."""
+LEAST_ENDS: Final = 5
+"""Least completions since the start of a runner from which the time left is estimated."""
+
+
+@frozen
+class FirstFailure:
+    """A job that failed, and how; the result is None if it was deleted."""
+
+    job: JobRecord
+    result: ResultRecord | None
+
+
+@frozen
+class WorkflowStatusReport:
+    """The status of one workflow.
+
+    Attributes:
+        counts: Jobs by status label; jobs of dead runners are terminated, because they are interrupted.
+        interrupted: How many of the terminated jobs run again.
+        failed: The first jobs of those that failed.
+        failed_count: The number of jobs that failed.
+        runners: Active runners that are not known to be dead.
+        remaining_s: Estimate of the seconds until all jobs have ended; None without one.
+        duration_s: Seconds from the first start to the last end of an attempt; None unless nothing is under way.
+    """
+
+    progress: WorkflowProgress
+    counts: dict[str, int]
+    interrupted: int
+    groups: JobGroups
+    failed: tuple[FirstFailure, ...]
+    failed_count: int
+    runners: tuple[ComputeNodeRecord, ...]
+    remaining_s: float | None
+    duration_s: float | None
+
+    @property
+    def state(self) -> str:
+        """The state of the workflow in one word."""
+        is_canceled = self.progress.overview.is_canceled
+        return workflow_state(self.counts, interrupted=self.interrupted, is_canceled=is_canceled)
+
+
+def read_status(client: TorcClient, workflow_id: int) -> WorkflowStatusReport:
+    """Return the status of a workflow. The number of requests does not grow with its jobs."""
+    progress = client.progress(workflow_id)
+    overview = progress.overview
+    runners: tuple[ComputeNodeRecord, ...] = ()
+    if overview.active_runners:
+        active = client.iterate(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)
+        runners = tuple(runner for runner in active if not is_dead_runner(runner))
+    counts, interrupted = dict(overview.counts), overview.interrupted
+    if not runners:  # what dead runners held runs again with the next one
+        lost = sum(counts.pop(status.label, 0) for status in LIVE)
+        if lost:
+            counts["terminated"] = counts.get("terminated", 0) + lost
+            interrupted += lost
+    is_worked_on = any(counts.get(status.label) for status in LIVE)
+    return WorkflowStatusReport(
+        progress,
+        counts,
+        interrupted,
+        client.job_groups(workflow_id),
+        tuple(_failed_jobs(client, workflow_id, counts)),
+        sum(counts.get(status.label, 0) for status in FAILURES) - interrupted,
+        runners,
+        estimate_remaining_s(progress, runners, time.time()) if is_worked_on else None,
+        None if is_worked_on else _duration_s(progress),
+    )
+
+
+def _failed_jobs(client: TorcClient, workflow_id: int, counts: dict[str, int]) -> list[FirstFailure]:
+    found: list[FirstFailure] = []
+    for status in FAILURES:
+        if not counts.get(status.label):
+            continue
+        for job in client.iterate(JobRecord, workflow_id=workflow_id, status=status.label):
+            if job.is_interrupted:
+                continue
+            if len(found) == MOST_FAILED:
+                return found
+            results = client.find(ResultRecord, workflow_id=workflow_id, job_id=job.id, limit=1)
+            found.append(FirstFailure(job, results[0] if results else None))
+    return found
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:  # another program stored it
+        return None
+
+
+def _duration_s(progress: WorkflowProgress) -> float | None:
+    if not progress.recent or progress.started_at is None:
+        return None
+    first, last = _seconds(progress.started_at), _seconds(progress.recent[0])
+    return None if first is None or last is None else max(0.0, last - first)
+
+
+def estimate_remaining_s(
+    progress: WorkflowProgress, runners: tuple[ComputeNodeRecord, ...], now_s: float
+) -> float | None:
+    """Return an estimate of the seconds until all jobs have ended; None if too few have ended to know.
+
+    The rate is that of the newest ends since the present runners began. The time since the last end counts, so that
+    the estimate grows while no job ends.
+
+    Args:
+        progress: The workflow's progress.
+        runners: The runners that work on it.
+        now_s: The present time, seconds since the epoch.
+    """
+    starts = [start for runner in runners if (start := _seconds(runner.start_time)) is not None]
+    if not starts:
+        return None
+    ends = [end for text in progress.recent if (end := _seconds(text)) is not None and end >= min(starts)]
+    if len(ends) < LEAST_ENDS:
+        return None
+    has_older = len(ends) == len(progress.recent)
+    span_s = max(now_s - (ends[-1] if has_older else min(starts)), 0.001)
+    ended = sum(progress.overview.counts.get(status.label, 0) for status in DONE) - progress.overview.interrupted
+    return (progress.overview.total - ended) * span_s / len(ends)
