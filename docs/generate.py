@@ -105,7 +105,7 @@ def events() -> str:
         + "\nA value is null if the event has none: a job that is canceled before it began has no `return_code`. "
         "In the list of events, `data` holds the type and the values. "
         "[Watch a workflow live](../how-to/watch-a-workflow-live.md) shows the stream. "
-        "[Write a plugin](../how-to/write-a-plugin.md#an-event-hook) passes events to another program.\n"
+        "[Write a plugin](../how-to/write-a-plugin.md) passes events to another program.\n"
     )
 
 

@@ -58,6 +58,25 @@ def test_misuse_is_one_line_and_exit_code_2(arguments: list[str], message: str, 
     assert line.startswith(f"Error: {message}")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no server is named: --url, TORC_API_URL and client.api_url of the configuration are not set; "),
+        (["--url", "http://127.0.0.1:9"], "no Torc server answers at http://127.0.0.1:9/torc-service/v1: "),
+    ],
+)
+def test_ping_without_a_server(
+    arguments: list[str], message: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts none of its own; the message names what starts a server, and the exit code is 3."""
+    monkeypatch.delenv("TORC_API_URL", raising=False)
+    assert main(["ping", *arguments]) == 3
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"Error: {message}")
+    assert "'torc-server run' starts" in captured.err
+
+
 @pytest.mark.parametrize("arguments", [["-f", "json", "ping"], ["ping", "-f", "json"], ["ping", "--format=json"]])
 def test_errors_are_json_where_json_is_wanted(arguments: list[str], capsys: Captured) -> None:
     """The format may be chosen before or after the command; a server that is away is exit code 3."""

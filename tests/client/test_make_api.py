@@ -134,3 +134,20 @@ def test_what_is_no_file_of_ones_own_holds_no_password(tmp_path: Path) -> None:
         os.chown(path, 4321, 4321)
         with pytest.raises(ConfigError, match=r"belongs to another user \(uid 4321\)"):
             read_password(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("TORC_API_URL", "", "is empty; give it a value, or unset it"),
+        ("TORC_API_URL", "localhost", "'localhost' is not the URL of a Torc server"),
+        ("TORC_USERNAME", "", "is empty"),
+        ("TORC_PASSWORD_FILE", "", "is empty"),
+        ("TORC_TLS_CA", "", "is empty"),
+    ],
+)
+def test_a_useless_variable_is_named(name: str, text: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORC_API_URL", "http://localhost:8080")
+    monkeypatch.setenv(name, text)
+    with pytest.raises(ConfigError, match=f"environment variable {name}: {told}"):
+        make_api()

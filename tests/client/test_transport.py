@@ -98,7 +98,7 @@ def test_nobody_listens() -> None:
         client.request("GET", "/ping")
     assert str(caught.value) == (
         f"no Torc server answers at http://127.0.0.1:{port}/torc-service/v1: Connection refused; "
-        "check that it runs, and --url or TORC_API_URL"
+        "check that it runs ('torc-server run' starts one), and --url or TORC_API_URL"
     )
 
 

@@ -65,7 +65,8 @@ def test_a_variable_names_the_user_s_file(home: Path, monkeypatch: pytest.Monkey
     assert config_files(home, environ) == [named, home / "torc.toml"]
     monkeypatch.setenv("HOME", str(home))
     assert Config.load({"TORC_CONFIG": "~/mine.toml"}, home).client.run.num_cpus == 3
-    assert Config.load({"TORC_CONFIG": ""}, home).client.run.num_cpus == 2
+    with pytest.raises(ConfigError, match="environment variable TORC_CONFIG: is empty; give it a value, or unset it"):
+        Config.load({"TORC_CONFIG": ""}, home)
     named.write_text("client.run.cpus = 3")
     assert findings(environ, home) == [
         "mine.toml:1: client.run.cpus is not a key of the configuration; did you mean 'num_cpus'?"
@@ -93,11 +94,42 @@ def test_every_setting_knows_where_it_was_made(home: Path) -> None:
 
 
 def test_short_variables_lose_against_regular_ones(home: Path) -> None:
-    """TORC_API_URL is set for jobs and by users; an empty variable counts as unset."""
+    """TORC_API_URL is set for jobs and by users."""
     assert Config.load({"TORC_API_URL": "http://short"}, home).client.api_url == "http://short"
     both = {"TORC_CLIENT__API_URL": "http://long", "TORC_API_URL": "http://short"}
     assert Config.load(both, home).client.api_url == "http://long"
-    assert Config.load({"TORC_API_URL": ""}, home).client.api_url is None
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("TORC_API_URL", "client.api_url "),
+        ("TORC_USERNAME", "client.username "),
+        ("TORC_TLS_CA", "client.tls_ca "),
+        ("TORC_AUTH_FILE", "server.auth_file "),
+        ("TORC_CLIENT__LOG_LEVEL", "client.log_level "),
+        ("TORC_CLIENT__RUN__NUM_CPUS", "client.run.num_cpus "),
+        ("TORC_EXECUTOR__LOCAL__X", ""),
+        ("TORC_RECOVERY__OOM__MAX_MEMORY", ""),
+    ],
+)
+def test_an_empty_variable_is_an_error(home: Path, name: str, key: str) -> None:
+    """The message names the variable; a list may be empty, and variables of other programs are left alone."""
+    for text in ("", " "):
+        assert findings({name: text}, home) == [
+            f"environment variable {name}: {key}is empty; give it a value, or unset it"
+        ]
+    Config.load({"TORC_ADMIN_USERS": "", "DATABASE_URL": "", "RUST_LOG": ""}, home)
+
+
+@pytest.mark.parametrize("text", ["localhost:8080", "http://", "ftp://x", "http://x:99999"])
+def test_a_wrong_url_names_its_variable_or_line(home: Path, text: str) -> None:
+    expected = "expected the URL of a Torc server, such as http://localhost:8080/torc-service/v1"
+    assert findings({"TORC_API_URL": text}, home) == [
+        f"environment variable TORC_API_URL: client.api_url is {text!r}; {expected}"
+    ]
+    (home / "torc.toml").write_text(f'[client]\napi_url = "{text}"\n')
+    assert findings({}, home) == [f"torc.toml:2: client.api_url is {text!r}; {expected}"]
 
 
 def test_variables_of_other_programs_are_taken_only_where_they_fit(home: Path) -> None:

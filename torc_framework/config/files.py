@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torc_framework.errors import ConfigError
+from torc_framework.system.environment import variable
 from torc_framework.system.ownership import other_writer
 from torc_framework.system.user import expand_home, user_folder
 
@@ -21,8 +22,11 @@ def config_locations(folder: Path | None = None, environ: Mapping[str, str] = os
     """Return the locations of configuration files by name, lowest precedence first.
 
     `CONFIG_VARIABLE` names a file that is read in place of the user's.
+
+    Raises:
+        ConfigError: the variable is empty.
     """
-    named = environ.get(CONFIG_VARIABLE)
+    named = variable(CONFIG_VARIABLE, environ)
     return {
         "system": SYSTEM_FILE,
         "user": expand_home(named).absolute() if named else user_folder("config") / "config.toml",

@@ -22,6 +22,7 @@ from torc_framework.models.settings import (
     setting_entries,
     setting_of,
 )
+from torc_framework.system.environment import EMPTY, variable
 from torc_framework.system.user import expand_home, user_folder
 
 _PREFIX: Final = "TORC_"
@@ -65,7 +66,7 @@ def database_location(text: str) -> Path | str:
 
 def default_database(environ: Mapping[str, str] = os.environ) -> Path | str:
     """Return the database of the embedded server: ``TORC_DATABASE``, else ``torc.db`` in the user's data folder."""
-    if given := environ.get("TORC_DATABASE"):
+    if given := variable("TORC_DATABASE", environ):
         return database_location(given)
     return user_folder("data") / "torc.db"
 
@@ -253,24 +254,34 @@ class _LayerReader:
         """Add environment variables; the regular variable of a key wins over its short ones."""
         for known in setting_entries(Sections):
             for short in known.facts.variables:
-                if text := environ.get(short):
-                    self._add_text(known, short, text, is_ours=short.startswith(_PREFIX))
-        for variable, text in environ.items():
-            path = tuple(variable.removeprefix(_PREFIX).lower().split("__"))
-            if not text or not variable.startswith(_PREFIX) or len(path) == 1:
+                if short in environ:
+                    self._add_text(known, short, environ[short], is_ours=short.startswith(_PREFIX))
+        for name, text in environ.items():
+            path = tuple(name.removeprefix(_PREFIX).lower().split("__"))
+            if not name.startswith(_PREFIX) or len(path) == 1:
                 continue
             if path[0] in DECLARED_BY_PLUGINS and len(path) == 3:
-                self.options.append(_UnconvertedOption(*path, text, _variable(variable), None, is_text=True))
+                self._add_option(path, name, text)
             elif leaf := _leaf(path):
-                self._add_text(leaf, variable, text)
+                self._add_text(leaf, name, text)
             else:
                 names = [known.variable for known in setting_entries(Sections)]
-                hint = suggestion(variable, names) if nearest(variable, names) else "; see 'torc config show'"
+                hint = suggestion(name, names) if nearest(name, names) else "; see 'torc config show'"
                 self.findings.append(
-                    ConfigFinding(_variable(variable), None, "", f"sets no key of the configuration{hint}")
+                    ConfigFinding(_variable(name), None, "", f"sets no key of the configuration{hint}")
                 )
 
-    def _add_text(self, leaf: SettingEntry, variable: str, text: str, *, is_ours: bool = True) -> None:
+    def _add_option(self, path: tuple[str, ...], name: str, text: str) -> None:
+        if text.strip():
+            self.options.append(_UnconvertedOption(*path, text, _variable(name), None, is_text=True))
+        else:
+            self.findings.append(ConfigFinding(_variable(name), None, "", EMPTY))
+
+    def _add_text(self, leaf: SettingEntry, name: str, text: str, *, is_ours: bool = True) -> None:
+        if not text.strip() and leaf.kind != tuple[str, ...]:  # an empty list is a value
+            if is_ours:
+                self.findings.append(ConfigFinding(_variable(name), None, leaf.key, EMPTY))
+            return
         try:
             value = from_text(leaf.kind, leaf.facts, text)
         except KeyError:
@@ -278,10 +289,10 @@ class _LayerReader:
         except ValueError as error:
             message = f"is {'set' if leaf.facts.secret else repr(text)}; {error}"
         else:
-            self.values[leaf.path], self.origins[leaf.path] = value, _variable(variable)
+            self.values[leaf.path], self.origins[leaf.path] = value, _variable(name)
             return
         if is_ours:  # a variable without the prefix may belong to another program
-            self.findings.append(ConfigFinding(_variable(variable), None, leaf.key, message))
+            self.findings.append(ConfigFinding(_variable(name), None, leaf.key, message))
 
 
 def _leaf(path: tuple[str, ...]) -> SettingEntry | None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
@@ -11,6 +12,17 @@ from torc_framework.server.settings import ServerSettings
 
 FORMATS: Final = ("table", "json")
 """Output formats."""
+
+
+def _check_url(text: str) -> None:
+    """Raise `ValueError` for a text that is not the URL of a server."""
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise ValueError("expected the URL of a Torc server, such as http://localhost:8080/torc-service/v1")
 
 
 @frozen(eq=False, repr=False)
@@ -90,7 +102,10 @@ class ClientSection:
     """Settings of the program ``torc``."""
 
     api_url: str | None = setting(
-        None, "Base URL of the server; without it commands start a server of their own.", variables=("TORC_API_URL",)
+        None,
+        "Base URL of the server; without it commands start a server of their own.",
+        variables=("TORC_API_URL",),
+        check=_check_url,
     )
     format: str = setting("table", "Output format.", choices=FORMATS)
     log_level: str = setting("warn", "How much is logged to standard error.", choices=LOG_LEVELS)

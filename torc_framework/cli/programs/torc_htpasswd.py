@@ -3,7 +3,6 @@
 import argparse
 import getpass
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from torc_framework import __version__
 from torc_framework.cli.programs.program_parser import ProgramParser
 from torc_framework.errors import ConfigError, ExitStatus, TorcError, UserError, nearest
 from torc_framework.server.auth import htpasswd
+from torc_framework.system.environment import variable
 from torc_framework.system.user import user_name
 from torc_framework.text.terminal import cleaned_output
 
@@ -91,7 +91,7 @@ def _path_and_user(arguments: argparse.Namespace) -> tuple[Path, str]:
         UserError: too many or too few arguments are given.
     """
     names: list[str] = arguments.names
-    path = arguments.file or (Path(os.environ["TORC_AUTH_FILE"]) if os.environ.get("TORC_AUTH_FILE") else None)
+    path = arguments.file or (Path(named) if (named := variable("TORC_AUTH_FILE")) else None)
     expected = 1 if arguments.takes_user else 0
     if len(names) == expected + 1 and arguments.file is None:
         path, names = Path(names[0]), names[1:]

@@ -1,7 +1,6 @@
 """The program ``torc-mcp-server``: serves tools for AI assistants over standard input and output, or over HTTP."""
 
 import argparse
-import os
 import secrets
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from torc_framework import __version__
 from torc_framework.cli.programs.program_parser import ProgramParser
 from torc_framework.distributions import install_extra
 from torc_framework.errors import ExitStatus, TorcError, UserError
+from torc_framework.system.environment import variable
 from torc_framework.text.terminal import cleaned
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _tool_context(arguments: argparse.Namespace) -> "ToolContext":
     url = arguments.url or config.api_url
     if not url:
         raise UserError("which server? give --url, or set TORC_API_URL")
-    folder = arguments.output_dir or os.environ.get("TORC_OUTPUT_DIR") or config.run.output_dir
+    folder = arguments.output_dir or variable("TORC_OUTPUT_DIR") or config.run.output_dir
     return ToolContext(
         make_api(url, config.username, tls_ca=config.tls_ca),
         _plugins,
@@ -116,7 +116,7 @@ def _serve(arguments: argparse.Namespace) -> None:
     if not arguments.http:
         made.run("stdio")
         return
-    given = os.environ.get(TOKEN_VARIABLE)
+    given = variable(TOKEN_VARIABLE)
     token = given or secrets.token_urlsafe(32)
 
     def announce(url: str) -> None:

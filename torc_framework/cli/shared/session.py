@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.errors import ApiError, ConfigError, ServerUnreachableError, UserError
+from torc_framework.system.environment import variable
 from torc_framework.system.user import user_name
 from torc_framework.text.terminal import one_line
 
@@ -84,6 +85,10 @@ class Session:
         if name == "disable_plugin":
             value = [*self._options.get(name, ()), *value]
         self._options[name] = value
+
+    def has_option(self, name: str) -> bool:
+        """Return whether the call has a global option."""
+        return name in self._options
 
     @property
     def config(self) -> "Config":
@@ -195,7 +200,7 @@ class Session:
         """Return the user's name, password and password file; a terminal is asked for a password that is not set."""
         username = self._username
         password = self._options.get("password") or os.environ.get("TORC_PASSWORD") or None
-        file = None if password else os.environ.get("TORC_PASSWORD_FILE") or None
+        file = None if password else variable("TORC_PASSWORD_FILE")
         is_known = password is not None or file is not None
         if self._options.get("prompt_password") or (username and not is_known and sys.stdin.isatty()):
             import getpass

@@ -6,7 +6,9 @@ from typing import Final
 
 from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S
 from torc_framework.client.calls.torc_client import TorcClient
+from torc_framework.client.http.address import make_url
 from torc_framework.errors import ConfigError
+from torc_framework.system.environment import variable
 from torc_framework.system.user import user_name
 
 DEFAULT_PATIENCE_S: Final = 10.0
@@ -37,16 +39,18 @@ def make_api(
         verify_tls: Refuse https servers whose certificate is not trusted or is for another host.
 
     Raises:
-        ConfigError: the URL is missing or malformed, or the certificates or the password file cannot be used.
+        ConfigError: the URL is missing or malformed, an environment variable is empty, or the certificates or the
+            password file cannot be used.
     """
-    url = url or os.environ.get("TORC_API_URL")
+    if not url and (url := variable("TORC_API_URL")):
+        url = _checked_url(url)
     if not url:
         raise ConfigError("which server? give its URL, or set TORC_API_URL")
     password_file = None
     if password is None:
         password = os.environ.get("TORC_PASSWORD") or None
-        password_file = os.environ.get("TORC_PASSWORD_FILE") or None
-    username = username if username is not None else os.environ.get("TORC_USERNAME")
+        password_file = variable("TORC_PASSWORD_FILE")
+    username = username if username is not None else variable("TORC_USERNAME")
     if (password is not None or password_file is not None) and username is None and "@" not in url:
         username = user_name()
     return TorcClient(
@@ -56,6 +60,13 @@ def make_api(
         password_file=password_file,
         timeout=timeout,
         patience=patience,
-        tls_ca=tls_ca or os.environ.get("TORC_TLS_CA") or None,
+        tls_ca=tls_ca or variable("TORC_TLS_CA"),
         verify_tls=verify_tls,
     )
+
+
+def _checked_url(text: str) -> str:
+    try:
+        return make_url(text)
+    except ConfigError as error:
+        raise ConfigError(f"environment variable TORC_API_URL: {error}") from None

@@ -237,7 +237,8 @@ class Transport:
 
     def _unreachable(self, reason: str) -> ServerUnreachableError:
         return ServerUnreachableError(
-            f"no Torc server answers at {self.url}: {reason}; check that it runs, and --url or TORC_API_URL"
+            f"no Torc server answers at {self.url}: {reason}; check that it runs ('torc-server run' starts one), and "
+            "--url or TORC_API_URL"
         )
 
 
