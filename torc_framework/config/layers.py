@@ -271,7 +271,7 @@ class _LayerReader:
                     ConfigFinding(_variable(name), None, "", f"sets no key of the configuration{hint}")
                 )
 
-    def _add_option(self, path: tuple[str, ...], name: str, text: str) -> None:
+    def _add_option(self, path: tuple[str, str, str], name: str, text: str) -> None:
         if text.strip():
             self.options.append(_UnconvertedOption(*path, text, _variable(name), None, is_text=True))
         else:
