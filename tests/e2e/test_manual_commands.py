@@ -91,6 +91,26 @@ def test_a_job_without_a_result(call: Any, work: Path) -> None:
     assert "has no result: it is uninitialized" in call("results", "get", made, "--job-id", job, code=2)
 
 
+def test_json_has_the_keys_of_the_manual(call: Any, work: Path, two: int) -> None:
+    """Scripts and the dashboard of Torc read them."""
+    check = call("workflows", "initialize", two, "--dry-run")
+    assert (check["safe"], check["missing_input_file_count"], check["existing_output_file_count"]) == (True, 0, 0)
+    spec = "name: w\nfiles: [{name: f, path: no}]\njobs: [{name: a, command: ls, input_files: [f]}]"
+    (work / "in.yaml").write_text(spec)
+    lacks = call("workflows", "initialize", call("workflows", "create", "in.yaml")["id"], "--dry-run", code=1)
+    assert (lacks["safe"], lacks["missing_input_files"]) == (False, ["no"])
+    done = call("workflows", "initialize", two)
+    assert (done["status"], done["message"]) == ("success", f"Initialized workflow {two}, run 2")
+    assert call("workflows", "reinitialize", two)["status"] == "success"
+    gone = call("user-data", "delete-all", two)
+    assert (gone["deleted_count"], gone["message"]) == (0, f"Deleted 0 user data of workflow {two}")
+
+
+def test_statuses_have_their_former_names(call: Any, two: int) -> None:
+    assert [result["status"] for result in call("results", "list", two, "--status", "done")["results"]] == ["completed"]
+    assert call("jobs", "list", two, "-s", "scheduled")["jobs"] == []
+
+
 # --- options --------------------------------------------------------------------------------------
 
 
@@ -156,3 +176,17 @@ def test_a_password_file_is_written_as_apache_does(work: Path) -> None:
     assert users(work, "users") == ["alice", "bob"]
     assert "did you mean 'remove'?" in htpasswd(work, "remov", "bob", code=2)
     assert not (work / "remov").exists()
+
+
+def test_a_line_for_a_password_file_is_printed_alone(work: Path) -> None:
+    """What to do with it is said on standard error."""
+    command = [str(BIN / "torc-htpasswd"), "hash", "ann", "--cost", "4"]
+    done = subprocess.run(command, cwd=work, input="secret\n", capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("ann:$2b$04$")
+    assert (done.stdout.count("\n"), "Send the line above" in done.stderr) == (1, True)
+
+
+def test_headings_are_words(torc: Any, call: Any, server: str, two: int) -> None:
+    """A heading holds no name of the code."""
+    assert "Location" in torc("config", "paths").stdout.splitlines()[1].split()
+    assert torc("reports", "summary", two, env={"TORC_API_URL": server}).stdout.startswith("Workflow Summary\n")

@@ -132,10 +132,10 @@ def test_jobs_from_a_file(call: Any, two: int, work: Path) -> None:
     (work / "jobs.txt").write_text("# head\n\necho 1\n  echo 2  \n")
     made = call("jobs", "create-from-file", two, "jobs.txt", "--cpus-per-job", 2, "--memory-per-job", "2g")
     assert made["jobs_created"] == 2
-    rows = {row["job_name"]: row for row in call("jobs", "list-resource-requirements", two)["jobs"]}
+    rows = {row["job_name"]: row for row in call("jobs", "list-resource-requirements", two)}
     assert (rows["job3"]["num_cpus"], rows["job4"]["memory"]) == (2, "2g")
-    (one,) = call("jobs", "list-resource-requirements", "-j", made["job_ids"][0])["jobs"]
-    assert one["job_name"] == "job3"
+    (one,) = call("jobs", "list-resource-requirements", "-j", made["job_ids"][0])
+    assert (one["job_name"], one["workflow_id"], one["rr_name"]) == ("job3", two, "job3_job4")
     assert call("jobs", "get", made["job_ids"][1])["command"] == "echo 2"
     before = call("resource-requirements", "list", two)
     assert "memory" in call("jobs", "create-from-file", two, "jobs.txt", "--memory-per-job", "2gb", code=1)

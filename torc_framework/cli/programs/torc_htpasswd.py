@@ -189,7 +189,7 @@ def _hash(arguments: argparse.Namespace) -> int:
     htpasswd.check_name(user)
     hashed = htpasswd.hash_password(_password(arguments, user, twice=True), arguments.cost)
     _print_result(arguments, f"{user}:{hashed}", {"user": user, "hash": hashed, "line": f"{user}:{hashed}"})
-    if arguments.format == "table" and sys.stdout.isatty():
+    if arguments.format == "table":
         print("Send the line above to your server's administrator.", file=sys.stderr)
     return ExitStatus.OK
 

@@ -191,10 +191,11 @@ class RecordCommands:
             chosen = pick_workflow(session, workflow_id)
             confirm(f"Delete all {self.several} of workflow {chosen}?", assume_yes=no_prompts or session.wants_json)
             count = session.client.delete_all(self.record, chosen, force=force)
+            text = f"Deleted {count} {self.several} of workflow {chosen}"
             if session.wants_json:
-                print_json({"workflow_id": chosen, "deleted_count": count})
+                print_json({"workflow_id": chosen, "deleted_count": count, "message": text})
             else:
-                print(f"Deleted {count} {self.several} of workflow {chosen}")
+                print(text)
 
         asks = parameter("no_prompts", Annotated[bool, typer.Option("--no-prompts", help="Do not ask.")], default=False)
         forced = [parameter("force", Force, default=False)] if self.may_be_held else []

@@ -78,10 +78,14 @@ def parse_json_value(text: str, flag: str) -> Any:
         raise UserError(f"{flag} is no JSON: {error}; a text needs quotes of its own, such as '\"hello\"'") from None
 
 
+_FORMER_STATUSES: Final = {"done": JobStatus.COMPLETED.label, "scheduled": JobStatus.PENDING.label}
+"""Names of statuses in the help of Torc's commands, and ours."""
+
+
 def parse_status(label: str, _flag: str) -> str:
     """Return the label of the status that a text names."""
     try:
-        return JobStatus.from_label(label.lower()).label
+        return JobStatus.from_label(_FORMER_STATUSES.get(label.lower(), label.lower())).label
     except ValueError as error:
         raise UserError(str(error)) from None
 

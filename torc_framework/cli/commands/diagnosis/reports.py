@@ -247,7 +247,7 @@ def summary(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
 
 def _print_summary(found: "WorkflowSummary") -> None:
     values = found.as_dict()
-    print("Workflow WorkflowSummary")
+    print("Workflow Summary")
     print("================")
     print(f"Workflow ID: {values['workflow_id']}")
     print_line(f"Name: {values['workflow_name']}")

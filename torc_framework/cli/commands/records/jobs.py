@@ -241,15 +241,17 @@ def list_resource_requirements(
         jobs = client.find(JobRecord, workflow_id=chosen)
     records = {each.id: each for each in client.iterate(ResourceRequirementsRecord, workflow_id=chosen)}
     rows = [_with_requirements(job, records[job.resource_requirements_id]) for job in jobs]
-    show_many(session, "jobs", f"resource requirements of jobs of workflow {chosen}", REQUIREMENTS, rows)
+    show_many(session, None, f"resource requirements of jobs of workflow {chosen}", REQUIREMENTS, rows)
 
 
 def _with_requirements(job: JobRecord, asked: ResourceRequirementsRecord) -> dict[str, Any]:
     return {
         "job_id": job.id,
         "job_name": job.name,
+        "workflow_id": job.workflow_id,
         "resource_requirements_id": asked.id,
         "name": asked.name,
+        "rr_name": asked.name,
         "num_cpus": asked.num_cpus,
         "num_gpus": asked.num_gpus,
         "num_nodes": asked.num_nodes,

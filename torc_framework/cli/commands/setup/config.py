@@ -102,7 +102,7 @@ def paths(ctx: typer.Context) -> None:
     if session_of(ctx).wants_json:
         print_json(rows)
         return
-    columns = [("ConfigLocation", "place"), ("Path", "path"), ("Found", "exists")]
+    columns = [("Location", "place"), ("Path", "path"), ("Found", "exists")]
     print_table([(title, _item(name)) for title, name in columns], rows)
     print("Environment variables win over files: TORC_CLIENT__API_URL is api_url of the section [client].")
     if not any(row["exists"] for row in rows):

@@ -1,6 +1,6 @@
 """``torc workflows initialize|reinitialize|reset-status|is-complete``: begins runs and resets jobs."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -8,10 +8,11 @@ from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import WorkflowId, confirm, is_interactive, pick_workflow
 from torc_framework.cli.shared.output import print_json, print_pairs
 from torc_framework.cli.shared.session import session_of
-from torc_framework.errors import UserError
+from torc_framework.errors import ExitStatus, UserError
 from torc_framework.text.terminal import one_line
 
 if TYPE_CHECKING:
+    from torc_framework.cli.commands.running.run_start import RunInputs
     from torc_framework.cli.shared.session import Session
     from torc_framework.models.responses import Reinitialized
 
@@ -33,14 +34,6 @@ def add(app: CommandGroup) -> None:
     app.command("reinitialize")(reinitialize)
     app.command("reset-status")(reset_status)
     app.command("is-complete")(is_complete)
-
-
-def _print_message(session: "Session", text: str, **values: Any) -> None:
-    """Print a sentence, or its values as JSON."""
-    if session.wants_json:
-        print_json(values)
-    else:
-        print(text)
 
 
 def initialize(
@@ -67,14 +60,14 @@ def initialize(
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     inputs = begin.inspect_run_inputs(session.client, chosen)
+    if dry_run and session.wants_json:
+        _print_check(session, chosen, inputs, force=force)
+        return
     inputs.refuse(force=force)
     now = session.client.begin_run(chosen, force=force, dry_run=True)
     outputs = begin.stale_outputs(session.client, chosen, inputs)
     if dry_run:
-        text = f"Dry run: workflow {chosen} can be initialized, as run {now.run_id + 1}" + _deleted(outputs, "would be")
-        _print_message(
-            session, text, workflow_id=chosen, dry_run=True, run_id=now.run_id, existing_output_files=outputs
-        )
+        print(f"Dry run: workflow {chosen} can be initialized, as run {now.run_id + 1}{_deleted(outputs, 'would be')}")
         return
     can_ask = is_interactive() and not session.wants_json
     if outputs and not no_prompts and not can_ask:
@@ -88,7 +81,38 @@ def initialize(
     inputs = begin.delete_outputs(outputs, inputs)
     record = begin.begin_run(session.client, chosen, inputs, force=force)
     text = f"Initialized workflow {chosen}, run {record.run_id}" + _deleted(outputs, "were")
-    _print_message(session, text, workflow_id=chosen, run_id=record.run_id, deleted_output_files=outputs)
+    if session.wants_json:
+        values = {"workflow_id": chosen, "run_id": record.run_id, "deleted_output_files": outputs}
+        print_json({"status": "success", "message": text, **values})
+    else:
+        print(text)
+
+
+def _print_check(session: "Session", workflow_id: int, inputs: "RunInputs", *, force: bool) -> None:
+    """Print as JSON whether a workflow can be initialized, with the keys of Torc's command.
+
+    Raises:
+        typer.Exit: it cannot, since input is missing.
+    """
+    from torc_framework.cli.commands.running.run_start import stale_outputs
+
+    outputs = stale_outputs(session.client, workflow_id, inputs)
+    is_safe = force or not (inputs.missing_files or inputs.missing_user_data)
+    document = {
+        "workflow_id": workflow_id,
+        "dry_run": True,
+        "safe": is_safe,
+        "missing_input_files": inputs.missing_files,
+        "missing_input_file_count": len(inputs.missing_files),
+        "missing_user_data": inputs.missing_user_data,
+        "existing_output_files": outputs,
+        "existing_output_file_count": len(outputs),
+    }
+    if is_safe:
+        document["run_id"] = session.client.begin_run(workflow_id, force=force, dry_run=True).run_id
+    print_json(document)
+    if not is_safe:
+        raise typer.Exit(int(ExitStatus.FAILED))
 
 
 def _deleted(outputs: list[str], verb: str) -> str:
@@ -131,7 +155,8 @@ def _show_rerun(session: "Session", found: "Reinitialized") -> None:
     import msgspec
 
     if session.wants_json:
-        print_json(msgspec.to_builtins(found))
+        text = f"{'Checked' if found.dry_run else 'Reinitialized'} workflow {found.workflow_id}"
+        print_json({"status": "success", "message": text, **msgspec.to_builtins(found)})
         return
     if found.dry_run:
         print(f"Dry run: {found.job_count} jobs would be reset due to changed inputs")
