@@ -138,7 +138,7 @@ def test_jobs_from_a_file(call: Any, two: int, work: Path) -> None:
     assert (one["job_name"], one["workflow_id"], one["rr_name"]) == ("job3", two, "job3_job4")
     assert call("jobs", "get", made["job_ids"][1])["command"] == "echo 2"
     before = call("resource-requirements", "list", two)
-    assert "memory" in call("jobs", "create-from-file", two, "jobs.txt", "--memory-per-job", "2gb", code=1)
+    assert "memory" in call("jobs", "create-from-file", two, "jobs.txt", "--memory-per-job", "2gb", code=2)
     (work / "empty.txt").write_text("# nothing\n")
     assert "holds no commands" in call("jobs", "create-from-file", two, "empty.txt", code=2)
     assert "cannot be read" in call("jobs", "create-from-file", two, "none.txt", code=2)
