@@ -5,12 +5,14 @@ the environment that runs the tests. Two distributions by others, the tests' sam
 installed beside them.
 """
 
+import email.parser
 import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -114,6 +116,64 @@ def test_a_wheel_holds_its_package_whole(installed: Installed) -> None:
         there = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
         assert there == {name for name in files if "__pycache__" not in name}
     assert (installed.packages / "torc_framework" / "py.typed").exists()
+
+
+def metadata_of(text: str) -> dict[str, list[str]]:
+    """Return the fields of a METADATA file by name; the long description is the field ``Description``."""
+    parsed = email.parser.Parser().parsestr(text)
+    fields: dict[str, list[str]] = {}
+    for name, value in parsed.items():
+        fields.setdefault(name, []).append(value)
+    return fields | {"Description": [parsed.get_payload()]}
+
+
+@pytest.mark.parametrize("project", OURS, ids=lambda path: path.name)
+def test_a_wheel_describes_itself(installed: Installed, project: Path) -> None:
+    """Everything that an index shows: summary, description, licence, authors, addresses, versions of Python."""
+    (package,) = (path.parent for path in project.glob("torc_*/__init__.py"))
+    (wheel,) = (each for each in installed.wheels if each.name.startswith(f"{package.name}-"))
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        found = metadata_of(archive.read(path).decode())
+        licence = archive.read(path.replace("METADATA", "licenses/LICENSE")).decode()
+    assert licence == (ROOT / "LICENSE").read_text()
+    single = {name: values[0] for name, values in found.items() if len(values) == 1}
+    assert len(single["Summary"]) > 20
+    assert single["License-Expression"] == "BSD-3-Clause"
+    assert single["Author"] == "The torc_framework authors"
+    assert single["Requires-Python"] == ">=3.11"
+    assert single["Description-Content-Type"] == "text/markdown"
+    assert single["Description"] == (project / "README.md").read_text()
+    assert "workflow" in single["Keywords"].split(",")
+    urls = dict(each.split(", ", 1) for each in found["Project-URL"])
+    assert list(urls) == ["Homepage", "Repository", "Documentation", "Changelog", "Issues"]
+    repository = urls["Repository"]
+    for url in urls.values():
+        assert url.startswith(repository)
+        if "/blob/main/" in url:
+            assert (ROOT / url.partition("/blob/main/")[2]).is_file()
+    versions = {each.rpartition(" ")[2] for each in found["Classifier"] if each.startswith("Programming Language")}
+    assert versions >= {"3.11", "3.12", "3.13"}
+    assert "Typing :: Typed" in found["Classifier"]
+    assert (package / "py.typed").exists()
+
+
+@pytest.mark.parametrize("project", OURS, ids=lambda path: path.name)
+def test_a_source_distribution_is_complete(project: Path, tmp_path: Path) -> None:
+    """It holds what a build needs and no tests, and the build from it holds the same files."""
+    source = copied(project, tmp_path / "sources")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path], cwd=source, check=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path / "unpacked", filter="data")
+    (folder,) = (tmp_path / "unpacked").iterdir()
+    (package,) = (path.parent for path in project.glob("torc_*/__init__.py"))
+    there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    files = {str(path.relative_to(source)) for path in (source / package.name).rglob("*") if path.is_file()}
+    others = there - files
+    assert files <= there
+    assert others <= {"LICENSE", "PKG-INFO", "README.md", "CHANGELOG.md", "pyproject.toml", ".gitignore"}
+    assert others >= {"LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
 
 
 def test_the_source_tree_is_not_needed(installed: Installed, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ collects it. A test that fails names the broken clause of the contract::
     class TestMine(ExecutorContract):
         executor = MyLauncher
 
-It needs pytest and hypothesis: ``pip install 'torc-framework[testing]'``.
+It needs pytest and hypothesis: ``pip install -e '.[testing]'`` in a clone.
 """
 
 from torc_framework.distributions import install_extra
