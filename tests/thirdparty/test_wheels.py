@@ -123,8 +123,8 @@ def metadata_of(text: str) -> dict[str, list[str]]:
     parsed = email.parser.Parser().parsestr(text)
     fields: dict[str, list[str]] = {}
     for name, value in parsed.items():
-        fields.setdefault(name, []).append(value)
-    return fields | {"Description": [parsed.get_payload()]}
+        fields.setdefault(name, []).append(str(value))
+    return fields | {"Description": [str(parsed.get_payload())]}
 
 
 @pytest.mark.parametrize("project", OURS, ids=lambda path: path.name)
