@@ -122,3 +122,21 @@ def test_the_kernels_count_of_kills(seen: dict[str, Any], expected: str, confide
 def test_whose_memory_was_short_is_told(limit: int | None, peak: int | None, expected: str) -> None:
     seen = ExitObservation("local", signal=9, oom_kills=2, memory_limit_bytes=limit, peak_memory_bytes=peak)
     assert classify_exit(seen).reason == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (1, "exit code 1"),
+        (126, "exit code 126: the shell found the command but could not execute it"),
+        (127, "exit code 127: the shell did not find the command"),
+        (128, "exit code 128"),
+        (137, "exit code 137: a shell's code for a command that SIGKILL ended"),
+        (139, "exit code 139: a shell's code for a command that SIGSEGV ended"),
+        (255, "exit code 255"),
+    ],
+)
+def test_the_meaning_of_a_code_is_named(code: int, reason: str) -> None:
+    """It proves no signal: the class is that of the program's own codes."""
+    verdict = classify_exit(ExitObservation("local", exit_code=code))
+    assert (verdict.exit_class, verdict.reason) == ("user_error", reason)

@@ -107,8 +107,12 @@ def _dict(failed: Any) -> dict[str, Any]:
         ({"exit_class": "oom", "return_code": 1}, "exit_class_oom", None),
         ({"exit_class": "timeout", "return_code": 152, "status": "terminated"}, None, "exit_class_timeout"),
         ({"return_code": 137, "observation": {"stop_reason": "shutdown"}, "exec_time_s": 1.0}, None, None),
-        ({"return_code": 137, "signal": 9, "exec_time_s": 6600.0}, "sigkill_137", "killed_near_runtime"),
-        ({"return_code": 1, "exec_time_s": 7199.0}, None, None),  # it ended by itself
+        ({"return_code": 152, "observation": {"stop_reason": "shutdown"}, "exec_time_s": 1.0}, None, None),
+        ({"return_code": 152, "exec_time_s": 1.0}, None, "sigxcpu_152"),
+        ({"return_code": 137, "signal": 9, "exec_time_s": 1.0}, "sigkill_137", None),
+        ({"return_code": 137, "signal": 9, "exec_time_s": 6000.0}, None, None),
+        ({"return_code": 137, "signal": 9, "exec_time_s": 6600.0}, None, "near_runtime"),
+        ({"return_code": 1, "exec_time_s": 7199.0}, None, "near_runtime"),
     ],
 )
 def test_reasons_of_failures(bench: Bench, changes: dict[str, Any], oom: str | None, timeout: str | None) -> None:

@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from torc_framework.exits.osmo_codes import osmo_class_of_code
     from torc_framework.exits.osmo_exit_actions import exit_action_problems, match_exit_actions
     from torc_framework.exits.sysexits import SYSEXITS
+    from torc_framework.exits.time_shortage import TimeEvidence, diagnose_time
     from torc_framework.models.log_errors import log_error_patterns
     from torc_framework.models.records import (
         ComputeNodeRecord,
@@ -113,6 +114,7 @@ _LAZY_MODULES: Final = {
     **dict.fromkeys(("exit_action_problems", "match_exit_actions"), "exits.osmo_exit_actions"),
     "covers_ending": "exits.failure_rules",
     **dict.fromkeys(("MemoryEvidence", "diagnose_memory"), "exits.memory_shortage"),
+    **dict.fromkeys(("TimeEvidence", "diagnose_time"), "exits.time_shortage"),
     "osmo_class_of_code": "exits.osmo_codes",
     "log_error_patterns": "models.log_errors",
     "parse_time_limit": "models.time_limits",
@@ -193,6 +195,7 @@ __all__ = [
     "Severity",
     "SlurmSchedulerRecord",
     "StopReason",
+    "TimeEvidence",
     "TorcClient",
     "TorcError",
     "UserDataRecord",
@@ -205,6 +208,7 @@ __all__ = [
     "classify_exit",
     "covers_ending",
     "diagnose_memory",
+    "diagnose_time",
     "exit_action_problems",
     "exit_return_code",
     "format_duration",

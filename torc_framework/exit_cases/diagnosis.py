@@ -11,11 +11,10 @@ from typing import Any, Final
 from torc_framework.exit_cases.case_values import CODE_NAMES, CaseValues, size_of
 from torc_framework.exit_cases.torc import class_of_result
 from torc_framework.exits.memory_shortage import MemoryEvidence, diagnose_memory
-from torc_framework.models.exits import TIMEOUT_RETURN_CODE, ExitClass
+from torc_framework.exits.time_shortage import TimeEvidence, diagnose_time
+from torc_framework.models.exits import ExitClass
 from torc_framework.models.resources import parse_duration
 
-NEAR_RUNTIME: Final = Fraction(9, 10)
-"""An attempt with a run time above this part of its limit probably ran out of time."""
 MEMORY_MULTIPLIER: Final = 1.5
 RUNTIME_MULTIPLIER: Final = 1.4
 WATCH_RUNTIME_MULTIPLIER: Final = 1.5
@@ -63,10 +62,10 @@ def diagnose(seen: CaseValues) -> dict[str, Any]:
         answer["memory_over_utilization"] = f"+{(peak / limit - 1) * 100:.1f}%"
     if limit_s:
         answer["runtime_utilization"] = f"{float(used_s / limit_s) * 100:.1f}%"
-    if code == TIMEOUT_RETURN_CODE:
-        answer |= {"likely_timeout": True, "timeout_reason": "sigxcpu_152"}
-    if limit_s is not None and used_s > limit_s * NEAR_RUNTIME:
-        answer["likely_timeout"] = True
+    found = diagnose_time(return_code=code, runtime_s=used_s, runtime_limit_s=limit_s)
+    answer["likely_timeout"] = found is not None
+    if found is TimeEvidence.RETURN_CODE:  # Torc names no reason for the others
+        answer["timeout_reason"] = found.value
     answer["outcome"] = _outcome(answer, code, status)
     return answer
 

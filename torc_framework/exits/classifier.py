@@ -21,7 +21,7 @@ from typing import Final
 from torc_framework.exits import kubernetes_reasons, slurm_states
 from torc_framework.exits.lsf_reasons import LSF_REASONS
 from torc_framework.exits.osmo_codes import STATUSES
-from torc_framework.exits.sysexits import SHELL_CODES
+from torc_framework.exits.sysexits import shell_meaning
 from torc_framework.models.exits import (
     CANCELED_RETURN_CODE,
     OOM_RETURN_CODE,
@@ -244,7 +244,7 @@ def _exited(seen: ExitObservation) -> ExitVerdict | None:
     if code is None:
         return None
     if code:
-        hint = SHELL_CODES.get(code)
+        hint = shell_meaning(code)
         reason = f"exit code {code}" + (f": {hint}" if hint else "")
         return ExitVerdict(ExitClass.USER_ERROR, reason, 1.0, ("exit_code",))
     if seen.missing_outputs:

@@ -6,6 +6,8 @@ does not prove a signal.
 
 from typing import Final
 
+from torc_framework.models.exits import signal_name
+
 SYSEXITS: Final = {
     64: ("EX_USAGE", "wrong usage"),
     65: ("EX_DATAERR", "wrong data"),
@@ -24,8 +26,21 @@ SYSEXITS: Final = {
     78: ("EX_CONFIG", "wrong configuration"),
 }
 """Name and meaning by code."""
+SIGNAL_BASE: Final = 128
+"""A shell adds this to the number of the signal that ended a command."""
 SHELL_CODES: Final = {
     126: "the shell found the command but could not execute it",
     127: "the shell did not find the command",
 }
 """Codes of a shell's own."""
+
+
+def shell_meaning(code: int) -> str | None:
+    """Return what a shell means by an exit code; None for a code that shells give no meaning.
+
+    A program may exit with each of these codes by itself.
+    """
+    if code in SHELL_CODES:
+        return SHELL_CODES[code]
+    name = signal_name(code - SIGNAL_BASE)
+    return f"a shell's code for a command that {name} ended" if name.startswith("SIG") else None

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.exits.memory_shortage import diagnose_memory
-from torc_framework.models.exits import ExitClass
+from torc_framework.exits.time_shortage import diagnose_time
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord
 from torc_framework.models.resources import parse_duration, parse_memory
 from torc_framework.models.statuses import FAILURES, JobStatus
@@ -20,8 +20,6 @@ from torc_framework.reports import formatting
 
 CPU_NOISE_PERCENT: Final = 5.0
 """CPU use above the requirement that counts as measurement error: times are sampled in hundredths of a second."""
-NEAR_RUNTIME: Final = 0.9
-"""A killed attempt that had used this part of its run time probably ran out of time."""
 DEFAULT_NAME: Final = "default"
 _FAILURES: Final = frozenset(status.label for status in FAILURES)
 
@@ -253,24 +251,30 @@ def _failed(
 
 def _oom_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) -> str | None:
     """Return why an attempt probably lacked memory; None if it probably did not."""
+    is_own = wanted.name != DEFAULT_NAME
     return diagnose_memory(
         exit_class=result.exit_class,
         peak_bytes=result.peak_memory_bytes,
-        limit_bytes=None if wanted.name == DEFAULT_NAME else parse_memory(wanted.memory),
+        limit_bytes=parse_memory(wanted.memory) if is_own else None,
         return_code=result.return_code,
-        was_stopped=_was_stopped(result),
+        was_stopped=_stop_reason(result) is not None,
+        runtime_s=result.exec_time_minutes * 60,
+        runtime_limit_s=parse_duration(wanted.runtime) if is_own else None,
     )
 
 
 def _timeout_reason(result: ResultRecord, wanted: ResourceRequirementsRecord) -> str | None:
     """Return why an attempt probably lacked time; None if it probably did not."""
-    if result.exit_class == ExitClass.TIMEOUT:
-        return "exit_class_timeout"
-    was_killed = result.signal is not None or result.status == JobStatus.TERMINATED.label or result.return_code > 128
-    is_near = result.exec_time_minutes * 60 >= NEAR_RUNTIME * parse_duration(wanted.runtime)
-    return "killed_near_runtime" if was_killed and is_near and wanted.name != DEFAULT_NAME else None
+    return diagnose_time(
+        exit_class=result.exit_class,
+        return_code=result.return_code,
+        stop_reason=_stop_reason(result),
+        runtime_s=result.exec_time_minutes * 60,
+        runtime_limit_s=parse_duration(wanted.runtime) if wanted.name != DEFAULT_NAME else None,
+    )
 
 
-def _was_stopped(result: ResultRecord) -> bool:
-    """Return whether a runner stopped the attempt."""
-    return isinstance(result.observation, dict) and result.observation.get("stop_reason") is not None
+def _stop_reason(result: ResultRecord) -> str | None:
+    """Return why a runner stopped the attempt; None if it did not."""
+    reason = result.observation.get("stop_reason") if isinstance(result.observation, dict) else None
+    return None if reason is None else str(reason)

@@ -1,20 +1,14 @@
 """Evidence that a failed attempt ran out of memory or of run time."""
 
-from typing import Final
-
 from torc_framework.api import (
-    ExitClass,
     FailedJob,
     MemoryEvidence,
-    StopReason,
+    TimeEvidence,
     diagnose_memory,
+    diagnose_time,
     format_duration,
     format_memory,
 )
-
-NEAR: Final = 0.9
-"""An attempt that failed after more than this part of its run time limit ran out of time."""
-_OUT_OF_TIME: Final = 152
 
 
 def lacked_memory(job: FailedJob) -> tuple[str, ...]:
@@ -45,14 +39,22 @@ def lacked_memory(job: FailedJob) -> tuple[str, ...]:
 
 def lacked_time(job: FailedJob) -> tuple[str, ...]:
     """Return the evidence that the job ran out of its run time; empty if it probably did not."""
-    failure, stop = job.failure, job.failure.observation.stop_reason
-    if stop is StopReason.RUNTIME_LIMIT:
-        return (f"stop_reason=runtime_limit: {failure.verdict.reason}",)
-    seconds = failure.observation.runtime_s or 0.0
-    if job.has_own_request and job.runtime_s and seconds > NEAR * job.runtime_s:
-        return (f"near_runtime: ran {format_duration(round(seconds))} of {format_duration(job.runtime_s)}",)
-    if stop is not None:
-        return ()  # the runner stopped it for a reason other than its run time limit
-    if failure.verdict.exit_class is ExitClass.TIMEOUT:
-        return (f"exit_class=timeout: {failure.verdict.reason}",)
-    return ("sigxcpu_152",) if failure.return_code == _OUT_OF_TIME else ()
+    failure, seen = job.failure, job.failure.observation
+    found = diagnose_time(
+        exit_class=failure.verdict.exit_class,
+        return_code=failure.return_code,
+        stop_reason=seen.stop_reason,
+        runtime_s=seen.runtime_s,
+        runtime_limit_s=job.runtime_s or None if job.has_own_request else None,
+    )
+    match found:
+        case TimeEvidence.STOPPED:
+            return (f"stop_reason=runtime_limit: {failure.verdict.reason}",)
+        case TimeEvidence.EXIT_CLASS:
+            return (f"exit_class=timeout: {failure.verdict.reason}",)
+        case TimeEvidence.RETURN_CODE:
+            return ("sigxcpu_152",)
+        case TimeEvidence.NEAR_RUNTIME:
+            ran = format_duration(round(seen.runtime_s or 0))
+            return (f"near_runtime: ran {ran} of {format_duration(job.runtime_s)}",)
+    return ()

@@ -17,14 +17,14 @@ ERRORS: Final = (
     LogError(
         "Java exception",
         Severity.ERROR,
-        "The lines below show the place, and 'Caused by' the first cause.",
+        "The stack trace in the log names the place, and its last 'Caused by' the first cause.",
         (r'exception in thread "',),
         (_PREFIX + r"Caused by: [\w.$]+", _PREFIX + r"(?:[a-z][\w$]*\.)+[A-Z][\w$]*Exception\b"),
     ),
     LogError(
         "Python exception",
         Severity.ERROR,
-        "The lines above show the place.",
+        "The traceback in the log names file and line.",
         (),
         tuple(
             rf"{_PREFIX}(?:[A-Za-z_]\w*\.)*[A-Z]\w*{kind}(?::(?! *[-+]?\d*\.\d)|$)"
@@ -80,7 +80,7 @@ ERRORS: Final = (
     LogError(
         "Job failed",
         Severity.ERROR,
-        "The lines above this one have the cause.",
+        "The lines of the log before this one have the cause.",
         (
             r"\b(?:job|step|task|rule|process|command|build|subprocess|prolog|epilog|launch|simulation|run)\b"
             r"[^=\n]{0,60}(?<![=\w-])(?<!\bnot )(?<!\bnever )failed(?! *[=:] *0)",
