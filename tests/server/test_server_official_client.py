@@ -157,6 +157,35 @@ def test_a_workflow_from_start_to_end(client: Recorder) -> None:
     assert types.count("workflow_completed") == 2
 
 
+def test_a_reset_of_failed_jobs_takes_all_that_follow_them(client: Recorder) -> None:
+    """Also those whose results were reported after the failure; another chain keeps its results."""
+    workflow_id = workflow(client)
+    first, other = jobs(client, workflow_id, 2)
+    chain = [first, other]
+    for before in (first, other):
+        model = official.JobModel(workflow_id=workflow_id, name=f"after {before.name}", command="x")
+        model.depends_on_job_ids = [before.id]
+        chain.append(client.create_job(model))
+    run_id, node_id = begin(client, workflow_id), node(client, workflow_id)
+    for job in chain:
+        code = int(job is first)
+        label = official.JobStatus("failed" if code else "completed")
+        assert client.complete_job(job.id, label, run_id, result(job, run_id, node_id, code)).status == label.value
+    assert client.reset_job_status(workflow_id, failed_only=True).updated_count == 2
+    statuses = [client.get_job(job.id).status for job in chain]
+    assert statuses == ["uninitialized", "completed", "uninitialized", "completed"]
+
+
+def test_cancel_and_reset_answer_the_status(client: Recorder) -> None:
+    workflow_id = workflow(client)
+    run_id = begin(client, workflow_id)
+    flags = {"is_archived": False, "has_detected_need_to_run_completion_script": False}
+    expected = {"id": workflow_id, "run_id": run_id, **flags}
+    canceled, reset = client.cancel_workflow(workflow_id), client.reset_workflow_status(workflow_id)
+    assert canceled == {"message": f"Workflow {workflow_id} canceled", "is_canceled": True, **expected}
+    assert reset == {"message": f"Reset status of workflow {workflow_id}", "is_canceled": False, **expected}
+
+
 def test_claims_as_a_queue(client: Recorder) -> None:
     """Jobs come in order, independent of what they request; none after a cancellation, with the reason."""
     workflow_id = workflow(client)

@@ -102,6 +102,37 @@ def test_a_result_of_a_canceled_job_is_kept(bench: Any) -> None:
         complete(bench, 0, "terminated", 143)
 
 
+def test_a_job_canceled_by_a_failure_takes_the_end_that_its_client_reports(bench: Any) -> None:
+    """The client has run it; jobs that were canceled because of it become ready, and the counters are right."""
+    bench.plan(5, [(1, 0), (2, 1), (3, 2)], barriers=[([1, 2], [4])])
+    start(bench, 0)
+    complete(bench, 0, "failed", 1)
+    assert bench.statuses() == ["failed", *["canceled"] * 4]
+    assert complete(bench, 1)["status"] == "completed"
+    assert bench.statuses() == ["failed", "completed", "ready", "blocked", "blocked"]
+    bench.check_counters()
+    assert complete(bench, 2, "failed", 3)["status"] == "failed"
+    assert bench.statuses() == ["failed", "completed", "failed", "canceled", "canceled"]
+    bench.check_counters()
+    assert complete(bench, 4)["status"] == "completed"
+    bench.check_counters()
+    assert [row["return_code"] for row in bench.results()] == [1, 0, 3, 0]
+    with pytest.raises(RuleError, match="already complete with status completed"):
+        complete(bench, 4)
+
+
+def test_a_job_canceled_with_its_workflow_keeps_that_status_beside_a_failure(bench: Any) -> None:
+    """It ran although another had failed, because it is not to be canceled then."""
+    bench.plan([PlannedJob("a", "x"), PlannedJob("b", "x", cancel_on_blocking_job_failure=False)], [(1, 0)])
+    start(bench, 0)
+    complete(bench, 0, "failed", 1)
+    start(bench, 1)
+    with bench.database.write() as tx:
+        cancel_workflow(tx, bench.workflow_id)
+    assert complete(bench, 1)["status"] == "canceled"
+    assert [row["return_code"] for row in bench.results()] == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("label", "fields", "reason"),
     [

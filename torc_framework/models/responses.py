@@ -67,6 +67,17 @@ class Message(msgspec.Struct):
     message: str
 
 
+class StatusMessage(msgspec.Struct):
+    """A sentence on what the server did to a workflow, and the workflow's status after it."""
+
+    message: str
+    id: int
+    run_id: int
+    is_canceled: bool
+    is_archived: bool
+    has_detected_need_to_run_completion_script: bool
+
+
 class DeletedCount(msgspec.Struct):
     """How many records were deleted."""
 

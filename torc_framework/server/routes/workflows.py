@@ -123,9 +123,22 @@ def _put_status(tx: Tx, call: EndpointCall) -> WorkflowStatusRecord:
     return put_status(tx, status)
 
 
-def _cancel(tx: Tx, call: EndpointCall) -> a.Message:
+def _cancel(tx: Tx, call: EndpointCall) -> a.StatusMessage:
     lifecycle.cancel_workflow(tx, call.id)
-    return a.Message(f"Workflow {call.id} canceled")
+    return _status_message(tx, call.id, f"Workflow {call.id} canceled")
+
+
+def _status_message(tx: Tx, workflow_id: int, message: str) -> a.StatusMessage:
+    """Return the status of a workflow after a change, as Torc's server answers, with a sentence."""
+    status = workflow_status(tx, workflow_id)
+    return a.StatusMessage(
+        message,
+        workflow_id,
+        status.run_id,
+        status.is_canceled,
+        status.is_archived,
+        status.has_detected_need_to_run_completion_script,
+    )
 
 
 def _initialize_jobs(tx: Tx, call: EndpointCall) -> a.Message:
@@ -138,9 +151,9 @@ def _process_changed_job_inputs(tx: Tx, call: EndpointCall) -> a.ChangedJobs:
     return a.ChangedJobs(names)
 
 
-def _reset_status(tx: Tx, call: EndpointCall) -> a.Message:
+def _reset_status(tx: Tx, call: EndpointCall) -> a.StatusMessage:
     lifecycle.reset_status(tx, call.id, force=call.query["force"], user=call.caller.name)
-    return a.Message(f"Reset status of workflow {call.id}")
+    return _status_message(tx, call.id, f"Reset status of workflow {call.id}")
 
 
 def _reset_job_status(tx: Tx, call: EndpointCall) -> a.ResetJobs:
@@ -285,14 +298,14 @@ WORKFLOW_ENDPOINTS: Final = (
         "cancel",
         _cancel,
         "Cancel a workflow: runners end the jobs that they hold, and no further ones are handed out.",
-        a.Message,
+        a.StatusMessage,
     ),
     _about(
         "POST",
         "reset_status",
         _reset_status,
         "Clear a workflow's canceled and archived flags.",
-        a.Message,
+        a.StatusMessage,
         query={"force": _flag(default=False)},
     ),
     _about(

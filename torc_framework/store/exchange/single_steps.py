@@ -47,6 +47,8 @@ _JOB = Statement(
         t.JOB.c.active_compute_node_id,
         t.JOB.c.failure_handler_id,
         t.JOB.c.result_id,
+        t.JOB.c.failed_blockers,
+        t.JOB.c.cancel_on_blocking_job_failure,
     ).where(t.JOB.c.id == param("job")),
     "job",
 )
@@ -76,6 +78,14 @@ class StepJob(NamedTuple):
     node_id: int | None
     failure_handler_id: int | None
     result_id: int | None
+    failed_blockers: int
+    cancel_on_blocking_job_failure: bool
+
+    @property
+    def was_canceled_by_failure(self) -> bool:
+        """Whether it is canceled because a job that it waits for ended badly."""
+        is_canceled = self.status is JobStatus.CANCELED
+        return is_canceled and self.failed_blockers > 0 and self.cancel_on_blocking_job_failure
 
 
 class _Ending(NamedTuple):
@@ -128,7 +138,8 @@ def complete_job(tx: Tx, job_id: int, label: str, run_id: int, sent: Mapping[str
     """Store how a job ended, and do all that follows; return it.
 
     The job takes the status ``label``; ``sent`` becomes its result. A job that was canceled while it ran keeps its
-    status and gets the result.
+    status and gets the result. A job that was canceled because another failed takes the status all the same: whoever
+    sends the result has run it, and jobs that wait for it go on.
 
     Raises:
         NotFoundError: there is no such job.
@@ -148,7 +159,11 @@ def complete_job(tx: Tx, job_id: int, label: str, run_id: int, sent: Mapping[str
     if recorded:  # from before a reset within the same run
         tx.run(_FORGET, job_id, run_id, attempt)
     result = create(tx, RESULTS, {**sent, "attempt_id": attempt})
-    if job.status is not JobStatus.CANCELED:
+    if job.was_canceled_by_failure:
+        transitions.found_blocked(tx, [job_id])
+        _block_dependents_again(tx, job_id)
+        _end(tx, job, status, result)
+    elif job.status is not JobStatus.CANCELED:
         _end(tx, job, status, result)
     return get(tx, JOBS, job_id)
 
