@@ -130,6 +130,7 @@ def test_run_and_results(call: Any, text: Any, diamond: int) -> None:
     assert node["is_active"] is False
     assert call("compute-nodes", "get", node["id"])["hostname"] == node["hostname"]
     assert call("events", "list", diamond)["events"]
+    assert call("events", "create", "--data", "null", diamond)["data"] is None
     assert call("workflows", "status", diamond)["status"] == "completed"
 
 

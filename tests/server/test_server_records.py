@@ -202,6 +202,17 @@ def test_every_misfit_is_named(api: Any) -> None:
     assert all(name in answer.message for name in ("workflow_id", "name", "path"))
 
 
+@pytest.mark.parametrize("data", [None, "text", 42, True, [1, None, {"a": None}], {"type": "x"}])
+def test_events_have_any_value(api: Any, data: Any) -> None:
+    """Also null; what was sent comes back, alone and in the list."""
+    workflow_id = api.workflow()
+    event = api.ok("POST", "/events", {"workflow_id": workflow_id, "data": data})
+    assert event["data"] == api.ok("GET", f"/events/{event['id']}")["data"] == data
+    assert [each["data"] for each in api.ok("GET", f"/events?workflow_id={workflow_id}")["items"]] == [data]
+    answer = api.call("POST", "/events", {"workflow_id": workflow_id})
+    assert (answer.status, answer.message) == (422, "data is missing: an event must have it")
+
+
 def test_unknown_fields_are_ignored_aloud(api: Any) -> None:
     """They are accepted, and named in a header; so are unknown parameters."""
     workflow_id = api.workflow()

@@ -480,11 +480,13 @@ def test_an_initialized_job_takes_few_changes(bench: Any) -> None:
         for refused in (
             {"name": "n"},
             {"command": "c"},
-            {"status": "disabled"},
             {"depends_on_job_ids": [bench.job_id(1)]},
         ):
-            with pytest.raises(RuleError, match=f"cannot change {next(iter(refused))}"):
+            message = f"cannot change {next(iter(refused))}, which needs a job that is uninitialized"
+            with pytest.raises(RuleError, match=message):
                 crud.update(tx, JOBS, bench.job_id(0), refused)
+        with pytest.raises(RuleError, match=r"Cannot update job status of job \d+ from ready to disabled"):
+            crud.update(tx, JOBS, bench.job_id(0), {"status": "disabled"})
         with pytest.raises(RuleError, match="cannot change input_file_ids"):
             crud.update(tx, JOBS, bench.job_id(0), {"input_file_ids": [4]})
 

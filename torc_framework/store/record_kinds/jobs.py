@@ -123,6 +123,21 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
     return [{k: v for k, v in {**job, **new}.items() if k in shown and v != []} for job in jobs]
 
 
+def _refused(job_id: int, status: JobStatus, changed: Sequence[str], wanted: str | None) -> RuleError:
+    """Return why a job does not take changes of these fields."""
+    if "status" in changed:
+        return RuleError(
+            f"Cannot update job status of job {job_id} from {status.label} to {wanted}: starting and completing the "
+            "job change it; only disabled can be set, while the job is uninitialized"
+        )
+    return RuleError(
+        f"Job {job_id} is {status.label}: cannot change {', '.join(changed)}, which needs a job that is uninitialized. "
+        "Once initialized, a job takes changes of scheduler_id, resource_requirements_id, failure_handler_id, "
+        "invocation_script, executor, shell, cancel_on_blocking_job_failure, supports_termination and "
+        "clean_exit_after_stop, and once it is over of command."
+    )
+
+
 def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
     given = without_nulls(changes)
     job_id, status = before["id"], JobStatus.from_label(before["status"])
@@ -135,12 +150,7 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
     if status in UNBLOCKING and changed == ["command"]:
         changed = []  # the next reinitialize finds the changed command
     if changed and (status is not JobStatus.UNINITIALIZED or "status" in changed):
-        raise RuleError(
-            f"Job {job_id} is {status.label}: cannot change {', '.join(changed)}. Once initialized, a job takes "
-            "changes of scheduler_id, resource_requirements_id, failure_handler_id, invocation_script, executor, "
-            "shell, cancel_on_blocking_job_failure, supports_termination and clean_exit_after_stop, and once it is "
-            "over of command; status can be set to disabled before."
-        )
+        raise _refused(job_id, status, changed, wanted)
     check_shell(given.get("shell"))
     remember_inputs(tx, [job_id])
     if "depends_on_job_ids" in changed:

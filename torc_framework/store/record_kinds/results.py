@@ -76,7 +76,7 @@ RESULTS: Final = RecordKind(
 
 
 def _new_event(_tx: Tx, values: Values) -> Values:
-    if values.get("data") is None:
+    if "data" not in values:
         raise RuleError("data is missing: an event must have it")
     return {**values, "timestamp": now_ms()}
 

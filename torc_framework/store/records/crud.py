@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from torc_framework.models.records import FieldAccess
 from torc_framework.store.database.sql import Statement, Tx
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
-from torc_framework.store.records.kind import PageRequest, RecordKind, Values, no_action, without_nulls
+from torc_framework.store.records.kind import PageRequest, RecordKind, Values, no_action
 from torc_framework.store.records.references import check_references
 from torc_framework.store.tables.core import WORKFLOW
 
@@ -36,9 +36,15 @@ def get(tx: Tx, kind: RecordKind, record_id: int) -> Values:
     row = tx.connection.execute(query).mappings().first()
     if row is None:
         raise NotFoundError(kind.title, record_id)
-    record = without_nulls(row)
+    record = _present(kind, row.items())
     add_relations(tx, kind, [record])
     return record
+
+
+def _present(kind: RecordKind, row: Iterable[tuple[str, Any]]) -> Values:
+    """Return the fields of a row that have a value; null is a value of `RecordKind.free_fields`."""
+    free = kind.free_fields
+    return {name: value for name, value in row if value is not None or name in free}
 
 
 def _ascending(column: sa.Column[Any]) -> sa.UnaryExpression[Any]:
@@ -171,7 +177,7 @@ def _records(tx: Tx, kind: RecordKind, query: sa.Select[Any], *, relations: bool
     """Return the records whose columns a query selects, with their relations if wanted."""
     names = [column.name for column in kind.columns]
     rows = tx.connection.execute(query)
-    records = [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
+    records = [_present(kind, zip(names, row, strict=True)) for row in rows]
     if relations:
         add_relations(tx, kind, records)
     return records

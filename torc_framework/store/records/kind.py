@@ -1,10 +1,11 @@
 """The class that describes a kind of records: its table, its filters and relations, and its special rules."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
-from attrs import Factory, fields, frozen
+from attrs import NOTHING, Factory, fields, frozen
 
 from torc_framework.models.records import FieldAccess, Record, describe_field
 from torc_framework.store.database.sql import Statement, Tx, ids_param
@@ -69,6 +70,11 @@ def _no_consequence(_tx: Tx, _before: Values, _after: Values) -> None:
     return None
 
 
+@cache
+def _free_fields(record: type[Record]) -> frozenset[str]:
+    return frozenset(each.name for each in fields(record) if each.default is NOTHING and each.type is Any)
+
+
 @frozen
 class RecordKind:
     """One kind of records: its table, and the rules that are special to it.
@@ -104,6 +110,11 @@ class RecordKind:
     def columns(self) -> list[sa.Column[Any]]:
         """The columns of the record's fields that are not lists."""
         return [self.table.c[name] for name in self.names if name not in self.relations]
+
+    @property
+    def free_fields(self) -> frozenset[str]:
+        """The required fields of any JSON value, of which null is one."""
+        return _free_fields(self.record)
 
     @property
     def names(self) -> list[str]:
