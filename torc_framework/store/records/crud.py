@@ -36,14 +36,13 @@ def get(tx: Tx, kind: RecordKind, record_id: int) -> Values:
     row = tx.connection.execute(query).mappings().first()
     if row is None:
         raise NotFoundError(kind.title, record_id)
-    record = _present(kind, row.items())
+    record = _present(row.items(), kind.free_fields)
     add_relations(tx, kind, [record])
     return record
 
 
-def _present(kind: RecordKind, row: Iterable[tuple[str, Any]]) -> Values:
-    """Return the fields of a row that have a value; null is a value of `RecordKind.free_fields`."""
-    free = kind.free_fields
+def _present(row: Iterable[tuple[Any, Any]], free: frozenset[str]) -> Values:
+    """Return the fields of a row that have a value; null is a value of the free fields."""
     return {name: value for name, value in row if value is not None or name in free}
 
 
@@ -177,7 +176,8 @@ def _records(tx: Tx, kind: RecordKind, query: sa.Select[Any], *, relations: bool
     """Return the records whose columns a query selects, with their relations if wanted."""
     names = [column.name for column in kind.columns]
     rows = tx.connection.execute(query)
-    records = [_present(kind, zip(names, row, strict=True)) for row in rows]
+    free = kind.free_fields
+    records = [_present(zip(names, row, strict=True), free) for row in rows]
     if relations:
         add_relations(tx, kind, records)
     return records

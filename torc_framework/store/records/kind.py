@@ -1,7 +1,6 @@
 """The class that describes a kind of records: its table, its filters and relations, and its special rules."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -70,11 +69,6 @@ def _no_consequence(_tx: Tx, _before: Values, _after: Values) -> None:
     return None
 
 
-@cache
-def _free_fields(record: type[Record]) -> frozenset[str]:
-    return frozenset(each.name for each in fields(record) if each.default is NOTHING and each.type is Any)
-
-
 @frozen
 class RecordKind:
     """One kind of records: its table, and the rules that are special to it.
@@ -114,7 +108,7 @@ class RecordKind:
     @property
     def free_fields(self) -> frozenset[str]:
         """The required fields of any JSON value, of which null is one."""
-        return _free_fields(self.record)
+        return frozenset(each.name for each in fields(self.record) if each.default is NOTHING and each.type is Any)
 
     @property
     def names(self) -> list[str]:
