@@ -100,7 +100,7 @@ def test_workflows(call: Any, text: Any, diamond: int) -> None:
     status = call("workflows", "status", diamond)
     assert (status["status"], status["run_id"], status["job_counts"]) == ("uninitialized", 0, {"uninitialized": 4})
     assert "uninitialized: 4" in text("workflows", "status", diamond)
-    assert "│ diamond" in text("workflows", "list")
+    assert "  diamond  " in text("workflows", "list")
     assert "Deleted workflow" in text("workflows", "delete", diamond, "--no-prompts")
     assert call("workflows", "get", diamond, code=1)["error"]["message"] == f"Workflow not found with ID: {diamond}"
 

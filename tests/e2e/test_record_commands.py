@@ -113,8 +113,11 @@ def test_every_record_is_listed_and_shown(group: RecordCommands, call: Any, torc
     shown = call(name, "get", found[0]["id"])
     assert {field: shown[field] for field in ("id", "workflow_id")} == {"id": found[0]["id"], "workflow_id": two}
     text = torc(name, "list", two, env={"TORC_API_URL": server}).stdout
-    assert f"Total: {len(found)}" in text
-    assert "╭" in text
+    if group.text is None:
+        assert f"Total: {len(found)}" in text
+        assert "╭" in text
+    else:
+        assert text.count("\n") == len(found) + 1
 
 
 def test_relations(call: Any, two: int) -> None:

@@ -119,6 +119,7 @@ OPERATIONS: Final = (
     _workflow_operation("POST", "/resume_interrupted_jobs"),
     _workflow_operation("GET", "/progress"),
     _workflow_operation("GET", "/job_groups"),
+    _workflow_operation("GET", "/job_endings"),
     Operation("GET", "/workflow_overviews"),
     _workflow_operation("GET", "/is_complete"),
     _workflow_operation("GET", "/is_uninitialized"),

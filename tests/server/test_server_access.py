@@ -45,6 +45,7 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
             "job_counts",
             "progress",
             "job_groups",
+            "job_endings",
             "job_ids",
             "required_existing_files",
             "missing_user_data",

@@ -72,6 +72,19 @@ class WorkflowProgress(msgspec.Struct):
     started_at: str | None = None
 
 
+class JobEnding(msgspec.Struct):
+    """How a job ended: the values of its present result that lists show."""
+
+    job_id: int
+    status: str
+    return_code: int
+    exec_time_minutes: float
+    exit_code: int | None = None
+    signal: int | None = None
+    exit_class: str | None = None
+    peak_memory_bytes: int | None = None
+
+
 class LikeNamedJobs(msgspec.Struct):
     """Jobs whose names differ in their digits only.
 

@@ -33,7 +33,7 @@ SpecOrId = Annotated[
 SkipChecks = Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")]
 RecordId = Annotated[int, typer.Argument(metavar="ID", help="Its id.")]
 Force = Annotated[bool, typer.Option("--force", help="Also pending and running jobs: their runners stop them.")]
-Limit = Annotated[int, typer.Option("--limit", "-l", min=0, help="Most records to return.")]
+Limit = Annotated[int, typer.Option("--limit", "-l", min=0, help="Most records to return; 0 is all.")]
 Offset = Annotated[int, typer.Option("--offset", min=0, help="Records to skip.")]
 SortBy = Annotated[str | None, typer.Option("--sort-by", metavar="FIELD", help="Field to sort by.")]
 ReverseSort = Annotated[bool, typer.Option("--reverse-sort", help="Sort from high to low.")]

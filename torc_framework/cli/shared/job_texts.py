@@ -9,6 +9,7 @@ from typing import Final
 from torc_framework.client import TorcClient
 from torc_framework.models.attempt_logs import AttemptLogs, attempt_logs, output_dir_of
 from torc_framework.models.exits import ExitClass
+from torc_framework.models.progress import JobEnding
 from torc_framework.models.records import ComputeNodeRecord, ResultRecord
 from torc_framework.text.quantities import size_text
 
@@ -25,7 +26,7 @@ _WORDS: Final = {
 }
 
 
-def exit_text(result: ResultRecord | None) -> str:
+def exit_text(result: ResultRecord | JobEnding | None) -> str:
     """Return how an attempt ended, such as ``code 3``, ``SIGSEGV`` or ``out of memory``; empty if it succeeded."""
     if result is None or result.status == "completed":
         return ""

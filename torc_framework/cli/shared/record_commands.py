@@ -4,6 +4,7 @@ A group of commands declares what differs for its records. Commands with other b
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,7 +13,8 @@ from attrs import Factory, fields_dict, frozen
 
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import Force, Limit, RecordId, WorkflowId, confirm, pick_workflow
-from torc_framework.cli.shared.output import Column, print_json
+from torc_framework.cli.shared.listing import omitted_text
+from torc_framework.cli.shared.output import Column, print_json, print_paged
 from torc_framework.cli.shared.record_options import (
     CommandOption,
     RecordOption,
@@ -62,6 +64,7 @@ class RecordCommands:
         titled: Title of a list; ``{}`` stands for the workflow's id.
         is_data: ``get`` prints JSON in either format, since programs read it.
         may_be_held: Runners may hold such records; ``delete-all`` takes ``--force`` to delete these too.
+        text: Returns the list as text; None is the table of ``columns``.
         store: Stores a new record.
         find: Finds the records of a list.
         complete: Completes changes before they are sent.
@@ -80,6 +83,7 @@ class RecordCommands:
     titled: str = ""
     is_data: bool = False
     may_be_held: bool = False
+    text: Callable[["TorcClient", Sequence[Any]], str] | None = None
     store: Callable[..., Any] = _create
     find: Callable[["TorcClient", type[Any], dict[str, Any]], list[Any]] = _find
     complete: Callable[["TorcClient", int, dict[str, Any]], dict[str, Any]] = _unchanged
@@ -102,9 +106,20 @@ class RecordCommands:
         for name in names:
             app.command(name)(makers[name](name))
 
-    def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str) -> None:
-        """Print records as ``list`` does."""
-        show_many(session_of(ctx), self.several.replace(" ", "_"), title, self.columns, records)
+    def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str, total: int | None = None) -> None:
+        """Print records as ``list`` does.
+
+        Args:
+            records: The records.
+            title: What they are, in the plural.
+            total: How many there are if not all are printed.
+        """
+        session = session_of(ctx)
+        if self.text is None or session.wants_json or not records:
+            show_many(session, self.several.replace(" ", "_"), title, self.columns, records)
+            return
+        text = self.text(session.client, records) + omitted_text(len(records), total or 0)
+        print_paged(text) if session.wants_pager else sys.stdout.write(text)
 
     def show_one(self, ctx: typer.Context, record: Any) -> None:
         """Print one record as ``get`` does."""
@@ -142,9 +157,16 @@ class RecordCommands:
             filters = _values(options, {key: given.pop(key) for key in options})
             chosen = pick_workflow(session, workflow_id)
             given["reverse_sort"] = given["reverse_sort"] or None
+            given["limit"] = given["limit"] or None  # 0 is all
             found = self.find(session.client, self.record, {"workflow_id": chosen, **filters, **given})
             title = self.titled or f"{self.several} of workflow {{}}"
-            self.show_many(ctx, found, title.format(chosen))
+            total = None
+            if self.text is not None and not session.wants_json and len(found) == given["limit"]:
+                total = (
+                    session.client.page(self.record, workflow_id=chosen, **filters, limit=0).total_count
+                    - given["offset"]
+                )
+            self.show_many(ctx, found, title.format(chosen), total)
 
         paging = [
             parameter("limit", Limit, DEFAULT_LIMIT),

@@ -41,7 +41,10 @@ def workflow_list(overviews: Sequence[WorkflowOverview], now_s: float) -> str:
 def overview_values(overview: WorkflowOverview) -> dict[str, Any]:
     """Return a workflow's record with its state as JSON values."""
     record = overview.workflow
-    updated = None if overview.updated_at is None else datetime.fromtimestamp(overview.updated_at / 1000, UTC)
+    updated = record.timestamp
+    if overview.updated_at is not None:
+        changed = datetime.fromtimestamp(overview.updated_at / 1000, UTC)
+        updated = changed.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {
         **{name: getattr(record, name) for name in field_names(type(record))},
         "status": overview.state,
@@ -53,7 +56,7 @@ def overview_values(overview: WorkflowOverview) -> dict[str, Any]:
         "interrupted_jobs": overview.interrupted,
         "active_runners": overview.active_runners,
         "queued_allocations": overview.queued_allocations,
-        "updated_at": updated and updated.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "updated_at": updated,
     }
 
 

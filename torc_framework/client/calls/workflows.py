@@ -11,7 +11,7 @@ from torc_framework.client.http.address import path_segment
 from torc_framework.errors import ApiError
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Addition, Plan, SchedulerOrder
-from torc_framework.models.progress import JobGroups, WorkflowOverview, WorkflowProgress
+from torc_framework.models.progress import JobEnding, JobGroups, WorkflowOverview, WorkflowProgress
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.models.responses import (
     Added,
@@ -208,6 +208,11 @@ class WorkflowCalls(ClientBase):
     def job_groups(self, workflow_id: int) -> JobGroups:
         """Return the jobs of a workflow in groups by name, with their numbers by status."""
         return self._call(JobGroups, "GET", f"/workflows/{workflow_id}/job_groups")
+
+    def job_endings(self, workflow_id: int, first_job_id: int, last_job_id: int) -> list[JobEnding]:
+        """Return how the jobs of a workflow ended whose ids are in a range."""
+        query = {"first_job_id": first_job_id, "last_job_id": last_job_id}
+        return self._call(list[JobEnding], "GET", f"/workflows/{workflow_id}/job_endings", query=query)
 
     def overviews(
         self, filters: Mapping[str, Any] | None = None, *, limit: int | None = None, offset: int = 0

@@ -2,20 +2,24 @@
 
 from typing import Any, Final
 
-from torc_framework.models.progress import JobGroups, WorkflowOverview, WorkflowProgress
+from torc_framework.models.progress import JobEnding, JobGroups, WorkflowOverview, WorkflowProgress
 from torc_framework.models.responses import Page as PageOf
 from torc_framework.server.auth.permissions import FILTERED_BY_ACCESS, WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint, page
-from torc_framework.server.http.endpoint_calls import MAX_LIMIT, EndpointCall
+from torc_framework.server.http.endpoint_calls import MAX_LIMIT, EndpointCall, Parameter
 from torc_framework.server.routes.records import list_parameters
 from torc_framework.store.access.checks import visibility_conditions
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records.crud import find_in_workflow, get
 from torc_framework.store.records.kind import PageRequest
+from torc_framework.store.runs.job_endings import job_endings
 from torc_framework.store.runs.job_groups import job_groups
 from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
 from torc_framework.store.runs.workflow_status import workflow_status
+
+LARGEST_ID: Final = 2**63 - 1
+"""The largest number that the database stores."""
 
 
 def _overviews(tx: Tx, call: EndpointCall) -> Any:
@@ -29,6 +33,11 @@ def _overviews(tx: Tx, call: EndpointCall) -> Any:
 def _groups(tx: Tx, call: EndpointCall) -> Any:
     workflow_status(tx, call.id)  # raises NotFoundError
     return job_groups(tx, call.id)
+
+
+def _endings(tx: Tx, call: EndpointCall) -> Any:
+    workflow_status(tx, call.id)  # raises NotFoundError
+    return job_endings(tx, call.id, call.query["first_job_id"], call.query["last_job_id"])
 
 
 PROGRESS_ENDPOINTS: Final = (
@@ -56,6 +65,15 @@ PROGRESS_ENDPOINTS: Final = (
         response=JobGroups,
         permission=WORKFLOW_IN_PATH,
         summary="Count the jobs by status in groups of jobs whose names differ in their digits only.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/job_endings",
+        _endings,
+        query={"first_job_id": Parameter(int, 0), "last_job_id": Parameter(int, LARGEST_ID)},
+        response=list[JobEnding],
+        permission=WORKFLOW_IN_PATH,
+        summary="List how the jobs ended whose ids are in a range.",
     ),
 )
 """All endpoints of the progress of workflows."""

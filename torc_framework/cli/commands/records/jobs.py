@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from torc_framework.cli.commands.records.job_list import job_list
 from torc_framework.cli.commands.records.job_logs import logs
 from torc_framework.cli.commands.records.jobs_by_status import list_by_status
 from torc_framework.cli.commands.records.mapped_jobs import run_function, run_postprocess
@@ -40,13 +41,8 @@ JOBS = RecordCommands(
     record=JobRecord,
     one="a job",
     several="jobs",
-    columns=[
-        ("ID", "id"),
-        ("Name", "name"),
-        ("Status", lambda job: f"{job.status}, not before {job.not_before}" if job.not_before else job.status),
-        ("Attempt", "attempt_id"),
-        ("Command", "command"),
-    ],
+    columns=[],
+    text=job_list,
     create=(
         record_option("name", "--name", "-n"),
         record_option("command", "--command", "-c"),

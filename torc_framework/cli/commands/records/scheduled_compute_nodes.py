@@ -23,7 +23,7 @@ _REASON: Final[Column] = ("Waits For", lambda row: row["pending_reason"] or "")
 class _AllocationCommands(RecordCommands):
     """The commands on allocations; lists show why queued ones wait, if their batch system can be asked from here."""
 
-    def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str) -> None:
+    def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str, total: int | None = None) -> None:
         """Print records as ``list`` does."""
         session = session_of(ctx)
         reasons = queue_reasons(session, records[0].workflow_id, records) if records else {}

@@ -1,5 +1,7 @@
 """``torc workflows``: creates, shows, changes, runs and deletes workflows; the modules beside it add more commands."""
 
+import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -20,7 +22,8 @@ from torc_framework.cli.shared.arguments import (
     confirm,
     pick_workflow,
 )
-from torc_framework.cli.shared.output import Column, print_json, print_pairs
+from torc_framework.cli.shared.listing import omitted_text
+from torc_framework.cli.shared.output import print_json, print_paged, print_pairs
 from torc_framework.cli.shared.plugin_flags import ExecutorCommand
 from torc_framework.cli.shared.record_options import (
     command_options,
@@ -29,8 +32,9 @@ from torc_framework.cli.shared.record_options import (
     parse_truth,
     record_option,
 )
-from torc_framework.cli.shared.record_output import show_many, show_one
+from torc_framework.cli.shared.record_output import show_one
 from torc_framework.cli.shared.session import Session, session_of
+from torc_framework.cli.shared.workflow_list import overview_values, workflow_list
 from torc_framework.errors import UserError
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.statuses import LIVE
@@ -45,14 +49,6 @@ app = CommandGroup(
         "Change": ("update", "archive", "export", "delete"),
     },
 )
-
-COLUMNS: list[Column] = [
-    ("ID", "id"),
-    ("User", "user"),
-    ("Name", "name"),
-    ("Description", "description"),
-    ("Timestamp", "timestamp"),
-]
 
 
 @app.command("create")
@@ -130,16 +126,23 @@ def list_(
     """
     session = session_of(ctx)
     archived = {(True, False): True, (False, False): False}.get((archived_only, include_archived))
-    found = session.client.find(
-        WorkflowRecord,
-        user=None if all_users else user or session.user,
-        is_archived=archived,
-        limit=limit,
-        offset=offset,
-        sort_by=sort_by,
-        reverse_sort=reverse_sort or None,
-    )
-    show_many(session, None, "workflows", COLUMNS, found)
+    filters = {
+        "user": None if all_users else user or session.user,
+        "is_archived": archived,
+        "sort_by": sort_by,
+        "reverse_sort": reverse_sort or None,
+    }
+    found, total = session.client.overviews(filters, limit=limit or None, offset=offset)
+    if session.wants_json:
+        print_json([overview_values(each) for each in found])
+        return
+    if not found:
+        print("No workflows found.")
+        return
+    text = workflow_list(found, time.time())
+    if limit:
+        text += omitted_text(len(found), total - offset)
+    print_paged(text) if session.wants_pager else sys.stdout.write(text)
 
 
 @app.command("get")
