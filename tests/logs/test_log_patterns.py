@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.logs.realistic_lines import FOUND, HARMLESS
+from tests.logs.harmless_lines import HARMLESS
+from tests.logs.realistic_lines import FOUND
 from torc_framework.exit_cases.cases import answer_case
 from torc_framework.logs.pattern_scanner import PatternScanner, required_text
 from torc_framework.models.log_errors import LOG_ERRORS, Vocabulary, log_error_patterns

@@ -110,6 +110,19 @@ def test_an_analysis_names_file_line_job_and_attempt(output: Path) -> None:
     assert (found.workflow_id, found.files_scanned, found.files_with_errors) == (3, 4, 2)
 
 
+def test_lines_of_a_runner_name_the_job(output: Path) -> None:
+    """A job without its output file leaves an error in the runner's log only."""
+    (output / "job_runner_host_1_wf3_r1.log").write_text(
+        "level=INFO Job started workflow_id=3 job_id=9 attempt_id=2\n"
+        "level=INFO Job completed workflow_id=3 run_id=1 job_id=9 attempt_id=2 status=failed exit_class=output_missing "
+        "reason='output missing: out.csv'\n"
+        "level=WARNING server cannot be reached workflow_id=3\n"
+    )
+    errors = [each for each in analyze(output, PATTERNS).as_dict()["errors"] if each["file"].endswith("_r1.log")]
+    found = [(each["type"], each["line"], each["job_id"], each["attempt_id"], each["run_id"]) for each in errors]
+    assert found == [("Output files missing", 2, 9, 2, 1), ("Runner warning", 3, None, None, 1)]
+
+
 def test_many_alike_are_counted(output: Path) -> None:
     (output / "job_stdio" / f"{JOB}.o").write_text("Connection refused\n" * 1000)
     found = analyze(output, PATTERNS, job_id=7)

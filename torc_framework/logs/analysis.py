@@ -1,5 +1,6 @@
 """The search for lines of known errors in the logs of a run."""
 
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
@@ -154,6 +155,17 @@ def _scope_text(workflow_id: int | None, job_id: int | None) -> str:
     return "".join(f" of {what} {id_}" for what, id_ in words if id_ is not None)
 
 
+_JOB: Final = re.compile(r" job_id=(\d{1,18})(?: attempt_id=(\d{1,18}))?\b")
+
+
+def _name_of(name: LogName, hit: PatternHit) -> LogName:
+    """Return the ids of a line; one of a runner's log names its job and attempt itself."""
+    match = _JOB.search(hit.text) if name.kind == "runner" else None
+    if match is None:
+        return name
+    return evolve(name, job_id=int(match[1]), attempt_id=int(match[2]) if match[2] else None)
+
+
 def _add_hits(found: Analysis, path: str, name: LogName, hits: Iterable[PatternHit]) -> None:
     """Add the lines that were found in one file."""
     first: dict[str, int] = {}
@@ -162,7 +174,7 @@ def _add_hits(found: Analysis, path: str, name: LogName, hits: Iterable[PatternH
         kind = hit.pattern.name
         seen[kind] += 1
         if seen[kind] <= MAX_SHOWN and len(found.findings) < MAX_FINDINGS:
-            found.findings.append(LogFinding(printable(path), name, hit))
+            found.findings.append(LogFinding(printable(path), _name_of(name, hit), hit))
             first.setdefault(kind, len(found.findings) - 1)
     for kind, position in first.items():
         if (more := seen[kind] - MAX_SHOWN) > 0:

@@ -69,7 +69,7 @@ ERRORS: Final = (
     LogError(
         "Killed",
         Severity.CRITICAL,
-        "A process or the kernel sent SIGKILL, often for lack of memory; check the kernel's log.",
+        "Another process or the kernel stopped it, with SIGKILL often for lack of memory; check the kernel's log.",
         (
             "killed by signal",
             "(?:terminated|exited|died|killed) (?:by|on|with) signal",
@@ -87,6 +87,7 @@ ERRORS: Final = (
             r": task \d[\d,\[\]-]*: Killed",
             r"^zsh: killed ",
             r"\bKilled: 9\b",
+            "reason='ended by SIG",
         ),
         (
             parse_wording(26, "Process killed by signal", "killed by signal"),

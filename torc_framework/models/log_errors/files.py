@@ -203,7 +203,7 @@ ERRORS: Final = (
         "Command not found",
         Severity.ERROR,
         "Check PATH in the job, and the spelling.",
-        ("command not found", "executable file not found", "could not exec", "is not recognized as an internal"),
+        ("command not found", "executable file not found", "is not recognized as an internal"),
         (r"sh: (?:line )?\d+: .{0,200}: not found", r"\bsh: [\w./+-]+: not found"),
     ),
     LogError(

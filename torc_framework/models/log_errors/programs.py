@@ -95,6 +95,13 @@ ERRORS: Final = (
         (parse_wording(35, "Job failed", "failed"),),
     ),
     LogError(
+        "Job not started",
+        Severity.ERROR,
+        "The rest of the line has the reason.",
+        (),
+        (r"\bexit_class=launch_failure\b",),
+    ),
+    LogError(
         "Runner warning",
         Severity.WARNING,
         "A warning of a runner that a person should check.",

@@ -132,7 +132,8 @@ def _findings(found: "Analysis") -> list[str]:
         pattern, name = finding.hit.pattern, finding.name
         if finding.file != file:
             file = finding.file
-            of = ", ".join(f"{what} {id_}" for what, id_ in (("job", name.job_id), ("attempt", name.attempt_id)) if id_)
+            ids = () if name.kind == "runner" else (("job", name.job_id), ("attempt", name.attempt_id))
+            of = ", ".join(f"{what} {id_}" for what, id_ in ids if id_)
             lines.append(f"  {file}{f' ({of})' if of else ''}")
         lines.append(f"    Line {finding.hit.line}: {finding.hit.text}")
         more = f" (and {finding.more} more such lines)" if finding.more else ""
