@@ -138,6 +138,36 @@ def test_a_configuration_file_is_replaced_by_the_short_option(torc: Any, work: P
     assert "[client]" in (work / "torc.toml").read_text()
 
 
+def test_settings_are_printed_as_toml(torc: Any) -> None:
+    """It is the format of ``config show`` when none is given."""
+    toml = torc("config", "show", "-f", "toml")
+    assert (toml.returncode, toml.stdout) == (0, torc("config", "show").stdout)
+    assert 'client.format = "table"' in toml.stdout
+    for arguments in (["config", "show", "-f", "json"], ["-f", "json", "config", "show"]):
+        assert json.loads(torc(*arguments).stdout)["client"]["format"] == "table"
+    wrong = torc("config", "show", "-f", "yaml")
+    assert (wrong.returncode, "expected one of toml, json, table" in wrong.stderr) == (2, True)
+
+
+def test_run_times_have_short_forms(call: Any, two: int) -> None:
+    """The help of the manual gives 1h and 30m as examples."""
+    made = call("resource-requirements", "create", two, "--name", "r", "--runtime", "30m")
+    assert made["runtime"] == "PT30M"
+    assert call("resource-requirements", "update", made["id"], "--runtime", "1h30m")["runtime"] == "PT1H30M"
+    assert "--runtime" in call("resource-requirements", "update", made["id"], "--runtime", "1x", code=2)
+
+
+def test_all_questions_are_answered_by_yes(call: Any, two: int) -> None:
+    assert call("user-data", "delete-all", two, "-y")["deleted_count"] == 0
+    assert call("jobs", "delete-all", two, "--yes")["deleted_count"] == 2
+
+
+def test_a_command_that_does_not_exist_yet_says_so(torc: Any) -> None:
+    for command in ("tui", "remote"):
+        done = torc(command, "--standalone")
+        assert (done.returncode, "which does not exist yet" in done.stderr) == (2, True)
+
+
 # --- torc-htpasswd --------------------------------------------------------------------------------
 
 

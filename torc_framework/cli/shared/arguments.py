@@ -31,6 +31,7 @@ SpecOrId = Annotated[
     ),
 ]
 SkipChecks = Annotated[bool, typer.Option("--skip-checks", help="Skip the checks of scheduler nodes.")]
+NoPrompts = Annotated[bool, typer.Option("--no-prompts", "--yes", "-y", help="Do not ask; the answer is yes.")]
 RecordId = Annotated[int, typer.Argument(metavar="ID", help="Its id.")]
 Force = Annotated[bool, typer.Option("--force", help="Also pending and running jobs: their runners stop them.")]
 Limit = Annotated[int, typer.Option("--limit", "-l", min=0, help="Most records to return; 0 is all.")]

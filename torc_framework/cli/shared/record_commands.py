@@ -12,7 +12,7 @@ import typer
 from attrs import Factory, fields_dict, frozen
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import Force, Limit, RecordId, WorkflowId, confirm, pick_workflow
+from torc_framework.cli.shared.arguments import Force, Limit, NoPrompts, RecordId, WorkflowId, confirm, pick_workflow
 from torc_framework.cli.shared.listing import omitted_text
 from torc_framework.cli.shared.output import Column, print_json, print_paged
 from torc_framework.cli.shared.record_options import (
@@ -219,7 +219,7 @@ class RecordCommands:
             else:
                 print(text)
 
-        asks = parameter("no_prompts", Annotated[bool, typer.Option("--no-prompts", help="Do not ask.")], default=False)
+        asks = parameter("no_prompts", NoPrompts, default=False)
         forced = [parameter("force", Force, default=False)] if self.may_be_held else []
         sentence = f"Delete all {self.several} of a workflow."
         return self._made(name, work, sentence, _WORKFLOW, asks, *forced)

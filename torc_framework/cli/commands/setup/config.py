@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -23,6 +23,10 @@ HIDDEN_VALUE = "***"
 """Printed instead of a secret."""
 
 
+_FORMATS: Final = {"toml": "table", "json": "json", "table": "table"}
+"""Formats of ``torc config show``, and the general format that each stands for."""
+
+
 class ConfigLocation(StrEnum):
     """The locations of configuration files."""
 
@@ -32,7 +36,13 @@ class ConfigLocation(StrEnum):
 
 
 @app.command("show")
-def show(ctx: typer.Context) -> None:
+def show(
+    ctx: typer.Context,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", "-f", metavar="toml|json", help="Output format (default: TOML)."),
+    ] = None,
+) -> None:
     """Show every setting as TOML, with its source.
 
     Examples:
@@ -40,6 +50,10 @@ def show(ctx: typer.Context) -> None:
         torc config show -f json
     """
     session = session_of(ctx)
+    if format_ not in (None, *_FORMATS):
+        raise UserError(f"--format is {format_!r}; expected one of {', '.join(_FORMATS)}")
+    if format_ is not None:
+        session.set_option("format_", _FORMATS[format_])
     config = session.config
     found = [(leaf, _displayed(leaf, config.value(leaf)), config.origin(leaf)) for leaf in config.settings()]
     options = [(key, value, origin) for key, value, origin in config.options()]

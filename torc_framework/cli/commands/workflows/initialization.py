@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
-from torc_framework.cli.shared.arguments import WorkflowId, confirm, is_interactive, pick_workflow
+from torc_framework.cli.shared.arguments import NoPrompts, WorkflowId, confirm, is_interactive, pick_workflow
 from torc_framework.cli.shared.output import print_json, print_pairs
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import ExitStatus, UserError
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 SHOWN_JOBS: Final = 50
 """Most jobs that the text output lists; JSON lists all."""
 
-NoPrompts = Annotated[bool, typer.Option("--no-prompts", "--yes", "-y", help="Do not ask; the answer is yes.")]
 _Force = Annotated[
     bool,
     typer.Option("--force", help="Also with input files or user data missing, and with jobs that active runners hold."),

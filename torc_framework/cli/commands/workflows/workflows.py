@@ -13,6 +13,7 @@ from torc_framework.cli.commands.workflows import cancel_and_sync, export_import
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import (
     Limit,
+    NoPrompts,
     Offset,
     ReverseSort,
     SkipChecks,
@@ -273,7 +274,7 @@ def delete(
     ids: Annotated[
         list[int] | None, typer.Argument(metavar="[ID]...", help="Workflows; asked for if left out.")
     ] = None,
-    no_prompts: initialization.NoPrompts = False,
+    no_prompts: NoPrompts = False,
     force: Annotated[
         bool,
         typer.Option(
