@@ -18,7 +18,7 @@ Torc = Callable[..., "subprocess.CompletedProcess[str]"]
 
 def shown(torc: Torc, *arguments: str, **options: Any) -> Any:
     """Return the JSON of a command that must succeed."""
-    done = torc("config", *arguments, "-f", "json", **options)
+    done = torc("config", *arguments, "--format", "json", **options)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
