@@ -107,6 +107,18 @@ def test_finished_tasks_keep_their_status() -> None:
     assert (list(answer["siblings"]), answer["untouched"]) == (["b"], ["c"])
 
 
+def test_the_tasks_of_a_group_may_include_that_of_the_event() -> None:
+    tasks = [{"name": "a", "lead": True, "status": "RUNNING"}, {"name": "b", "status": "RUNNING"}]
+    answer = group(event={"task": "a", "lead": True, "status": "FAILED", "exit_code": 1}, tasks=tasks)
+    assert (list(answer["siblings"]), answer["status"]) == (["b"], "FAILED")
+
+
+@pytest.mark.parametrize(("ignores", "expected"), [(True, "COMPLETED"), (False, "FAILED")])
+def test_the_last_task_to_end_may_be_one_that_is_ignored(*, ignores: bool, expected: str) -> None:
+    lead = {"task": "b", "lead": True, "status": "COMPLETED"}
+    assert event("FAILED", lead=False, ignores=ignores, code=1, others=[lead])["status"] == expected
+
+
 def test_an_event_is_answered_by_exit_actions_first() -> None:
     policy = {"exit_actions": {"RESCHEDULE": "16"}, "max_retry_per_task": 3}
     task = {"task": "a", "lead": True, "status": "FAILED", "exit_code": 16, "retry_id": 0}

@@ -149,11 +149,13 @@ def _after_event(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     """Return the status of a group and the effect on its other tasks, after one of its tasks changed its status."""
     event, ignores_others = seen.object("event"), _ignores_others(policy)
     name = _name(event)
-    others = {_name(task): status_word(task) or "RUNNING" for task in _described(seen, "others", "task")}
+    described = _described(seen, "others" if seen.has("others") else "tasks", "task")
+    others = {_name(task): status_word(task) or "RUNNING" for task in described if _name(task) != name}
+    leads = {_name(task) for task in described if task.flag("lead")}
     is_lead = event.flag("lead", default=not others)
     decided = decide_action(event, policy)
     status, code = str(decided["status"]), decided["exit"]
-    live = [name for name, now in others.items() if not is_finished(now)]
+    live = [other for other, now in others.items() if not is_finished(now)]
     if status == "RESCHEDULED":
         restarted = live if is_lead or not ignores_others else []
         return _effect("RUNNING", None, others, restarted) | {
@@ -164,11 +166,11 @@ def _after_event(seen: CaseValues, policy: CaseValues) -> dict[str, Any]:
     sibling_status, sibling_code = _sibling_status(event, status, is_lead=is_lead, ignores_others=ignores_others)
     changed = live if sibling_status else []
     after = others | dict.fromkeys(changed, sibling_status or "")
-    tasks = [OsmoTask(status, is_lead), *(OsmoTask(now, False) for now in after.values())]
+    tasks = [OsmoTask(status, is_lead), *(OsmoTask(now, other in leads) for other, now in after.items())]
     ends_all = status in STATUSES_WITHOUT_ACTION
     whole = status if ends_all else group_status(tasks, ignore_nonlead_status=ignores_others)
     action = ("complete" if sibling_status == "COMPLETED" else "fail") if changed else "none"
-    siblings = {name: {"status": sibling_status, "exit_code": sibling_code} for name in changed}
+    siblings = {other: {"status": sibling_status, "exit_code": sibling_code} for other in changed}
     effect = _effect(whole, code, others, changed)
     return effect | {"outcome": class_of(status, code), "exit": code, "action": action, "siblings": siblings}
 
