@@ -1,11 +1,14 @@
 """``torc access-groups``: groups of users who share workflows on a server with access control."""
 
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
 
 from torc_framework.cli.shared.app import CommandGroup
+from torc_framework.cli.shared.arguments import Limit, Offset
 from torc_framework.cli.shared.output import Column, print_json
+from torc_framework.cli.shared.record_commands import DEFAULT_LIMIT
 from torc_framework.cli.shared.record_output import show_created, show_deleted, show_many, show_one
 from torc_framework.cli.shared.session import Session, session_of
 
@@ -43,14 +46,15 @@ def create(
 
 
 @app.command("list")
-def list_(ctx: typer.Context) -> None:
+def list_(ctx: typer.Context, *, limit: Limit = DEFAULT_LIMIT, offset: Offset = 0) -> None:
     """List all groups.
 
     Examples:
         torc access-groups list
     """
     session = session_of(ctx)
-    show_many(session, "groups", "access groups", GROUPS, [*session.client.access_groups()])
+    found = islice(session.client.access_groups(), offset, offset + limit)
+    show_many(session, "groups", "access groups", GROUPS, [*found])
 
 
 @app.command("get")
@@ -111,25 +115,29 @@ def remove_user(ctx: typer.Context, group_id: GroupId, user_name: UserName) -> N
 
 
 @app.command("list-members")
-def list_members(ctx: typer.Context, group_id: GroupId) -> None:
+def list_members(ctx: typer.Context, group_id: GroupId, *, limit: Limit = DEFAULT_LIMIT, offset: Offset = 0) -> None:
     """List the members of a group.
 
     Examples:
         torc access-groups list-members 3
     """
     session = session_of(ctx)
-    show_many(session, "members", f"members of group {group_id}", MEMBERS, [*session.client.members(group_id)])
+    found = islice(session.client.members(group_id), offset, offset + limit)
+    show_many(session, "members", f"members of group {group_id}", MEMBERS, [*found])
 
 
 @app.command("list-user-groups")
-def list_user_groups(ctx: typer.Context, user_name: UserName) -> None:
+def list_user_groups(
+    ctx: typer.Context, user_name: UserName, *, limit: Limit = DEFAULT_LIMIT, offset: Offset = 0
+) -> None:
     """List the groups of a user.
 
     Examples:
         torc access-groups list-user-groups ana
     """
     session = session_of(ctx)
-    show_many(session, "groups", f"groups of {user_name}", GROUPS, [*session.client.groups_of_user(user_name)])
+    found = islice(session.client.groups_of_user(user_name), offset, offset + limit)
+    show_many(session, "groups", f"groups of {user_name}", GROUPS, [*found])
 
 
 @app.command("add-workflow")
@@ -191,6 +199,6 @@ def check(ctx: typer.Context, workflow_id: SharedId, user_name: UserName) -> Non
 def _done(session: Session, message: str, **facts: Any) -> None:
     """Print a message, or its facts as JSON."""
     if session.wants_json:
-        print_json(facts)
+        print_json({"success": True, **facts})
     else:
         print(message)

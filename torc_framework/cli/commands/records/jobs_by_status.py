@@ -6,7 +6,8 @@ from typing import Any, Final
 import typer
 
 from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
-from torc_framework.cli.shared.output import Column, print_json, print_table
+from torc_framework.cli.shared.listing import ListColumn, list_text
+from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import session_of
 from torc_framework.models.records import JobRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
@@ -14,11 +15,11 @@ from torc_framework.models.statuses import JobStatus
 SHOWN_NAMES: Final = 3
 """Most names that the text output shows of one status; JSON has all jobs."""
 
-_COLUMNS: Final[list[Column]] = [
-    ("Status", "status"),
-    ("Jobs", "count"),
-    ("Names", lambda row: ", ".join([job["name"] for job in row["jobs"][:SHOWN_NAMES]] + _more(row["count"]))),
-]
+_COLUMNS: Final = (
+    ListColumn("STATUS", lambda row: row["status"]),
+    ListColumn("JOBS", lambda row: str(row["count"]), right=True),
+    ListColumn("NAMES", lambda row: _names(row["jobs"]), shrinks="end"),
+)
 
 
 def list_by_status(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
@@ -36,9 +37,7 @@ def list_by_status(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
     if session.wants_json:
         print_json({"workflow_id": chosen, "total": total, "statuses": groups})
     elif groups:
-        print(f"Jobs of workflow {chosen} by status:")
-        print_table(_COLUMNS, groups)
-        print(f"Total: {total}")
+        print(list_text(_COLUMNS, groups), end="")
     else:
         print(f"No jobs of workflow {chosen} found.")
 
@@ -53,5 +52,6 @@ def _groups(jobs: Iterator[JobRecord]) -> Iterator[dict[str, Any]]:
             yield {"status": label, "count": len(of_status), "jobs": of_status}
 
 
-def _more(count: int) -> list[str]:
-    return [f"and {count - SHOWN_NAMES} more"] if count > SHOWN_NAMES else []
+def _names(jobs: list[dict[str, Any]]) -> str:
+    shown = ", ".join(job["name"] for job in jobs[:SHOWN_NAMES])
+    return f"{shown} and {len(jobs) - SHOWN_NAMES} more" if len(jobs) > SHOWN_NAMES else shown
