@@ -30,3 +30,19 @@ def write_samples(path: Path, jobs: int = 3, ticks: int = 60, *, attempts: int =
         writer.add(samples, names)
     writer.close()
     return path
+
+
+def one_sample_each(path: Path, jobs: int) -> Path:
+    """Write one sample of each of some jobs, all at the same time; job N needs N GiB."""
+    return samples_every(path, jobs=jobs, ticks=1, step_s=1.0)
+
+
+def samples_every(path: Path, *, jobs: int, ticks: int, step_s: float) -> Path:
+    """Write samples of jobs with long names, which begin and end together."""
+    writer = SeriesWriter(path)
+    names = {id_: f"simulate_basin_with_parameters_alpha_{id_ / 10:.3f}_gamma_{id_:04d}" for id_ in range(1, jobs + 1)}
+    for tick in range(ticks):
+        at = 1_700_000_000.0 + tick * step_s
+        writer.add([ResourceSample(id_, at, 10.0 * id_, id_ * GIB, 1 + id_ % 4, 1) for id_ in names], names)
+    writer.close()
+    return path

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from plot_samples import NASTY, write_samples
+from plot_samples import NASTY, one_sample_each, samples_every, write_samples
 
 from torc_framework.errors import UserError
 from torc_framework.plots import PlotRequest, write_plots
@@ -142,11 +142,11 @@ def test_hovering_shows_values(folder: Path, show: Show) -> None:
     assert box is not None
     page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 20)
     text = page.locator(".tip").inner_text()
-    assert "train_3: 3.00 GiB" in text
-    assert "train_2: 2.00 GiB" in text
-    assert f"{NASTY.strip()}: 1.00 GiB".replace("\u2028", "") in text.replace("\u2028", "").replace("\n", " ")
+    assert "train_3: 3 GiB" in text
+    assert "train_2: 2 GiB" in text
+    assert f"{NASTY.strip()}: 1 GiB".replace("\u2028", "") in text.replace("\u2028", "").replace("\n", " ")
     legend = page.locator(".u-legend").inner_text()
-    assert re.search(r"train_3:?\s*3\.00 GiB", legend)
+    assert re.search(r"train_3:?\s*3 GiB", legend)
 
 
 def test_a_click_in_the_legend_hides_a_line(folder: Path, show: Show) -> None:
@@ -199,7 +199,7 @@ def test_the_table_sorts(folder: Path, show: Show) -> None:
 
     head = page.get_by_role("button", name="Peak memory")
     head.click()
-    assert column(6) == ["3.00 GiB", "2.00 GiB", "1.00 GiB"]
+    assert column(6) == ["3 GiB", "2 GiB", "1 GiB"]
     assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
     head.click()
     assert column(2) == ["1", "2", "3"]
@@ -225,3 +225,83 @@ def test_a_picture_can_be_saved(folder: Path, show: Show) -> None:
         page.get_by_role("button", name="Save PNG").first.click()
     assert download.value.suggested_filename == "CPU.png"
     assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+ONE_TIME = """() => torcCharts.map(({plot}) => {
+    const {canvas} = plot.ctx;
+    const copy = Object.assign(document.createElement("canvas"), {width: canvas.width, height: canvas.height});
+    const context = copy.getContext("2d", {willReadFrequently: true});
+    context.drawImage(canvas, 0, 0);
+    const painted = plot.series.slice(1).map((_, at) => {
+        const [x, y] = [plot.valToPos(plot.data[0][0], "x", true), plot.valToPos(plot.data[at + 1][0], "y", true)];
+        const [red, green, blue] = context.getImageData(Math.round(x), Math.round(y), 1, 1).data;
+        return Math.max(red, green, blue) - Math.min(red, green, blue) > 60;
+    });
+    return [plot.scales.x.max - plot.scales.x.min, painted];
+})"""
+"""For each chart the seconds of its time axis, and for each line whether its first point is painted in a colour."""
+
+
+@pytest.mark.parametrize("name", ["job_2", "memory_all_jobs"])
+def test_a_job_with_one_sample_is_a_marker_within_a_minute(tmp_path: Path, show: Show, name: str) -> None:
+    """Alone, and among more jobs than get markers at their samples."""
+    write_plots(PlotRequest([one_sample_each(tmp_path / "x.db", jobs=8)], tmp_path))
+    page = show(tmp_path / f"resource_plot_{name}.html")
+    page.wait_for_function("torcCharts.every(({plot}) => plot && plot.status === 1)")
+    for seconds, painted in page.evaluate(ONE_TIME):
+        assert seconds == 60
+        assert painted
+        assert all(painted)
+
+
+OVERLAPS = """() => torcCharts.flatMap(({plot}) => plot.axes.flatMap((axis) => {
+    const {ctx} = plot;
+    ctx.font = axis.font[0];
+    const labels = axis._values.map((text, at) => ({
+        at: plot.valToPos(axis._splits[at], axis.scale),
+        wide: Math.max(...`${text ?? ""}`.split("\\n").map((line) => ctx.measureText(line).width)) / devicePixelRatio,
+    })).filter(({wide}) => wide > 0);
+    const turned = Math.abs(axis.rotate()) * Math.PI / 180;
+    const room = (one, other) => axis.side % 2 ? 12 : turned ? 12 / Math.sin(turned) : (one.wide + other.wide) / 2;
+    return labels.slice(1).filter((each, at) => Math.abs(each.at - labels[at].at) < room(each, labels[at]));
+}))"""
+"""Labels of axes that reach into the one before."""
+
+
+@pytest.mark.parametrize("width", [520, 1200, 2400])
+@pytest.mark.parametrize("name", ["job_1", "memory_all_jobs", "summary"])
+@pytest.mark.parametrize("case", ["many jobs with long names", "five days", "a second"])
+def test_labels_of_axes_do_not_overlap(tmp_path: Path, show: Show, case: str, name: str, width: int) -> None:
+    jobs, ticks, step_s = {
+        "many jobs with long names": (100, 3, 1.0),
+        "five days": (4, 720, 600.0),
+        "a second": (8, 5, 0.2),
+    }[case]
+    source = samples_every(tmp_path / "x.db", jobs=jobs, ticks=ticks, step_s=step_s)
+    write_plots(PlotRequest([source], tmp_path))
+    page = show(tmp_path / f"resource_plot_{name}.html")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.wait_for_function("torcCharts.every(({plot}) => plot && plot.status === 1)")
+    assert page.evaluate(OVERLAPS) == []
+
+
+def test_axes_have_names_and_units(folder: Path, show: Show) -> None:
+    page = show(folder / "resource_plot_job_2.html")
+    page.wait_for_function("torcCharts.every(({plot}) => plot && plot.status === 1)")
+    labels = page.evaluate("torcCharts.map(({plot}) => plot.axes.map((axis) => axis.label))")
+    assert [left for _, left in labels] == ["CPU (100% is one core)", "Memory", "Number of processes"]
+    assert all(re.fullmatch(r"Time \(.+\)", below) for below, _ in labels)
+    assert page.evaluate("torcCharts[1].plot.axes[1]._values.at(-1)") == "2 GiB"
+    assert re.match(r"\d\d:\d\d:\d\d\n2023-11-1\d", page.evaluate("torcCharts[1].plot.axes[0]._values[0]"))
+
+
+def test_long_names_below_bars_are_shortened_to_what_differs(tmp_path: Path, show: Show) -> None:
+    write_plots(PlotRequest([samples_every(tmp_path / "x.db", jobs=3, ticks=2, step_s=1.0)], tmp_path))
+    page = show(tmp_path / "resource_plot_summary.html")
+    page.wait_for_function("torcCharts.every(({plot}) => plot && plot.status === 1)")
+    labels = page.evaluate("torcCharts[1].plot.axes[0]._values")
+    assert [label for label in labels if label] == [
+        "simul…300_gamma_0003",
+        "simul…200_gamma_0002",
+        "simul…100_gamma_0001",
+    ]

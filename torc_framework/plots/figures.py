@@ -16,6 +16,7 @@ from attrs import frozen
 from torc_framework.errors import UserError
 from torc_framework.plots.html_page import html
 from torc_framework.resource_samples import AttemptSeries, ResourceSample, read_series
+from torc_framework.text.quantities import count_text
 
 FORMATS: Final = ("html", "json")
 MOST_JOB_PAGES: Final = 500
@@ -43,13 +44,13 @@ def _gpu_memory(sample: ResourceSample) -> int | None:
     return sample.gpu_memory_bytes
 
 
-_MEASURES: Final[Sequence[tuple[str, str, Measure]]] = (
-    ("CPU", "percent", _cpu),
-    ("Memory", "bytes", _memory),
-    ("Processes", "count", _processes),
-    ("GPU memory", "bytes", _gpu_memory),
+_MEASURES: Final[Sequence[tuple[str, str, str, Measure]]] = (
+    ("CPU", "CPU (100% is one core)", "percent", _cpu),
+    ("Memory", "Memory", "bytes", _memory),
+    ("Processes", "Number of processes", "count", _processes),
+    ("GPU memory", "GPU memory", "bytes", _gpu_memory),
 )
-"""Title, unit and value of the charts of one job."""
+"""Title, label of the axis, unit and value of the charts of one job."""
 
 
 @frozen
@@ -100,8 +101,8 @@ def write_plots(request: PlotRequest) -> tuple[list[Path], list[str]]:
     else:
         remarks.append(f"{len(jobs)} jobs: only jobs named with --job-ids get pages of their own")
     pages += [
-        ("cpu_all_jobs", overview_page("CPU of all jobs", "percent", _cpu, tracks)),
-        ("memory_all_jobs", overview_page("Memory of all jobs", "bytes", _memory, tracks)),
+        ("cpu_all_jobs", overview_page(_MEASURES[0], tracks)),
+        ("memory_all_jobs", overview_page(_MEASURES[1], tracks)),
         ("summary", summary_page(tracks)),
     ]
     try:
@@ -165,10 +166,10 @@ def job_page(tracks: Sequence[AttemptSamples]) -> PlotPage:
     charts = []
     for track in tracks:
         prefix = f"{track.label}: " if len(tracks) > 1 else ""
-        for title, unit, measure in _MEASURES:
+        for title, axis, unit, measure in _MEASURES:
             line = _line(title, track.samples, measure)
             if line["values"]:
-                charts.append({"title": prefix + title, "unit": unit, "kind": "lines", "series": [line]})
+                charts.append({"title": prefix + title, "axis": axis, "unit": unit, "kind": "lines", "series": [line]})
     return {
         "title": f"{series.job_name} (job {series.job_id})",
         "subtitle": _subtitle(tracks),
@@ -177,31 +178,34 @@ def job_page(tracks: Sequence[AttemptSamples]) -> PlotPage:
     }
 
 
-def overview_page(title: str, unit: str, measure: Measure, tracks: Sequence[AttemptSamples]) -> PlotPage:
+def overview_page(shown: tuple[str, str, str, Measure], tracks: Sequence[AttemptSamples]) -> PlotPage:
     """Return a page with one line for each attempt."""
+    name, axis, unit, measure = shown
+    title = f"{name} of all jobs"
     most = max(10, OVERVIEW_POINTS // len(tracks))
     lines = [_line(track.label, _thinned(track.samples, measure, most), measure) for track in tracks]
     lines.sort(key=lambda line: max(line["values"]), reverse=True)
-    chart = {"title": title, "unit": unit, "kind": "lines", "series": lines}
+    chart = {"title": title, "axis": axis, "unit": unit, "kind": "lines", "series": lines}
     return {"title": title, "subtitle": _subtitle(tracks), "charts": [chart]}
 
 
 def summary_page(tracks: Sequence[AttemptSamples]) -> PlotPage:
     """Return the page of peaks and means."""
     charts = []
-    for title, unit, measure in _MEASURES[:2]:
+    for title, axis, unit, measure in _MEASURES[:2]:
         figures = [(track.label, *_peak_and_mean(track.samples, measure)) for track in tracks]
         figures.sort(key=lambda figure: figure[1], reverse=True)
         labels, peaks, means = zip(*figures, strict=True)
         bars = [{"label": "Peak", "values": peaks}, {"label": "Average", "values": means}]
-        charts.append({"title": title, "unit": unit, "kind": "bars", "labels": labels, "series": bars})
+        chart = {"title": title, "axis": axis, "unit": unit, "kind": "bars", "labels": labels, "series": bars}
+        charts.append(chart)
     return {"title": "Resource use of jobs", "subtitle": _subtitle(tracks), "charts": charts, "table": _table(tracks)}
 
 
 def _subtitle(tracks: Sequence[AttemptSamples]) -> str:
     count = sum(len(track.samples) for track in tracks)
     sources = ", ".join(dict.fromkeys(track.source for track in tracks))
-    return f"{count} samples from {sources}"
+    return f"{count_text(count, 'sample')} from {sources}"
 
 
 _COLUMNS: Final = (

@@ -5,7 +5,9 @@
   const BARS = 60; // jobs in a bar chart
   const ROWS = 1000; // rows of a table at first
   const TIPPED = 12; // lines in the box at the cursor
-  const HEIGHT = 320;
+  const HEIGHT = 340;
+  const LABEL = 20; // letters of a job's name below a bar
+  const LETTER = 8; // pixels of a letter, roughly
 
   const page = JSON.parse(document.getElementById("page").textContent);
   const charts = [];
@@ -19,27 +21,41 @@
     return element;
   }
 
-  function scaled(value, steps, base) {
+  // Amounts as the command line shows them: 8.8 MiB, 3 min 05 s.
+  const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  const rounded = (value, digits) => Math.round(value * 10 ** digits) / 10 ** digits;
+  const tenths = (value, whole) => `${rounded(value, value < whole ? 1 : 0)}`;
+  const two = (value) => `${value}`.padStart(2, "0");
+
+  function size(value, digits = 1) {
     let step = 0;
-    while (Math.abs(value) >= base && step < steps.length - 1) {
-      value /= base;
+    while ((value >= 1000 || tenths(value, 99.95) >= 1024) && step < SIZES.length - 1) {
+      value /= 1024;
       step += 1;
     }
-    const digits = step === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
-    return `${value.toFixed(digits)} ${steps[step]}`;
+    return `${rounded(value, step && value < 99.95 ? digits : 0)} ${SIZES[step]}`;
+  }
+
+  function duration(value) {
+    if (value < 9.95) return `${Math.round(value * 10) / 10} s`;
+    const step = value >= 86400 - 30 ? 3600 : value >= 3600 - 0.5 ? 60 : 1;
+    const whole = Math.round(value / step) * step;
+    const amounts = [
+      [Math.floor(whole / 86400), "d"],
+      [Math.floor(whole / 3600) % 24, "h"],
+      [Math.floor(whole / 60) % 60, "min"],
+      [whole % 60, "s"],
+    ].filter(([amount]) => amount);
+    const padded = (unit, at) => at && (unit === "min" || unit === "s");
+    return amounts.map(([amount, unit], at) => `${padded(unit, at) ? two(amount) : amount} ${unit}`).join(" ");
   }
 
   const formats = {
     text: (value) => value,
     count: (value) => Math.round(value).toLocaleString("en"),
-    percent: (value) => `${value.toFixed(value < 100 ? 1 : 0)}%`,
-    bytes: (value) => scaled(value, ["B", "KiB", "MiB", "GiB", "TiB"], 1024),
-    seconds: (value) => {
-      const whole = Math.round(value);
-      if (whole < 60) return `${value.toFixed(1)} s`;
-      const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
-      return hours ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
-    },
+    percent: (value) => `${tenths(value, 9.95)}%`,
+    bytes: size,
+    seconds: duration,
   };
   const shown = (unit, value) => (value === null || value === undefined ? "–" : formats[unit](value));
 
@@ -50,14 +66,43 @@
   // Steps of an axis: round figures, in powers of two for bytes.
   const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
-  function axes(unit, below) {
-    const look = { stroke: ink("--soft"), grid: { stroke: ink("--line") }, ticks: { stroke: ink("--line") } };
-    const values = (_, splits) => splits.map((split) => shown(unit, split));
-    const left = { ...look, size: 80, values };
+  function axes({ unit, axis }, below) {
+    const look = {
+      stroke: ink("--soft"),
+      grid: { stroke: ink("--line") },
+      ticks: { stroke: ink("--line") },
+      labelFont: "12px system-ui, sans-serif",
+      labelSize: 20,
+    };
+    const values = (_, splits) => splits.map((split) => (unit === "bytes" ? size(split, 2) : shown(unit, split)));
+    const left = { ...look, size: 76, label: axis, values };
     if (unit === "bytes") left.incrs = BYTE_STEPS;
     if (unit === "count") left.incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000];
     return [{ ...look, ...below }, left];
   }
+
+  const day = (time) => `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+  const clock = (time) => `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+
+  // Labels of a time axis: the time of day, and below it the date where it begins; dates alone for steps of days.
+  function moments(plot, splits, axis, space, step) {
+    let before = "";
+    return splits.map((split) => {
+      const time = new Date(split * 1000);
+      const date = day(time);
+      const begins = date !== before ? `\n${date}` : "";
+      before = date;
+      if (step >= 86400) return date;
+      const fraction = step < 1 ? `.${Math.floor((split % 1) * 10 + 1e-6)}` : "";
+      return (step < 60 ? clock(time) + fraction : clock(time).slice(0, 5)) + begins;
+    });
+  }
+
+  const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const timeAxis = { label: `Time (${ZONE})`, space: 80, size: 52, values: moments };
+
+  // The range of times: all of them, and half a minute around a single one, to which uPlot would give years.
+  const period = (plot, first, last) => (plot.data[0].length > 1 ? [first, last] : [first - 30, first + 30]);
 
   // The nearest point of a line that has a value: lines have samples at times of their own.
   function nearest(plot, series, index) {
@@ -188,7 +233,9 @@
     document.body.append(card);
     new ResizeObserver(() => {
       const width = place.clientWidth;
-      if (width && holder.plot && holder.plot.width !== width) holder.plot.setSize({ width, height: HEIGHT });
+      if (!width || !holder.plot || holder.plot.width === width) return;
+      if (chart.kind === "bars") holder.draw(); // whether its labels are turned depends on the width
+      else holder.plot.setSize({ width, height: HEIGHT });
     }).observe(place);
     charts.push(holder);
     return { card, holder };
@@ -196,7 +243,10 @@
 
   function lines(chart) {
     const picked = new Set(chart.series.slice(0, SHOWN));
-    const when = (plot, index) => new Date(plot.data[0][index] * 1000).toLocaleString();
+    const when = (plot, index) => {
+      const time = new Date(plot.data[0][index] * 1000);
+      return `${day(time)} ${clock(time)}`;
+    };
     const { card, holder } = frame(chart, (place, width) => {
       const chosen = chart.series.filter((series) => picked.has(series));
       const colours = chosen.map((series) => colour(chart.series.indexOf(series)));
@@ -212,12 +262,17 @@
             width: 2,
             spanGaps: true,
             fill: chosen.length === 1 ? colour(0, 0.12) : undefined,
-            points: { show: series.times.length < 100 && chosen.length < 5, size: 5 },
+            // A line of one sample is nothing but its point.
+            points:
+              series.times.length === 1
+                ? { show: true, size: 10, fill: colours[index] }
+                : { show: series.times.length < 100 && chosen.length < 5, size: 5 },
             value: (_, value) => shown(chart.unit, value),
           })),
         ],
-        axes: axes(chart.unit, {}),
-        scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
+        padding: [null, 36, null, null],
+        axes: axes(chart, timeAxis),
+        scales: { x: { range: period }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
         cursor: { dataIdx: nearest, focus: { prox: 24 } },
         focus: { alpha: 0.35 },
         plugins: [tip(chart.unit, when), wheel()],
@@ -254,12 +309,34 @@
     return make("div", { className: "pick" }, note, filter, list);
   }
 
+  // Returns a function that shortens long names to the part in which they differ.
+  function shortener(names) {
+    const shared = (letter) => {
+      const most = Math.min(...names.map((name) => name.length));
+      let length = 0;
+      while (names.length > 1 && length < most && names.every((name) => letter(name, length) === letter(names[0], length)))
+        length += 1;
+      return length;
+    };
+    const before = shared((name, at) => name[at]);
+    const after = shared((name, at) => name[name.length - 1 - at]);
+    return (name) => {
+      if (name.length <= LABEL) return name;
+      const head = before > 6 ? `${name.slice(0, 5)}…` : name.slice(0, before);
+      const core = name.slice(before, Math.max(before, name.length - after));
+      const text = `${head}${core}${after > 1 ? "…" : name.slice(name.length - after)}`;
+      return text.length > LABEL ? `${text.slice(0, 6)}…${text.slice(7 - LABEL)}` : text;
+    };
+  }
+
   function bars(chart) {
     const count = Math.min(BARS, chart.labels.length);
     const name = (index) => chart.labels[index] ?? "";
-    const short = (text) => (text.length > 18 ? `${text.slice(0, 17)}…` : text);
+    const short = shortener(chart.labels.slice(0, count));
     const colours = [colour(0, 0.35), colour(0)];
     const { card, holder } = frame(chart, (place, width) => {
+      const longest = Math.max(...chart.labels.slice(0, count).map((label) => short(label).length)) * LETTER;
+      const turned = longest > (width - 100) / count;
       const data = [Array.from({ length: count }, (_, index) => index)];
       data.push(...chart.series.map((series) => series.values.slice(0, count)));
       const options = {
@@ -276,9 +353,11 @@
             value: (_, value) => shown(chart.unit, value),
           })),
         ],
-        axes: axes(chart.unit, {
-          rotate: count > 6 ? -40 : 0,
-          size: count > 6 ? 100 : 50,
+        padding: [null, turned ? Math.min(longest * 0.7, width / 6) : null, null, null],
+        axes: axes(chart, {
+          rotate: turned ? -40 : 0,
+          size: turned ? 24 + longest * 0.65 : 40,
+          space: turned ? 22 : longest,
           incrs: [1, 2, 5, 10, 20, 50],
           values: (_, splits) => splits.map((split) => short(name(split))),
         }),
