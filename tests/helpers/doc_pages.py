@@ -9,7 +9,7 @@ from attrs import frozen
 
 DOCS = Path(__file__).parents[2] / "docs"
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_SAVE = re.compile(r"[Ss]ave as `([^`]+)`:\s*$")
+_SAVE = re.compile(r"[Ss]ave as\s+`([^`]+)`:\s*$")
 
 
 @frozen
