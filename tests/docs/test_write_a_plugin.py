@@ -34,7 +34,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     link = folder / "venv" / "lib" / version / "site-packages" / "here.pth"
     link.write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
     offline = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    install = [folder / "venv" / "bin" / "python", "-m", "pip", "install", *offline, "."]  # -e would need an index
+    install: list[str | Path] = [
+        folder / "venv" / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        *offline,
+        ".",
+    ]  # -e would need an index
     done = subprocess.run(install, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder
@@ -81,7 +88,16 @@ def test_the_command_of_the_page(torc: Call, torc_env: dict[str, str]) -> None:
 
 def test_the_samples_pass_their_suites(project: Path) -> None:
     """The tests of the page run as an author would run them."""
-    command = [project / "venv" / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"]
+    command: list[str | Path] = [
+        project / "venv" / "bin" / "python",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-W",
+        "error",
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "TORC_"))}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=project, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
