@@ -46,8 +46,8 @@ class _BlockSearch:
     Attributes:
         literal: A text that each matching line contains; empty if there is none.
         word: A part of ``literal`` that other searches have in common, for blocks without it.
-        quick: An expression that matches in a block wherever the pattern matches in its lines; None if every line has
-            to be checked. It is used if there is no literal.
+        quick: Without a literal, an expression that matches in a block wherever the pattern matches in its lines; None
+            if every line has to be checked.
         is_lower: ``literal`` and ``quick`` are for the block in lower case.
     """
 
@@ -117,7 +117,8 @@ def _block_search(pattern: LogPattern) -> _BlockSearch:
     if is_lower:
         expression, flags = expression.lower(), flags & ~re.IGNORECASE
     literal = "" if flags & (re.IGNORECASE | re.VERBOSE) else required_text(expression)
-    return _BlockSearch(pattern, literal, re.compile(expression, flags | re.MULTILINE), is_lower)
+    quick = None if literal else re.compile(expression, flags | re.MULTILINE)
+    return _BlockSearch(pattern, literal, quick, is_lower)
 
 
 _WORD: Final = re.compile(r"[A-Za-z]{3,}")
