@@ -1,12 +1,13 @@
 """Output for terminals and for scripts."""
 
 import json
+import sys
 from collections.abc import Callable
 
 import pytest
 from attrs import define
 
-from torc_framework.cli.commands.running.progress_line import ProgressLine, summary
+from torc_framework.cli.commands.running.progress_line import ProgressLine
 from torc_framework.cli.shared.output import RICH_ROWS, memory_text, print_json, print_table, seconds_text
 from torc_framework.models.records import JobRecord
 from torc_framework.runner import Progress
@@ -68,18 +69,20 @@ def test_durations_for_people(seconds: float | None, text: str | None) -> None:
     assert seconds_text(seconds) == text
 
 
-def test_a_summary_counts_what_ended_and_names_trouble() -> None:
-    """Waiting verdicts have ended; skipped kinds of trouble are not mentioned."""
-    counts = {"completed": 5, "failed": 1, "pending_failed": 2, "running": 1, "blocked": 1}
-    assert summary(counts, 1) == "8/10 jobs done, 1 running, 1 failed, 2 pending_failed"
-    assert summary({}) == "0/0 jobs done"
-
-
 def test_a_short_run_without_a_terminal_prints_no_progress(capsys: Captured) -> None:
     """Lines are for those who wait."""
-    import sys
-
     line = ProgressLine(sys.stderr)
     line(Progress({"completed": 1}, 0))
     line.finish()
     assert capsys.readouterr().err == ""
+
+
+def test_a_runner_that_begins_to_wait_says_so_at_once(capsys: Captured) -> None:
+    """Also where no terminal reads; further lines come after the interval."""
+    line = ProgressLine(sys.stderr)
+    line(Progress({"running": 1}, 0, waits_for="waits until 14:05:10 for 1 job that other runners hold"))
+    line(Progress({"running": 2}, 0, waits_for="waits until 14:05:11 for 2 jobs that other runners hold"))
+    line.finish()
+    assert capsys.readouterr().err == (
+        "0 of 1 job done, 1 running; waits until 14:05:10 for 1 job that other runners hold\n"
+    )

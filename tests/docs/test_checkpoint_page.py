@@ -36,7 +36,7 @@ def test_the_guide_to_checkpoints_runs(torc_env: dict[str, str], work: Path) -> 
             )
             assert done.returncode == 0, block.text + done.stdout + done.stderr
             said = done.stdout
-    assert shown == 10
+    assert shown == 11
 
 
 def _interrupted(block: Block, environment: dict[str, str], work: Path) -> str:

@@ -117,9 +117,9 @@ def test_logs_on_a_full_disk_are_a_fact_on_the_result(torc: Any, work: Path, dis
     (work / "w.yaml").write_text(f"name: logs\njobs: [{jobs}]\n")
     done = torc("run", "w.yaml", "--database", "t.db", "-o", disk / "out")
     assert done.returncode == 1
-    assert "Workflow 1 completed" in done.stdout
+    assert "(workflow 1) completed: " in done.stdout
     (warning,) = [line for line in done.stderr.splitlines() if line.startswith("Warning: ")]
-    assert warning.startswith("Warning: 1 attempt(s) ended while the disk of their logs was full")
+    assert warning.startswith("Warning: 1 attempt ended while the disk of the logs was full")
     assert "Traceback" not in done.stderr
     told = torc("-f", "json", "reports", "results", "1", "--database", "t.db", "-o", disk / "out")
     marks = {row["job_name"]: row["log_disk_full"] for row in json.loads(told.stdout)["results"]}

@@ -80,8 +80,8 @@ OTHER_ADVICE = ("reset-status", "--retry-unknown", "torc submit", "--auto-schedu
 
 def test_one_story_and_one_next_step(interrupted: str, torc: Any) -> None:
     """Every command does; and the step completes the workflow without using a retry."""
-    assert STEP in interrupted
-    assert "/6 jobs done, 2 interrupted" in interrupted
+    assert interrupted.endswith("\nThe 2 interrupted jobs run again.\nNext: torc run 1\n")
+    assert " of 6 jobs done, 2 interrupted, in " in interrupted
     for name, (arguments, code, expected) in STORY.items():
         done = torc(*arguments)
         text = done.stdout + done.stderr
@@ -91,8 +91,8 @@ def test_one_story_and_one_next_step(interrupted: str, torc: Any) -> None:
         for part in OTHER_ADVICE:
             assert part not in text, (name, text)
     done = torc("run", "1")
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "2 interrupted jobs run again")
-    assert "Workflow 1 completed: 6/6 jobs done" in done.stdout
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "2 interrupted jobs run again.")
+    assert "(workflow 1) completed: 6 jobs in " in done.stdout
     jobs = {job["name"]: job for job in json.loads(torc("-f", "json", "jobs", "list", "1").stdout)["jobs"]}
     assert {name: job["attempt_id"] for name, job in jobs.items() if job["attempt_id"] > 1} == {"train": 2, "plain": 2}
     assert "Its attempt 1 in run 1 was interrupted." in torc("why-failed", "--job", "2").stdout

@@ -81,28 +81,30 @@ def database(tmp_path: Path) -> Path:
 
 
 def test_the_first_command_a_newcomer_types(torc: Any, work: Path, database: Path) -> None:
-    """It runs the jobs, keeps their output, shows a table and a summary, and leaves no server behind."""
+    """It runs the jobs, keeps their output, prints one line, and leaves no server behind."""
     (work / "hello.yaml").write_text(HELLO)
     done = torc("run", "hello.yaml")
     assert done.returncode == 0, done.stderr
     assert "Created workflow 1 (hello) with 2 jobs" in done.stdout
-    assert "│ one │ completed │" in done.stdout
-    assert "Workflow 1 completed: 2/2 jobs done" in done.stdout
+    assert "✓ hello (workflow 1) completed: 2 jobs in " in done.stdout
+    assert "Next:" not in done.stdout
     logs = {path.read_text() for path in (work / "output" / "job_stdio").glob("*.o")}
     assert {"one\n", "two\n"} <= logs
     assert database.exists()
     assert servers(database) == []
 
 
-def test_a_failed_job_is_exit_code_1_and_comes_first(torc: Any, work: Path) -> None:
-    """With its code and the reason, above those that went well."""
+def test_a_failed_job_is_exit_code_1_and_is_shown_with_its_log(torc: Any, work: Path) -> None:
+    """How it ended, its log, the counts and the next command."""
     (work / "spec.yaml").write_text(FAILING)
     done = torc("run", "spec.yaml")
     assert done.returncode == 1
-    rows = [line for line in done.stdout.splitlines() if line.startswith("│") and ("bad" in line or "good" in line)]
-    assert "failed" in rows[0]
-    assert " 3 " in rows[0]
-    assert "Workflow 1 failed: 2/2 jobs done, 1 failed" in done.stdout
+    _, failure, log, empty, headline, step = done.stdout.splitlines()
+    assert failure.startswith("✗ bad failed with exit code 3 after ")
+    assert log.startswith("  log: output/job_stdio/job_wf1_j")
+    assert empty == ""
+    assert "(workflow 1) failed: 1 of 2 jobs done, 1 failed, in " in headline
+    assert step == "Next: torc why-failed 1"
 
 
 def test_one_of_several_runners_tells_what_it_did(torc: Any, work: Path) -> None:
@@ -110,8 +112,7 @@ def test_one_of_several_runners_tells_what_it_did(torc: Any, work: Path) -> None
     (work / "bad.yaml").write_text(FAILING)
     done = torc("run", "bad.yaml", "--worker")
     assert done.returncode == 0, done.stderr
-    assert "2 attempt(s), 1 failed" in done.stdout.splitlines()[-1]
-    assert "╭" not in done.stdout
+    assert "2 attempts, 1 failed, in " in done.stdout.splitlines()[-1]
     told = json.loads(torc("-f", "json", "run", 1, "--worker").stdout)
     assert (told["attempts"], told["jobs"]) == (0, [])
 
@@ -129,12 +130,11 @@ def test_json_is_one_document_and_nothing_else(torc: Any, work: Path) -> None:
     assert (bad["name"], bad["return_code"], bad["exit_class"]) == ("bad", 3, "user_error")
 
 
-def test_long_lists_are_shortened(torc: Any, work: Path) -> None:
-    """The table at the end of a run is cut at 20 rows."""
+def test_the_document_holds_some_of_many_jobs(torc: Any, work: Path) -> None:
+    """20 of them, and the number of the others."""
     (work / "spec.yaml").write_text("name: many\njobs:\n  - {name: 'j{i}', command: 'true', parameters: {i: '1:40'}}\n")
     done = torc("run", "spec.yaml")
     assert done.returncode == 0, done.stderr
-    assert "... and 20 more: torc results list 1" in done.stdout
     document = json.loads(torc("run", "1", "-f", "json").stdout)
     assert (len(document["jobs"]), document["jobs_omitted"]) == (20, 20)
 
@@ -251,8 +251,9 @@ def test_jobs_that_can_never_run_here_are_named(torc: Any, work: Path) -> None:
     )
     done = torc("run", "x.yaml")
     assert done.returncode == 1
-    assert "Workflow 1 incomplete: 1/2 jobs done" in done.stdout
-    assert "5000 CPUs" in done.stdout
+    assert "○ x (workflow 1) incomplete: 1 of 2 jobs done in " in done.stdout
+    assert "1 ready job does not fit this runner; job 'big' asks for 5000 CPUs" in done.stdout
+    assert done.stdout.endswith("Next: torc explain 1\n")
 
 
 def test_a_configured_server_is_used(torc: Any, work: Path, server: str, database: Path) -> None:
@@ -291,7 +292,8 @@ def test_ctrl_c_ends_jobs_cleanly(
         out, err = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 130, out + err
     assert "Traceback" not in err
-    assert "Workflow 1 interrupted" in out
+    assert " (workflow 1) interrupted: 0 of 3 jobs done, 2 interrupted, in " in out
+    assert out.endswith("\nThe 2 interrupted jobs run again.\nNext: torc run 1\n")
     assert servers(database) == []
     found = statuses(torc, 1)
     assert {found["sleep1"], found["sleep2"]} == {"terminated"}

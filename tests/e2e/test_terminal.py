@@ -1,75 +1,13 @@
 """The program at a terminal: progress, questions, lists to pick from."""
 
-import fcntl
 import json
-import os
-import pty
-import select
-import signal
-import subprocess
-import termios
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import eventually
+from terminal_talk import Talk, plain
 
 pytestmark = pytest.mark.e2e
-
-DEADLINE_S = 60.0
-Talk = Callable[..., tuple[int, str]]
-
-
-def _sit_down() -> None:
-    """Make the terminal this process's own, so that Ctrl-C becomes a signal, also where SIGINT was ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
-def _sleeps(pid: int) -> bool:
-    """Return whether a process waits in the kernel (proc(5), /proc/pid/stat)."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
-
-
-@pytest.fixture
-def talk(torc_env: dict[str, str], work: Path, server: str) -> Talk:
-    """Run torc at a terminal; answer each expected text; return exit code and everything shown."""
-
-    def run(*arguments: str, answers: list[tuple[str, str]] | None = None) -> tuple[int, str]:
-        master, slave = pty.openpty()
-        environment = {**torc_env, "TORC_API_URL": server, "TERM": "xterm", "COLUMNS": "100"}
-        process = subprocess.Popen(
-            ["torc", *arguments],
-            cwd=work,
-            env=environment,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            preexec_fn=_sit_down,  # noqa: PLW1509 - no threads here
-        )
-        os.close(slave)
-        shown, left, end = "", list(answers or []), time.monotonic() + DEADLINE_S
-        while True:
-            ready, _, _ = select.select([master], [], [], max(0.0, end - time.monotonic()))
-            assert ready, f"silent for too long after: {shown}"
-            try:
-                chunk = os.read(master, 65536)
-            except OSError:  # raised by Linux once the other end is closed
-                chunk = b""
-            if not chunk:
-                break
-            shown += chunk.decode("utf-8", "replace")
-            if left and left[0][0] in shown:
-                # CPython acts on a signal that arrives between the prompt and the read only after the read.
-                eventually(lambda: _sleeps(process.pid), "the program does not wait for an answer")
-                os.write(master, left.pop(0)[1].encode())
-        os.close(master)
-        return process.wait(DEADLINE_S), shown
-
-    return run
 
 
 @pytest.fixture
@@ -81,16 +19,15 @@ def workflow(torc: Any, server: str) -> str:
 
 
 def test_progress_is_one_line_that_redraws_itself(talk: Talk, work: Path) -> None:
-    """With a bar, which stays, full, above the result table."""
-    (work / "x.yaml").write_text("name: x\njobs: [{name: 'j{i}', command: sleep 0.3, parameters: {i: '1:4'}}]\n")
+    """With a bar; the report takes its place."""
+    (work / "x.yaml").write_text("name: x\njobs: [{name: 'j{i}', command: sleep 1, parameters: {i: '1:4'}}]\n")
     code, shown = talk("run", "x.yaml")
     assert code == 0
     assert "━" in shown
-    assert "/4 jobs done, " in shown
+    assert " of 4 jobs done" in shown
     after = shown.rpartition("\r\x1b[2K")[2]
-    last, _, table = after.partition("\n")
-    assert "] 4/4 jobs done" in last
-    assert table.startswith("╭")
+    assert plain(after).startswith("✓ x (workflow ")
+    assert " completed: 4 jobs in " in plain(after)
 
 
 def test_deleting_asks_first(talk: Talk, workflow: str) -> None:

@@ -52,3 +52,16 @@ def test_the_server_learns_why_attempts_cannot_begin_seldom() -> None:
     reporter.update(1, 200.0)
     reporter.update(1, 300.0)
     assert stored == ["full", "full", None]
+
+
+def test_counts_that_lack_the_last_reports_are_asked_for_again() -> None:
+    """After a while, since the next report may be far away; not if no listener wants them."""
+    reporter = ProgressReporter(lambda _: None)
+    reporter.set_counts({"ready": 1}, 0.0)
+    reporter.set_counts(None, 0.1)
+    assert not reporter.wants_recount(10.0)
+    reporter.set_counts(None, 0.1, has_reports=True)
+    assert not reporter.wants_recount(0.1)
+    assert reporter.wants_recount(COUNTS_S)
+    reporter.set_counts({"completed": 1}, COUNTS_S)
+    assert not reporter.wants_recount(10.0)

@@ -61,7 +61,7 @@ def test_run_stays_with_the_workflow(cluster: Cluster, torc: ServedTorc) -> None
     """Outside of an allocation the executor submits; the results are shown as for local jobs."""
     cluster.write("w.yaml", SPEC.replace("'hostname'", "'exit 3'"))
     said = torc("run", "--executor", "slurm", "w.yaml", code=1)
-    assert "Workflow 1 failed: 4/4 jobs done, 1 failed" in said
+    assert "(workflow 1) failed: 3 of 4 jobs done, 1 failed, in " in said
     assert "exit code 3" in said
 
 

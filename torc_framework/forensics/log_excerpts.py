@@ -1,5 +1,6 @@
 """Excerpts of logs of attempts: the lines that match patterns, and the ends of files of any size and encoding."""
 
+import errno
 import io
 import os
 import stat
@@ -91,29 +92,14 @@ class LogExcerptReader:
     def read_end(self, path: Path) -> Excerpt:
         """Return the lines of the end of a log, undecodable bytes replaced. Only a regular file is read."""
         try:
-            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            raw, first = read_last_lines(path, END_LINES)
         except OSError as error:
             return Excerpt(path, trouble=error.strerror or str(error))
-        try:
-            facts = os.fstat(file)
-            if not stat.S_ISREG(facts.st_mode):
-                return Excerpt(path, trouble="not a regular file")
-            first = max(0, facts.st_size - END_BYTES)
-            content = os.pread(file, END_BYTES, first)
-        except OSError as error:
-            return Excerpt(path, trouble=error.strerror or str(error))
-        finally:
-            os.close(file)
-        if first and (cut := content.find(b"\n") + 1):
-            first, content = first + cut, content[cut:]  # the first line is incomplete
-        raw = content.split(b"\n")
-        skipped = raw[: max(0, len(raw) - END_LINES - (raw[-1] == b""))]
-        first += sum(len(line) + 1 for line in skipped)
-        return Excerpt(path, tuple(self._rank_lines(raw[len(skipped) :])), first)
+        return Excerpt(path, tuple(self._rank_lines(raw)), first)
 
     def _rank_lines(self, raw: list[bytes]) -> Iterator[RankedLine]:
         """Yield ranked lines; patterns are matched with the exceptions only, if there are any."""
-        lines = [found for number, line in enumerate(raw, 1) if (found := rank_line(number, _text(line)))]
+        lines = [found for number, line in enumerate(raw, 1) if (found := rank_line(number, visible_text(line)))]
         asked = [line for line in lines if line.rank is LineRank.EXCEPTION][-1:] or lines
         known = {hit.line: hit.pattern for hit in self._scanner.hits(_file(asked))}
         patterns = {line.number: known.get(position) for position, line in enumerate(asked, 1)}
@@ -143,6 +129,28 @@ class LogExcerptReader:
         return best and _with_number(best, _lines_before(excerpt.path, excerpt.first_byte))
 
 
+def read_last_lines(path: Path, most: int) -> tuple[list[bytes], int]:
+    """Return the last complete lines of a log, at most those in its last `END_BYTES`, and the byte of the first.
+
+    Raises:
+        OSError: the file cannot be read, or it is not a regular file.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        facts = os.fstat(file)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        first = max(0, facts.st_size - END_BYTES)
+        content = os.pread(file, END_BYTES, first)
+    finally:
+        os.close(file)
+    if first and (cut := content.find(b"\n") + 1):
+        first, content = first + cut, content[cut:]  # the first line is incomplete
+    raw = content.split(b"\n")
+    skipped = raw[: max(0, len(raw) - most - (raw[-1] == b""))]
+    return raw[len(skipped) :], first + sum(len(line) + 1 for line in skipped)
+
+
 def _file(lines: list[RankedLine]) -> io.BytesIO:
     return io.BytesIO("\n".join(line.text for line in lines).encode("utf-8", "replace"))
 
@@ -151,7 +159,7 @@ def _with_number(line: RankedLine, before: int) -> RankedLine:
     return RankedLine(line.number + before, line.text, line.rank, line.pattern, line.hint)
 
 
-def _text(line: bytes) -> str:
+def visible_text(line: bytes) -> str:
     """Return a line as a terminal shows it: without the text that a carriage return overwrote."""
     return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
 

@@ -2,13 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from torc_framework.runner.process.settings import Progress, ProgressListener, RunnerSettings, RunOutcome
+from torc_framework.runner.process.settings import (
+    FailureListener,
+    FailureNotice,
+    Progress,
+    ProgressListener,
+    RunnerSettings,
+    RunOutcome,
+)
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
     from torc_framework.plugins.manager import PluginManager
 
-__all__ = ["Progress", "ProgressListener", "RunOutcome", "RunnerSettings", "run"]
+__all__ = ["FailureListener", "FailureNotice", "Progress", "ProgressListener", "RunOutcome", "RunnerSettings", "run"]
 
 
 def run(
@@ -16,6 +23,7 @@ def run(
     plugins: "PluginManager",
     progress: ProgressListener | None = None,
     client: "TorcClient | None" = None,
+    on_failure: FailureListener | None = None,
 ) -> RunOutcome:
     """Run a workflow's jobs until it is complete or canceled, nothing is left for this runner, or it is interrupted.
 
@@ -27,6 +35,7 @@ def run(
         plugins: Executors, classifiers and matchers.
         progress: Called with the workflow's state when it changes.
         client: The server, with a login; by default the URL of the settings without a login.
+        on_failure: Called for each attempt that fails here.
 
     Returns:
         How it ended.
@@ -40,9 +49,10 @@ def run(
     from torc_framework.plugin_events import PluginEvents
     from torc_framework.runner.assembly import build_runner
     from torc_framework.runner.process.identity import STATE_DIR
+    from torc_framework.runner.process.settings import RunListeners
 
     if client is None:
         with TorcClient(settings.url) as own:
-            return run(settings, plugins, progress, own)
+            return run(settings, plugins, progress, own, on_failure)
     with PluginEvents(client, plugins, settings.workflow_id, settings.output_dir / STATE_DIR):
-        return build_runner(settings, plugins, client, progress).run()
+        return build_runner(settings, plugins, client, RunListeners(progress, on_failure)).run()

@@ -19,6 +19,7 @@ from torc_framework.runner.attempts.resource_pool import ResourcePool
 from torc_framework.runner.attempts.stop_schedule import StopSchedule
 from torc_framework.runner.attempts.workload import EndRate, Workload
 from torc_framework.runner.connection.exchange_client import ExchangeClient
+from torc_framework.runner.connection.idle_wait import IdleWait
 from torc_framework.runner.connection.progress import ProgressReporter
 from torc_framework.runner.connection.registration import Registration
 from torc_framework.runner.connection.report_spool import ReportSpool
@@ -27,7 +28,7 @@ from torc_framework.runner.loop import Runner
 from torc_framework.runner.monitor import ResourceMonitor
 from torc_framework.runner.process import machine
 from torc_framework.runner.process.runner_log import RunnerLog
-from torc_framework.runner.process.settings import ProgressListener, RunnerSettings
+from torc_framework.runner.process.settings import RunListeners, RunnerSettings
 from torc_framework.runner.process.shutdown import ShutdownRequests
 from torc_framework.runner.process.signals import RunnerSignals
 from torc_framework.runner.process.wakeup import Wakeup
@@ -58,7 +59,10 @@ class _RegisteredParts:
 
 
 def build_runner(
-    settings: RunnerSettings, plugins: "PluginManager", client: TorcClient, listener: ProgressListener | None
+    settings: RunnerSettings,
+    plugins: "PluginManager",
+    client: TorcClient,
+    listeners: RunListeners,
 ) -> Runner:
     """Return a runner that is registered on the server and has not begun to work.
 
@@ -72,7 +76,7 @@ def build_runner(
     resources.callback(registration.identity.release)
     try:
         registered = _register(settings, plugins, client, registration, resources)
-        return _connect_parts(settings, plugins, client, listener, registered)
+        return _connect_parts(settings, plugins, client, listeners, registered)
     except BaseException:
         registration.identity.close()
         resources.close()
@@ -120,7 +124,7 @@ def _connect_parts(
     settings: RunnerSettings,
     plugins: "PluginManager",
     client: TorcClient,
-    listener: ProgressListener | None,
+    listeners: RunListeners,
     made: _RegisteredParts,
 ) -> Runner:
     """Return the runner, with all its parts."""
@@ -157,5 +161,17 @@ def _connect_parts(
         exchange=made.exchange,
         takeover=Takeover(client, launchers, log, classifier.lost_report),
         actions=ActionThread(client, actions, log, wakeup.wake),
-        progress=ProgressReporter(listener, registration.record_hindrance),
+        progress=ProgressReporter(listeners.progress, registration.record_hindrance),
+        idle=_idle_wait(settings, client, registration, walltime.began),
+        on_failure=listeners.failure,
+    )
+
+
+def _idle_wait(settings: RunnerSettings, client: TorcClient, registration: Registration, began: float) -> IdleWait:
+    asked, workflow_id = settings.wait_for_new_jobs_s, settings.workflow_id
+    return IdleWait(
+        registration.workflow.compute_node_wait_for_new_jobs_seconds if asked is None else asked,
+        awaits_people=settings.awaits_people,
+        read_counts=lambda: client.job_counts(workflow_id),
+        began=began,
     )

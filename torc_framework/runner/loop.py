@@ -32,15 +32,16 @@ from torc_framework.runner.attempts.resource_pool import ResourcePool
 from torc_framework.runner.attempts.stop_schedule import StopSchedule
 from torc_framework.runner.attempts.workload import EndRate, Workload
 from torc_framework.runner.connection.exchange_client import ExchangeAnswer, ExchangeClient, RunnerDemand
+from torc_framework.runner.connection.idle_wait import IdleWait
 from torc_framework.runner.connection.progress import ProgressReporter
 from torc_framework.runner.connection.registration import Registration
 from torc_framework.runner.connection.report_spool import ReportSpool
-from torc_framework.runner.connection.retries import LAST_PATIENCE_S, retry_until_answered, stay_until
+from torc_framework.runner.connection.retries import LAST_PATIENCE_S, retry_until_answered
 from torc_framework.runner.connection.takeover import Takeover
 from torc_framework.runner.connection.unfit_jobs import explain_unfit_jobs
 from torc_framework.runner.monitor import ResourceMonitor
 from torc_framework.runner.process.runner_log import RunnerLog
-from torc_framework.runner.process.settings import RunnerSettings, RunOutcome
+from torc_framework.runner.process.settings import FailureListener, FailureNotice, RunnerSettings, RunOutcome
 from torc_framework.runner.process.shutdown import ShutdownRequests
 from torc_framework.runner.process.signals import RunnerSignals
 from torc_framework.runner.process.wakeup import Wakeup
@@ -57,9 +58,9 @@ class Runner:
 
     Attributes:
         _halting: Set while actions have to end early.
-        _last_busy: When this runner last had, or was given, something to do.
         _got_nothing: The last call that asked for jobs returned none, and none is held.
         _has_vacancy: Resources became free, or the last call that asked for jobs may have left some.
+        _on_failure: Called for each attempt that fails here.
         _newest_reply: Number of the newest call that was answered.
     """
 
@@ -87,17 +88,14 @@ class Runner:
     _takeover: Takeover
     _actions: ActionThread
     _progress: ProgressReporter
+    _idle: IdleWait
+    _on_failure: FailureListener | None = None
     _outcome: RunOutcome = field(factory=RunOutcome, init=False)
     _stopping: StopReason | None = field(default=None, init=False)
     _fatal: TorcError | None = field(default=None, init=False)
-    _last_busy: float = field(init=False)
     _got_nothing: bool = field(default=False, init=False)
     _has_vacancy: bool = field(default=False, init=False)
     _newest_reply: int = field(default=0, init=False)
-
-    @_last_busy.default
-    def _last_busy_default(self) -> float:
-        return self._walltime.began
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -155,8 +153,9 @@ class Runner:
             self._release_surplus(now)
         else:
             self._release(self._workload.at(JobStage.WAITING), now)
+        waits_for = self._idle.text(now) if self._got_nothing else None
         self._progress.update(
-            self._workload.count(JobStage.RUNNING), now, self._exchange.trouble, self._launchers.hindrance()
+            self._workload.count(JobStage.RUNNING), now, self._exchange.trouble, self._launchers.hindrance(), waits_for
         )
         demand = self._demand(now)
         if self._fatal is None:
@@ -170,7 +169,7 @@ class Runner:
         due = [now + LONGEST_SLEEP_S, *(when for when in timers if when is not None)]
         if (interval := self._launchers.poll_interval_s()) is not None:
             due.append(now + interval)
-        if self._got_nothing and (leaving := self._idle_until()) > now:
+        if self._got_nothing and (leaving := self._idle.until()) > now:
             due.append(leaving)
         self._wakeup.wait(min(due) - now)
 
@@ -189,14 +188,8 @@ class Runner:
             or (outcome.is_complete and not self._registration.workflow.compute_node_ignore_workflow_completion)
             or outcome.unfit is not None
             or not self._walltime.allows_new_jobs(now)
-            or (self._got_nothing and not self._exchange.is_failing and now >= self._idle_until())
+            or (self._got_nothing and not self._exchange.is_failing and now >= self._idle.until())
         )
-
-    def _idle_until(self) -> float:
-        """Return when to end if no job arrives before."""
-        asked = self._settings.wait_for_new_jobs_s
-        limit = self._registration.workflow.compute_node_wait_for_new_jobs_seconds if asked is None else asked
-        return self._last_busy + limit
 
     def _carry_out_last_actions(self) -> None:
         """Carry out the actions that come after the last job."""
@@ -214,6 +207,7 @@ class Runner:
     def _finish(self) -> None:
         """Collect the outcome and mark the runner's record as ended: the server has everything that was observed."""
         outcome, context = self._outcome, self._registration.context
+        outcome.workflow_name = self._registration.workflow.name
         outcome.cut_logs = self._ending_classifier.cut_logs
         outcome.troubles = [*self._launchers.cautions(), *self._actions.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
@@ -300,9 +294,12 @@ class Runner:
         if not self._launchers.survives(item.executor):
             self._spool.keep(report, self._log)
         self._workload.drop(item)
-        self._last_busy = now
+        self._idle.busy(now)
         self._outcome.attempts += 1
-        self._outcome.failed_attempts += report.status not in NOT_FAILED and not report.interrupted
+        if report.status not in NOT_FAILED and not report.interrupted:
+            self._outcome.failed_attempts += 1
+            if self._on_failure is not None:
+                self._on_failure(FailureNotice(item.job.name, report, self._ending_classifier.stderr_path(item)))
         if ending.script is not None:
             self._scripts.schedule(item, ending.script, report.return_code)
         self._exchange.report_ended(report, now)
@@ -357,15 +354,15 @@ class Runner:
         self._outcome.resumed_jobs += reply.resumed
         self._scripts.cancel({report.job_id for report in answer.request.ended})  # no retry was granted
         self._actions.note_due(reply.actions_due)
-        if reply.counts is not None:
-            self._progress.set_counts(reply.counts, now)
+        has_reports = bool(answer.request.started or answer.request.ended)
+        self._progress.set_counts(reply.counts, now, has_reports=has_reports)
         if answer.request.seq < self._newest_reply:
             return
         self._newest_reply = answer.request.seq
         if answer.request.slots:
             self._has_vacancy = bool(reply.jobs) and self._pool.room() > self._workload.count(JobStage.WAITING)
         self._got_nothing = not self._workload.items and answer.request.slots > 0
-        self._last_busy = max(self._last_busy, stay_until(now, reply.due_in_s))
+        self._idle.note_reply(reply, now, is_idle=self._got_nothing)
         self._outcome.is_complete = reply.is_complete
         if reply.is_canceled and not self._outcome.is_canceled:
             self._outcome.is_canceled = True
@@ -397,7 +394,8 @@ class Runner:
         """Take a job from the server; one that this runner cannot run at all is reported as ended at once."""
         if job.id in self._workload.items:
             return
-        self._last_busy, self._got_nothing = now, False
+        self._idle.busy(now)
+        self._got_nothing = False
         executor = job.executor or self._settings.executor
         try:
             self._launchers.get(executor)
@@ -418,7 +416,7 @@ class Runner:
     def _end_scripts(self, now: float) -> None:
         """Let the jobs run whose recovery scripts have ended, also if these failed."""
         for item in self._scripts.finished():
-            self._last_busy = now
+            self._idle.busy(now)
             self._release([item], now) if item.job.is_early else self._workload.move(item, JobStage.WAITING)
 
     # --- what the runner asks for ----------------------------------------------------------------
@@ -444,6 +442,7 @@ class Runner:
             alone=not self._workload.items,
             ask=self._has_vacancy if self._workload.items else not self._got_nothing,
             counts=self._progress.wants_counts(now),
+            recount=self._progress.wants_recount(now),
         )
 
     def _release_surplus(self, now: float) -> None:

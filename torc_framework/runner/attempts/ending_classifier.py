@@ -107,6 +107,10 @@ class EndingClassifier:
         )
         return ClassifiedEnding(report, seen, self._decide(item, seen, verdict, report))
 
+    def stderr_path(self, item: HeldJob) -> str:
+        """Return the path of the standard error of an attempt."""
+        return self._attempts.log_path(item.key, ".e")
+
     def lost_report(self, job: ClaimedJob, executor: str) -> EndedReport:
         """Return the report on an attempt whose end no process saw."""
         item = HeldJob(job, executor, AttemptKey(job.id, job.attempt_id))
@@ -157,7 +161,7 @@ class EndingClassifier:
             observation=seen,
             verdict=verdict,
             stdout_path=self._attempts.log_path(item.key, ".o"),
-            stderr_path=self._attempts.log_path(item.key, ".e"),
+            stderr_path=self.stderr_path(item),
         )
         rules = _read_rules(item.job.failure_rules)
         found = choose_rule(rules, return_code, lambda rule: self._plugins.match_failure(rule, failure))

@@ -39,6 +39,8 @@ WAIT_S: Final = 20.0
 FIRST_RETRY_S: Final = 0.1
 LAST_RETRY_S: Final = 5.0
 """The pause between two tries doubles from the first to the last."""
+SILENCE_S: Final = 1.5
+"""How long calls fail, or one is not answered, before that counts as trouble that people are told of."""
 _TRANSIENT_STATUSES: Final = frozenset({408, 425, 429})
 """Statuses below 500 after which a call is repeated: timeout, too early, too many requests (RFC 9110, 8470, 6585)."""
 
@@ -64,6 +66,7 @@ class RunnerDemand(Offer):
         may_wait: A waiting call makes sense.
         flush: Send all reports now, and end the waiting call.
         counts: Ask for counts.
+        recount: A call is made without any report, for counts.
     """
 
     starving: bool = False
@@ -72,6 +75,7 @@ class RunnerDemand(Offer):
     may_wait: bool = True
     flush: bool = False
     counts: bool = False
+    recount: bool = False
 
 
 @define
@@ -185,6 +189,7 @@ class ExchangeClient:
         self._last_answer_at = float("-inf")
         self._answer_lost = False
         self._failing_since: float | None = None
+        self._sent_at = 0.0
         self._retry_at = 0.0
         self._retry_pause_s = FIRST_RETRY_S
 
@@ -237,8 +242,11 @@ class ExchangeClient:
 
     def pump(self, now: float, demand: RunnerDemand, holding: Callable[[], list[int]]) -> None:
         """Make the calls that are due."""
+        if self._reporter.current is not None and now - self._sent_at >= SILENCE_S and self.trouble is None:
+            self._note_trouble(f"it has not answered for {SILENCE_S:g} s")
         if now < self._retry_at or self._reporter.current is not None:
             return
+        self._sent_at = now
         if self._answer_lost:
             if self._waiter.current is None:
                 self._reporter.send(self._request(demand, holding()))
@@ -253,8 +261,10 @@ class ExchangeClient:
     def _is_due(self, now: float, demand: RunnerDemand) -> bool:
         if not self.outbox:
             waiting = self._waiter.current
-            return (demand.ask and (waiting is None or not waiting.slots)) or (
-                demand.flush and waiting is not None and waiting.seq == self._seq
+            return (
+                demand.recount
+                or (demand.ask and (waiting is None or not waiting.slots))
+                or (demand.flush and waiting is not None and waiting.seq == self._seq)
             )
         has_room = demand.starving and bool(self.outbox.ended or self.outbox.released)
         is_urgent = has_room or demand.flush or len(self.outbox) >= BATCH
@@ -321,12 +331,15 @@ class ExchangeClient:
             raise self._given_up(error, "put the file back, and ")
         if failing_s > self.patience_s:
             raise self._given_up(error) if isinstance(error, ApiError) else error
-        if isinstance(error, ApiError) and error.status >= 500 and str(error) != self.trouble:
-            self.trouble = str(error)
-            _LOG.info("event=server_cannot_go_on reason=%r patience_s=%.0f", self.trouble, self.patience_s)
+        if str(error) != self.trouble and (failing_s >= SILENCE_S or getattr(error, "status", 0) >= 500):
+            self._note_trouble(str(error))
         self._answer_lost = True
         self._retry_at = now + self._retry_pause_s
         self._retry_pause_s = min(2 * self._retry_pause_s, LAST_RETRY_S)
+
+    def _note_trouble(self, trouble: str) -> None:
+        self.trouble = trouble
+        _LOG.info("event=server_cannot_go_on reason=%r patience_s=%.0f", trouble, self.patience_s)
 
     def _given_up(self, error: Exception, first: str = "") -> ServerUnreachableError:
         """Return the error that ends the runner, with the command that continues.

@@ -27,6 +27,7 @@ class ProgressReporter:
         self._recorded: str | None = None
         self._hindered_at = self._record_at = float("-inf")
         self._counts: Mapping[str, int] = {}
+        self._is_stale = False
         self._counted_at = self._reported_at = float("-inf")
         self._reported: Progress | None = None
 
@@ -34,17 +35,37 @@ class ProgressReporter:
         """Return whether the next exchange should ask for counts."""
         return self._listener is not None and now - self._counted_at >= COUNTS_S
 
-    def set_counts(self, counts: Mapping[str, int], now: float) -> None:
-        """Set the counts of an answer."""
-        self._counts, self._counted_at = counts, now
+    def wants_recount(self, now: float) -> bool:
+        """Return whether an exchange should be made for counts alone, because they do not include the last reports."""
+        return self._is_stale and self.wants_counts(now)
 
-    def update(self, running: int, now: float, trouble: str | None = None, hindrance: str | None = None) -> None:
+    def set_counts(self, counts: Mapping[str, int] | None, now: float, *, has_reports: bool = False) -> None:
+        """Set the counts of an answer; None if it has none.
+
+        Args:
+            counts: Jobs by status label.
+            now: The monotonic clock.
+            has_reports: The call reported starts or ends of attempts.
+        """
+        if counts is None:
+            self._is_stale = self._is_stale or has_reports
+        else:
+            self._counts, self._counted_at, self._is_stale = counts, now, False
+
+    def update(
+        self,
+        running: int,
+        now: float,
+        trouble: str | None = None,
+        hindrance: str | None = None,
+        waits_for: str | None = None,
+    ) -> None:
         """Call the listener, if the state has changed and the last call is not too recent."""
         if (hindrance or self._recorded) and not trouble:
             self._update_record(hindrance, now)
         if self._listener is None or not (self._counts or trouble) or now - self._reported_at < LISTENER_S:
             return
-        progress = Progress(self._counts, running, trouble, hindrance)
+        progress = Progress(self._counts, running, trouble, hindrance, waits_for)
         if progress != self._reported:
             self._reported, self._reported_at = progress, now
             self._listener(progress)

@@ -6,6 +6,8 @@ from typing import Any
 
 from attrs import Factory, define, field, frozen
 
+from torc_framework.models.exchange import EndedReport
+
 DEFAULT_TERM_LEAD_S = 30.0
 """Seconds between SIGTERM and SIGKILL (``sigterm_lead_seconds`` of NREL's Torc)."""
 
@@ -37,6 +39,7 @@ class RunnerSettings:
         compute_node_type: Kind of the runner's record: ``local``, ``slurm``, ``remote``.
         log_level: Level of the runner's log file.
         enforce_limits: Kill attempts that use more memory than their jobs requested.
+        awaits_people: An idle runner also stays where nothing but a person can let it go on, such as by a verdict.
         handle_signals: SIGTERM, SIGINT and SIGHUP end the runner cleanly; possible in the main thread alone.
     """
 
@@ -61,6 +64,7 @@ class RunnerSettings:
     compute_node_type: str = "local"
     log_level: str = "info"
     enforce_limits: bool = False
+    awaits_people: bool = True
     handle_signals: bool = True
 
 
@@ -73,16 +77,45 @@ class Progress:
         running: Attempts that this runner has given to its executors and that have not ended.
         trouble: Why the server could not carry out the last call; None if it could.
         hindrance: Why some attempts cannot begin at present; None if they can.
+        waits_for: What a runner without a job waits for, and until when; None if it has jobs.
     """
 
     counts: Mapping[str, int]
     running: int
     trouble: str | None = None
     hindrance: str | None = None
+    waits_for: str | None = None
 
 
 ProgressListener = Callable[[Progress], None]
 """Called in the runner's thread, at most ten times a second; it must return soon."""
+
+
+@frozen
+class FailureNotice:
+    """An attempt that failed under this runner.
+
+    Attributes:
+        report: Its end, as it is reported to the server. With a ``retry`` the server makes another attempt, up to
+            the number that the request names.
+        stderr_path: Its standard error.
+    """
+
+    job_name: str
+    report: EndedReport
+    stderr_path: str
+
+
+FailureListener = Callable[[FailureNotice], None]
+"""Called in the runner's thread for each attempt that fails; it must return soon."""
+
+
+@frozen
+class RunListeners:
+    """Functions that a runner calls while it works."""
+
+    progress: ProgressListener | None = None
+    failure: FailureListener | None = None
 
 
 @define(kw_only=True)
@@ -90,6 +123,7 @@ class RunOutcome:
     """The outcome of a runner.
 
     Attributes:
+        workflow_name: Name of the workflow.
         counts: Jobs of the workflow by status label, at the end.
         is_complete: No job of the workflow is unfinished.
         is_canceled: The workflow was canceled.
@@ -105,6 +139,7 @@ class RunOutcome:
         duration_s: How long the runner worked, in seconds.
     """
 
+    workflow_name: str = ""
     counts: dict[str, int] = Factory(dict)
     is_complete: bool = False
     is_canceled: bool = False

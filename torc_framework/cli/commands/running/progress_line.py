@@ -3,11 +3,12 @@
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TextIO
 
-from torc_framework.models.statuses import DONE, UNSUCCESSFUL, JobStatus
+from torc_framework.models.statuses import DONE, JobStatus
 from torc_framework.runner import Progress
+from torc_framework.text.headline import counts_text
 from torc_framework.text.terminal import raw_stream
 
 LINE_INTERVAL_S: Final = 10.0
@@ -15,35 +16,22 @@ LINE_INTERVAL_S: Final = 10.0
 _ENDED: Final = frozenset(status.label for status in DONE) | {JobStatus.PENDING_FAILED.label}
 
 
-def summary(counts: Mapping[str, int], running: int = 0, interrupted: int = 0) -> str:
-    """Return counts of jobs as text: ``3/4 jobs done, 1 running, 1 failed``.
-
-    Args:
-        interrupted: How many of the terminated jobs are not done: the next runner continues them.
-    """
-    total, done = sum(counts.values()), sum(count for label, count in counts.items() if label in _ENDED)
-    if interrupted:
-        terminated = JobStatus.TERMINATED.label
-        done, counts = done - interrupted, {**counts, terminated: counts.get(terminated, 0) - interrupted}
-    parts = [f"{done}/{total} jobs done"]
-    if running:
-        parts.append(f"{running} running")
-    parts += [f"{interrupted} interrupted"] if interrupted else []
-    parts += [f"{counts[status.label]} {status.label}" for status in UNSUCCESSFUL if counts.get(status.label)]
-    return ", ".join(parts)
-
-
 class ProgressLine:
-    """Shows the progress that a runner reports; `finish` leaves the last state on the terminal.
+    """Shows the progress that a runner reports, until `finish`.
 
     A server that cannot be reached, and its return, are reported at once, also when progress is not shown.
+
+    Attributes:
+        stream: Where it writes; names from specs are cleaned there.
+        is_enabled: Progress is shown.
     """
 
     def __init__(self, stream: TextIO | None = None, *, enabled: bool = True) -> None:
-        self._stream = raw_stream(stream or sys.stderr)  # unfiltered: its lines hold no names from specs
-        self._enabled = enabled
+        self.stream = stream or sys.stderr
+        self._stream = raw_stream(self.stream)  # unfiltered: for control sequences
+        self.is_enabled = enabled
         self._draws = self._stream.isatty()
-        self._shown = ""
+        self._shown = self._waited = ""
         self._trouble: str | None = None
         # Without a terminal the first line comes after the interval too: a short run prints none.
         self._next = 0.0 if self._draws else time.monotonic() + LINE_INTERVAL_S
@@ -53,12 +41,12 @@ class ProgressLine:
         now = time.monotonic()
         if progress.trouble != self._trouble:
             self._show_trouble(progress.trouble)
-        if not self._enabled or now < self._next or not progress.counts:
+        begins_to_wait = progress.waits_for is not None and not self._waited
+        if not self.is_enabled or (now < self._next and not begins_to_wait) or not progress.counts:
             return
         self._next = 0.0 if self._draws else now + LINE_INTERVAL_S
-        text = summary(progress.counts, progress.running)
-        if progress.hindrance:
-            text += f"; {progress.hindrance}"
+        self._waited = progress.waits_for or ""
+        text = "; ".join(filter(None, (counts_text(progress.counts), progress.hindrance, progress.waits_for)))
         if text == self._shown:
             return
         self._shown = text
@@ -75,6 +63,19 @@ class ProgressLine:
         self._stream.write(f"\r\x1b[2K{text}\n" if self._draws else f"{text}\n")
         self._stream.flush()
 
+    def print_above(self, lines: Iterable[str]) -> None:
+        """Print lines above the line of progress, which is then drawn again."""
+        if self._draws and self._shown:
+            self._stream.write("\r\x1b[2K")
+        self.stream.write("".join(f"{line}\n" for line in lines))
+        self._shown = ""
+        self.stream.flush()
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether it draws on a terminal."""
+        return self._draws
+
     def _bar(self, counts: Mapping[str, int]) -> str:
         width = max(10, min(40, shutil.get_terminal_size().columns - 60))
         total, done = sum(counts.values()), sum(count for label, count in counts.items() if label in _ENDED)
@@ -82,9 +83,7 @@ class ProgressLine:
         return f"[{'━' * filled}{' ' * (width - filled)}]"
 
     def finish(self, counts: Mapping[str, int] | None = None) -> None:
-        """Show the last state on a terminal, if it is known, and end its line."""
-        if self._draws and counts is not None:
-            self(Progress(counts, running=0))
+        """Erase the line on a terminal, because a report follows; without counts, end it."""
         if self._draws and self._shown:
-            self._stream.write("\n")
+            self._stream.write("\n" if counts is None else "\r\x1b[2K")
             self._stream.flush()

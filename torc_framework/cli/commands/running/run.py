@@ -16,6 +16,7 @@ from torc_framework.cli.shared.plugin_flags import ExecutorCommand, executor_opt
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.config.sections import RunSection
 from torc_framework.errors import ExitStatus, UserError
+from torc_framework.text.quantities import count_text
 from torc_framework.text.terminal import print_line
 
 MaxParallelJobs = Annotated[int | None, option_of_setting(RunSection, "max_parallel_jobs")]
@@ -42,6 +43,13 @@ Worker = Annotated[
         "--worker", help="Be one of several runners: report only its attempts; exit code 0 also when jobs failed."
     ),
 ]
+RetryFailed = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed",
+        help="First make jobs ready again that failed, were canceled or terminated, and what follows them.",
+    ),
+]
 
 
 def run(
@@ -65,6 +73,7 @@ def run(
     strict_scheduler_match: StrictSchedulerMatch = None,
     skip_checks: SkipChecks = False,
     worker: Worker = False,
+    retry_failed: RetryFailed = False,
 ) -> None:
     """Run a workflow on this machine: create it from a spec file, or continue an existing one.
 
@@ -74,6 +83,7 @@ def run(
         torc run workflow.yaml
         torc run 12 --max-parallel-jobs 4
         torc run workflow.yaml --num-cpus 8 --memory-gb 32
+        torc run 12 --retry-failed
         torc run 12 --executor slurm
     """
     session = session_of(ctx)
@@ -94,15 +104,25 @@ def run(
     path = Path(workflow)
     is_spec = path.is_file() or not workflow.isdecimal()
     session.start_server()  # it starts up while plugins are imported and the spec is read
-    if is_spec and _needs_allocation(session, given, path.parent):
+    if retry_failed:
+        from torc_framework.cli.commands.running.run_start import retry_failed_jobs
+
+        retry_failed_jobs(session, path if is_spec else int(workflow))
+    if is_spec:
+        _run_spec(session, path, given, skip_checks=skip_checks, worker=worker)
+    else:
+        run_existing(session, int(workflow), given, worker=worker)
+
+
+def _run_spec(session: Session, path: Path, given: dict[str, Any], *, skip_checks: bool, worker: bool) -> None:
+    """Create the workflow of a spec and run it."""
+    if _needs_allocation(session, given, path.parent):
         from torc_framework.cli.commands.running.run_on_allocations import run_on_allocations
 
         run_on_allocations(session, _executor(session, given), path, given, skip_checks=skip_checks)
-    elif is_spec:
+    else:
         settings = runner_settings(session, given)
         _execute(session, _create(session, path, settings, skip_checks=skip_checks), settings, worker=worker)
-    else:
-        run_existing(session, int(workflow), given, worker=worker)
 
 
 def _executor(session: Session, given: dict[str, Any]) -> str:
@@ -137,7 +157,7 @@ def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, w
         begin_run(session.client, workflow_id)
     resumed = len(session.client.resume_interrupted_jobs(workflow_id))
     if resumed and not session.wants_json:
-        print(run_again_text(resumed), flush=True)
+        print(f"{run_again_text(resumed)}.", flush=True)
     _execute(session, workflow_id, settings, worker=worker, resumed=resumed)
 
 
@@ -160,7 +180,8 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
     for warning in loaded.warnings:
         typer.echo(f"Warning: {warning}", err=True)
     if not session.wants_json:
-        print_line(f"Created workflow {created.id} ({loaded.plan.workflow.name}) with {len(loaded.plan.jobs)} jobs")
+        jobs = count_text(len(loaded.plan.jobs), "job")
+        print_line(f"Created workflow {created.id} ({loaded.plan.workflow.name}) with {jobs}")
     return created.id
 
 
@@ -173,6 +194,7 @@ def _make_folder(path: Path) -> None:
 
 def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, worker: bool, resumed: int = 0) -> None:
     """Run the ready jobs, print the report, and end with the exit code of the run."""
+    from torc_framework.cli.commands.running.live_failures import LiveFailures
     from torc_framework.cli.commands.running.progress_line import ProgressLine
     from torc_framework.cli.commands.running.run_report import exit_status, report, report_worker
     from torc_framework.runner import RunnerSettings
@@ -180,10 +202,11 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
 
     put_torc_on_path()
     progress = ProgressLine(enabled=not session.wants_json and not worker)
-    runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, **settings)
+    live = LiveFailures(progress) if progress.is_terminal and progress.is_enabled else None
+    runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, awaits_people=worker, **settings)
     counts = None
     try:
-        outcome = run_workflow(runner, session.plugins(), progress, session.client)
+        outcome = run_workflow(runner, session.plugins(), progress, session.client, live)
         counts = outcome.counts
         outcome.resumed_jobs += resumed
     finally:
@@ -191,7 +214,7 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
     if worker:
         report_worker(session, workflow_id, outcome)
         return
-    report(session, workflow_id, outcome)
+    report(session, workflow_id, outcome, live.shown if live and sys.stdout.isatty() else ())
     if (status := exit_status(outcome)) is not ExitStatus.OK:
         raise typer.Exit(int(status))
 

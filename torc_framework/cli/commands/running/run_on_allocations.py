@@ -151,7 +151,7 @@ def _follow(session: Session, workflow_id: int, executor: str, submitted: "Submi
 def _watch(session: Session, workflow_id: int, executor: str, progress: Any, interrupts: StopSignals) -> "RunOutcome":
     """Return the workflow's state once it is over, or once no runner and no allocation is left."""
     from torc_framework.allocations.records import open_records
-    from torc_framework.models.records import ComputeNodeRecord
+    from torc_framework.models.records import ComputeNodeRecord, WorkflowRecord
     from torc_framework.recovery.event_wait import EventWaiter
     from torc_framework.recovery.orphans import sync_status
     from torc_framework.runner import Progress, RunOutcome
@@ -175,6 +175,7 @@ def _watch(session: Session, workflow_id: int, executor: str, progress: Any, int
                 break
             alarm.wait(POLL_INTERVAL_S)
     return RunOutcome(
+        workflow_name=client.get(WorkflowRecord, workflow_id).name,
         counts=dict(counts),
         is_complete=state.is_complete,
         is_canceled=state.is_canceled,

@@ -1,33 +1,45 @@
 """The report that ``torc run`` prints at its end."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
-from torc_framework.cli.commands.running.progress_line import summary
-from torc_framework.cli.shared.output import Column, peak_memory_text, print_json, print_table, seconds_text
+from attrs import Factory, frozen
+
+from torc_framework.cli.commands.running.failure_lines import summary_lines
+from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import Session
 from torc_framework.client import TorcClient
 from torc_framework.errors import ExitStatus, ServerUnreachableError
+from torc_framework.forensics.run_failures import FailureExample, FailureSummary, summarize_failures
 from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.statuses import UNSUCCESSFUL, JobStatus
-from torc_framework.next_step import next_step_text
+from torc_framework.next_step import NextStep, next_step
 from torc_framework.runner import RunOutcome
 from torc_framework.runner.connection.retries import retry_until_answered
+from torc_framework.text.headline import headline
+from torc_framework.text.quantities import count_text, duration_text
+from torc_framework.text.terminal import print_line
 
 MAX_ROWS: Final = 20
-"""Rows of the result table of a run; ``torc results list`` shows all."""
+"""Jobs in the JSON document of a run; ``torc results list`` shows all."""
 _ORDER: Final = (*UNSUCCESSFUL, *(status for status in JobStatus if status not in UNSUCCESSFUL))
-"""Statuses in the order of the table: jobs that did not succeed come first."""
+"""Statuses in the order of these jobs: those that did not succeed come first."""
 
-COLUMNS: Final[list[Column]] = [
-    ("ID", lambda row: row[0].id),
-    ("Job", lambda row: row[0].name),
-    ("Status", lambda row: row[0].status),
-    ("Return Code", lambda row: row[1] and row[1].return_code),
-    ("Time", lambda row: row[1] and seconds_text(row[1].exec_time_minutes * 60)),
-    ("Peak Mem", lambda row: row[1] and peak_memory_text(row[1])),
-    ("Reason", lambda row: row[1] and row[1].reason if row[0].status != "completed" else None),
-]
+
+@frozen
+class ReportDetails:
+    """What a report shows besides the outcome of the run.
+
+    Attributes:
+        rows: Some jobs with their latest result; those that did not succeed come first.
+        failures: The failures in short.
+        next: The next command; None if nothing is left to do.
+    """
+
+    rows: Sequence[tuple[JobRecord, ResultRecord | None]] = ()
+    failures: FailureSummary = Factory(FailureSummary)
+    next: NextStep | None = None
 
 
 def exit_status(outcome: RunOutcome) -> ExitStatus:
@@ -48,8 +60,8 @@ def _warnings(outcome: RunOutcome) -> list[str]:
     if not outcome.cut_logs:
         return outcome.troubles
     cut = (
-        f"{outcome.cut_logs} attempt(s) ended while the disk of their logs was full: these may lack what was written "
-        "last; make room ('torc reports results' marks them with log_disk_full)"
+        f"{count_text(outcome.cut_logs, 'attempt')} ended while the disk of the logs was full: these may lack what was "
+        "written last; make room ('torc reports results' marks them with log_disk_full)"
     )
     return [*outcome.troubles, cut]
 
@@ -67,49 +79,81 @@ def verdict(outcome: RunOutcome) -> str:
     return "completed" if _is_successful(outcome) else "failed"
 
 
-def report(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
-    """Print the result table and the summary, or one JSON document."""
+def report(session: Session, workflow_id: int, outcome: RunOutcome, seen: Sequence[FailureExample] = ()) -> None:
+    """Print the failures, the headline and the next command; or one JSON document.
+
+    Args:
+        session: The session of the command.
+        workflow_id: The workflow.
+        outcome: How the run ended.
+        seen: Failures that were printed on this terminal while the workflow ran.
+    """
     try:
-        rows = retry_until_answered(lambda: _rows(session.client, workflow_id, outcome.counts))
+        details = retry_until_answered(lambda: _details(session, workflow_id, outcome))
     except ServerUnreachableError as error:
-        rows = []  # the outcome of the run is known without them
-        outcome.troubles.append(f"no table of jobs: {error}")
+        details = ReportDetails()  # the outcome of the run is known without the server
+        outcome.troubles.append(f"no report on single jobs: {error}")
     if session.wants_json:
-        print_json(_document(workflow_id, outcome, rows))
+        print_json(_document(workflow_id, outcome, details))
         return
-    if rows:
-        print_table(COLUMNS, rows)
-    hidden = sum(outcome.counts.values()) - len(rows)
-    if hidden > 0:
-        print(f"... and {hidden} more: torc results list {workflow_id}")
-    text = summary(outcome.counts, interrupted=outcome.interrupted_jobs)
-    print(f"Workflow {workflow_id} {verdict(outcome)}: {text}, in {seconds_text(outcome.duration_s)}")
+    lines = [*summary_lines(details.failures, seen)]
+    if lines or seen:
+        print("\n".join([*lines, ""]))
+    print(_headline(workflow_id, outcome))
     for trouble in _warnings(outcome):
         print(f"Warning: {trouble}", file=sys.stderr)
     if outcome.unfit:
-        print(f"What is left cannot run here: {outcome.unfit}")
-    if outcome.is_canceled:
-        print(f"It was canceled; 'torc workflows initialize {workflow_id}' makes it ready to run from the start")
-    elif not outcome.is_complete:
-        print(next_step_text(session.client, workflow_id, session.executors, outcome.interrupted_jobs))
+        print_line(f"What is left cannot run here: {outcome.unfit}")
+    if outcome.interrupted_jobs:
+        count = outcome.interrupted_jobs
+        print("The interrupted job runs again." if count == 1 else f"The {count:,} interrupted jobs run again.")
+    if details.next is not None:
+        print(f"Next: {details.next.command}")
+
+
+def _details(session: Session, workflow_id: int, outcome: RunOutcome) -> ReportDetails:
+    client = session.client
+    rows = _rows(client, workflow_id, outcome.counts) if session.wants_json else ()
+    if _is_successful(outcome):
+        return ReportDetails(rows)
+    return ReportDetails(
+        rows,
+        summarize_failures(client, workflow_id, outcome.counts, interrupted=outcome.interrupted_jobs),
+        next_step(client, workflow_id, session.executors),
+    )
+
+
+def _headline(workflow_id: int, outcome: RunOutcome) -> str:
+    state = verdict(outcome).replace(" ", "_")
+    if state == "incomplete" and outcome.counts.get(JobStatus.PENDING_FAILED.label):
+        state = JobStatus.PENDING_FAILED.label
+    return headline(
+        outcome.workflow_name,
+        workflow_id,
+        state,
+        outcome.counts,
+        interrupted=outcome.interrupted_jobs,
+        duration_s=outcome.duration_s,
+    )
 
 
 def report_worker(session: Session, workflow_id: int, outcome: RunOutcome) -> None:
     """Print what one of several runners did; the others may still work on the workflow."""
     if session.wants_json:
-        print_json(_document(workflow_id, outcome, []))
+        print_json(_document(workflow_id, outcome, ReportDetails()))
         return
     why = (
         verdict(outcome) if outcome.interrupted or outcome.out_of_time or outcome.is_canceled else "nothing left to do"
     )
+    failed = f", {outcome.failed_attempts:,} failed" if outcome.failed_attempts else ""
     print(
-        f"Runner of workflow {workflow_id}: {outcome.attempts} attempt(s), {outcome.failed_attempts} failed, "
-        f"in {seconds_text(outcome.duration_s)}; {why}"
+        f"Runner of workflow {workflow_id}: {count_text(outcome.attempts, 'attempt')}{failed}, "
+        f"in {duration_text(outcome.duration_s)}; {why}"
     )
     for trouble in _warnings(outcome):
         print(f"Warning: {trouble}", file=sys.stderr)
     if outcome.unfit:
-        print(f"What is left cannot run here: {outcome.unfit}")
+        print_line(f"What is left cannot run here: {outcome.unfit}")
 
 
 def _rows(client: TorcClient, workflow_id: int, counts: dict[str, int]) -> list[tuple[JobRecord, ResultRecord | None]]:
@@ -128,10 +172,9 @@ def _rows(client: TorcClient, workflow_id: int, counts: dict[str, int]) -> list[
     return [(job, by_job.get(job.id or 0)) for job in jobs]
 
 
-def _document(
-    workflow_id: int, outcome: RunOutcome, rows: list[tuple[JobRecord, ResultRecord | None]]
-) -> dict[str, Any]:
-    """Return the run as JSON values; ``jobs`` holds the rows of the table."""
+def _document(workflow_id: int, outcome: RunOutcome, details: ReportDetails) -> dict[str, Any]:
+    """Return the run as JSON values; ``jobs`` holds some of the jobs, ``failures`` the first failure of each cause."""
+    rows = details.rows
     return {
         "workflow_id": workflow_id,
         "status": verdict(outcome).replace(" ", "_"),
@@ -147,6 +190,8 @@ def _document(
         "duration_s": outcome.duration_s,
         "unfit": outcome.unfit,
         "troubles": _warnings(outcome),
+        "next_command": details.next and details.next.command,
+        "failures": [cause.example.as_dict() for cause in details.failures.causes],
         "jobs_omitted": sum(outcome.counts.values()) - len(rows),
         "jobs": [
             {

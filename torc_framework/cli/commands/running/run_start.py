@@ -1,6 +1,7 @@
 """The start of a run of an existing workflow: its inputs are checked, then one request begins the run."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -8,10 +9,14 @@ import typer
 from attrs import evolve, frozen
 
 from torc_framework.cli.commands.running.spec_loading import modification_time, refuse_missing
+from torc_framework.cli.shared.session import Session
 from torc_framework.client import TorcClient
-from torc_framework.errors import UserError
-from torc_framework.models.records import FileRecord, UserDataRecord, WorkflowStatusRecord
+from torc_framework.errors import TorcError, UserError
+from torc_framework.models.records import FileRecord, UserDataRecord, WorkflowRecord, WorkflowStatusRecord
 from torc_framework.models.responses import Reinitialized
+from torc_framework.models.statuses import LIVE, UNSUCCESSFUL
+from torc_framework.text.quantities import count_text
+from torc_framework.text.status_text import STATUS_LOOKS
 
 
 @frozen
@@ -105,6 +110,55 @@ def rerun(
     inputs = inspect_run_inputs(client, workflow_id)
     inputs.refuse(force=force)
     return client.reinitialize(workflow_id, inputs.mtimes, dry_run=dry_run, force=force, reset=reset)
+
+
+def retry_failed_jobs(session: Session, source: int | Path) -> None:
+    """Make a workflow's failed, canceled and terminated jobs ready, and what follows them; print how many.
+
+    The workflow is no longer canceled after that. Nothing is changed if no job failed or was canceled.
+
+    Raises:
+        UserError: the source is a spec, a runner works on the workflow, or inputs are missing.
+    """
+    if isinstance(source, Path):
+        raise _spec_cannot_be_retried(session, source)
+    client, workflow_id = session.client, source
+    counts = client.job_counts(workflow_id).counts
+    found = {status.label: count for status in UNSUCCESSFUL if (count := counts.get(status.label, 0))}
+    if not found and not client.workflow_status(workflow_id).is_canceled:
+        typer.echo(f"No job of workflow {workflow_id} has failed or was canceled.", err=True)
+        return
+    held = sum(counts.get(status.label, 0) for status in LIVE)
+    if held:
+        raise UserError(
+            f"runners hold {count_text(held, 'job')} of workflow {workflow_id}; failed jobs can be retried when these "
+            f"have ended. 'torc watch {workflow_id}' follows them; if their runner is gone, 'torc run {workflow_id}' "
+            "takes them over"
+        )
+    rerun(client, workflow_id, reset="failed")
+    listed = ", ".join(f"{count:,} {STATUS_LOOKS[label].word}" for label, count in found.items())
+    total = sum(found.values())
+    if total:
+        typer.echo(f"{count_text(total, 'job')} {'runs' if total == 1 else 'run'} again: {listed}", err=True)
+    else:
+        typer.echo(f"Workflow {workflow_id} is no longer canceled.", err=True)
+
+
+def _spec_cannot_be_retried(session: Session, path: Path) -> UserError:
+    """Return the error that refuses to retry failed jobs of a spec, with the command for its newest workflow."""
+    from torc_framework.spec import load_spec
+
+    newest = None
+    with suppress(TorcError):
+        name = load_spec(path).name
+        mine = session.client.iterate(WorkflowRecord, user=session.user)
+        newest = max((each.id or 0 for each in mine if each.name == name), default=None)
+    command = f"torc run {newest or 'ID'} --retry-failed"
+    which = f"the newest workflow of {path}" if newest else "a workflow"
+    return UserError(
+        f"--retry-failed takes the id of a workflow, and 'torc run {path}' creates a new one; "
+        f"'{command}' retries the failed jobs of {which}"
+    )
 
 
 def stale_outputs(client: TorcClient, workflow_id: int, inputs: RunInputs) -> list[str]:

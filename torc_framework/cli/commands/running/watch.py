@@ -219,7 +219,7 @@ def _local_runner(session: Session, workflow_id: int, given: dict[str, Any]) -> 
             begin_run(session.client, workflow_id)
         settings = runner_settings(session, given)
         progress = ProgressLine(enabled=not session.wants_json)
-        runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, **settings)
+        runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, awaits_people=False, **settings)
         try:
             return run(runner, session.plugins(), progress, session.client).interrupted
         finally:

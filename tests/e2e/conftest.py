@@ -1,0 +1,5 @@
+"""Fixtures of the tests of commands."""
+
+from terminal_talk import talk
+
+__all__ = ["talk"]

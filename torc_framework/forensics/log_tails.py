@@ -1,0 +1,64 @@
+"""The last lines of an attempt's standard error, as every report on failures shows them."""
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from torc_framework.forensics.log_excerpts import read_last_lines, visible_text
+from torc_framework.text.terminal import one_line
+
+SHOWN_LINES: Final = 5
+"""Most lines of a log that are shown."""
+LINE_LENGTH: Final = 200
+"""Most characters of each of them."""
+_READ_LINES: Final = 60
+"""Lines at the end of a log among which those with text are searched."""
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+
+@frozen
+class LogTail:
+    """The last lines of a log.
+
+    Attributes:
+        path: The log.
+        lines: Its last lines with text, at most `SHOWN_LINES`, each at most `LINE_LENGTH` characters, without colours
+            and overwritten text, with control characters escaped.
+        trouble: Why the log could not be read; None if it was read.
+    """
+
+    path: Path
+    lines: tuple[str, ...] = ()
+    trouble: str | None = None
+
+    @property
+    def last(self) -> str | None:
+        """The last line; None if there is none."""
+        return self.lines[-1] if self.lines else None
+
+
+def read_tail_of_log(path: Path, *, hostname: str | None = None) -> LogTail:
+    """Return the last lines of a log.
+
+    Args:
+        path: The log.
+        hostname: The machine of the runner that wrote it, if it is known. A log that this machine does not have is
+            then said to be there.
+    """
+    try:
+        raw, _ = read_last_lines(path, _READ_LINES)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            elsewhere = hostname is not None and hostname != os.uname().nodename
+            return LogTail(path, trouble=f"it is on {hostname}" if elsewhere else "the file does not exist")
+        return LogTail(path, trouble=error.strerror or str(error))
+    texts = [text for line in raw if (text := _shown_line(line))]
+    return LogTail(path, tuple(texts[-SHOWN_LINES:]))
+
+
+def _shown_line(line: bytes) -> str:
+    text = one_line(_COLOURS.sub("", visible_text(line)).expandtabs(4).rstrip())
+    return text if len(text) <= LINE_LENGTH else text[: LINE_LENGTH - 1].rstrip() + "…"
