@@ -139,11 +139,10 @@ def test_a_canceled_workflow_names_its_own_step(interrupted: str, torc: Any) -> 
     """'torc run' would do nothing then; what is named works."""
     assert interrupted
     assert torc("workflows", "cancel", "1").returncode == 0
-    step = "torc workflows reset-status 1 --failed-only --reinitialize"
-    for arguments in (["workflows", "status", "1"], ["why-failed", "1"], ["explain", "--job", "2"]):
+    step = "torc run 1 --retry-failed"
+    for arguments in (["workflows", "status", "1"], ["why-failed", "1"]):
         assert step in torc(*arguments).stdout, arguments
-    assert torc(*step.split()[1:], "--no-prompts").returncode == 0
-    assert torc("run", "1").returncode == 0
+    assert torc(*step.split()[1:]).returncode == 0
 
 
 def test_watching_with_recovery_goes_on(interrupted: str, torc: Any) -> None:
