@@ -105,6 +105,15 @@ def test_workflows(call: Any, text: Any, diamond: int) -> None:
     assert call("workflows", "get", diamond, code=1)["error"]["message"] == f"Workflow not found with ID: {diamond}"
 
 
+def test_a_month_is_no_run_time(call: Any) -> None:
+    """On the command line too."""
+    wid = call("workflows", "new", "--name", "mine")["id"]
+    answer = call("resource-requirements", "create", "--name", "small", "--runtime", "P1M", wid, code=2)
+    assert "'PT1M' for a minute" in answer["error"]["message"]
+    made = call("resource-requirements", "create", "--name", "small", "--runtime", "2 h 05 min", wid)
+    assert made["runtime"] == "PT2H5M"
+
+
 def test_somebody_elses_workflow_is_not_deleted_by_accident(call: Any) -> None:
     """Only with --force."""
     wid = call("workflows", "new", "--name", "hers", "--user", "ann")["id"]

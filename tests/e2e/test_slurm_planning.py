@@ -106,6 +106,16 @@ def test_scripts_get_everything_at_once(torc: Torc, lab: Path) -> None:
     }
 
 
+def test_warnings_about_keys_are_printed(torc: Torc, lab: Path) -> None:
+    """Once, with the line; the planned spec no longer has the key."""
+    (lab / "workflow.yaml").write_text(SPEC + "enable_ro_crate: true\n")
+    done = torc("slurm", "generate", "workflow.yaml", "--profile", "lab")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Warning: ") == 1
+    assert "workflow.yaml:10:1: enable_ro_crate: " in done.stderr
+    assert "enable_ro_crate" not in done.stdout
+
+
 def test_a_dry_run_writes_nothing(torc: Torc, lab: Path) -> None:
     done = torc("slurm", "generate", "workflow.yaml", "--profile", "lab", "--dry-run", "-o", "made.yaml")
     assert done.returncode == 0

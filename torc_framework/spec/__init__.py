@@ -10,6 +10,8 @@ from torc_framework.spec.language.findings import SpecError, SpecFinding
 from torc_framework.spec.language.options import LoadOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torc_framework.spec.language.model import WorkflowSpec
     from torc_framework.spec.pipeline import Inspection, LoadedSpec
 
@@ -68,15 +70,23 @@ def dry_run(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DEFA
     return values, dry_run_text(seen.summary, errors, seen.warnings)
 
 
-def load_spec(path: Path | str, *, options: LoadOptions = _DEFAULT) -> "WorkflowSpec":
+def load_spec(
+    path: Path | str, *, options: LoadOptions = _DEFAULT, warn: "Callable[[str], None] | None" = None
+) -> "WorkflowSpec":
     """Return a workflow file's spec without expansion and resolution.
+
+    Args:
+        path: The file.
+        options: How it is read.
+        warn: Called with each warning about the file's keys. The spec no longer has these keys, so that `load_plan` of
+            it does not repeat the warnings.
 
     Raises:
         SpecError: the file cannot be read, or does not fit the schema.
     """
     from torc_framework.spec import pipeline
 
-    return pipeline.load_spec(Path(path), options)
+    return pipeline.load_spec(Path(path), options, warn or (lambda _: None))
 
 
 def dump_spec(spec: "WorkflowSpec", format: str) -> str:  # noqa: A002 - `format` is the public name of this argument

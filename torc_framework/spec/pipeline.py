@@ -1,7 +1,7 @@
 """The pipeline from a workflow file to its plan: read → check → structure → expand → resolve."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,8 +65,8 @@ def load_plan(source: Path | WorkflowSpec, options: LoadOptions) -> LoadedSpec:
     return LoadedSpec(inspection.plan, inspection.warnings, inspection.summary.as_dict())
 
 
-def load_spec(path: Path, options: LoadOptions) -> WorkflowSpec:
-    """Return a workflow file's spec without expansion and resolution.
+def load_spec(path: Path, options: LoadOptions, warn: Callable[[str], None]) -> WorkflowSpec:
+    """Return a workflow file's spec without expansion and resolution; ``warn`` is called with each warning of the file.
 
     Raises:
         SpecError: it cannot be read, or does not fit the schema.
@@ -77,6 +77,8 @@ def load_spec(path: Path, options: LoadOptions) -> WorkflowSpec:
         problems = _checked(document, schema)
         if problems:
             raise SpecError(document.placed(problems.findings()))
+        for warning in document.placed(problems.placed_warnings):
+            warn(str(warning))
         return structure(document.data)
 
 

@@ -16,7 +16,7 @@ from attrs import NOTHING, Attribute, fields_dict, frozen
 from torc_framework.cli.shared.arguments import parse_ids
 from torc_framework.errors import UserError
 from torc_framework.models.records import Record, describe_field
-from torc_framework.models.resources import duration_spelling, format_duration, memory_spelling
+from torc_framework.models.resources import format_duration, memory_spelling, runtime_spelling
 from torc_framework.models.statuses import JobStatus
 
 ValueParser = Callable[[Any, str], Any]
@@ -99,12 +99,12 @@ def parse_memory_option(text: str, flag: str) -> str:
         raise UserError(f"{flag}: {error}") from None
 
 
-def parse_duration_option(text: str, flag: str) -> str:
-    """Return a duration as records have it; texts such as ``2 h 05 min``, ``1h30m`` and ``02:05:00`` are read too."""
+def parse_runtime_option(text: str, flag: str) -> str:
+    """Return a run time as records have it; texts such as ``2 h 05 min``, ``1h30m`` and ``02:05:00`` are read too."""
     from torc_framework.hpc.walltimes import parse_walltime
 
     try:
-        return duration_spelling(text)
+        return runtime_spelling(text)
     except ValueError as error:
         with suppress(ValueError):
             return format_duration(parse_walltime(text))

@@ -173,7 +173,7 @@ def generate_spec(
         without_schedulers,
     )
 
-    spec = load_spec(file, options=options)
+    spec = load_spec(file, options=options, warn=print_warning)
     if has_schedulers(spec):
         if not overwrite:
             raise UserError(
@@ -187,8 +187,13 @@ def generate_spec(
     plan_options = choices.plan_options(account, actions=actions, idle=idle_nodes(session, choices))
     planned = plan_schedulers(loaded.plan, profile, plan_options)
     for warning in planned.warnings:
-        typer.echo(f"Warning: {warning}", err=True)
+        print_warning(warning)
     return GeneratedSpec(with_schedulers(spec, planned), planned, profile)
+
+
+def print_warning(text: str) -> None:
+    """Print a warning on standard error."""
+    typer.echo(f"Warning: {text}", err=True)
 
 
 def choose_profile(session: Session, name: str | None) -> HpcProfile:

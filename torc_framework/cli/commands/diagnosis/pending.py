@@ -8,7 +8,7 @@ import typer
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import Column, print_json, print_pairs, print_table
-from torc_framework.cli.shared.record_options import parse_duration_option, parse_memory_option
+from torc_framework.cli.shared.record_options import parse_memory_option, parse_runtime_option
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import UserError
 
@@ -118,7 +118,7 @@ def retry(
     """
     changes = {
         "memory": None if memory is None else parse_memory_option(memory, "--memory"),
-        "runtime": None if runtime is None else parse_duration_option(runtime, "--runtime"),
+        "runtime": None if runtime is None else parse_runtime_option(runtime, "--runtime"),
         "num_cpus": num_cpus,
         "num_gpus": num_gpus,
     }

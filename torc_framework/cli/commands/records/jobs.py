@@ -14,8 +14,8 @@ from torc_framework.cli.shared.arguments import Force, WorkflowId, job_of_workfl
 from torc_framework.cli.shared.output import Column, print_json, requested_memory_text, requested_runtime_text
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import (
-    parse_duration_option,
     parse_memory_option,
+    parse_runtime_option,
     parse_status,
     record_option,
 )
@@ -140,7 +140,7 @@ def create_from_file(
             name=f"{names[0]}_{names[-1]}",
             num_cpus=cpus_per_job,
             memory=parse_memory_option(memory_per_job, "--memory-per-job"),
-            runtime=parse_duration_option(runtime_per_job, "--runtime-per-job"),
+            runtime=parse_runtime_option(runtime_per_job, "--runtime-per-job"),
         )
     )
     jobs = [AddedJob(*pair, resource_requirements_id=requirements.id) for pair in zip(names, commands, strict=True)]

@@ -3,7 +3,7 @@
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.output import requested_memory_text, requested_runtime_text
 from torc_framework.cli.shared.record_commands import RecordCommands
-from torc_framework.cli.shared.record_options import parse_duration_option, parse_memory_option, record_option
+from torc_framework.cli.shared.record_options import parse_memory_option, parse_runtime_option, record_option
 from torc_framework.models.records import ResourceRequirementsRecord
 
 _AMOUNTS = (
@@ -12,7 +12,7 @@ _AMOUNTS = (
     record_option("num_gpus", low=0),
     record_option("num_nodes", low=1),
     record_option("memory", "--memory", "-m", read=parse_memory_option),
-    record_option("runtime", "--runtime", "-r", read=parse_duration_option),
+    record_option("runtime", "--runtime", "-r", read=parse_runtime_option),
 )
 REQUIREMENTS = RecordCommands(
     record=ResourceRequirementsRecord,

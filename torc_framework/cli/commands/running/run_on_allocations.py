@@ -59,8 +59,13 @@ def _create(session: Session, executor: str, path: Path, *, skip_checks: bool = 
     from torc_framework.spec.scheduler_insertion import has_schedulers
 
     options = load_options(session, path, skip_checks=skip_checks)
-    spec = load_spec(path, options=options)
-    source = path if has_schedulers(spec) else _with_schedulers(session, executor, spec, options)
+    warnings: list[str] = []
+    spec = load_spec(path, options=options, warn=warnings.append)
+    source: Path | WorkflowSpec = path
+    if not has_schedulers(spec):
+        for warning in warnings:
+            typer.echo(f"Warning: {warning}", err=True)
+        source = _with_schedulers(session, executor, spec, options)
     created = create_workflow(session, source, options, initialize=True)
     if not session.wants_json:
         created.print()
