@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
-from attrs import fields
+from attrs import NOTHING, fields
 
 from torc_framework.client.calls import paging
 from torc_framework.client.calls.paging import JsonObject, Page
@@ -220,11 +220,11 @@ class ClientBase:
 
 
 def given_fields(record: Any) -> JsonObject:
-    """Return the fields of a record that are not None."""
+    """Return the fields of a record that are not None, and the required ones: the value of an event may be null."""
     return {
         attribute.name: value
         for attribute in fields(type(record))
-        if (value := getattr(record, attribute.name)) is not None
+        if (value := getattr(record, attribute.name)) is not None or attribute.default is NOTHING
     }
 
 
