@@ -107,7 +107,7 @@ def parse_runtime_option(text: str, flag: str) -> str:
         return runtime_spelling(text)
     except ValueError as error:
         with suppress(ValueError):
-            return format_duration(parse_walltime(text))
+            return runtime_spelling(text if text.startswith("P") else format_duration(parse_walltime(text)))
         raise UserError(f"{flag}: {error}") from None
 
 
