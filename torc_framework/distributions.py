@@ -9,6 +9,9 @@ from typing import Final
 
 from attrs import field, frozen
 
+ANY: Final = "*"
+"""Name of an offer of which any one serves."""
+
 
 @frozen
 class Distribution:
@@ -18,7 +21,8 @@ class Distribution:
         name: Its name.
         folder: Its folder in the repository; None if it is planned and does not exist.
         offers: Names that it offers, by kind: ``executor``, ``command``, ``failure rule key``, ``option`` (a flag),
-            ``ending`` (a class of endings on which its recovery policy decides), ``verdict``, ``plugin``.
+            ``ending`` (a class of endings on which its recovery policy decides), ``verdict``, ``batch system``,
+            ``plugin``.
     """
 
     name: str
@@ -57,6 +61,7 @@ DISTRIBUTIONS: Final = (
             "plugin": ("slurm",),
             "executor": ("slurm",),
             "command": ("slurm", "submit-slurm", "workflows create-slurm"),
+            "batch system": (ANY,),
         },
     ),
     Distribution(

@@ -161,6 +161,14 @@ def test_settings_of_an_action_are_a_mapping(tmp_path: Path, suffix: str) -> Non
         assert told in str(finding), finding
 
 
+def test_an_unknown_action_type_is_one_error(tmp_path: Path) -> None:
+    """Keys of a type that no plugin offers cannot be checked."""
+    path = tmp_path / "w.yaml"
+    path.write_text(SETTINGS["yaml"])
+    (finding,) = inspect(path).findings
+    assert "actions[0].action_type: 'notify'" in str(finding)
+
+
 @pytest.mark.parametrize(
     ("action", "told"),
     [

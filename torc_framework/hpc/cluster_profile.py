@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
+from torc_framework.distributions import ANY, how_to_get
 from torc_framework.errors import AllocationError, UserError
 from torc_framework.executors import Allocator, RunnerContext
 from torc_framework.hpc.profiles import detect_profile, host_names, hostname_pattern, known_profiles, profile_named
@@ -112,5 +113,5 @@ def _describing_executor(plugins: "PluginManager", name: str | None) -> type[All
 
 def _choices_text(able: Mapping[str, object]) -> str:
     if not able:
-        return "; install a plugin for its batch system, such as torc-slurm"
+        return f"; {how_to_get('batch system', ANY)}"
     return f"; those that can: {', '.join(f'--executor {name}' for name in sorted(able))}"

@@ -82,12 +82,21 @@ def _check_items(items: list[Any], schema: Schema, key: str, problems: Problems)
     has_variants = VARIANTS in schema
     passes = compile_check(plain)
     for position, item in enumerate(items):
+        if has_variants and _has_unknown_variant(schema, item):
+            _explain(item, {**plain, "additionalProperties": True}, (key, position), problems)
+            continue
         chosen = variant_of(schema, item) if has_variants else schema
         if chosen is schema:
             if not passes(item):
                 _explain(item, plain, (key, position), problems)
         elif not (gates.get(id(chosen)) or gates.setdefault(id(chosen), compile_check(chosen)))(item):
             _explain(item, chosen, (key, position), problems)
+
+
+def _has_unknown_variant(schema: Schema, item: Any) -> bool:
+    """Return whether an item names a variant that the schema lacks, so that its other keys cannot be checked."""
+    by = schema[VARIANTS]["by"]
+    return isinstance(item, dict) and by in item and item[by] not in schema["properties"][by]["enum"]
 
 
 def _check_value(value: Any, schema: Schema, path: SpecPath, problems: Problems) -> None:

@@ -10,6 +10,7 @@ import typer
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.output import print_json, print_table
 from torc_framework.cli.shared.session import session_of
+from torc_framework.distributions import how_to_get
 from torc_framework.errors import ExitStatus, UserError
 from torc_framework.system.private_files import make_private_folder, open_private
 
@@ -209,7 +210,8 @@ def validate(ctx: typer.Context) -> None:
             if name in declared:
                 findings += _check_options(config, section, *declared[name])
             else:
-                notes.append(f"{section}.{name}: no {what} of this name is installed")
+                hint = how_to_get("executor" if section == "executor" else "plugin", name)
+                notes.append(f"{section}.{name}: no {what} of this name is installed{f'; {hint}' if hint else ''}")
     if session.wants_json:
         files = [str(path) for path in config.files]
         print_json({"is_valid": not findings, "files": files, "findings": findings, "notes": notes})
