@@ -138,6 +138,8 @@ FOUND: Final[dict[str, list[str]]] = {
         "slurmstepd: error: *** STEP 123.0 ON node17 CANCELLED AT 2026-01-01T00:00:00 ***",
         "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
         "scancel: job CANCELLED by user",
+        "job 123 cancelled",
+        "The allocation was cancelled by its owner",
         "123|CANCELLED by 1000|0:15",
     ],
     "Segmentation fault": [
@@ -363,6 +365,9 @@ FOUND: Final[dict[str, list[str]]] = {
         "123|FAILED|1:0",
         "FAILED tests/test_a.py::test_b - assert 1 == 2",
         "Job 7 failed with exit code 3",
+        "Upload failed: quota service answered late",
+        "validation failed",
+        "=== 3 failed, 12 passed in 0.12s ===",
         "Error in rule a: job failed",
         "prolog failed",
         "make: *** [Makefile:3: all] Error 2",

@@ -9,6 +9,7 @@ pattern of a vocabulary counts.
 import re
 from collections.abc import Iterator
 from enum import Enum, auto
+from typing import Final
 
 from attrs import frozen
 
@@ -90,5 +91,7 @@ def parse_wording(
     return Wording(Vocabulary.TORC_PARSE_LOGS, rank, name, expression, exact, severity)
 
 
-NOT_NONE = r"(?<!\bno )(?<!\b0 )(?<!\bzero )(?<!\bany )(?<!\bwithout )"
+NOT_NONE: Final = r"(?<!\bno )(?<!\b0 )(?<!\bzero )(?<!\bany )(?<!\bwithout )"
 """Begins expressions whose words are harmless after ``no``, ``0`` or ``without``."""
+UNLESS_NONE: Final = r"^(?!.{0,200}\b(?:no|none|nothing|0|zero|not|never)\b).{0,200}"
+"""Begins expressions whose words are harmless anywhere in a line with ``no``, ``0`` or ``not``."""

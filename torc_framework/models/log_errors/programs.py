@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from torc_framework.models.log_errors.kinds import LogError, analyze_wording, parse_wording
+from torc_framework.models.log_errors.kinds import UNLESS_NONE, LogError, analyze_wording, parse_wording
 from torc_framework.models.log_patterns import Severity
 
 _PREFIX: Final = r"^(?:\[[^\]\n]*\]:? *|\d+: *|[\d:T.,+Z-]{8,} *)*+"
@@ -84,6 +84,8 @@ ERRORS: Final = (
         (
             r"\b(?:job|step|task|rule|process|command|build|subprocess|prolog|epilog|launch|simulation|run)\b"
             r"[^=\n]{0,60}(?<![=\w-])(?<!\bnot )(?<!\bnever )failed(?! *[=:] *0)",
+            rf"{UNLESS_NONE}(?<![=\w/-])failed(?:: (?![-+]?\d|none\b)|[!.]*\s*$)",
+            r"\b[1-9]\d* failed\b(?! *[=:])",
             r"exited with (?:exit )?(?:code|status) [1-9]",
             r"(?:non-?zero|nonzero) exit (?:code|status)",
             *(rf"(?<!'){words}:? +[1-9]\d*\b" for words in ("exit code", "exit status", "return code")),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from torc_framework.models.log_errors.kinds import LogError, analyze_wording, parse_wording
+from torc_framework.models.log_errors.kinds import UNLESS_NONE, LogError, analyze_wording, parse_wording
 from torc_framework.models.log_patterns import Severity
 
 ERRORS: Final = (
@@ -116,7 +116,8 @@ ERRORS: Final = (
         "A person or the batch system stopped it; 'torc slurm sacct' names the user.",
         (
             r"\*\*\* (?:job|step) .{0,200}cancelled",
-            r"(?:was|been) cancelled\b(?! *[=:])",
+            rf"{UNLESS_NONE}\b(?:was|been) cancelled\b(?! *[=:])",
+            rf"{UNLESS_NONE}\b(?:job|step|task|allocation|workflow)s?\b[^=]{{0,40}}\bcancelled\b(?! *[=:])",
             r"(?:job_?|step_?)?state[=:] ?cancelled",
             "cancelled (?:by|at) ",
             "job step aborted",
