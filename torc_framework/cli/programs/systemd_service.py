@@ -188,7 +188,7 @@ def _settings_for_unit(manager: SystemdManager, given: Values) -> Values:
     from torc_framework.config import Config, config_locations
 
     config = Config.load(flags={("server", *path): value for path, value in given.items()})
-    places = config_locations(environ={})  # the service does not have `TORC_CONFIG`
+    places = config_locations(environ={})  # the service does not have TORC_CONFIG
     found_again = {str(places["system"]), *([str(places["user"])] if manager.is_user else [])}
     settings: Values = {}
     for leaf in setting_entries(ServerSettings):
