@@ -82,7 +82,7 @@ _FIRST: Final[Mapping[ExitClass, str]] = {
 """What a person does before jobs with failures of a class are repeated; `_CORRECT` for the other classes."""
 
 
-def _repeat(workflow_id: int, classes: Iterable[str], *, on_nodes: bool) -> NextStep:
+def repeat_step(workflow_id: int, classes: Iterable[str], *, on_nodes: bool) -> NextStep:
     """Return the command that repeats the failed jobs of a workflow.
 
     Args:
@@ -103,6 +103,15 @@ def _exit_class(name: str) -> ExitClass:
         return ExitClass(name)
     except ValueError:  # of a newer server
         return ExitClass.UNKNOWN
+
+
+def runs_on_nodes(client: TorcClient, workflow_id: int) -> bool:
+    """Return whether a workflow runs on nodes of a batch system: it asked for some, or has a scheduler or an action."""
+    return (
+        bool(client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, limit=1))
+        or any(each.action_type == "schedule_nodes" for each in client.actions(workflow_id))
+        or bool(client.find(SlurmSchedulerRecord, workflow_id=workflow_id, limit=1))
+    )
 
 
 # --- the states -----------------------------------------------------------------------------------
@@ -141,11 +150,7 @@ class _Situation:
     @cached_property
     def on_nodes(self) -> bool:
         """Whether the workflow runs on nodes of a batch system."""
-        return (
-            self.was_submitted
-            or self.submits
-            or bool(self._client.find(SlurmSchedulerRecord, workflow_id=self.id, limit=1))
-        )
+        return runs_on_nodes(self._client, self.id)
 
     @cached_property
     def submits(self) -> bool:
@@ -205,7 +210,7 @@ def _go_on(now: _Situation) -> NextStep:
 
 def _of_failures(now: _Situation) -> NextStep:
     if now.causes_shown:
-        return _repeat(now.id, now.progress.failures, on_nodes=now.on_nodes)
+        return repeat_step(now.id, now.progress.failures, on_nodes=now.on_nodes)
     return NextStep(f"torc why-failed {now.id}", "shows the causes of the failures")
 
 

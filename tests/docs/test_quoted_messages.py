@@ -22,7 +22,11 @@ _QUOTED = (
     re.compile(r"^\| `([A-Z][^`]* [^`]*|this [^`]*)` \| ", re.MULTILINE),
 )
 """Messages at the start of an item of a list, of a definition and of a row of a table."""
-COMPOSED = {"missing input files that no job writes"}
+COMPOSED = {
+    "missing input files that no job writes",
+    "jobs wait for prepare",
+    "jobs were canceled because of them",
+}
 """Texts that the programs compose of parts."""
 LEAST_WORDS = 4
 """Shorter texts are often composed, so the test does not look for them."""

@@ -90,8 +90,8 @@ def test_the_root_of_a_chain(call: Explain, create: Callable[..., int], torc: An
     assert [(other["job_name"], other["status"]) for other in found["waits_for"]] == [("b", "blocked")]
     assert (found["root"]["reason"], found["commands"]) == ("no_runner", [f"torc run {wid}"])
     text = torc("explain", wid, "-j", "c", env={"TORC_API_URL": server}).stdout
-    assert "The root of it is job" in text
-    assert f"  torc run {wid}\n" in text
+    assert "Root cause: a (job " in text
+    assert text.endswith(f"\nNext: torc run {wid}\n")
     whole = call("explain", wid)
     assert [(group["status"], group["cause"], group["count"]) for group in whole["groups"]] == [
         ("ready", "no_runner", 1),
@@ -123,7 +123,7 @@ def test_more_than_any_runner_has(call: Explain, create: Callable[..., int], ser
     node(server, wid)
     found = call("explain", wid, "--job", "b")
     assert (found["reason"], found["root"]["reason"]) == ("blocked", "lacks_resources")
-    assert "64 CPUs of 4, 100g memory of 8g on small-host" in found["root"]["text"]
+    assert "64 CPUs of 4, 100 GiB memory of 8 GiB on small-host" in found["root"]["text"]
     call(*shlex.split(found["commands"][0])[1:])
     assert call("explain", wid, "--job", "a")["reason"] == "waits_turn"
 
@@ -220,8 +220,7 @@ def test_a_failed_dependency(call: Explain, create: Callable[..., int]) -> None:
     assert "exit code 3" in found["root"]["text"]
     groups = call("explain", wid)["groups"]
     assert sorted((group["reason"], group["count"]) for group in groups) == [("dependency_failed", 2), ("failed", 1)]
-    call(*shlex.split(found["commands"][0])[1:])
-    assert call("explain", wid, "--job", "a")["reason"] == "no_runner"
+    assert found["commands"] == [f"torc run {wid} --retry-failed"]
 
 
 def test_disabled_canceled_archived(call: Explain, create: Callable[..., int]) -> None:
@@ -238,7 +237,8 @@ def test_disabled_canceled_archived(call: Explain, create: Callable[..., int]) -
     call("workflows", "cancel", wid)
     canceled = call("explain", wid)
     assert {group["cause"] for group in canceled["groups"]} == {"canceled_workflow"}
-    call(*shlex.split(canceled["commands"][0])[1:])
+    assert canceled["next_command"] == canceled["commands"][0] == f"torc run {wid} --retry-failed"
+    call("workflows", "reset-status", wid, "--failed-only", "--reinitialize")
     call("workflows", "archive", "true", wid)
     archived = call("explain", wid)
     assert {group["cause"] for group in archived["groups"]} == {"archived"}
@@ -273,10 +273,9 @@ def test_what_is_meant(call: Explain, create: Callable[..., int]) -> None:
     wid = create(*CHAIN)
     job = call("jobs", "list", wid, "--name", "b")["jobs"][0]["id"]
     assert call("explain", "--job", job)["job_name"] == "b"
-    assert "give the workflow's id" in call("explain", "--job", "b", code=2)["error"]["message"]
     assert "has no job 'bb'" in call("explain", wid, "--job", "bb", code=2)["error"]["message"]
-    assert "explain what?" in call("explain", code=2)["error"]["message"]
-    assert call("explain", 999_999, code=1)["error"]["message"] == "Job not found with ID: 999999"
+    assert "which workflow?" in call("explain", code=2)["error"]["message"]
+    assert call("explain", 999_999, code=1)["error"]["message"] == "Workflow not found with ID: 999999"
 
 
 def test_ten_thousand_jobs_are_summed_up(call: Explain, create: Callable[..., int], work: Path) -> None:
@@ -313,8 +312,19 @@ def test_what_runs_on_nodes_is_not_advised_to_run_here(
     expected = command.format(wid)
     assert call("explain", wid)["commands"] == [expected]
     call("run", wid, code=1)
-    told = str(call("why-failed", "--workflow", wid)) + str(
-        call("why-failed", call("jobs", "list", wid)["jobs"][0]["id"])
-    )
-    assert told.count(f"'{expected}'") >= 2
-    assert ("torc run" in told) == (not more)
+    (failed,) = [job["id"] for job in call("jobs", "list", wid, "--name", "a")["jobs"]]
+    repeat = f"torc recover {wid} --retry-unknown" if more else f"torc run {wid} --retry-failed"
+    for asked in (("explain", wid), ("why-failed", wid), ("why-failed", "--job", failed)):
+        assert call(*asked)["next_command"] == repeat
+
+
+def test_jobs_that_fit_no_machine(call: Explain, create: Callable[..., int]) -> None:
+    """Without a runner they are compared with this machine; the command makes them fit."""
+    big = "resource_requirements:\n  - {name: big, num_cpus: 1, memory: 900t, runtime: PT1H}"
+    wid = create("name: a, command: 'true', resource_requirements: big", more=big)
+    found = call("explain", wid)
+    assert found["groups"][0]["cause"] == "lacks_resources"
+    assert found["next_command"] == found["commands"][0]
+    assert "torc resource-requirements update" in found["next_command"]
+    call(*shlex.split(found["next_command"])[1:])
+    assert call("explain", wid)["next_command"] == f"torc run {wid}"

@@ -83,9 +83,9 @@ def test_a_failing_sweep_is_one_root(torc: Any, work: Path, tmp_path: Path) -> N
     assert (second["verdict"], second["job_ids"], second["canceled_jobs"]) == ("signaled", [ids["segfault"]], 0)
     assert report["lost_cpu_hours"] == pytest.approx(first["lost_cpu_hours"] + second["lost_cpu_hours"])
 
-    text = torc("why-failed", "--workflow", 1)
+    text = torc("why-failed", 1)
     assert text.returncode == 0
-    assert "101 of 104 jobs failed for 2 reasons, 2 more were canceled because of them" in text.stdout
+    assert "101 of 104 jobs failed, for 2 reasons; 2 jobs were canceled because of them" in text.stdout
     assert len(text.stdout.splitlines()) < 30
 
     canceled = document(torc("why-failed", "--job", ids["publish"], "-f", "json"))
@@ -123,9 +123,10 @@ def test_every_ending_has_its_verdict_and_evidence(torc: Any, work: Path) -> Non
     assert "command not found" in reports["unfound"]["telling_line"]["pattern"].lower()
 
     text = torc("why-failed", "--job", ids["code"]).stdout
-    assert "Verdict: user_error: exit code 3 (confidence 100%)" in text
-    assert "line 1: no space left on device" in text
-    assert "Next: torc " in text
+    assert f"✗ code (job {ids['code']} of workflow 1) failed: exit code 3 (user_error)" in text
+    assert "    no space left on device\n" in text
+    assert f"  log: output/job_stdio/job_wf1_j{ids['code']}_r1_a1.e:1\n" in text
+    assert text.endswith("Next: torc recover 1\n"), "a job of the workflow ran out of time"
 
 
 def test_logs_that_are_gone_are_named(torc: Any, work: Path) -> None:
@@ -136,24 +137,22 @@ def test_logs_that_are_gone_are_named(torc: Any, work: Path) -> None:
     report = document(torc("why-failed", "--job", ids["one"], "-f", "json"))
     assert (report["verdict"], report["telling_line"]) == ("user_error", None)
     assert {entry["reason"] for entry in report["unreadable_logs"]} == {"No such file or directory"}
-    assert "None of their logs can be read from here" in torc("why-failed", "--workflow", 1).stdout
+    assert "None of their logs can be read from here" in torc("why-failed", 1).stdout
 
 
 def test_logs_that_are_empty_were_read(torc: Any, work: Path) -> None:
     """They have no lines, but they count as read."""
     run(torc, work, "name: a\njobs:\n  - {name: one, command: exit 3}\n")
-    assert "can be read" not in torc("why-failed", "--workflow", 1).stdout
-    assert document(torc("why-failed", "--workflow", 1, "-f", "json"))["failed_jobs_with_logs"] == 1
+    assert "can be read" not in torc("why-failed", 1).stdout
+    assert document(torc("why-failed", 1, "-f", "json"))["failed_jobs_with_logs"] == 1
 
 
 def test_what_waits_for_a_verdict_gets_one_next(torc: Any, work: Path) -> None:
     """The job and the workflow say so."""
     spec = "name: a\nuse_pending_failed: true\ncompute_node_wait_for_new_jobs_seconds: 0\njobs:\n"
     run(torc, work, f"{spec}  - {{name: one, command: exit 3}}\n")
-    for asked in (("--job", 1), ("--workflow", 1)):
-        text = torc("why-failed", *asked).stdout
-        assert "Next: torc pending list 1" in text
-        assert "'torc pending retry 1' or 'torc pending fail 1'" in text
+    for asked in (("--job", 1), (1,)):
+        assert torc("why-failed", *asked).stdout.endswith("\nNext: torc pending list 1\n")
     assert torc("pending", "fail", 1, "--reason", "the input is wrong").returncode == 0
     text = torc("why-failed", "--job", 1).stdout
     assert "attempt 1 of run 1: fail by " in text
@@ -174,8 +173,8 @@ def test_attempts_of_all_runs_are_told(torc: Any, work: Path) -> None:
     assert (report["is_failed"], report["status"], report["next"]) == (False, "completed", None)
     assert [entry["status"] for entry in report["tried"]] == ["failed", "completed"]
     assert report["lost_cpu_hours"] == report["tried"][0]["cost_cpu_hours"]
-    assert "Its attempt 1 in run 1 failed." in torc("why-failed", "--job", 1).stdout
-    of_workflow = document(torc("why-failed", "--workflow", 1, "-f", "json"))
+    assert "Attempt 1 in run 1 failed: exit code 1" in torc("why-failed", "--job", 1).stdout
+    of_workflow = document(torc("why-failed", 1, "-f", "json"))
     assert (of_workflow["groups"], of_workflow["failed_jobs"]) == ([], 0)
     assert of_workflow["retried_cpu_hours"] == pytest.approx(report["lost_cpu_hours"])
 
@@ -200,16 +199,69 @@ def test_a_recovery_that_paid_is_told(torc: Any, work: Path) -> None:
     assert "PT1S → " in torc("why-failed", "--job", ids["late"]).stdout
 
 
-def test_an_id_of_both_is_taken_for_what_failed(torc: Any, work: Path) -> None:
-    """The workflow first; a job of another workflow only if that one has no failures."""
+def test_the_argument_is_always_a_workflow(torc: Any, work: Path) -> None:
+    """An id that only a job has is an error with the right command; a name is enough where it is unique."""
     for name, command in (("fine", "true"), ("bad", "exit 1")):
         spec = f"name: {name}\njobs:\n  - {{name: '{name}_{{i}}', command: '{command}', parameters: {{i: '1:2'}}}}\n"
         (work / "spec.yaml").write_text(spec)
         torc("run", "spec.yaml")
     assert document(torc("why-failed", 1, "-f", "json"))["kind"] == "workflow"
     assert document(torc("why-failed", 2, "-f", "json"))["kind"] == "workflow"
-    assert document(torc("why-failed", 3, "-f", "json"))["kind"] == "job"
-    assert document(torc("why-failed", "--job", 2, "-f", "json"))["job_name"] == "fine_2"
+    for command in ("why-failed", "explain"):
+        done = torc(command, 3)
+        assert done.returncode == 2
+        assert done.stderr == (
+            f"Error: no workflow has the id 3; job 3 is 'bad_1' of workflow 2: 'torc {command} --job 3'\n"
+        )
+        for asked in (("--job", 2), ("--job", "fine_2"), (1, "--job", "fine_2"), (1, "--job", 2)):
+            assert document(torc(command, *asked, "-f", "json"))["job_name"] == "fine_2"
+        assert "has no job 'fine_2'" in torc(command, 2, "--job", "fine_2").stderr
+        assert "none of your workflows has a job 'x'" in torc(command, "--job", "x").stderr
+    torc("workflows", "create", "spec.yaml")
+    for command in ("why-failed", "explain"):
+        assert "have several jobs 'bad_1'" in torc(command, "--job", "bad_1").stderr
+
+
+def test_the_layout(torc: Any, work: Path) -> None:
+    """The causes with their jobs, lines and log, then what a person does first, and the one next command."""
+    spec = (
+        "name: sweep\njobs:\n  - {name: prep, command: 'true'}\n"
+        "  - {name: 'train_{i}', command: 'echo step >&2; echo \"ValueError: bad rate\" >&2; exit 3', "
+        "parameters: {i: '1:7'}}\n  - {name: report, command: 'true', depends_on: [train_1]}\n"
+    )
+    ids = run(torc, work, spec)
+    log = f"output/job_stdio/job_wf1_j{ids['train_1']}_r1_a1.e"
+    assert torc("why-failed", 1).stdout.splitlines() == [
+        "✗ sweep (workflow 1): 7 of 9 jobs failed, for one reason; 1 job was canceled because of them",
+        "",
+        "1  exit code 3 (user_error)",
+        "   7 jobs: train_1, train_2, train_3, train_4, train_5 and 2 others",
+        "   canceled because of them: report",
+        "     step",
+        "     ValueError: bad rate",
+        f"   log: {log}:2",
+        "   hint: The traceback in the log names file and line.",
+        "   The program ended by itself with this code.",
+        "",
+        "Correct the error in the command or its input first.",
+        "Next: torc run 1 --retry-failed",
+    ]
+    assert torc("explain", 1).stdout.splitlines() == [
+        "✗ sweep (workflow 1) failed: 1 of 9 jobs done, 7 failed, 1 canceled",
+        "",
+        "  ✗ 7 jobs failed: torc why-failed 1 shows the causes",
+        "      train_1, train_2, train_3, train_4, train_5 and 2 others",
+        "  ⊘ 1 job was canceled, because train_1 failed",
+        "      report",
+        "",
+        "Correct the error in the command or its input first.",
+        "Next: torc run 1 --retry-failed",
+    ]
+    commands = [document(torc(name, 1, "-f", "json"))["next_command"] for name in ("why-failed", "explain")]
+    assert commands == ["torc run 1 --retry-failed"] * 2
+    narrow = torc("why-failed", 1, env={"COLUMNS": "40"}).stdout.splitlines()
+    assert "     ValueError: bad rate" in narrow
+    assert f"   log: {log}:2" in narrow, "a path is never shortened"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +269,6 @@ def test_an_id_of_both_is_taken_for_what_failed(torc: Any, work: Path) -> None:
     [
         (["99"], 1, "not found"),
         (["--job", "99"], 1, "not found"),
-        (["--job", "--workflow", "1"], 2, "exclude each other"),
         (["1", "--output-dir", "nowhere"], 2, "does not exist"),
         ([], 2, "which workflow"),
         (["many"], 2, "many"),
@@ -263,7 +314,7 @@ def test_thousands_of_failures_are_a_few_lines(torc: Any, server: str, tmp_path:
                 )
             )
         client.exchange(id_, ExchangeRequest(node, 1, ended=ended))
-    done = torc("why-failed", "--workflow", id_, "--output-dir", tmp_path / "output", "-f", "json", "--url", server)
+    done = torc("why-failed", id_, "--output-dir", tmp_path / "output", "-f", "json", "--url", server)
     report = document(done)
     assert [(group["sign"], group["failed_jobs"]) for group in report["groups"]] == [
         ("RuntimeError: step #", 7500),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 
 from torc_framework.explain.workflow_state import ActiveRunner, WorkflowState
 from torc_framework.models.pending_reason import join_reasons
@@ -121,13 +121,13 @@ class JobReasons:
             return JobReason(
                 "canceled_workflow",
                 "the workflow was canceled",
-                (f"torc workflows reset-status {workflow_id} --failed-only --reinitialize",),
+                self._rerun_commands,
             )
         return None
 
     @property
     def _rerun_commands(self) -> tuple[str, ...]:
-        return (f"torc workflows reset-status {self.state.id} --failed-only --reinitialize",)
+        return (f"torc run {self.state.id} --retry-failed",)
 
     def _of_uninitialized_job(self) -> JobReason:
         started = set(self.state.counts) - {"uninitialized", "disabled"}
@@ -204,7 +204,7 @@ class JobReasons:
         least_s = self.state.workflow.compute_node_min_time_for_new_jobs_seconds
         return [runner for runner in self.state.runners if runner.remaining_s is None or runner.remaining_s >= least_s]
 
-    def _no_runner(self, _job: JobRecord) -> JobReason | None:
+    def _no_runner(self, job: JobRecord) -> JobReason | None:
         if self._open_runners:
             return None
         again = (self.state.next_command,)
@@ -214,7 +214,27 @@ class JobReasons:
             return JobReason("walltime_over", text, again)
         if count := len(self.state.queued_allocations):
             return self._queued(count)
-        return JobReason("no_runner", "no runner works on this workflow", again)
+        return self._exceeds_this_machine(job) or JobReason("no_runner", "no runner works on this workflow", again)
+
+    def _exceeds_this_machine(self, job: JobRecord) -> JobReason | None:
+        """Return the reason of a job that does not fit this machine, where a runner would be started."""
+        record = self.state.requirements.get(job.resource_requirements_id or 0)
+        if record is None or self.state.machine is None:
+            return None
+        offer = evolve(self.state.machine, memory_bytes=self.state.machine.memory_bytes >> 20 << 20)  # whole MiB
+        short = resource_shortfalls(requested_resources(record), offer)
+        if not short:
+            return None
+        text = f"it asks for more than this machine has (resource requirements {record.name!r}): {', '.join(short)}"
+        limits = {
+            "CPUs": f"--num-cpus {offer.num_cpus}",
+            "memory": f"--memory {max(1, offer.memory_bytes // 1024**2)}m",
+            "GPUs": f"--num-gpus {offer.num_gpus}",
+            "nodes": f"--num-nodes {offer.num_nodes}",
+        }
+        given = " ".join(flag for word, flag in limits.items() if any(word in amount for amount in short))
+        change = f"torc resource-requirements update {record.id} {given}"
+        return JobReason("lacks_resources", text, (change, f"{self.state.next_command}  # on a larger machine"))
 
     def _queued(self, count: int) -> JobReason:
         """Return the reason of ready jobs while this many allocations are queued."""

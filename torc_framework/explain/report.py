@@ -29,6 +29,7 @@ def explain_job(state: WorkflowState, job: JobRecord) -> dict[str, Any]:
         "waits_for_count": len(waits_for),
         "root": None if root is None else _brief(reasons, root),
         "commands": list((root_reason or reason).commands),
+        "next_command": next(iter((root_reason or reason).commands), None),
     }
 
 
@@ -80,13 +81,35 @@ def explain_workflow(state: WorkflowState) -> dict[str, Any]:
         "queued_allocations": len(state.queued_allocations),
         "groups": listed,
         "commands": list(commands),
+        "interrupted_jobs": state.interrupted,
+        "is_canceled": state.status.is_canceled,
+        **_next_values(state, listed),
     }
+
+
+_OWN_COMMANDS: Final = frozenset(
+    {"disabled", "unknown_executor", "lacks_resources", "allocation_never_starts", "scheduler_mismatch", "stale"}
+)
+"""Codes of reasons whose commands only an explanation names."""
+_FIRST: Final = ("torc pending", "torc workflows archive")
+"""Commands that come before those."""
+
+
+def _next_values(state: WorkflowState, groups: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the next step: that of the workflow, unless a reason has a command of its own."""
+    step = state.next
+    own = next((each for each in groups if each["cause"] in _OWN_COMMANDS and each["commands"]), None)
+    if own is not None and (step is None or not step.command.startswith(_FIRST)):
+        why = "changes what keeps the jobs from running"
+        return {"next": {"command": own["commands"][0], "why": why, "first": None}, "next_command": own["commands"][0]}
+    return {"next": step and step.as_dict(), "next_command": step and step.command}
 
 
 def _group(reasons: JobReasons, job: JobRecord, reason: JobReason, root: JobRecord | None) -> dict[str, Any]:
     cause = reason if root is None else reasons.reason_of(root)
     return {
         "status": job.status,
+        "is_interrupted": job.is_interrupted,
         "reason": reason.code,
         "cause": cause.code,
         "text": reason.text,

@@ -20,7 +20,8 @@ from torc_framework.models.records import (
 )
 from torc_framework.models.resource_fit import offered_resources
 from torc_framework.models.resources import Resources, parse_duration
-from torc_framework.next_step import InstalledExecutors, continuing_step
+from torc_framework.next_step import InstalledExecutors, NextStep, continuing_step, next_step, runs_on_nodes
+from torc_framework.system.machine import this_machine
 
 
 @define
@@ -58,6 +59,9 @@ class WorkflowState:
         hindered_runners: For jobs held by a runner that cannot start attempts at present, that runner.
         executors: Names of the executors of the plugins here; None if they were not queried.
         next_command: The command that continues the workflow when no runner works on it.
+        next: The next step of the workflow, the causes of failures having been shown; None if nothing is left to do.
+        machine: What this machine offers; None if the workflow runs on nodes of a batch system.
+        interrupted: Number of jobs that were interrupted and run again.
         reasons: Why queued allocations wait, as far as their batch systems report it.
     """
 
@@ -72,6 +76,9 @@ class WorkflowState:
     orphans: Set[int]
     executors: Collection[str] | None = None
     next_command: str = ""
+    next: NextStep | None = None
+    machine: Resources | None = None
+    interrupted: int = 0
     counts: dict[str, int] = Factory(dict)
     reasons: Collection[PendingReason] = ()
     hindered_runners: Mapping[int, ActiveRunner] = Factory(dict)
@@ -103,11 +110,13 @@ def read_workflow_state(
         reasons: Returns why queued allocations wait.
     """
     workflow = client.get(WorkflowRecord, workflow_id)
+    progress = client.progress(workflow_id)
     jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
     counts: dict[str, int] = {}
     for job in jobs.values():
         counts[job.status or ""] = counts.get(job.status or "", 0) + 1
     requirements = client.find(ResourceRequirementsRecord, workflow_id=workflow_id)
+    wants_gpus = any(record.num_gpus for record in requirements)
     runners: list[ActiveRunner] = []
     dead: list[ComputeNodeRecord] = []
     buffer_s = workflow.compute_node_expiration_buffer_seconds
@@ -137,7 +146,10 @@ def read_workflow_state(
             for job in _held_by(client, workflow_id, runner.record)
         },
         executors=executors() if executors else None,
-        next_command=continuing_step(client, workflow_id, executors or dict).command,
+        next_command=continuing_step(client, progress, executors or dict).command,
+        next=next_step(client, progress, executors or dict, causes_shown=True),
+        machine=None if runs_on_nodes(client, workflow_id) else this_machine(count_gpus=wants_gpus),
+        interrupted=progress.overview.interrupted,
         counts=counts,
     )
 

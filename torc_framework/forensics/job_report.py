@@ -8,7 +8,6 @@ from attrs import asdict, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError
-from torc_framework.forensics.advice import advice
 from torc_framework.forensics.failure_causes import failed_upstream_jobs, upstream_of
 from torc_framework.forensics.line_ranking import RankedLine, lines_to_show
 from torc_framework.forensics.log_excerpts import Excerpt, LogExcerptReader
@@ -19,7 +18,7 @@ from torc_framework.models.records import ComputeNodeRecord, JobRecord, Resource
 from torc_framework.models.result_observations import observation_of
 from torc_framework.models.statuses import UNSUCCESSFUL, JobStatus
 from torc_framework.models.verdicts import VerdictRecord
-from torc_framework.next_step import NextStep, continuing_step
+from torc_framework.next_step import NextStep, next_step
 from torc_framework.plugins.manager import PluginManager
 
 _T = TypeVar("_T")
@@ -114,6 +113,7 @@ class JobReport:
             "judged": [asdict(each) for each in self.verdicts],
             "lost_cpu_hours": self.lost_cpu_hours,
             "next": self.next and self.next.as_dict(),
+            "next_command": self.next and self.next.command,
         }
 
 
@@ -140,11 +140,11 @@ def explain_job(
     if job.status == JobStatus.CANCELED.label and (causes := _causes(client, job)):
         names = ", ".join(f"{root.name} ({root.status})" for root in causes[:3]) + (", ..." if len(causes) > 3 else "")
         verdict = ExitVerdict(ExitClass.UPSTREAM_FAILED, f"not run, because of {names}", 1.0)
-        return JobReport(job, attempts, verdict, causes=tuple(causes), next=_advice(client, plugins, job, verdict))
+        return JobReport(job, attempts, verdict, causes=tuple(causes), next=_advice(client, plugins, job))
     if failed is None:
         if job.status == JobStatus.CANCELED.label:
             verdict = ExitVerdict(ExitClass.CANCELED, "a person canceled it before it ran", 1.0)
-            return JobReport(job, attempts, verdict, next=_advice(client, plugins, job, verdict))
+            return JobReport(job, attempts, verdict, next=_advice(client, plugins, job))
         return JobReport(job, attempts)
     observation = observation_of(failed)
     verdict = verdict_of(failed, plugins, observation)
@@ -160,19 +160,16 @@ def explain_job(
         _decisive_line(excerpts),
         tuple(_lines(excerpts)),
         tuple((each.path, each.trouble) for each in excerpts if each.trouble is not None),
-        next=_advice(client, plugins, job, verdict),
+        next=_advice(client, plugins, job),
         verdicts=tuple(_if_supported(lambda: client.verdicts(workflow_id, job_id=job_id))),
     )
 
 
-def _advice(client: TorcClient, plugins: PluginManager, job: JobRecord, verdict: ExitVerdict) -> NextStep | None:
-    """Return the next step for a job; None if none is needed."""
-    if job.is_interrupted:
-        return continuing_step(client, job.workflow_id, plugins.executors)
-    if job.status not in TROUBLED:
+def _advice(client: TorcClient, plugins: PluginManager, job: JobRecord) -> NextStep | None:
+    """Return the next step of a job's workflow once its cause has been shown; None if the job needs none."""
+    if not job.is_interrupted and job.status not in TROUBLED:
         return None
-    id_ = job.workflow_id
-    return advice(verdict.exit_class, id_, lambda: continuing_step(client, id_, plugins.executors).command, job.status)
+    return next_step(client, job.workflow_id, plugins.executors, causes_shown=True)
 
 
 def _lines(excerpts: Iterable[Excerpt]) -> Iterable[LocatedLine]:

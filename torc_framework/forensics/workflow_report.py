@@ -1,18 +1,16 @@
 """The report on the failed jobs of a workflow: failures with the same cause are one group."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import Factory, define, frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.forensics.advice import advice
 from torc_framework.forensics.failure_causes import CANCELED, FAILED, downstream_of, jobs_canceled_because_of
 from torc_framework.forensics.job_report import LocatedLine
-from torc_framework.forensics.line_ranking import normalized_line
+from torc_framework.forensics.line_ranking import lines_to_show, normalized_line
 from torc_framework.forensics.log_excerpts import Excerpt, LogExcerptReader
 from torc_framework.forensics.past_attempts import DEFAULT_NAME, cpu_hours, is_lost_work
 from torc_framework.forensics.verdicts import verdict_of
@@ -25,9 +23,12 @@ from torc_framework.models.records import (
     WorkflowRecord,
 )
 from torc_framework.models.result_observations import observation_of
-from torc_framework.next_step import NextStep, continuing_step
+from torc_framework.models.statuses import JobStatus
+from torc_framework.next_step import NextStep, next_step, repeat_step, runs_on_nodes
 from torc_framework.plugins.manager import PluginManager
 
+MOST_NAMES: Final = 5
+"""Most names of jobs of a group that are kept."""
 _ENDED_BADLY: Final = (*sorted(FAILED), CANCELED)
 
 
@@ -54,7 +55,10 @@ class FailureGroup:
 
     Attributes:
         job_ids: The jobs that failed, in order.
+        job_names: Names of the first of them.
         canceled_ids: The jobs that were canceled because of them.
+        canceled_names: Names of the first of these.
+        last_lines: Lines of the log of the first of them whose log has some.
         reason: Why the first of them failed.
         example: The decisive line of the first of them whose log has one.
         confidence: The least confidence in any of the verdicts.
@@ -64,7 +68,10 @@ class FailureGroup:
     reason: str
     next: NextStep
     job_ids: list[int] = Factory(list)
+    job_names: list[str] = Factory(list)
     canceled_ids: list[int] = Factory(list)
+    canceled_names: list[str] = Factory(list)
+    last_lines: tuple[str, ...] = ()
     example_job: JobRecord | None = None
     example: LocatedLine | None = None
     confidence: float = 1.0
@@ -90,6 +97,8 @@ class FailureGroup:
             "request": self.signature.request and dict(zip(names, self.signature.request, strict=True)),
             "example": job and {"job_id": job.id, "job_name": job.name, "log": self.example and self.example.as_dict()},
             "job_ids": self.job_ids,
+            "job_names": self.job_names,
+            "last_lines": list(self.last_lines),
             "canceled_job_ids": self.canceled_ids,
             "lost_cpu_hours": self.lost_cpu_hours,
             "next": self.next.as_dict(),
@@ -107,7 +116,7 @@ class WorkflowReport:
         retried_cpu_hours: The part of these in jobs that are not failed now.
         logs_read: Number of failed jobs with a log that could be read.
         interrupted_jobs: Number of jobs that ended only because their runner had to end.
-        next: The next step for the interrupted jobs, if there are any.
+        next: The next step of the workflow, its causes having been shown; None if nothing is left to do.
     """
 
     workflow: WorkflowRecord
@@ -144,6 +153,7 @@ class WorkflowReport:
             "failed_jobs_with_logs": self.logs_read,
             "interrupted_jobs": self.interrupted_jobs,
             "next": self.next and self.next.as_dict(),
+            "next_command": self.next and self.next.command,
             "lost_cpu_hours": self.lost_cpu_hours,
             "retried_cpu_hours": self.retried_cpu_hours,
             "groups": [group.as_dict() for group in self.groups],
@@ -172,9 +182,8 @@ def explain_workflow(
         if result.job_id in jobs
     ]
     hours = _hours(filter(is_lost_work, lost), jobs, wanted)
-    step = cache(lambda: continuing_step(client, workflow_id, plugins.executors))
     reader = LogExcerptReader(plugins.log_patterns(), nodes, output_dir)
-    grouping = _FailureGrouping(plugins, reader, wanted, lambda: step().command)
+    grouping = _FailureGrouping(plugins, reader, wanted, on_nodes=runs_on_nodes(client, workflow_id))
     last = _last_results(lost)
     for job_id, job in jobs.items():
         if job.status in FAILED and not job.is_interrupted:
@@ -187,6 +196,7 @@ def explain_workflow(
             groups, jobs_canceled_because_of([each.job_ids for each in groups], downstream, jobs), strict=True
         ):
             group.canceled_ids = ids
+            group.canceled_names = [jobs[id_].name for id_ in ids[:MOST_NAMES]]
     for group in groups:
         grouping.set_example(group)
     interrupted = sum(job.is_interrupted for job in jobs.values())
@@ -199,7 +209,7 @@ def explain_workflow(
         max(0.0, sum(hours.values()) - sum(group.lost_cpu_hours for group in groups)),
         grouping.logs_read,
         interrupted,
-        step() if interrupted else None,
+        next_step(client, workflow_id, plugins.executors, causes_shown=True),
     )
 
 
@@ -232,10 +242,11 @@ class _FailureGrouping:
         plugins: PluginManager,
         reader: LogExcerptReader,
         wanted: Mapping[int, ResourceRequirementsRecord],
-        go_on: Callable[[], str],
+        *,
+        on_nodes: bool,
     ) -> None:
         self._plugins, self._reader, self._wanted = plugins, reader, wanted
-        self._go_on = go_on
+        self._on_nodes = on_nodes
         self._examples: dict[FailureSignature, Excerpt] = {}
         self.groups: dict[FailureSignature, FailureGroup] = {}
         self.logs_read = 0
@@ -265,14 +276,24 @@ class _FailureGrouping:
     def _group(self, signature: FailureSignature, reason: str, job: JobRecord, confidence: float, hours: float) -> None:
         group = self.groups.get(signature)
         if group is None:
-            next_ = advice(signature.exit_class, job.workflow_id, self._go_on, job.status)
-            group = self.groups[signature] = FailureGroup(signature, reason, next_, example_job=job)
+            group = self.groups[signature] = FailureGroup(
+                signature, reason, self._next(signature, job), example_job=job
+            )
         group.job_ids.append(job.id or 0)
+        if len(group.job_names) < MOST_NAMES:
+            group.job_names.append(job.name)
         group.confidence = min(group.confidence, confidence)
         group.lost_cpu_hours += hours
+
+    def _next(self, signature: FailureSignature, job: JobRecord) -> NextStep:
+        if job.status == JobStatus.PENDING_FAILED.label:
+            command = f"torc pending list {job.workflow_id}"
+            return NextStep(command, "shows the failures that wait for a verdict")
+        return repeat_step(job.workflow_id, [signature.exit_class.value], on_nodes=self._on_nodes)
 
     def set_example(self, group: FailureGroup) -> None:
         """Set the example of a group to its line with the number in the log."""
         excerpt = self._examples.get(group.signature)
         if excerpt is not None and (line := self._reader.with_line_number(excerpt)) is not None:
             group.example = LocatedLine(excerpt.path, line)
+            group.last_lines = tuple(each.text for each in lines_to_show(excerpt.lines))
