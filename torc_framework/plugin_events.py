@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from torc_framework.errors import ApiError, TorcError
+from torc_framework.errors import ApiError, ServerUnreachableError, TorcError
 from torc_framework.models.records import EventRecord, WorkflowRecord
 from torc_framework.system.private_files import open_private
 from torc_framework.system.processes import start_thread_with_retry
@@ -65,7 +65,8 @@ class PluginEvents:
         if (stream := self._stream) is not None:
             stream.close()
         self._thread.join()
-        self._guarded(self._pass_rest)
+        if not isinstance(error, ServerUnreachableError):
+            self._guarded(self._pass_rest)
 
     def _guarded(self, work: Any) -> None:
         """Call a function; log its error, because events for plugins must not stop the workflow."""

@@ -1,6 +1,8 @@
 """Events for plugins: every type, with the values that the reference lists, each once and in order."""
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -191,6 +193,35 @@ def test_of_several_processes_one_passes_the_events(ears: Ears) -> None:
         with ears.passing(workflow_id):
             ears.bench.run(workflow_id)
     assert as_stored(ears.heard()) == ears.stored(workflow_id)
+
+
+def test_the_next_process_continues(ears: Ears) -> None:
+    """What was stored while no process worked is passed later, and nothing is passed twice."""
+    workflow_id = ears.bench.create(job("a", "true"))
+    with ears.passing(workflow_id):
+        eventually(lambda: len(ears.heard()) > 0)
+    ears.bench.client.create(EventRecord(workflow_id=workflow_id, data={"event_type": "between"}))
+    assert "between" not in [event["data"]["event_type"] for event in ears.heard()]
+    ears.bench.run(workflow_id)
+    assert as_stored(ears.heard()) == ears.stored(workflow_id)
+
+
+def test_a_killed_process_is_continued(ears: Ears) -> None:
+    """The lock of a killed process is free, and what it did not pass is passed."""
+    workflow_id = ears.bench.create(job("a", "true"))
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom torc_framework.client import TorcClient\n"
+        "from torc_framework.plugin_events import PluginEvents\n"
+        "from torc_framework.plugins.manager import PluginManager\n"
+        "plugins = PluginManager.load(Path('.'))\nclient = TorcClient(sys.argv[1])\n"
+        "with PluginEvents(client, plugins, int(sys.argv[2]), Path('output/.torc_runner')):\n"
+        "    while not Path('heard').exists(): pass\n    os.kill(os.getpid(), 9)\n"
+    )
+    command = [sys.executable, "-c", code, ears.bench.client.url, str(workflow_id)]
+    assert subprocess.run(command, cwd=ears.bench.folder, check=False, timeout=120).returncode == -9
+    ears.bench.run(workflow_id)
+    unique = {event["id"]: event for event in ears.heard()}
+    assert as_stored([unique[id_] for id_ in sorted(unique)]) == ears.stored(workflow_id)
 
 
 def test_a_new_plugin_receives_no_events_of_earlier_runs(ears: Ears, bench: Bench) -> None:
