@@ -6,8 +6,14 @@ from hypothesis import strategies as st
 
 from torc_framework.builtin import exits, failures, profiles
 from torc_framework.builtin.actions import torc_action_types
-from torc_framework.testing import ActionTypeContract, ClassifierContract, HpcProfileContract, MatcherContract
-from torc_framework.testing.support.strategies import observations, plain_observations
+from torc_framework.testing import (
+    ActionTypeContract,
+    ClassifierContract,
+    HpcProfileContract,
+    MatcherContract,
+    observations,
+    plain_observations,
+)
 
 TYPES = {offered.name: offered for offered in torc_action_types()}
 

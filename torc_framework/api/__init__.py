@@ -48,7 +48,14 @@ from torc_framework.models.exits import (
     render_return_code,
     signal_name,
 )
-from torc_framework.models.failures import MATCHER_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
+from torc_framework.models.failures import (
+    CORE_RULE_KEYS,
+    MATCHER_RULE_KEYS,
+    Failure,
+    FailureRule,
+    RuleAction,
+    RuleSchema,
+)
 from torc_framework.models.hpc_profiles import HpcProfile, Partition
 from torc_framework.models.log_patterns import LogPattern, Severity
 from torc_framework.models.pending_reason import PendingReason, join_reasons
@@ -134,6 +141,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "CORE_RULE_KEYS",
     "MATCHER_RULE_KEYS",
     "SYSEXITS",
     "ActionContext",

@@ -67,7 +67,8 @@ class Executor(abc.ABC):
     Subclasses set ``name`` (the value of ``--executor``), ``description`` (one sentence), ``capabilities`` and, if they
     have any, ``Options``. An instance may have other capabilities than its class, where its options decide that.
 
-    The constructor keeps options and context and does no I/O: executors are also made only to be asked something.
+    The constructor of an executor that allocates keeps options and context and does no I/O: it is also called where an
+    executor is only asked something. That of a launcher may begin what its attempts need; `Launcher.close` ends it.
     """
 
     name: ClassVar[str]

@@ -31,6 +31,7 @@ from torc_framework.testing.contracts.pending_classifiers import PendingContract
 from torc_framework.testing.contracts.recovery_policies import PolicyContract
 from torc_framework.testing.process_limits import ProcessLimit, process_limit
 from torc_framework.testing.support.fake_batch_system import FakeBatchSystem
+from torc_framework.testing.support.strategies import failed_jobs, failures, observations, plain_observations
 
 __all__ = [
     "ActionTypeContract",
@@ -43,6 +44,10 @@ __all__ = [
     "PendingContract",
     "PolicyContract",
     "ProcessLimit",
+    "failed_jobs",
+    "failures",
+    "observations",
+    "plain_observations",
     "process_limit",
 ]
 

@@ -14,6 +14,7 @@ from torc_framework.api import Allocation, AllocationError, AllocationRequest, A
 from torc_framework.testing.support.clauses import broken, require
 from torc_framework.testing.support.fake_batch_system import FakeAllocationState, FakeBatchSystem
 from torc_framework.testing.support.launcher_bench import context
+from torc_framework.testing.support.suites import ContractSuite
 
 ENDED_WITHIN_S: Final = 60.0
 """How long a submission may take to end after its process received a signal."""
@@ -22,7 +23,7 @@ OVERDUE_S: Final = 10.0
 RUNNER = ("torc", "--url", "http://127.0.0.1:1/torc-service/v1", "run", "7", "--output-dir", "a folder's $name")
 
 
-class AllocatorContract:
+class AllocatorContract(ContractSuite):
     """Tests that every executor that allocates passes.
 
     Its programs are replaced by those of a `FakeBatchSystem`, which are on PATH during each test: override

@@ -1,18 +1,23 @@
-"""Clauses of contracts: assertions that name the broken clause, and checks on many generated values."""
+"""Clauses of contracts: assertions that name the broken clause, and calls of plugins whose time is limited."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, TypeVar
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.strategies import SearchStrategy
+from attrs import fields_dict
+
+from torc_framework.testing.support.time_limits import time_limit
 
 _T = TypeVar("_T")
 _UNSEEN: Final = object()
-_PHASES: Final = (Phase.generate, Phase.shrink)
-_EFFECTS: Final = ("open", "socket.", "subprocess.", "os.system", "os.remove", "os.rename", "os.mkdir", "os.listdir")
-"""Audit events of code that reads or changes something outside of the process."""
+HOOK_LIMIT_S: Final = 3.0
+"""How long one call of a hook may take; the program waits for it."""
+SOON: Final = "answer soon: the program waits for each hook"
+BROKEN_CLAUSES: Final[list[str]] = []
+"""The clauses that were broken in this process, in order."""
+SLOW_CLAUSES: Final = {SOON}
+"""Those among them that a call broke which took too long: the other tests of such a plugin would take long as well."""
+_SHOWN_CHARACTERS: Final = 4000
 
 
 def require(holds: object, clause: str, seen: object = _UNSEEN) -> None:
@@ -30,74 +35,71 @@ def require(holds: object, clause: str, seen: object = _UNSEEN) -> None:
 def broken(clause: str, seen: object = _UNSEEN) -> NoReturn:
     """Fail with a clause of the contract."""
     __tracebackhide__ = True
-    raise AssertionError(f"the contract says: {clause}" + ("" if seen is _UNSEEN else f"\n  but: {seen!r}"))
+    BROKEN_CLAUSES.append(clause)
+    shown = "" if seen is _UNSEEN else f"\n  but: {_shown(seen)}"
+    raise AssertionError(f"the contract says: {clause}{shown}")
 
 
-def for_all(values: SearchStrategy[_T], check: Callable[[_T], None], *, most: int = 100) -> None:
-    """Check a clause on many generated values; a failure shows the simplest value that breaks it."""
-
-    @settings(max_examples=most, deadline=None, database=None, phases=_PHASES, suppress_health_check=list(HealthCheck))
-    @given(values)
-    def tried(value: _T) -> None:
-        check(value)
-
-    tried()
-
-
-def answer(hook: Callable[..., _T], clause: str, *arguments: Any) -> _T:
-    """Return the answer of a hook; an exception breaks the clause."""
-    __tracebackhide__ = True
+def _shown(seen: object) -> str:
     try:
-        return hook(*arguments)
+        text = repr(seen)
     except Exception as error:
-        raise AssertionError(
-            f"the contract says: {clause}\n  but: it raised {type(error).__name__}: {error}"
-        ) from error
+        text = f"a {type(seen).__name__} whose repr raises {type(error).__name__}"
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"
 
 
-class _EffectRecorder:
-    """Records the audit events of this process that have an effect, while ``events`` is a list."""
-
-    def __init__(self) -> None:
-        self.events: list[str] | None = None
-        self._is_installed = False
-
-    def install(self) -> None:
-        """Add the audit hook; it cannot be removed, so there is one for all checks."""
-        if not self._is_installed:
-            self._is_installed = True
-            sys.addaudithook(self._record)
-
-    def _record(self, event: str, arguments: tuple[object, ...]) -> None:
-        if self.events is not None and event.startswith(_EFFECTS):
-            self.events.append(f"{event}{arguments!r:.200}")
-
-
-_RECORDER: Final = _EffectRecorder()
-
-
-@contextmanager
-def no_effects(clause: str) -> Iterator[None]:
-    """Fail with a clause if the block opens files, connects or starts programs."""
+def answer(
+    hook: Callable[..., _T], clause: str, *arguments: Any, limit_s: float = HOOK_LIMIT_S, slow: str = SOON
+) -> _T:
+    """Return the answer of a hook; an exception breaks the clause, and a call that takes long breaks ``slow``."""
     __tracebackhide__ = True
-    _RECORDER.install()
-    events: list[str] = []
-    _RECORDER.events = events
     try:
-        yield
-    finally:
-        _RECORDER.events = None
-    require(not events, clause, events)
+        with time_limit(limit_s, lambda: _overdue(slow, limit_s)):
+            found = hook(*arguments)
+    except AssertionError as error:
+        if str(error).startswith("the contract says: "):
+            raise
+        _raised(clause, error)
+    except (Exception, SystemExit) as error:
+        _raised(clause, error)
+    return found
 
 
-def require_pure(hook: Callable[..., Any], *arguments: Any) -> None:
-    """Fail unless a hook answers the same twice, the second time without effects; the first call may import modules."""
+def _overdue(clause: str, limit_s: float) -> NoReturn:
     __tracebackhide__ = True
-    before = repr(arguments)
-    first = hook(*arguments)
-    with no_effects("answer from the arguments alone: no files, no network, no programs"):
-        second = hook(*arguments)
-    require(
-        first == second, "answer the same whenever asked the same: no clock, no randomness, no memory", (first, second)
-    )
-    require(repr(arguments) == before, "leave the arguments as they are", arguments)
+    SLOW_CLAUSES.add(clause)
+    broken(clause, f"it had not returned after {limit_s:g} s")
+
+
+def _raised(clause: str, error: BaseException) -> NoReturn:
+    __tracebackhide__ = True
+    BROKEN_CLAUSES.append(clause)
+    text = ""
+    with contextlib.suppress(Exception):
+        text = f": {error}"
+    raise AssertionError(f"the contract says: {clause}\n  but: it raised {type(error).__name__}{text}") from error
+
+
+def require_types(value: Any, types: Mapping[str, type | tuple[type, ...]], kind: str) -> None:
+    """Fail unless the named fields of an answer have these types; True and False count as no numbers.
+
+    Args:
+        kind: Name of the answer's class, for the message.
+    """
+    __tracebackhide__ = True
+    for name, wanted in types.items():
+        found = getattr(value, name)
+        allowed = wanted if isinstance(wanted, tuple) else (wanted,)
+        is_right = isinstance(found, allowed) and (bool in allowed or not isinstance(found, bool))
+        names = " or ".join("None" if each is type(None) else each.__name__ for each in allowed)
+        require(is_right, f"{name} of {kind} is of type {names}", found)
+
+
+def field_defaults(kind: type[Any]) -> dict[str, Any]:
+    """Return the default of each field of an attrs class that has one."""
+    found = {}
+    for name, attribute in fields_dict(kind).items():
+        default: Any = attribute.default
+        factory = getattr(default, "factory", None)
+        found[name] = factory() if callable(factory) else default
+    return found

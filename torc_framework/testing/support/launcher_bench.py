@@ -1,12 +1,15 @@
 """A bench for launchers: starts attempts and collects events; and a runner that is killed, to adopt its attempts."""
 
+import contextlib
 import json
 import os
+import secrets
 import select
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +26,9 @@ from torc_framework.api import (
     Launcher,
     RunnerContext,
 )
-from torc_framework.testing.support.clauses import broken, require
+from torc_framework.testing.support.clauses import BROKEN_CLAUSES, broken, require
+from torc_framework.testing.support.end_checks import check_end, check_start
+from torc_framework.testing.support.guarded_launcher import GuardedLauncher
 
 NO_OTHER_EVENTS: Final = "poll returns nothing but AttemptStarted, AttemptSlotFreed, AttemptEnded, AttemptWithdrawn"
 ONE_END: Final = "every started attempt gives exactly one AttemptEnded"
@@ -34,25 +39,47 @@ def context(folder: Path) -> RunnerContext:
     return RunnerContext(1, 1, str(folder), str(folder), "http://127.0.0.1:1/torc-service/v1")
 
 
+MARK: Final = "TORC_CONTRACT_BENCH"
+"""Variable by which the processes of a bench's attempts are found, to end those that are left."""
+FAILED_PATIENCE_S: Final = 3.0
+"""How long events are awaited in a test that has failed already."""
+
+
+def _unguarded(launcher: Launcher | GuardedLauncher) -> GuardedLauncher:
+    return launcher if isinstance(launcher, GuardedLauncher) else GuardedLauncher(launcher)
+
+
 @define
 class LauncherBench:
     """A launcher in a folder of its own.
 
     Attributes:
+        launcher: The launcher; its calls are checked (`GuardedLauncher`).
         patience_s: How long to wait for events before the contract counts as broken.
+        given: When attempts were given to the launcher, seconds since the epoch.
         started: When attempts began, as the launcher reported.
         ended: How they ended.
+        freed: Those whose place was given up.
         returned: Queued ones that were given back.
         order: The attempts that ended, in order.
     """
 
     folder: Path
-    launcher: Launcher
+    launcher: GuardedLauncher = field(converter=_unguarded)
     patience_s: float = 60.0
+    given: dict[AttemptKey, float] = field(factory=dict)
     started: dict[AttemptKey, float] = field(factory=dict)
     ended: dict[AttemptKey, ExitObservation] = field(factory=dict)
+    freed: set[AttemptKey] = field(factory=set)
     returned: set[AttemptKey] = field(factory=set)
     order: list[AttemptKey] = field(factory=list)
+    _mark: str = field(factory=lambda: secrets.token_hex(8), init=False)
+    _broken: int = field(factory=lambda: len(BROKEN_CLAUSES), init=False)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a clause was broken since the bench was made."""
+        return len(BROKEN_CLAUSES) > self._broken
 
     def attempt(self, command: str, job_id: int = 1, **changes: Any) -> Attempt:
         """Return an attempt of a command; its logs are ``<job>.o`` and ``<job>.e`` in the folder."""
@@ -64,38 +91,63 @@ class LauncherBench:
             "stdout_path": str(self.folder / f"{job_id}.o"),
             "stderr_path": str(self.folder / f"{job_id}.e"),
             "working_dir": str(self.folder),
-        }
-        return Attempt(**(values | changes))
+        } | changes
+        values["environment"] = {**values["environment"], MARK: self._mark}
+        return Attempt(**values)
+
+    def start(self, *attempts: Attempt) -> None:
+        """Give attempts to the launcher, to begin at once."""
+        self.expect(attempt.key for attempt in attempts)
+        self.launcher.start(attempts)
+
+    def queue(self, attempts: Sequence[Attempt]) -> None:
+        """Give attempts to the launcher, to begin when others of their lanes end."""
+        self.expect(attempt.key for attempt in attempts)
+        self.launcher.queue(attempts)
+
+    def expect(self, keys: Iterable[AttemptKey]) -> None:
+        """Expect events of these attempts from now on."""
+        now = time.time()
+        for key in keys:
+            self.given.setdefault(key, now)
 
     def take_events(self) -> None:
         """Collect the launcher's events, and check that they obey the contract."""
         for event in self.launcher.poll():
+            known = isinstance(event, (AttemptStarted, AttemptEnded, AttemptSlotFreed, AttemptWithdrawn))
+            require(known, NO_OTHER_EVENTS, event)
+            require(event.key in self.given, "events are about attempts that this launcher was given", event)
+            given_at, now = self.given[event.key], time.time()
             match event:
                 case AttemptStarted():
                     require(event.key not in self.started, "an attempt's start is told once", event)
                     require(event.key not in self.ended, "an attempt's start is not told after its end", event)
+                    check_start(event, given_at, now)
                     self.started[event.key] = event.at
                 case AttemptEnded():
                     require(event.key not in self.ended, ONE_END, ("reported twice", event))
+                    require(event.key not in self.returned, "what was given back does not end", event)
+                    check_end(event.observation, self.launcher.name, given_at, now)
                     self.ended[event.key] = event.observation
                     self.order.append(event.key)
                 case AttemptSlotFreed():
                     require(event.key not in self.ended, "a place is given up before the end is told", event)
+                    require(event.key not in self.freed, "a place is given up once", event)
+                    self.freed.add(event.key)
                 case AttemptWithdrawn():
                     require(event.key not in self.started, "only an attempt that has not begun is given back", event)
                     self.returned.add(event.key)
-                case _:
-                    broken(NO_OTHER_EVENTS, event)
 
     def until(self, condition: Callable[[], object], clause: str) -> None:
         """Collect events until a condition holds; the clause is broken if it does not within ``patience_s``."""
-        deadline = time.monotonic() + self.patience_s
+        patience_s = min(self.patience_s, FAILED_PATIENCE_S) if self.has_failed else self.patience_s
+        deadline = time.monotonic() + patience_s
         while True:
             self.take_events()
             if condition():
                 return
             if time.monotonic() > deadline:
-                broken(clause, f"not within {self.patience_s:.0f} s; ended so far: {self.ended}")
+                broken(clause, f"not within {patience_s:.0f} s; ended so far: {self.ended}")
             self._wait()
 
     def _wait(self) -> None:
@@ -107,7 +159,7 @@ class LauncherBench:
 
     def run(self, *attempts: Attempt) -> list[ExitObservation]:
         """Start attempts and return how they ended, in the order given."""
-        self.launcher.start(attempts)
+        self.start(*attempts)
         keys = [attempt.key for attempt in attempts]
         self.until(lambda: all(key in self.ended for key in keys), ONE_END)
         return [self.ended[key] for key in keys]
@@ -122,12 +174,43 @@ class LauncherBench:
         return path.read_text()
 
     def finish(self) -> None:
-        """Kill all attempts that still run, and close the launcher."""
-        left = [key for key in self.started if key not in self.ended]
-        if left:
-            self.launcher.stop(left, force=True)
-            self.until(lambda: all(key in self.ended for key in left), "a forced stop ends every attempt")
-        self.launcher.close()
+        """Kill all attempts that still run, close the launcher, and end processes that are left.
+
+        What fails here is reported only if nothing was reported before.
+        """
+        reported = contextlib.suppress(AssertionError) if self.has_failed else contextlib.nullcontext()
+        with reported:
+            self._finish()
+
+    def _finish(self) -> None:
+        try:
+            left = [key for key in self.started if key not in self.ended]
+            if left:
+                self.launcher.stop(left, force=True)
+                self.until(lambda: all(key in self.ended for key in left), "a forced stop ends every attempt")
+            self.launcher.close()
+            if not self.has_failed:
+                self._require_nothing_left()
+        finally:
+            for pid in self.processes_left():
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _require_nothing_left(self) -> None:
+        deadline = time.monotonic() + FAILED_PATIENCE_S
+        while left := self.processes_left():
+            clause = "no process of an attempt that was stopped by force is left, children included"
+            require(time.monotonic() < deadline, clause, left)
+            time.sleep(0.05)
+
+    def processes_left(self) -> list[int]:
+        """Return the pids of processes of this machine that belong to the bench's attempts."""
+        mark, found = f"{MARK}={self._mark}".encode(), []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if mark in path.read_bytes().split(b"\0"):
+                    found.append(int(path.parent.name))
+        return found
 
 
 _VICTIM: Final = """

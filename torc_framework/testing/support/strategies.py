@@ -15,6 +15,7 @@ from torc_framework.api import (
     StopReason,
     render_return_code,
 )
+from torc_framework.testing.support.constants import Constants
 
 WORDS: Final = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 """Any short text that a scheduler or a person may give."""
@@ -46,31 +47,65 @@ JSON_VALUES: Final[st.SearchStrategy[Any]] = st.recursive(
 )
 
 
+def _words(constants: Constants | None) -> st.SearchStrategy[str]:
+    """Generate words of schedulers, any text, and the texts of a plugin."""
+    usual = SCHEDULER_WORDS | WORDS
+    if constants is None or not constants.texts:
+        return usual
+    own = st.sampled_from(constants.texts)
+    return own | own.map("the node said: {}, 3 times".format) | usual
+
+
+def _numbers(constants: Constants | None, usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Generate usual numbers, and those of a plugin that are at least 0."""
+    own = [number for number in constants.integers if number >= 0] if constants else []
+    return st.sampled_from(own) | usual if own else usual
+
+
 @st.composite
-def observations(draw: st.DrawFn, executors: st.SearchStrategy[str] = EXECUTORS) -> ExitObservation:
-    """Generate any observation, also unlikely combinations."""
-    ended_by_signal = draw(st.booleans())
+def observations(
+    draw: st.DrawFn, executors: st.SearchStrategy[str] = EXECUTORS, constants: Constants | None = None
+) -> ExitObservation:
+    """Generate any observation, also unlikely combinations.
+
+    Args:
+        executors: Names of the executors that observed.
+        constants: Numbers and texts of a plugin, which are generated often.
+    """
+    words, sizes = _words(constants), _numbers(constants, SIZES)
+    ended_by_signal = draw(st.integers(0, 2)) == 0
+    codes = st.none() | st.sampled_from([0, 1, 137, 143, 255]) | st.integers(0, 255)
+    keys = st.sampled_from(constants.words) | WORDS if constants and constants.words else WORDS
+    values = words | sizes | JSON_VALUES
+    started = draw(st.none() | TIMES)
+    ended = draw(st.none() | TIMES | (TIMES if started is None else sizes.map(lambda ran: started + ran)))
+    limit = draw(st.none() | sizes)
+    near = st.nothing() if limit is None else st.sampled_from([limit, limit + 1, max(0, limit - 1), limit * 2])
     return ExitObservation(
-        draw(executors),
-        exit_code=None
-        if ended_by_signal
-        else draw(st.none() | st.sampled_from([0, 1, 137, 143, 255]) | st.integers(0, 255)),
+        draw(st.sampled_from(constants.words) | executors if constants and constants.words else executors),
+        exit_code=None if ended_by_signal else draw(_numbers(constants, codes)),
         signal=draw(st.none() | SIGNALS) if ended_by_signal else None,
         core_dumped=draw(st.booleans()),
-        started_at=draw(st.none() | TIMES),
-        ended_at=draw(st.none() | TIMES),
+        started_at=started,
+        ended_at=ended,
+        duration_s=draw(st.none() | TIMES),
         stop_reason=draw(st.none() | st.sampled_from(StopReason)),
+        stop_cause=draw(st.none() | words),
         stop_forced=draw(st.booleans()),
-        launch_error=draw(st.none() | WORDS),
+        clean_exit=draw(st.sampled_from(["auto", "auto", "completed", "interrupted"])),
+        outputs_written=draw(st.booleans()),
+        launch_error=draw(st.none() | st.none() | words),
         lost=draw(st.sampled_from([False, False, False, True])),
+        log_disk_full=draw(st.booleans()),
         missing_outputs=tuple(draw(st.lists(WORDS, max_size=3))),
-        scheduler_state=draw(st.none() | SCHEDULER_WORDS | WORDS),
-        scheduler_reason=draw(st.none() | SCHEDULER_WORDS | WORDS),
-        peak_memory_bytes=draw(st.none() | SIZES),
+        scheduler_state=draw(st.none() | words),
+        scheduler_reason=draw(st.none() | words),
+        peak_memory_bytes=draw(st.none() | sizes | near),
         cpu_time_s=draw(st.none() | TIMES),
-        memory_limit_bytes=draw(st.none() | SIZES),
+        memory_limit_bytes=limit,
         runtime_limit_s=draw(st.none() | TIMES),
-        raw=draw(st.dictionaries(WORDS, JSON_VALUES, max_size=3)),
+        oom_kills=draw(st.none() | st.integers(0, 3)),
+        raw=draw(st.dictionaries(keys, values | st.dictionaries(keys, values, max_size=2), max_size=3)),
     )
 
 
@@ -92,15 +127,16 @@ VERDICTS: Final = st.builds(
 
 
 @st.composite
-def failures(draw: st.DrawFn) -> Failure:
+def failures(draw: st.DrawFn, constants: Constants | None = None) -> Failure:
     """Generate a failed attempt."""
-    seen = draw(observations())
+    seen = draw(observations(constants=constants))
+    code = render_return_code(seen)
     return Failure(
         workflow_id=draw(st.integers(1, 2**31)),
         job_id=draw(st.integers(1, 2**31)),
-        job_name=draw(WORDS),
-        attempt_id=draw(st.integers(1, 100)),
-        return_code=render_return_code(seen),
+        job_name=draw(_words(constants)),
+        attempt_id=draw(st.integers(1, 5) | _numbers(constants, st.integers(1, 100)).map(lambda number: number + 1)),
+        return_code=draw(st.just(code) | _numbers(constants, st.just(code))),
         observation=seen,
         verdict=draw(VERDICTS),
         stderr_path=draw(st.sampled_from([None, "/nowhere/job_stdio/job.e"])),
@@ -108,11 +144,14 @@ def failures(draw: st.DrawFn) -> Failure:
 
 
 @st.composite
-def failed_jobs(draw: st.DrawFn, settings: dict[str, Any] | None = None) -> FailedJob:
+def failed_jobs(
+    draw: st.DrawFn, settings: dict[str, Any] | None = None, constants: Constants | None = None
+) -> FailedJob:
     """Generate a failed job for a recovery policy; its observed limits are those that it requested."""
     memory = draw(st.sampled_from([1 << 20, 1 << 30, 3 << 30]) | st.integers(1, 2**46))
     runtime = draw(st.sampled_from([60, 3600]) | st.integers(1, 10**7))
-    failure = draw(failures())
+    cpus = draw(st.integers(1, 256))
+    failure = draw(failures(constants))
     seen = evolve(
         failure.observation,
         memory_limit_bytes=memory,
@@ -120,15 +159,17 @@ def failed_jobs(draw: st.DrawFn, settings: dict[str, Any] | None = None) -> Fail
         peak_memory_bytes=draw(st.none() | st.integers(1, 2 * memory)),
     )
     ceiling = Ceiling(
-        memory_bytes=draw(st.none() | st.integers(memory, 4 * memory)),
-        runtime_s=draw(st.none() | st.integers(runtime, 4 * runtime)),
+        memory_bytes=draw(st.none() | st.just(memory) | st.integers(memory, 4 * memory)),
+        runtime_s=draw(st.none() | st.just(runtime) | st.integers(runtime, 4 * runtime)),
+        num_cpus=draw(st.none() | st.just(cpus) | st.integers(cpus, 4 * cpus)),
     )
     recoveries = draw(st.integers(0, 5))
     return FailedJob(
         failure=evolve(failure, observation=seen),
         memory_bytes=memory,
         runtime_s=runtime,
-        num_cpus=draw(st.integers(1, 256)),
+        num_cpus=cpus,
+        has_own_request=draw(st.booleans()),
         ceiling=ceiling,
         recoveries=recoveries,
         history=tuple(draw(st.lists(st.integers(-128, 255), min_size=recoveries, max_size=recoveries))),

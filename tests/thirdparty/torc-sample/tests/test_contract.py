@@ -6,8 +6,7 @@ import torc_sample
 from hypothesis import strategies as st
 from torc_sample.executor import SampleLauncher
 
-from torc_framework.testing import ClassifierContract, ExecutorContract, MatcherContract
-from torc_framework.testing.support.strategies import observations
+from torc_framework.testing import ClassifierContract, ExecutorContract, MatcherContract, observations
 
 
 class TestExecutor(ExecutorContract):

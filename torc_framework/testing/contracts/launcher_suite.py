@@ -1,0 +1,54 @@
+"""What the suites of launchers have in common: attributes, the launcher under test, and its bench."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from torc_framework.api import Launcher
+from torc_framework.testing.support.guarded_launcher import GuardedLauncher
+from torc_framework.testing.support.launcher_bench import LauncherBench, context
+from torc_framework.testing.support.suites import ContractSuite
+
+
+class LauncherSuite(ContractSuite):
+    """The base of the tests of launchers.
+
+    Attributes:
+        executor: The launcher's class.
+        options: Values of its options.
+        patience_s: How long an event may take to arrive; clusters are slow.
+        shares_files: Its attempts see the runner's folders; False for one that runs them elsewhere.
+        sees_signals: It observes that a signal ended an attempt; one that does not reports the exit code 128+n.
+    """
+
+    executor: ClassVar[type[Launcher]]
+    options: ClassVar[Mapping[str, Any]] = {}
+    patience_s: ClassVar[float] = 20.0
+    shares_files: ClassVar[bool] = True
+    sees_signals: ClassVar[bool] = True
+
+    def make_launcher(self, folder: Path) -> Launcher:
+        """Return a launcher whose output goes to ``folder``; override it if yours needs more."""
+        return self.executor(self.executor.Options(**self.options), context(folder))
+
+    @pytest.fixture
+    def bench(self, tmp_path: Path) -> Iterator[LauncherBench]:
+        """A launcher in a folder of its own; attempts that still run at the end are killed."""
+        bench = self.make_bench(tmp_path)
+        yield bench
+        bench.finish()
+
+    def make_bench(self, folder: Path) -> LauncherBench:
+        """Return a bench with a new launcher, in a folder of its own."""
+        folder.mkdir(exist_ok=True)
+        return LauncherBench(folder, GuardedLauncher(self.make_launcher(folder)), self.patience_s)
+
+    def _needs(self, capability: str) -> None:
+        if not getattr(self.executor.capabilities, capability):
+            pytest.skip(f"its capabilities do not say {capability}")
+
+    def _needs_files(self) -> None:
+        if not self.shares_files:
+            pytest.skip("its attempts do not see the runner's folders")
