@@ -91,7 +91,8 @@ TIERS: dict[str, Tier] = {
         "functions and classes; a few modules start a process or a torc server",
     ),
     "store": Tier(40, ("store",), "databases on SQLite and on a PostgreSQL server, no torc server"),
-    "contract": Tier(240, ("contract",), "the contract suites for plugins, on good plugins and on faulty ones"),
+    "contract": Tier(45, ("contract",), "the contract suites for plugins, on the plugins of this repository"),
+    "defects": Tier(240, ("defects",), "the contract suites for plugins, on faulty and on uncommon ones"),
     "executors": Tier(45, ("plugins/local", "plugins/slurm"), "launchers of jobs; Slurm's programs are scripted"),
     "server": Tier(180, ("server", "client", "embedded"), "torc servers, asked over HTTP, on both kinds of database"),
     "runner": Tier(50, ("runner",), "runners inside the tests' process, on a torc server, with jobs"),
@@ -106,7 +107,7 @@ TIERS: dict[str, Tier] = {
     "cluster": Tier(900, ("slurm",), "a real Slurm cluster on this machine (needs root and Debian)"),
 }
 QUICK = ("unit", "store", "contract")
-QUICK_OPTIONS = ["-k", "not postgres and not test_defects"]
+QUICK_OPTIONS = ["-k", "not postgres"]
 ON_CLUSTER = "tests/slurm"
 NOT_FIRST = (ON_CLUSTER, "tests/thirdparty")
 """Folders whose tests ``--quick`` leaves out although they changed: they take longer than it may."""

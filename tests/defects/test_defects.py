@@ -1,6 +1,6 @@
 """Every planted defect fails its suite within a minute, with the broken promise named; correct plugins pass.
 
-Each class in `defects` is the suite of a plugin with one defect. ``promise`` is part of the clause that the suite has
+Each class in `planted` is the suite of a plugin with one defect. ``promise`` is part of the clause that the suite has
 to name, and ``only`` the one test that is run, where the whole suite would take long. Each class in `unusual` is the
 suite of a correct plugin of an uncommon kind.
 """
@@ -79,7 +79,7 @@ def outcomes(module: Path) -> dict[str, SuiteOutcome]:
     return found
 
 
-@pytest.mark.parametrize(("module", "name", "promise"), suites("defects"), ids=lambda each: getattr(each, "stem", each))
+@pytest.mark.parametrize(("module", "name", "promise"), suites("planted"), ids=lambda each: getattr(each, "stem", each))
 def test_a_defect_is_named(module: Path, name: str, promise: str) -> None:
     """The suite fails, names the promise, and ends in time."""
     outcome = outcomes(module)[name]
