@@ -58,7 +58,7 @@ def test_what_the_kernel_killed_is_healed(torc: Any, work: Path) -> None:
         assert "stop_reason" not in seen["observation"]
     assert (direct["signal"], shell["exit_code"]) == (9, 5)
     why = torc("why-failed", "--job", 3)
-    assert "oom: exit code 5; the kernel killed a process of it at the 60 MiB of memory it asked for" in why.stdout
+    assert "exit code 5; the kernel killed a process of it at the 60 MiB of memory it asked for (oom)" in why.stdout
     watched = torc("watch", "1", "--recover", "--enforce-limits", "-s", env=REQUIRED)
     assert watched.returncode == 0, watched.stderr + watched.stdout
     assert "  Job 2 (direct): OOM detected, increasing memory 60m -> " in watched.stdout
@@ -150,5 +150,5 @@ def test_a_full_disk_is_told_with_what_to_do(torc: Any, work: Path, full_disk: P
     assert results(torc)[1]["exit_class"] == "user_error"
     why = torc("why-failed", "--job", 1)
     assert "No space left on device" in why.stdout
-    assert "Hint: Free space, or write to another file system." in why.stdout
+    assert "hint: Free space, or write to another file system." in why.stdout
     assert json.loads(torc("recover", "1", "--dry-run", "-f", "json").stdout)["recovered"] == []

@@ -232,17 +232,18 @@ def summary(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
         torc reports summary 12
         torc reports summary 12 -f json
     """
-    from torc_framework.next_step import next_step_text
+    from torc_framework.next_step import next_step
     from torc_framework.reports import summarize
 
     session = session_of(ctx)
     found = summarize(session.client, pick_workflow(session, workflow_id))
+    step = next_step(session.client, found.workflow.id or 0, session.executors)
     if session.wants_json:
-        print_json(found.as_dict())
-    else:
-        _print_summary(found)
-        if found.interrupted:
-            print(next_step_text(session.client, found.workflow.id or 0, session.executors, found.interrupted))
+        print_json({**found.as_dict(), "next_command": step and step.command})
+        return
+    _print_summary(found)
+    if step is not None:
+        print(f"\n{step.lines()}", end="")
 
 
 def _print_summary(found: "WorkflowSummary") -> None:

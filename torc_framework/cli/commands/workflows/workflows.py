@@ -166,23 +166,29 @@ def status(ctx: typer.Context, workflow_id: WorkflowId = None, user: User = None
     Examples:
         torc workflows status 12
     """
-    from torc_framework.next_step import next_step_text
+    from torc_framework.next_step import next_step
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id, user)
     record, jobs = session.client.workflow_status(chosen), session.client.job_counts(chosen)
     is_complete = session.client.is_complete(chosen).is_complete
     word = _state_word(is_canceled=record.is_canceled, is_complete=is_complete, counts=jobs.counts)
+    step = next_step(session.client, chosen, session.executors)
     if session.wants_json:
-        more = {"job_count": jobs.total, "job_counts": jobs.counts, "interrupted_jobs": jobs.interrupted}
+        more = {
+            "next_command": step and step.command,
+            "job_count": jobs.total,
+            "job_counts": jobs.counts,
+            "interrupted_jobs": jobs.interrupted,
+        }
         show_one(session, "", record, status=word, **more)
         return
     shown = {"Status": word, "Run ID": record.run_id, "Canceled": record.is_canceled, "Archived": record.is_archived}
     print_pairs(f"Workflow {chosen}:", {**shown, "Jobs": jobs.total})
     for label, count in jobs.counts.items():
         print(f"    {label}: {count}")
-    if jobs.interrupted:
-        print(f"  {next_step_text(session.client, chosen, session.executors, jobs.interrupted)}")
+    if step is not None:
+        print(step.lines(), end="")
 
 
 def _state_word(*, is_canceled: bool, is_complete: bool, counts: dict[str, int]) -> str:
