@@ -35,8 +35,8 @@ def test_an_observation_is_read_back(plugins: PluginManager) -> None:
     verdict = verdict_of(stored, plugins, observation)
     assert (verdict.exit_class, verdict.reason) == (ExitClass.OOM, "too much")
     texts = [item["text"] for item in evidence_of(observation, verdict)]
-    assert "peak memory 3g of 2g asked for (150 %)" in texts
-    assert "run time PT1M of PT2M asked for (50 %)" in texts
+    assert "peak memory 3 GiB of 2 GiB asked for (150%)" in texts
+    assert "run time 1 min of 2 min asked for (50%)" in texts
     assert "local reported OUT_OF_MEMORY: cgroup" in texts
 
 

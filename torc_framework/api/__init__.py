@@ -79,6 +79,7 @@ from torc_framework.plugin_options import option
 from torc_framework.system.processes import start_process_with_retry
 from torc_framework.system.shells import shell_command
 from torc_framework.system.user import user_folder, user_name
+from torc_framework.text.quantities import duration_text, size_text
 from torc_framework.text.safe_regex import search_all
 
 if TYPE_CHECKING:
@@ -217,6 +218,7 @@ __all__ = [
     "covers_ending",
     "diagnose_memory",
     "diagnose_time",
+    "duration_text",
     "exit_action_problems",
     "exit_return_code",
     "format_duration",
@@ -243,6 +245,7 @@ __all__ = [
     "secret_values",
     "shell_command",
     "signal_name",
+    "size_text",
     "start_process_with_retry",
     "user_folder",
     "user_name",

@@ -15,6 +15,7 @@ from torc_framework.models.pending_reason import join_reasons
 from torc_framework.models.records import JobRecord
 from torc_framework.models.resource_fit import requested_resources, resource_shortfalls
 from torc_framework.models.resources import format_duration
+from torc_framework.text.quantities import exact_duration_text
 
 URGENCY: Final = (
     "archived",
@@ -209,7 +210,7 @@ class JobReasons:
             return None
         again = (self.state.next_command,)
         if self.state.runners:
-            least = format_duration(self.state.workflow.compute_node_min_time_for_new_jobs_seconds)
+            least = exact_duration_text(self.state.workflow.compute_node_min_time_for_new_jobs_seconds)
             text = f"every runner has less than {least} of its time left and starts nothing new"
             return JobReason("walltime_over", text, again)
         if count := len(self.state.queued_allocations):

@@ -6,8 +6,8 @@ from attrs import evolve
 
 from torc_framework.models.exits import ExitObservation, ExitVerdict, signal_name
 from torc_framework.models.records import ResultRecord
-from torc_framework.models.resources import format_duration, format_memory
 from torc_framework.models.result_observations import exit_class_of
+from torc_framework.text.quantities import duration_text, percent_text, size_text
 
 _SHOWN_OTHERWISE: Final = frozenset(
     {"peak_memory_bytes", "memory_limit_bytes", "runtime_limit_s", "scheduler_state", "scheduler_reason"}
@@ -54,27 +54,21 @@ def evidence_of(observation: ExitObservation, verdict: ExitVerdict) -> list[dict
         found.append({"kind": "scheduler", "value": words, "text": f"{observation.executor} reported {words}"})
     if observation.peak_memory_bytes is not None:
         found.append(
-            _usage(
-                "memory", "peak memory", observation.peak_memory_bytes, observation.memory_limit_bytes, format_memory
-            )
+            _usage("memory", "peak memory", observation.peak_memory_bytes, observation.memory_limit_bytes, size_text)
         )
     if observation.runtime_s is not None:
-        found.append(_usage("runtime", "run time", observation.runtime_s, observation.runtime_limit_s, _seconds))
+        found.append(_usage("runtime", "run time", observation.runtime_s, observation.runtime_limit_s, duration_text))
     if observation.log_disk_full:
         text = "the disk of its logs was full when it ended: the last lines may be missing"
         found.append({"kind": "observed", "field": "log_disk_full", "value": True, "text": text})
     return found
 
 
-def _usage(kind: str, what: str, used: float, limit: float | None, format_amount: Any) -> dict[str, Any]:
-    text = f"{what} {format_amount(used)}"
+def _usage(kind: str, what: str, used: float, limit: float | None, shown: Any) -> dict[str, Any]:
+    text = f"{what} {shown(used)}"
     if limit:
-        text += f" of {format_amount(limit)} asked for ({100 * used / limit:.0f} %)"
+        text += f" of {shown(limit, exact=True)} asked for ({percent_text(100 * used / limit)})"
     return {"kind": kind, "used": used, "limit": limit, "text": text}
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f}s" if seconds < 60 else format_duration(int(seconds))
 
 
 def _plain(value: Any) -> Any:

@@ -6,8 +6,8 @@ from torc_framework.api import (
     TimeEvidence,
     diagnose_memory,
     diagnose_time,
-    format_duration,
-    format_memory,
+    duration_text,
+    size_text,
 )
 
 
@@ -30,8 +30,8 @@ def lacked_memory(job: FailedJob) -> tuple[str, ...]:
         case MemoryEvidence.OOM_KILLS:
             return (f"oom_kills={seen.oom_kills}: the kernel killed for lack of memory while it ran",)
         case MemoryEvidence.MEMORY_EXCEEDED:
-            peak = format_memory(seen.peak_memory_bytes or 0)
-            return (f"memory_exceeded: peak {peak} of {format_memory(job.memory_bytes)}",)
+            peak = size_text(seen.peak_memory_bytes or 0)
+            return (f"memory_exceeded: peak {peak} of {size_text(job.memory_bytes, exact=True)}",)
         case MemoryEvidence.SIGKILL:
             return ("sigkill_137: killed long before its run time was over",)
     return ()
@@ -55,6 +55,6 @@ def lacked_time(job: FailedJob) -> tuple[str, ...]:
         case TimeEvidence.RETURN_CODE:
             return ("sigxcpu_152",)
         case TimeEvidence.NEAR_RUNTIME:
-            ran = format_duration(round(seen.runtime_s or 0))
-            return (f"near_runtime: ran {ran} of {format_duration(job.runtime_s)}",)
+            ran = duration_text(seen.runtime_s or 0)
+            return (f"near_runtime: ran {ran} of {duration_text(job.runtime_s, exact=True)}",)
     return ()
