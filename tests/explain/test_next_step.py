@@ -1,10 +1,14 @@
 """The next step is one row of a table: the first state that applies."""
 
 import os
+import shlex
 from typing import Any
 
 import pytest
+from typer import Context
 
+from torc_framework.cli.programs.command_tree import root_command
+from torc_framework.cli.shared.session import Session
 from torc_framework.executors import Allocator
 from torc_framework.models.progress import WorkflowOverview, WorkflowProgress
 from torc_framework.models.records import (
@@ -168,3 +172,31 @@ def test_the_clause_counts_interrupted_jobs() -> None:
 
     text = next_step_text(WithProgress(), 1, dict, 2)  # type: ignore[arg-type]  # answers the same
     assert text == "'torc run 1' continues it; 2 interrupted jobs run again"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "torc why-failed 1",
+        "torc explain 1",
+        "torc watch 1",
+        "torc watch 1 --auto-schedule",
+        "torc pending list 1",
+        "torc recover 1",
+        "torc recover 1 --retry-unknown",
+        "torc run 1",
+        "torc run 1 --retry-failed",
+        "torc submit 1",
+        "torc workflows reinitialize 1",
+        "torc workflows archive false 1",
+    ],
+)
+def test_what_is_advised_can_be_typed(command: str) -> None:
+    """The command exists and takes these options and arguments."""
+    program, *words = shlex.split(command)
+    found, name = root_command(), program
+    context = Context(found, info_name=name, obj=Session())
+    while hasattr(found, "resolve_command"):
+        name, found, words = found.resolve_command(context, words)
+        context = Context(found, parent=context, info_name=name, obj=Session())
+    found.parse_args(context, list(words))
