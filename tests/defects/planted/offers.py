@@ -414,11 +414,6 @@ class TestChangesTheConfig(Action):
     action_type = action(lambda config, context: config.update(word="b"))
 
 
-class TestIgnoresTheConfig(Action):
-    promise = "execute reads its configuration"
-    action_type = action(lambda config, context: subprocess.run(["true"], check=True).check_returncode())
-
-
 class TestHidesFailures(Action):
     promise = "execute raises when the action could not be carried out"
     failing_configs = ({"word": "a"},)
