@@ -64,7 +64,7 @@ def test_what_the_kernel_killed_is_healed(torc: Any, work: Path) -> None:
     assert "  Job 2 (direct): OOM detected, increasing memory 60m -> " in watched.stdout
     assert "  Job 3 (shell): OOM detected, increasing memory 60m -> " in watched.stdout
     assert "Attempting automatic recovery (attempt 2/3)" in watched.stdout
-    assert "Workflow completed successfully (4 jobs)" in watched.stdout
+    assert "(workflow 1) completed: 4 jobs" in watched.stdout
     assert (work / "done").exists()
 
 

@@ -78,12 +78,13 @@ def test_the_story_of_memory_and_time(torc: Any, work: Path) -> None:
     assert watched.returncode == 0, watched.stderr + watched.stdout
     for line in (
         "Attempting automatic recovery (attempt 1/3)",
-        "  Job 2 (big): OOM detected, increasing memory 60m -> ",
-        "  Job 3 (slow): timeout detected, increasing runtime PT1S -> PT1M",
-        "Applied fixes: 1 OOM, 1 timeout",
-        "Reset 3 job(s)",
+        " (workflow 1): 2 failed jobs",
+        "  big   out of memory (used ",
+        "  memory 60 MiB → ",
+        "  runtime 1 s → 1 min",
+        "Recovered 2 jobs: they are ready to run again, and 1 job after them.",
         "Recovery initiated. Resuming monitoring...",
-        "Workflow completed successfully (4 jobs)",
+        " (workflow 1) completed: 4 jobs",
     ):
         assert line in watched.stdout
     assert (work / "done").exists()
@@ -146,8 +147,10 @@ def test_unknown_failures_are_left_unless_asked_for(torc: Any, work: Path) -> No
     made(torc, work, BUG)
     left = torc("recover", "1")
     assert left.returncode == 1
-    assert "1 job(s) with unknown failure cause (skipped, use --retry-unknown to include)" in left.stdout
-    assert "No recoverable jobs found. 1 job(s) failed with unknown causes." in left.stdout
+    assert "needs a correction; --retry-unknown repeats it" in left.stdout
+    assert "No recoverable jobs found. 1 job failed with unknown causes." in left.stdout
+    assert "Use --retry-unknown to retry jobs with unknown failure causes." in left.stdout
+    assert left.stdout.endswith("\nNext: torc why-failed 1\n")
     assert document(torc, "recover", "1", "--retry-unknown")["reset_count"] == 2
     (work / "fixed").touch()
     assert torc("run", "1").returncode == 0
@@ -164,6 +167,8 @@ def test_a_hook_mends_what_nobody_understands(torc: Any, work: Path) -> None:
     done = torc("recover", "1", "--recovery-hook", "sh fix.sh --id")
     assert done.returncode == 0, done.stderr
     assert "hook: 1 1" in done.stdout
+    assert "runs again after the recovery hook" in done.stdout
+    assert done.stdout.endswith("\nNext: torc run 1\n")
     assert [job["id"] for job in json.loads((work / "jobs.json").read_text())["jobs"]] == [1, 2]
     assert torc("run", "1").returncode == 0
 
@@ -179,7 +184,7 @@ def test_a_hook_that_fails_stops_the_recovery(torc: Any, work: Path, hook: str, 
     failed = torc("recover", "1", "--recovery-hook", hook)
     assert failed.returncode == 1
     assert message in failed.stderr
-    assert "Applied" not in failed.stdout
+    assert "Recovered" not in failed.stdout
     assert state(torc) == before
 
 
@@ -218,9 +223,9 @@ def test_recovery_ends(torc: Any, work: Path) -> None:
     (told,) = document(torc, "recover", "1", "--dry-run", code=1)["jobs"]
     assert "1536m is the most memory that was allowed" in told["reason"]
     more = torc("recover", "1", "--dry-run", env={"TORC_RECOVERY__OOM__MAX_MEMORY": "1600m"})
-    assert "increasing memory 1536m -> 1600m" in more.stdout
+    assert "memory 1.5 GiB → 1600 MiB" in more.stdout
     most = torc("recover", "1", "--dry-run", "--max-memory", "1700m", env={"TORC_RECOVERY__OOM__MAX_MEMORY": "1600m"})
-    assert "increasing memory 1536m -> 1700m" in most.stdout
+    assert "memory 1.5 GiB → 1700 MiB" in most.stdout
     spent = torc("watch", "1", "-r", "-m", "0")
     assert "Max retries (0) exceeded. Manual intervention required." in spent.stdout
 
@@ -238,16 +243,38 @@ def test_the_ledger_tells_what_has_not_run_yet(torc: Any, work: Path) -> None:
 
 
 def test_watching_alone_recovers_nothing(torc: Any, work: Path) -> None:
-    """It reports how the workflow ended, and refuses to wait without a runner."""
+    """It reports how the workflow ended."""
     made(torc, work, CODES)
     seen = torc("watch", "1")
     assert seen.returncode == 1
-    assert "  - Failed: 1" in seen.stdout
-    assert "'torc recover 1 --dry-run' shows" in seen.stdout
-    document(torc, "recover", "1")
-    idle = torc("watch", "1")
-    assert idle.returncode == 2
-    assert "no runner works on workflow 1" in idle.stderr
+    assert " (workflow 1) failed: 1 of 2 jobs done, 1 failed\nNext: torc why-failed 1\n" in seen.stdout
+    told = document(torc, "watch", "1", code=1)
+    assert (told["next_command"], len(told["failures"])) == ("torc why-failed 1", 1)
+
+
+def test_a_watcher_waits_for_a_runner(torc_env: dict[str, str], work: Path, server: str, torc: Any) -> None:
+    """It says what to do while nothing works on the workflow, and sees the runner that then does."""
+    env = {**torc_env, "TORC_API_URL": server}
+    (work / "spec.yaml").write_text("name: w\njobs: [{name: a, command: 'true'}]\n")
+    created = torc("workflows", "create", "spec.yaml", "-f", "json", env=env)
+    id_ = str(json.loads(created.stdout)["id"])
+    watcher = subprocess.Popen(
+        ["torc", "watch", id_, "-p", "3600"],
+        cwd=work,
+        env={**env, "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert watcher.stdout is not None
+    shown = [watcher.stdout.readline() for _ in range(3)]
+    assert shown[2] == (
+        f"No runner works on workflow {id_}: 'torc run {id_}' continues it. Watching goes on; Ctrl-C ends it.\n"
+    )
+    assert torc("run", id_, env=env).returncode == 0
+    rest, _ = watcher.communicate(timeout=DEADLINE_S)
+    assert watcher.returncode == 0
+    assert f"✓ w (workflow {id_}) completed: 1 job\n" in rest
 
 
 def test_the_end_of_a_workflow_wakes_the_watcher(torc_env: dict[str, str], work: Path, server: str, torc: Any) -> None:
@@ -267,7 +294,7 @@ def test_the_end_of_a_workflow_wakes_the_watcher(torc_env: dict[str, str], work:
     (work / "go").touch()
     out, _ = watcher.communicate(timeout=DEADLINE_S)
     assert (watcher.returncode, runner.wait(DEADLINE_S)) == (0, 0)
-    assert f"Workflow {id_} is complete\nWorkflow completed successfully (1 jobs)\n" in out
+    assert f"✓ w (workflow {id_}) completed: 1 job\n" in out
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -169,4 +169,4 @@ def test_watching_goes_on_until_there_is_a_verdict(torc: Torc, torc_env: dict[st
         assert torc("pending", "fail", 1).returncode == 0
         said, _ = watching.communicate(timeout=60)
     assert watching.returncode == 1
-    assert "Workflow completed with failures" in said
+    assert " (workflow 1) failed: " in said

@@ -18,24 +18,28 @@ from torc_framework.forensics.log_tails import LogTail, read_tail_of_log
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
 from torc_framework.models.statuses import FAILURES, JobStatus
+from torc_framework.text.quantities import duration_text
 
 SHOWN_JOBS: Final = 5
 """Most failed jobs that are shown with their last lines."""
 _LOOKED_AT: Final = 20
 """Failed jobs of each status whose results and logs are read."""
 _CLAUSES: Final[Mapping[str, str]] = {
-    ExitClass.USER_ERROR: "failed with {}",
-    ExitClass.SIGNALED: "was {}",
-    ExitClass.OOM: "ran out of memory: {}",
-    ExitClass.TIMEOUT: "ran out of time: {}",
-    ExitClass.LAUNCH_FAILURE: "{}",
+    ExitClass.USER_ERROR: "failed with {reason}{took}",
+    ExitClass.SIGNALED: "was {reason}{took}",
+    ExitClass.OOM: "ran out of memory{took}: {reason}",
+    ExitClass.TIMEOUT: "ran out of time{took}: {reason}",
+    ExitClass.LAUNCH_FAILURE: "{reason}",
 }
-"""What a job did, by the class of its ending; the place is for the reason. Other classes: ``failed: REASON``."""
+"""What a job did, by the class of its ending."""
 
 
-def ending_clause(exit_class: str | None, reason: str | None) -> str:
-    """Return how an attempt failed, as a clause such as ``failed with exit code 3`` or ``was ended by SIGSEGV``."""
-    return _CLAUSES.get(exit_class or "", "failed: {}").format(reason) if reason else "failed"
+def ending_clause(exit_class: str | None, reason: str | None, duration_s: float | None = None) -> str:
+    """Return how an attempt failed, as a clause such as ``failed with exit code 3 after 0.2 s``."""
+    took = "" if duration_s is None else f" after {duration_text(duration_s)}"
+    if not reason:
+        return f"failed{took}"
+    return _CLAUSES.get(exit_class or "", "failed{took}: {reason}").format(reason=reason, took=took)
 
 
 @frozen
@@ -61,7 +65,7 @@ class FailureExample:
     @property
     def clause(self) -> str:
         """How it failed, as `ending_clause` says it."""
-        return ending_clause(self.exit_class, self.reason)
+        return ending_clause(self.exit_class, self.reason, self.duration_s)
 
     @property
     def cause(self) -> tuple[Any, ...]:

@@ -8,7 +8,14 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import TorcError
 
 DECISIVE: Final = frozenset(
-    {"workflow_completed", "workflow_canceled", "compute_node_stopped", "job_pending_failed", "job_retried"}
+    {
+        "compute_node_started",
+        "workflow_completed",
+        "workflow_canceled",
+        "compute_node_stopped",
+        "job_pending_failed",
+        "job_retried",
+    }
 )
 """Types of events after which a workflow is examined at once."""
 

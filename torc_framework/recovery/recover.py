@@ -14,16 +14,19 @@ from torc_framework.allocations.release import release_allocations
 from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
 from torc_framework.models.hpc_profiles import HpcProfile
+from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.recovery import RecoveryAction, RecoveryOrder, RecoveryReceipt
-from torc_framework.models.statuses import JobStatus
 from torc_framework.next_step import next_step_text
 from torc_framework.pending import PendingClassification
 from torc_framework.recovery import ReportLine
+from torc_framework.recovery.decision_table import decision_lines
 from torc_framework.recovery.decisions import JobDecision, decide, repair_of
 from torc_framework.recovery.failed_jobs import failed_cases
 from torc_framework.recovery.orphans import OrphanFindings, sync_status
 from torc_framework.recovery.recovery_hook import run_hook, split_hook
 from torc_framework.recovery.resource_ceilings import ResourceCeilings
+from torc_framework.text.quantities import count_text
+from torc_framework.text.terminal import one_line
 
 if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
@@ -169,34 +172,29 @@ class WorkflowRecoverer:
         must_wait = dry_run and bool(found.orphans.compute_node_ids or found.orphans.allocation_ids)
         if not must_wait:
             self._client.recover(self._workflow_id, order)  # refused unless it is complete and has no active runner
-        self._report("Diagnosing failures...")
         found.decided = self._decide()
         if not found.decided:
             raise UserError(f"workflow {self._workflow_id} has no failed job: there is nothing to recover")
-        self._report("Applying recovery heuristics...")
         self._explain(found)
         if not found.retried:
             self._explain_nothing(found)
             return found
         order.repairs = [repair_of(each) for each in found.retried]
         if must_wait:
-            self._report("Would end what is orphaned first, and then look again. Dry run, nothing was changed.")
+            self._report("Orphaned jobs would be ended first, and then all looked at again. Nothing was changed.")
             return found
         found.receipt = self._client.recover(self._workflow_id, order)
         has_hook = self._options.hook is not None and found.unknown
         if dry_run:
             if has_hook:
                 self._report(f"Would run the recovery hook: {self._options.hook} {self._workflow_id}")
-            self._report(f"Would reset {found.receipt.reset_count} job(s) for retry")
-            self._report("Dry run, nothing was changed.")
+            self._report("Nothing was changed.")
             return found
         if has_hook:
             self._run_hook(len(found.unknown))
-        self._report(f"Resetting {len(found.retried)} job(s) for retry...")
         order.dry_run = False
         found.receipt = self._client.recover(self._workflow_id, order)
-        self._report(f"Applied fixes: {_fixes(found)}")
-        self._report(f"Reset {found.receipt.reset_count} job(s)")
+        self._report(_recovered_text(found, found.receipt))
         return found
 
     def _refuse_interrupted(self) -> None:
@@ -243,7 +241,9 @@ class WorkflowRecoverer:
                         self._report(f"Warning: {note}")
                 reported.update(done.notes)
                 if done.released:
-                    self._report(f"Gave back {len(done.released)} allocation(s) that the workflow no longer needs")
+                    self._report(
+                        f"Gave back {count_text(len(done.released), 'allocation')} that the workflow no longer needs"
+                    )
                     continue
             time.sleep(LOOK_S)
             sync_status(client, self._plugins, self._executor_options, id_)
@@ -256,38 +256,31 @@ class WorkflowRecoverer:
         return decide(self._plugins, cases, retry_unknown=options.retry_unknown, has_hook=options.hook is not None)
 
     def _explain(self, found: Recovery) -> None:
-        for each in found.decided:
-            if not each.is_unknown:
-                self._report(f"  Job {each.case.job.id} ({each.case.job.name}): {each.decision.reason}")
-        if found.dry_run:
-            self._report(f"Would apply fixes: {_fixes(found)}")
-        if not found.unknown:
-            return
-        what = "skipped, use --retry-unknown to include"
-        if self._options.hook is not None:
-            what = "run again after the recovery hook"
-        elif self._options.retry_unknown:
-            what = "run again as they are"
-        self._report(f"  {len(found.unknown)} job(s) with unknown failure cause ({what})")
-        for ending in sorted({each.case.seen.failure.verdict.exit_class for each in found.unknown}):
-            if hint := self._plugins.how_to_get("ending", ending):
-                self._report(f"  no policy decides on endings of class {ending}; {hint}")
+        name = self._client.get(WorkflowRecord, self._workflow_id).name
+        failed = count_text(len(found.decided), "failed job")
+        self._report(f"{one_line(name)} (workflow {self._workflow_id}): {failed}")
+        for line in decision_lines(found.decided):
+            self._report(line)
 
     def _explain_nothing(self, found: Recovery) -> None:
-        count = len(found.unknown)
-        self._report(f"No recoverable jobs found. {count} job(s) failed with unknown causes.")
-        if count:
+        left = len(found.unknown)
+        causes = f" {count_text(left, 'job')} failed with unknown causes." if left else ""
+        self._report(f"No recoverable jobs found.{causes}")
+        if left:
             self._report("Use --retry-unknown to retry jobs with unknown failure causes.")
-        if any(each.case.job.status == JobStatus.PENDING_FAILED.label for each in found.unknown):
-            self._report(f"'torc pending list {self._workflow_id}' shows those that wait for a verdict.")
-        self._report(f"'torc results list {self._workflow_id}' shows how the jobs ended.")
 
     def _run_hook(self, count: int) -> None:
         hook = self._options.hook or ""
-        self._report(f"{count} job(s) with unknown failure cause: running the recovery hook: {hook}")
+        self._report(f"{count_text(count, 'job')} failed with an unknown cause: running the recovery hook: {hook}")
         run_hook(hook, self._workflow_id, self._client.environment, self._report)
 
 
-def _fixes(found: Recovery) -> str:
-    """Return how many jobs get more memory or time, as text."""
-    return f"{found.fixed('oom')} OOM, {found.fixed('timeout')} timeout"
+def _recovered_text(found: Recovery, receipt: RecoveryReceipt) -> str:
+    """Return the sentence on what was recovered, with the jobs that depend on the recovered ones."""
+    count, total = len(found.retried), len(found.decided)
+    which = f"{count:,} of {count_text(total, 'job')}" if count < total else count_text(total, "job")
+    text = f"Recovered {which}: {'it is' if count == 1 else 'they are'} ready to run again"
+    after = receipt.reset_count - count
+    return (
+        f"{text}, and {count_text(after, 'job')} after {'it' if count == 1 else 'them'}." if after > 0 else f"{text}."
+    )

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import Factory, define, frozen
@@ -12,15 +13,19 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.pending_reason import PendingReason
-from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord, WorkflowRecord
 from torc_framework.models.responses import JobCounts
 from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.models.workflow_states import workflow_state
 from torc_framework.next_step import next_step_text
 from torc_framework.recovery import ReportLine
 from torc_framework.recovery.auto_schedule import AutoSchedule
 from torc_framework.recovery.event_wait import EventWaiter
 from torc_framework.recovery.orphans import sync_status
 from torc_framework.recovery.recover import Recovery, WorkflowRecoverer
+from torc_framework.text.headline import counts_text, workflow_glyph
+from torc_framework.text.quantities import count_text, duration_text
+from torc_framework.text.terminal import one_line
 
 if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
@@ -30,7 +35,8 @@ _OPEN: Final = [status.label for status in (*sorted(LIVE), JobStatus.READY, JobS
 _GOOD: Final = frozenset({JobStatus.COMPLETED.label, JobStatus.DISABLED.label})
 _SHOWN: Final = ("completed", "running", "pending", "failed", "blocked")
 """Statuses whose counts are shown while watching."""
-_TROUBLE: Final = (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.TERMINATED, JobStatus.PENDING_FAILED)
+LINE_INTERVAL_S: Final = 10.0
+"""Least seconds between two lines with counts while jobs run."""
 
 QUIET_GROWTH: Final = 1.5
 """While nothing changes, the interval between two questions to batch systems grows by this factor."""
@@ -67,11 +73,13 @@ class WorkflowSnapshot:
     """The state of a workflow at one moment.
 
     Attributes:
+        interrupted: How many of the terminated jobs the next runner resumes.
         is_over: No job can run any more without a recovery or a verdict.
         has_nodes: A runner works on it, or an allocation is open.
     """
 
     counts: Mapping[str, int]
+    interrupted: int
     is_canceled: bool
     is_over: bool
     has_nodes: bool
@@ -106,6 +114,10 @@ def _can_go_on(jobs: JobCounts) -> bool:
     return jobs.interrupted > 0 or any(jobs.counts.get(label) for label in _OPEN)
 
 
+def _waiting_text(count: int) -> str:
+    return f"{count_text(count, 'job')} {'waits' if count == 1 else 'wait'} for a verdict"
+
+
 class Watcher:
     """Watches one workflow.
 
@@ -136,7 +148,7 @@ class Watcher:
         self._outcome = WatchOutcome(workflow_id)
         self._asked_at = float("-inf")
         self._retries_since: float | None = None
-        self._shown = ""
+        self._shown, self._shown_at, self._is_idle_reported = "", float("-inf"), False
         self._in_vain = 0
         self._gone: set[int] = set()
         self._reasons: Mapping[int, PendingReason] = {}
@@ -154,8 +166,7 @@ class Watcher:
     def watch(self) -> WatchOutcome:
         """Watch until the workflow is over and nothing can be done about it.
 
-        Raises:
-            UserError: no runner works on it, and the options allow none to be started.
+        If no runner works on it, and the options allow none to be started, that is reported, and watching goes on.
         """
         self._report(self._heading())
         with EventWaiter(self._client, self._workflow_id) as waiter:
@@ -168,19 +179,18 @@ class Watcher:
                         return self._outcome
                 elif not self._keep_going(look):
                     return self._outcome
-                elif look.has_nodes:
+                elif look.has_nodes or self._is_idle_reported:
                     waiter.wait(self._options.poll_interval_s)
 
     def _heading(self) -> str:
         options = self._options
-        parts = [f"poll interval: {options.poll_interval_s:g}s"]
+        name = one_line(self._client.get(WorkflowRecord, self._workflow_id).name)
+        more = [f"every {duration_text(options.poll_interval_s)}"]
         if options.recover:
-            parts += ["recover enabled", f"max retries: {options.max_retries}"]
+            more.append(f"with recovery: at most {count_text(options.max_retries, 'time')}")
         if options.auto_schedule is not None:
-            parts.append("auto-schedule enabled")
-        if options.show_job_counts:
-            parts.append("job counts enabled")
-        return f"Watching workflow {self._workflow_id} ({', '.join(parts)})"
+            more.append("with requests for nodes")
+        return f"Watching workflow {self._workflow_id} ({name}), {', '.join(more)}"
 
     # --- queries ------------------------------------------------------------------------------------
 
@@ -189,8 +199,7 @@ class Watcher:
         look = self._read()
         if not look.is_over and self._end_orphans(look.counts):
             look = self._read()
-        if not look.is_over:
-            self._show(look.counts)
+        self._show(look)
         return look
 
     def _read(self) -> WorkflowSnapshot:
@@ -205,7 +214,9 @@ class Watcher:
         state = client.is_complete(id_)
         counted = client.job_counts(id_)
         is_over = state.is_complete or not _can_go_on(counted)
-        return WorkflowSnapshot(counted.counts, state.is_canceled, is_over, has_nodes and not is_over)
+        return WorkflowSnapshot(
+            counted.counts, counted.interrupted, state.is_canceled, is_over, has_nodes and not is_over
+        )
 
     def _end_orphans(self, counts: Mapping[str, int]) -> bool:
         """End orphans, if it is time to look for them; return whether it was.
@@ -246,37 +257,48 @@ class Watcher:
                 self._report(f"  {never}{count} in the queue: {reason}")
         self._reasons = dict(reasons)
 
-    def _show(self, counts: Mapping[str, int]) -> None:
-        text = ", ".join(f"{label}={counts.get(label, 0)}" for label in _SHOWN)
-        if self._options.show_job_counts and text != self._shown:
-            self._report(f"  {text}")
-            self._shown = text
+    def _show(self, look: WorkflowSnapshot) -> None:
+        """Report the counts if they have changed, at most once in `LINE_INTERVAL_S` while jobs run."""
+        now = time.monotonic()
+        if self._options.show_job_counts:
+            text = ", ".join(f"{label}={look.counts.get(label, 0)}" for label in _SHOWN)
+        else:
+            text = counts_text(look.counts, interrupted=look.interrupted)
+        if text == self._shown or (not look.is_over and now - self._shown_at < LINE_INTERVAL_S):
+            return
+        self._shown, self._shown_at = text, now
+        state = workflow_state(look.counts, interrupted=look.interrupted, is_canceled=look.is_canceled)
+        self._report(f"{datetime.now():%H:%M:%S}  {workflow_glyph(state)} {text}")
 
     # --- while the workflow runs --------------------------------------------------------------------
 
     def _keep_going(self, look: WorkflowSnapshot) -> bool:
         """Start a runner or request nodes if there is none; return whether to go on watching."""
-        if self._options.auto_schedule is not None and self._schedule(self._options.auto_schedule, look):
-            return True
-        if look.has_nodes:
+        when = self._options.auto_schedule
+        if (when is not None and self._schedule(when, look)) or look.has_nodes:
+            self._is_idle_reported = False
             return True
         if self._requests_nodes and self._resubmitter.has_schedulers():
             return self._resubmit(look)
         if self._run_here is None:
-            step = next_step_text(self._client, self._workflow_id, self._plugins.executors)
-            raise UserError(
-                f"no runner works on workflow {self._workflow_id}, and it is not complete: {step}, "
-                "or watch it with --recover"
-            )
+            self._report_idle()
+            return True
         self._report(f"No runner works on workflow {self._workflow_id}: running it here")
         if self._run_here():
             self._outcome.status = "interrupted"
             return False
         counts = self._client.job_counts(self._workflow_id).counts
         if counts == look.counts:
-            self._report("None of the jobs that are left can run here.")
+            self._report(f"None of the jobs that are left can run here: 'torc explain {self._workflow_id}' shows why.")
             return False
         return True
+
+    def _report_idle(self) -> None:
+        """Report once that nothing works on the workflow, and which command changes that."""
+        if not self._is_idle_reported:
+            step = next_step_text(self._client, self._workflow_id, self._plugins.executors)
+            self._report(f"No runner works on workflow {self._workflow_id}: {step}. Watching goes on; Ctrl-C ends it.")
+        self._is_idle_reported = True
 
     @property
     def _requests_nodes(self) -> bool:
@@ -331,7 +353,9 @@ class Watcher:
         ):
             return False
         self._asked_at, self._retries_since = now, None
-        self._report(f"Auto-schedule: {len(ready)} job(s) ready, {retries} of them retries; requesting nodes")
+        self._report(
+            f"Auto-schedule: {count_text(len(ready), 'job')} ready, {retries:,} of them retries; requesting nodes"
+        )
         return self._resubmitter.submit() > 0
 
     # --- when it is over ----------------------------------------------------------------------------
@@ -339,36 +363,23 @@ class Watcher:
     def _handle_end(self, look: WorkflowSnapshot, waiter: EventWaiter) -> bool:
         """Report how the workflow ended, and recover it if the options say so; return whether to go on watching."""
         options, outcome, id_ = self._options, self._outcome, self._workflow_id
-        total = sum(look.counts.values())
         waiting = look.counts.get(JobStatus.PENDING_FAILED.label, 0)
         if waiting and not look.is_canceled:
             if not options.recover:
                 return self._await_verdicts(waiting, waiter)
-            self._report(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
-        else:
-            self._report(f"Workflow {id_} is {'canceled' if look.is_canceled else 'complete'}")
+            self._report(f"Workflow {id_} has nothing left to run: {_waiting_text(waiting)}")
         if look.is_canceled:
             outcome.status = "canceled"
             return False
         if all(label in _GOOD for label, count in look.counts.items() if count):
             outcome.status = "completed"
-            self._report(f"Workflow completed successfully ({total} jobs)")
             return False
         outcome.status = "failed"
-        self._report("Failures:" if waiting else "Workflow completed with failures:")
-        for status in _TROUBLE:
-            if status is not JobStatus.PENDING_FAILED or look.counts.get(status.label):
-                self._report(f"  - {status.label.replace('_', ' ').capitalize()}: {look.counts.get(status.label, 0)}")
-        self._report(f"  - Completed: {look.counts.get(JobStatus.COMPLETED.label, 0)}")
-        if waiting:
-            self._report(f"'torc pending list {id_}' shows them; 'torc pending retry {id_}' or 'fail' gives a verdict")
         if not options.recover:
-            self._report(f"'torc recover {id_} --dry-run' shows what can be done about it")
             return False
         done = len(outcome.recoveries)
         if done >= options.max_retries:
             self._report(f"Max retries ({options.max_retries}) exceeded. Manual intervention required.")
-            self._report(f"'torc results list {id_}' shows how the jobs ended.")
             return False
         waiter.wait(options.cooldown_s)
         return self._recover(f"Attempting automatic recovery (attempt {done + 1}/{options.max_retries})")
@@ -377,7 +388,7 @@ class Watcher:
         """Wait for verdicts on these jobs: the workflow is not over before (Torc, "torc watch")."""
         if waiting != self._waiting:
             id_ = self._workflow_id
-            self._report(f"Workflow {id_} has nothing left to run: {waiting} job(s) wait for a verdict")
+            self._report(f"Workflow {id_} has nothing left to run: {_waiting_text(waiting)}")
             self._report(f"'torc pending list {id_}' shows them; 'torc pending retry {id_}' or 'fail' gives a verdict")
             self._report("Watching goes on until they have theirs; Ctrl-C ends it.")
         self._waiting = waiting

@@ -8,7 +8,7 @@ from torc_framework.forensics.log_tails import LogTail
 from torc_framework.forensics.run_failures import FailureExample, FailureSummary
 from torc_framework.models.statuses import JobStatus
 from torc_framework.text.colours import painted
-from torc_framework.text.quantities import count_text, duration_text
+from torc_framework.text.quantities import count_text
 from torc_framework.text.status_text import status_glyph
 from torc_framework.text.terminal import one_line
 
@@ -24,9 +24,8 @@ def clause_line(example: FailureExample, more: str = "", *, glyph: str = "", str
         glyph: The status whose glyph begins the line; by default that of the job.
         stream: Where the text goes; by default standard output.
     """
-    took = "" if example.duration_s is None else f" after {duration_text(example.duration_s)}"
     waits = "; it waits for a verdict" if example.status == _WAITS else ""
-    text = one_line(f"{example.name} {example.clause}{took}{more}{waits}")
+    text = one_line(f"{example.name} {example.clause}{more}{waits}")
     return f"{status_glyph(glyph or example.status, stream)} {text}"
 
 

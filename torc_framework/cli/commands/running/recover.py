@@ -77,7 +77,7 @@ def recover(
         torc recover 12 --dry-run
     """
     from torc_framework.allocations.resubmission import NodeResubmitter
-    from torc_framework.next_step import next_step_text
+    from torc_framework.next_step import continuing_step, next_step
     from torc_framework.plugin_events import PluginEvents
     from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
     from torc_framework.runner.process.identity import STATE_DIR
@@ -104,13 +104,17 @@ def recover(
     with nullcontext() if dry_run else PluginEvents(client, plugins, chosen, folder / STATE_DIR):
         found = recoverer.recover(dry_run=dry_run)
         submitted = submitter.submit_anew() if found.goes_on and not dry_run and submitter.has_schedulers() else 0
-    step = f"'torc watch {chosen}' follows it" if submitted else next_step_text(client, chosen, session.executors)
+    command: str | None = None
+    if found.goes_on and dry_run:
+        command = f"torc recover {chosen}"
+    elif found.goes_on:
+        command = f"torc watch {chosen}" if submitted else continuing_step(client, chosen, session.executors).command
+    elif step := next_step(client, chosen, session.executors):
+        command = step.command
     if session.wants_json:
-        print_json({**found.as_dict(), "submitted_allocations": submitted})
-    elif found.goes_on and not dry_run:
-        if found.receipt is not None:
-            _print_outcome(chosen, found)
-        print(step)
+        print_json({**found.as_dict(), "submitted_allocations": submitted, "next_command": command})
+    elif command:
+        print(f"Next: {command}")
     if not found.goes_on:
         raise typer.Exit(int(ExitStatus.FAILED))
 
@@ -174,15 +178,3 @@ def pending_classifier(
         )
 
     return judge
-
-
-def _print_outcome(workflow_id: int, found: Any) -> None:
-    print(f"\nRecovery complete for workflow {workflow_id}")
-    for count, what in (
-        (found.fixed("oom"), "had memory increased"),
-        (found.fixed("timeout"), "had runtime increased"),
-        (found.fixed("interrupted"), "had been interrupted"),
-        (found.fixed("unknown"), "failed for unknown causes"),
-    ):
-        if count:
-            print(f"  - {count} job(s) {what}")

@@ -32,6 +32,7 @@ from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.cli.shared.stop_signals import StopSignals
 from torc_framework.config.sections import WatchSection
 from torc_framework.errors import ExitStatus, TorcError, UserError
+from torc_framework.text.colours import unpainted
 from torc_framework.text.terminal import one_line, print_line
 
 if TYPE_CHECKING:
@@ -134,16 +135,14 @@ def watch(
     }
     session.client.workflow_status(chosen)  # fails for an unknown workflow, before a log is made
     judge = pending_classifier(session, chosen, folder, ai_recovery=ai_recovery, ai_agent=ai_agent)
-    _show(session, _watch_logged(session, chosen, options, {**recovery, "judge": judge}, enforce_limits))
+    _end(session, _watch_logged(session, chosen, options, {**recovery, "judge": judge}, enforce_limits))
 
 
 app = single_command(watch, PolicyCommand)
 
 
-def _show(session: Session, outcome: "WatchOutcome") -> None:
-    """Print the outcome if JSON is wanted, and end the command with its exit code."""
-    if session.wants_json:
-        print_json(outcome.as_dict())
+def _end(session: Session, outcome: "WatchOutcome") -> None:
+    """End the command with the exit code of an outcome."""
     if outcome.status == "interrupted":
         raise typer.Exit(int(ExitStatus.INTERRUPTED))
     if outcome.status != "completed":
@@ -159,7 +158,41 @@ def _watch_logged(
         runner["wait_for_new_jobs_s"] = 0.0
     with _log(recovery["output_dir"], workflow_id) as log:
         show_line = _line_printer(session, log)
-        return _watch(session, workflow_id, options, recovery=recovery, runner=runner, show_line=show_line)
+        outcome = _watch(session, workflow_id, options, recovery=recovery, runner=runner, show_line=show_line)
+        _report(session, outcome, show_line)
+        return outcome
+
+
+def _report(session: Session, outcome: "WatchOutcome", show_line: Callable[[str], None]) -> None:
+    """Print how the workflow ended: its failures, headline and next command; or one JSON document."""
+    from torc_framework.cli.commands.running.failure_lines import summary_lines
+    from torc_framework.forensics.run_failures import summarize_failures
+    from torc_framework.models.records import WorkflowRecord
+    from torc_framework.next_step import next_step
+    from torc_framework.text.headline import headline
+
+    client, id_ = session.client, outcome.workflow_id
+    if outcome.status == "interrupted" and not session.wants_json:
+        return
+    counted = client.job_counts(id_)
+    failures = summarize_failures(client, id_, counted.counts, interrupted=counted.interrupted)
+    step = next_step(client, id_, session.executors)
+    if session.wants_json:
+        shown = {
+            "next_command": step and step.command,
+            "failures": [each.example.as_dict() for each in failures.causes],
+        }
+        print_json({**outcome.as_dict(), **shown})
+        return
+    lines = [*summary_lines(failures)]
+    for line in [*lines, ""] if lines else []:
+        show_line(line)
+    is_waiting = outcome.status in ("failed", "incomplete") and counted.counts.get("pending_failed")
+    state = "pending_failed" if is_waiting else outcome.status
+    name = client.get(WorkflowRecord, id_).name
+    show_line(headline(name, id_, state, counted.counts, interrupted=counted.interrupted))
+    if step is not None:
+        show_line(f"Next: {step.command}")
 
 
 def _watch(
@@ -256,6 +289,6 @@ def _line_printer(session: Session, log: IO[str]) -> Callable[[str], None]:
         if not session.wants_json:
             print_line(line)
             sys.stdout.flush()
-        print(f"{_now()} {one_line(line)}", file=log)
+        print(f"{_now()} {unpainted(one_line(line))}", file=log)
 
     return show_line
