@@ -68,7 +68,9 @@ def test_a_person_decides(torc: Torc, waiting: dict[str, int]) -> None:
     """One job is retried and completes, another fails; the workflow ends, and every verdict stays to be read."""
     table = torc("pending", "list", 1)
     assert "storage: Connection refused" in table.stdout
-    assert "torc pending retry|fail 1" in table.stdout
+    assert table.stdout.startswith("2 jobs of ")
+    assert "with 'torc pending retry 1', or let them fail with 'torc pending fail 1'.\n" in table.stdout
+    assert table.stdout.endswith("Next: torc why-failed 1\n")
     shown = listed(torc, "pending", "list", 1)["pending_failed"]
     assert [(job["name"], job["return_code"], job["stderr_tail"]) for job in shown] == [
         ("flaky", 7, "storage: Connection refused\n"),
@@ -76,7 +78,7 @@ def test_a_person_decides(torc: Torc, waiting: dict[str, int]) -> None:
     ]
     failed = torc("pending", "fail", 1, "broken", "--reason", "fix line 3")
     assert failed.returncode == 0, failed.stderr
-    assert f"Canceled after them: {waiting['after_broken']}" in failed.stdout
+    assert failed.stdout == "Failed: broken\nCanceled because of them: after_broken\nNext: torc pending list 1\n"
     retried = listed(torc, "pending", "retry", 1, waiting["flaky"], "--memory", "200m")
     assert retried["ready_job_ids"] == [waiting["flaky"]]
     assert torc("run", 1).returncode == 1  # one job failed
@@ -97,8 +99,9 @@ def test_a_person_decides(torc: Torc, waiting: dict[str, int]) -> None:
 def test_a_dry_run_changes_nothing(torc: Torc, waiting: dict[str, int]) -> None:
     before = statuses(torc)
     told = torc("pending", "fail", 1, "--dry-run")
-    assert "nothing was changed" in told.stdout
-    assert f"Canceled after them: {waiting['after_flaky']}, {waiting['after_broken']}" in told.stdout
+    assert "Would be failed: flaky, broken\n" in told.stdout
+    assert "Would be canceled because of them: after_flaky, after_broken\nNothing was changed.\n" in told.stdout
+    assert waiting
     assert statuses(torc) == before
     assert listed(torc, "pending", "list", 1, "--all")["verdicts"] == []
 

@@ -7,12 +7,19 @@ import typer
 
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
-from torc_framework.cli.shared.output import Column, print_json, print_pairs, print_table
+from torc_framework.cli.shared.job_texts import exit_text
+from torc_framework.cli.shared.listing import ListColumn, list_text, names_text
+from torc_framework.cli.shared.output import Column, print_json, print_table
 from torc_framework.cli.shared.record_options import parse_memory_option, parse_runtime_option
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import UserError
+from torc_framework.text.quantities import count_text, duration_text
+from torc_framework.text.status_text import status_glyph
+from torc_framework.text.terminal import print_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torc_framework.models.verdicts import VerdictReceipt, VerdictRecord
     from torc_framework.pending import PendingClassification, WaitingJob
 
@@ -20,20 +27,31 @@ app = CommandGroup("Failures that wait for a verdict: list them, retry or fail t
 
 
 def _last_line(each: "WaitingJob") -> str:
-    lines = [line for line in each.stderr_tail.splitlines() if line.strip()]
-    return lines[-1].strip()[:200] if lines else each.failure.verdict.reason
+    lines = [line.strip() for line in each.stderr_tail.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else each.failure.verdict.reason
+
+
+def _waiting_time(each: "WaitingJob") -> str:
+    """Return how long a job has waited for a verdict."""
+    from datetime import UTC, datetime
+
+    if each.result is None:
+        return ""
+    since = datetime.fromisoformat(each.result.completion_time)
+    return duration_text(max(0, round((datetime.now(UTC) - since).total_seconds())))
 
 
 SHOWN_LINES: Final = 20
 """Lines at the end of standard error that JSON has for each job."""
-WAITING: Final[list[Column]] = [
-    ("Job ID", lambda each: each.job.id),
-    ("Name", lambda each: each.job.name),
-    ("Attempt", lambda each: each.job.attempt_id),
-    ("Return Code", lambda each: each.failure.return_code),
-    ("Ending", lambda each: each.failure.verdict.exit_class.value),
-    ("Last Line of Standard Error", _last_line),
-]
+WAITING: Final = (
+    ListColumn("", lambda each: status_glyph("pending_failed")),
+    ListColumn("ID", lambda each: str(each.job.id), right=True),
+    ListColumn("NAME", lambda each: each.job.name, shrinks="middle"),
+    ListColumn("ATTEMPT", lambda each: str(each.job.attempt_id) if each.job.attempt_id > 1 else "", right=True),
+    ListColumn("EXIT", lambda each: exit_text(each.result)),
+    ListColumn("WAITING", _waiting_time),
+    ListColumn("LAST LINE", _last_line, shrinks="end"),
+)
 VERDICTS: Final[list[Column]] = [
     ("Job ID", "job_id"),
     ("Name", "job_name"),
@@ -47,6 +65,8 @@ VERDICTS: Final[list[Column]] = [
 ]
 LEFT: Final[list[Column]] = [("Job ID", "job_id"), ("Name", "job_name"), ("Why", "reason")]
 
+NAMED: Final = 5
+"""Most names of jobs in one line."""
 AGENTS: Final = ("claude", "copilot", "custom")
 """Agents that can be asked."""
 _DEFAULT_REASON: Final = "a person decided so"
@@ -85,13 +105,25 @@ def list_(
         print_json(document | ({"verdicts": given} if all_ else {}))
         return
     if waiting:
-        print_table(WAITING, waiting)
-        print(f"Total: {len(waiting)}. Decide with 'torc pending retry|fail {workflow_id} [JOB]...'.")
+        _print_waiting(session, workflow_id, waiting)
     else:
         print(f"No job of workflow {workflow_id} waits for a verdict.")
     if given:
         print("Verdicts:")
         print_table(VERDICTS, given)
+
+
+def _print_waiting(session: Session, workflow_id: int, waiting: "Sequence[WaitingJob]") -> None:
+    """Print the jobs that wait, and the commands that give verdicts."""
+    from torc_framework.models.records import WorkflowRecord
+
+    name, count = session.client.get(WorkflowRecord, workflow_id).name, len(waiting)
+    verb = "waits" if count == 1 else "wait"
+    print_line(f"{count_text(count, 'job')} of {name} (workflow {workflow_id}) failed and {verb} for your verdict")
+    print(list_text(WAITING, waiting))
+    which, whom = ("Retry it", "let it fail") if count == 1 else ("Retry them", "let them fail")
+    print(f"{which} with 'torc pending retry {workflow_id}', or {whom} with 'torc pending fail {workflow_id}'.")
+    print(f"Next: torc why-failed {workflow_id}")
 
 
 @app.command("retry")
@@ -248,7 +280,9 @@ def _judge(session: Session, workflow_id: int, jobs: list[str] | None, dry_run: 
     if not waiting:
         raise UserError(f"no job of workflow {workflow_id} waits for a verdict")
     verdicts = [Verdict(each.failure.job_id, attempt_id=each.failure.attempt_id, **verdict) for each in waiting]
-    _show_receipt(session, session.client.judge(workflow_id, VerdictOrder(verdicts, session.user, dry_run=dry_run)))
+    _show_receipt(
+        session, workflow_id, session.client.judge(workflow_id, VerdictOrder(verdicts, session.user, dry_run=dry_run))
+    )
 
 
 def _selected_jobs(session: Session, workflow_id: int, jobs: list[str] | None, folder: Path) -> list["WaitingJob"]:
@@ -269,22 +303,35 @@ def _selected_jobs(session: Session, workflow_id: int, jobs: list[str] | None, f
     return list({known[name].failure.job_id: known[name] for name in jobs}.values())
 
 
-def _show_receipt(session: Session, receipt: "VerdictReceipt") -> None:
+def _show_receipt(session: Session, workflow_id: int, receipt: "VerdictReceipt") -> None:
+    """Print what the verdicts did to which jobs, and the next command."""
+    from torc_framework.models.records import JobRecord
+    from torc_framework.next_step import next_step
+
     if session.wants_json:
         print_json(receipt)
         return
     verdicts: list[VerdictRecord] = receipt.verdicts
-    jobs_by_effect = {
-        "Retried": _listed(verdict.job_id for verdict in verdicts if verdict.action == "retry"),
-        "Failed": _listed(verdict.job_id for verdict in verdicts if verdict.action == "fail"),
-        "Canceled after them": _listed(receipt.canceled_job_ids),
-        "Ready": _listed(receipt.ready_job_ids),
-    }
-    print_pairs("What would change (nothing was changed):" if receipt.dry_run else "Jobs:", jobs_by_effect)
+    would = "Would be " if receipt.dry_run else ""
+    canceled = [session.client.get(JobRecord, job_id).name for job_id in receipt.canceled_job_ids[:NAMED]]
+    for effect, names, count in (
+        ("retried", *_named(verdicts, "retry")),
+        ("failed", *_named(verdicts, "fail")),
+        ("canceled because of them", canceled, len(receipt.canceled_job_ids)),
+    ):
+        if count:
+            text = f"{would}{effect}"
+            print_line(f"{text[:1].upper()}{text[1:]}: {names_text(names, count)}")
+    if receipt.dry_run:
+        print("Nothing was changed.")
+    elif step := next_step(session.client, workflow_id, session.executors):
+        print(f"Next: {step.command}")
 
 
-def _listed(ids: Any) -> str | None:
-    return ", ".join(map(str, ids)) or None
+def _named(verdicts: "Sequence[VerdictRecord]", action: str) -> tuple[list[str], int]:
+    """Return the names of the first jobs with this verdict, and the number of all."""
+    names = [verdict.job_name for verdict in verdicts if verdict.action == action]
+    return names[:NAMED], len(names)
 
 
 def _folder(session: Session, output_dir: Path | None) -> Path:
