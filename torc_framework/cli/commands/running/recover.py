@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torc_framework.allocations.resubmission import ClusterLookup
     from torc_framework.models.hpc_profiles import HpcProfile
     from torc_framework.pending import PendingClassification
+    from torc_framework.recovery.recover import Recovery
 
 MemoryMultiplier = Annotated[
     float, typer.Option("--memory-multiplier", min=1, help="Factor by which memory grows after a job ran out of it.")
@@ -77,7 +78,6 @@ def recover(
         torc recover 12 --dry-run
     """
     from torc_framework.allocations.resubmission import NodeResubmitter
-    from torc_framework.next_step import continuing_step, next_step
     from torc_framework.plugin_events import PluginEvents
     from torc_framework.recovery.recover import RecoveryOptions, WorkflowRecoverer
     from torc_framework.runner.process.identity import STATE_DIR
@@ -104,13 +104,7 @@ def recover(
     with nullcontext() if dry_run else PluginEvents(client, plugins, chosen, folder / STATE_DIR):
         found = recoverer.recover(dry_run=dry_run)
         submitted = submitter.submit_anew() if found.goes_on and not dry_run and submitter.has_schedulers() else 0
-    command: str | None = None
-    if found.goes_on and dry_run:
-        command = f"torc recover {chosen}"
-    elif found.goes_on:
-        command = f"torc watch {chosen}" if submitted else continuing_step(client, chosen, session.executors).command
-    elif step := next_step(client, chosen, session.executors):
-        command = step.command
+    command = _next_command(session, found, submitted=submitted)
     if session.wants_json:
         print_json({**found.as_dict(), "submitted_allocations": submitted, "next_command": command})
     elif command:
@@ -120,6 +114,19 @@ def recover(
 
 
 app = single_command(recover, PolicyCommand)
+
+
+def _next_command(session: Session, found: "Recovery", *, submitted: int) -> str | None:
+    """Return the command after a recovery or a dry run; None if nothing is left to do."""
+    from torc_framework.next_step import continuing_step, next_step
+
+    client, id_ = session.client, found.workflow_id
+    if found.goes_on and found.dry_run:
+        return f"torc recover {id_}"
+    if found.goes_on:
+        return f"torc watch {id_}" if submitted else continuing_step(client, id_, session.executors).command
+    step = next_step(client, id_, session.executors)
+    return None if step is None else step.command
 
 
 def configured_executor_options(session: Session) -> dict[str, dict[str, Any]]:
