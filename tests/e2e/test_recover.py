@@ -118,6 +118,7 @@ def test_a_dry_run_shows_all_and_changes_nothing(torc: Any, work: Path) -> None:
     assert state(torc) == before
     done = document(torc, "recover", "1")
     assert (shown.pop("dry_run"), done.pop("dry_run")) == (True, False)
+    assert (shown.pop("next_command"), done.pop("next_command")) == ("torc recover 1", "torc run 1")
     for entry in (*shown["recovered"], *done["recovered"]):
         del entry["recovered_at"]
     assert shown == done
