@@ -26,6 +26,10 @@ COMPOSED = {
     "missing input files that no job writes",
     "jobs wait for prepare",
     "jobs were canceled because of them",
+    "big out of memory",
+    "slow out of time",
+    "they are ready to run again",
+    "others out of memory memory",
 }
 """Texts that the programs compose of parts."""
 LEAST_WORDS = 4
