@@ -1,11 +1,12 @@
 """The contract suite of exit classifiers."""
 
+import copy
 import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
-from attrs import asdict, fields
+from attrs import asdict, evolve, fields
 from hypothesis.strategies import SearchStrategy
 
 from torc_framework.api import ExitClass, ExitObservation, ExitVerdict
@@ -100,7 +101,9 @@ class ClassifierContract(ContractSuite):
         return answers
 
     def _answer(self, seen: ExitObservation) -> ExitVerdict | None:
-        verdict = answer(self._classify, NEVER_RAISE, seen)
+        # a copy, so that a change of the values is noticed where that is checked
+        copied = evolve(seen, raw=copy.deepcopy(seen.raw)) if type(seen) is ExitObservation else seen
+        verdict = answer(self._classify, NEVER_RAISE, copied)
         is_verdict = verdict is None or isinstance(verdict, ExitVerdict)
         require(is_verdict, "answer with an ExitVerdict, or None to pass", verdict)
         return verdict

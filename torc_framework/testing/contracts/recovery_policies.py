@@ -56,7 +56,7 @@ class PolicyContract(ContractSuite):
         return hook
 
     def _answer(self, job: FailedJob) -> RecoveryDecision | None:
-        decision = answer(self._decide, NEVER_RAISE, job)
+        decision = answer(self._decide, NEVER_RAISE, evolve(job, settings=dict(job.settings)))
         if decision is not None:
             is_decision = isinstance(decision, RecoveryDecision)
             require(is_decision, "answer with a RecoveryDecision, or None to pass", decision)
