@@ -111,7 +111,7 @@ def test_on_a_login_node_nothing_is_to_run(
         (tmp_path / name).touch(0o755)
     torc_env["PATH"] = f"{tmp_path / 'bin'}:{torc_env['PATH']}"
     torc_env["SLURM_CONF"] = str(tmp_path / "etc/slurm.conf")
-    for name in ("status", "why-failed", "explain job", "recover", "reinitialize", "watch"):
+    for name in ("status", "why-failed", "explain job", "recover", "reinitialize"):
         done = torc(*STORY[name][0])
         text = done.stdout + done.stderr
         assert "torc slurm regenerate 1 --submit" in text, (name, text)

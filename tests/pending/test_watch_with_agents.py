@@ -79,7 +79,7 @@ BAD = {
     ),
     "wants too much": (
         'print(\'{"verdicts": [{"job_id": 1, "action": "retry", "reason": "x", "confidence": 1, "memory": "900t"}]}\')',
-        "custom would retry it with more than there is: memory 900t, where the runner on",
+        "custom would retry it with more than there is: memory 900 TiB, where the runner on",
     ),
     "is not sure": (
         'print(\'{"verdicts": [{"job_id": 1, "action": "fail", "reason": "x", "confidence": 0.4}]}\')\n',
@@ -133,7 +133,7 @@ def test_the_tools_refuse_what_is_not_there(torc: Torc, watched: Any, way: str) 
     done = watched(BY_TOOLS, way, "{mcp_config}", "{workflow_id}", '{"memory": "900t"}')
     assert done.returncode == 1
     assert "Job 1 (odd) waits for a person: recovery_ai leaves it to a person: the agent gave no verdict" in done.stdout
-    assert "would ask for more than is available: memory 900t, where the runner on" in done.stdout
+    assert "would ask for more than is available: memory 900 TiB, where the runner on" in done.stdout
     assert statuses(torc) == {"odd": "pending_failed", "after": "blocked"}
 
 
