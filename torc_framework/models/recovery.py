@@ -11,7 +11,7 @@ from typing import Any
 from attrs import Factory, define, field, frozen
 
 from torc_framework.models.failures import Failure
-from torc_framework.text.quantities import exact_duration_text, exact_size_text
+from torc_framework.text.quantities import compared_sizes, exact_duration_text
 
 
 class RecoveryAction(StrEnum):
@@ -49,15 +49,15 @@ class Ceiling:
     ) -> str | None:
         """Return a clause on the amounts of a request that exceed these limits; None if it fits."""
         amounts = (
-            ("memory", memory_bytes, self.memory_bytes, exact_size_text),
-            ("run time", runtime_s, self.runtime_s, exact_duration_text),
-            ("CPU cores", num_cpus, self.num_cpus, str),
+            ("memory", memory_bytes, self.memory_bytes, compared_sizes),
+            ("run time", runtime_s, self.runtime_s, lambda *both: map(exact_duration_text, both)),
+            ("CPU cores", num_cpus, self.num_cpus, lambda *both: map(str, both)),
         )
-        found = [
-            f"{what} {shown(wanted)}, where {self.origin} gives {shown(most)}"
-            for what, wanted, most, shown in amounts
-            if wanted is not None and most is not None and wanted > most
-        ]
+        found = []
+        for what, wanted, most, shown in amounts:
+            if wanted is not None and most is not None and wanted > most:
+                wanted_text, most_text = shown(wanted, most)
+                found.append(f"{what} {wanted_text}, where {self.origin} gives {most_text}")
         return "; ".join(found) or None
 
 

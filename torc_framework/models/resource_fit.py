@@ -2,7 +2,7 @@
 
 from torc_framework.models.records import ComputeNodeRecord, ResourceRequirementsRecord
 from torc_framework.models.resources import Resources, parse_duration, parse_memory
-from torc_framework.text.quantities import exact_duration_text, exact_size_text
+from torc_framework.text.quantities import compared_sizes, exact_duration_text
 
 
 def requested_resources(record: ResourceRequirementsRecord) -> Resources:
@@ -30,12 +30,14 @@ def offered_resources(node: ComputeNodeRecord, left_s: float | None) -> Resource
 def resource_shortfalls(wanted: Resources, total: Resources) -> list[str]:
     """Return a clause for each resource of which a runner has too little: the request and the offer."""
     pairs = (
-        ("CPUs", wanted.num_cpus, total.num_cpus, str),
-        ("memory", wanted.memory_bytes, total.memory_bytes, exact_size_text),
-        ("GPUs", wanted.num_gpus, total.num_gpus, str),
-        ("nodes", wanted.num_nodes, total.num_nodes, str),
+        ("CPUs", wanted.num_cpus, total.num_cpus),
+        ("GPUs", wanted.num_gpus, total.num_gpus),
+        ("nodes", wanted.num_nodes, total.num_nodes),
     )
-    found = [f"{show(asked)} {name} of {show(has)}" for name, asked, has, show in pairs if asked > has]
+    found = [f"{asked} {name} of {has}" for name, asked, has in pairs if asked > has]
+    if wanted.memory_bytes > total.memory_bytes:
+        asked_text, has_text = compared_sizes(wanted.memory_bytes, total.memory_bytes)
+        found.append(f"{asked_text} memory of {has_text}")
     if total.runtime_s is not None and wanted.runtime_s is not None and wanted.runtime_s > total.runtime_s:
         left = exact_duration_text(max(0, int(total.runtime_s)))
         found.append(f"run time {exact_duration_text(int(wanted.runtime_s))} of {left} left")
