@@ -12,12 +12,18 @@ from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
 from torc_framework.models.records import Record, describe_field
 from torc_framework.models.responses import ErrorBody, Health, Ping, PlanReceipt
+from torc_framework.models.statuses import JobStatus
 from torc_framework.server.auth.permissions import ADMINS, ANYONE, NEW_WORKFLOW_OF_CALLER, WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint
 from torc_framework.server.http.endpoint_calls import Parameter, is_integer_parameter
 from torc_framework.server.settings import API_PREFIX
 
-_TYPES: Final = {int: "integer", str: "string", bool: "boolean"}
+_SCHEMAS: Final[dict[type[Any], dict[str, Any]]] = {
+    int: {"type": "integer"},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    JobStatus: {"type": "string", "enum": [status.label for status in JobStatus]},
+}
 _REFERENCE: Final = "#/components/schemas/{name}"
 
 
@@ -137,7 +143,7 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
         for name in re.findall(r"\{(\w+)\}", endpoint.path)
     ]
     for name, parameter in endpoint.query.items():
-        schema: dict[str, Any] = {"type": _TYPES[parameter.kind]}
+        schema: dict[str, Any] = dict(_SCHEMAS[parameter.kind])
         if parameter.repeated:
             schema = {"type": "array", "items": schema}
         elif parameter.default is not None:

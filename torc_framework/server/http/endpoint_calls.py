@@ -6,6 +6,7 @@ from typing import Any, Final
 from attrs import Factory, frozen
 from starlette.requests import Request
 
+from torc_framework.models.statuses import JobStatus
 from torc_framework.server.http.responses import RequestError
 from torc_framework.store.access.callers import UNRESTRICTED_CALLER, Caller
 
@@ -19,7 +20,7 @@ class Parameter:
     """One query parameter.
 
     Attributes:
-        kind: int, str or bool.
+        kind: int, str, bool, or JobStatus for the name of a status.
         default: Value if the parameter is absent.
         required: A request without the parameter is refused.
         repeated: The value is the list of all occurrences.
@@ -44,6 +45,11 @@ class Parameter:
             return _TRUTH[text.lower()]
         if self.kind is int:
             return parse_integer(f"query {name!r}", text, self.least)
+        if self.kind is JobStatus:
+            try:
+                return JobStatus.from_label(text).label
+            except ValueError as error:
+                raise RequestError(f"query {name!r}: {error}") from None
         return text
 
 

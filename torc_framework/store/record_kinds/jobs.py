@@ -247,7 +247,7 @@ JOBS: Final = RecordKind(
     record=JobRecord,
     table=t.JOB,
     filters={
-        "status": ListFilter(str, lambda label: t.JOB.c.status == _status(label)),
+        "status": ListFilter(JobStatus, lambda label: t.JOB.c.status == _status(label)),
         "needs_file_id": ListFilter(int, lambda value: _needs(t.JOB_INPUT_FILE, "file_id", value)),
         "upstream_job_id": ListFilter(
             int, lambda value: t.JOB.c.id.in_(sa.select(_DEPENDS_ON.c.job_id).where(_DEPENDS_ON.c[1] == value))

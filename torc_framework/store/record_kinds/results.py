@@ -66,7 +66,7 @@ RESULTS: Final = RecordKind(
     table=t.RESULT,
     filters={
         **equals(t.RESULT, job_id=int, run_id=int, return_code=int, compute_node_id=int),
-        "status": ListFilter(str, lambda label: t.RESULT.c.status == status_number(label)),
+        "status": ListFilter(JobStatus, lambda label: t.RESULT.c.status == status_number(label)),
         "all_runs": ListFilter(bool, lambda yes: sa.true() if yes else _CURRENT, default=False),
     },
     before_create=_new_result,

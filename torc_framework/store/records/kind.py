@@ -18,7 +18,7 @@ class ListFilter:
     """One query parameter of a list.
 
     Attributes:
-        type_: Type of its value.
+        type_: Type of its value; JobStatus for the name of a status.
         condition: Returns the condition on rows for a value.
         default: Its value when the request has none; with None, the list is not filtered.
     """
