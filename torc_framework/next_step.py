@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.executors import Allocator, Executor
+from torc_framework.executors import DEFAULT_EXECUTOR, Allocator, Executor, Launcher
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.progress import WorkflowProgress
 from torc_framework.models.records import (
@@ -82,10 +82,11 @@ _FIRST: Final[Mapping[ExitClass, str]] = {
 """What a person does before jobs with failures of a class are repeated; `_CORRECT` for the other classes."""
 
 
-def repeat_step(workflow_id: int, classes: Iterable[str], *, on_nodes: bool) -> NextStep:
+def repeat_step(workflow_id: int, classes: Iterable[str], *, on_nodes: bool, executor: str = "") -> NextStep:
     """Return the command that repeats the failed jobs of a workflow.
 
     Args:
+        executor: Options of ``torc run`` that name the executor, with a space before them.
         classes: Exit classes of the failures.
         on_nodes: The workflow runs on nodes of a batch system.
     """
@@ -95,7 +96,7 @@ def repeat_step(workflow_id: int, classes: Iterable[str], *, on_nodes: bool) -> 
     first = next(filter(None, (_FIRST.get(each, _CORRECT) for each in known)), "")
     if on_nodes:
         return NextStep(f"torc recover {workflow_id} --retry-unknown", "makes the jobs ready and asks for nodes", first)
-    return NextStep(f"torc run {workflow_id} --retry-failed", "makes the jobs ready and runs them", first)
+    return NextStep(f"torc run {workflow_id} --retry-failed{executor}", "makes the jobs ready and runs them", first)
 
 
 def _exit_class(name: str) -> ExitClass:
@@ -112,6 +113,15 @@ def runs_on_nodes(client: TorcClient, workflow_id: int) -> bool:
         or any(each.action_type == "schedule_nodes" for each in client.actions(workflow_id))
         or bool(client.find(SlurmSchedulerRecord, workflow_id=workflow_id, limit=1))
     )
+
+
+def executor_option(client: TorcClient, workflow_id: int, executors: InstalledExecutors) -> str:
+    """Return ``" --executor NAME"`` for the executor of the workflow's last runner; empty for the default executor."""
+    records = client.find(ComputeNodeRecord, workflow_id=workflow_id, sort_by="id", reverse_sort=True, limit=1)
+    described = records[0].scheduler if records else None
+    name = str(described.get("type", DEFAULT_EXECUTOR)) if isinstance(described, dict) else DEFAULT_EXECUTOR
+    is_known = name != DEFAULT_EXECUTOR and issubclass(executors().get(name, Executor), Launcher)
+    return f" --executor {name}" if is_known else ""
 
 
 # --- the states -----------------------------------------------------------------------------------
@@ -171,6 +181,11 @@ class _Situation:
         return None
 
     @cached_property
+    def executor(self) -> str:
+        """What `executor_option` returns for the workflow."""
+        return executor_option(self._client, self.id, self._executors)
+
+    @cached_property
     def fits_nothing(self) -> bool:
         """Whether no ready job fits a runner or this machine; unknown nodes of batch systems fit."""
         if not self.progress.ready or (not self.runners and (self.on_nodes or self.advice)):
@@ -205,12 +220,12 @@ def _go_on(now: _Situation) -> NextStep:
         return NextStep(*stay)
     if now.advice:
         return NextStep(now.advice, nodes)
-    return NextStep(f"torc run {now.id}", "continues it")
+    return NextStep(f"torc run {now.id}{now.executor}", "continues it")
 
 
 def _of_failures(now: _Situation) -> NextStep:
     if now.causes_shown:
-        return repeat_step(now.id, now.progress.failures, on_nodes=now.on_nodes)
+        return repeat_step(now.id, now.progress.failures, on_nodes=now.on_nodes, executor=now.executor)
     return NextStep(f"torc why-failed {now.id}", "shows the causes of the failures")
 
 
@@ -230,7 +245,9 @@ def _is_partly_initialized(now: _Situation) -> bool:
 _REMAINING: Final[tuple[tuple[Callable[[_Situation], bool], Callable[[_Situation], NextStep]], ...]] = (
     (
         lambda now: now.overview.is_canceled,
-        _fixed("torc run {} --retry-failed", "makes canceled and interrupted jobs ready and runs them"),
+        lambda now: NextStep(
+            f"torc run {now.id} --retry-failed{now.executor}", "makes canceled and interrupted jobs ready and runs them"
+        ),
     ),
     (
         lambda now: now.overview.queued_allocations > 0,

@@ -5,11 +5,12 @@ import shlex
 from typing import Any
 
 import pytest
+from attrs import evolve
 from typer import Context
 
 from torc_framework.cli.programs.command_tree import root_command
 from torc_framework.cli.shared.session import Session
-from torc_framework.executors import Allocator
+from torc_framework.executors import Allocator, Executor, Launcher
 from torc_framework.models.progress import WorkflowOverview, WorkflowProgress
 from torc_framework.models.records import (
     ComputeNodeRecord,
@@ -145,6 +146,16 @@ def test_what_repeats_failed_jobs(classes: list[str], records: list[Any], expect
     assert found is not None
     assert (found.command, found.first) == (expected, first)
     assert found.lines() == (f"{first}\n" if first else "") + f"Next: {expected}\n"
+
+
+def test_the_executor_of_the_last_runner_is_named() -> None:
+    """So that the command as it stands does not run the jobs elsewhere; one that is not installed is not named."""
+    runner = evolve(RUNNER, scheduler={"type": "toy"})
+    installed: dict[str, type[Executor]] = {"toy": Launcher}
+    for executors, expected in ((lambda: installed, " --executor toy"), (dict, "")):
+        found = next_step(Server(runner, SMALL), progress({"ready": 1}), executors)  # type: ignore[arg-type]  # answers the same
+        assert found is not None
+        assert found.command == f"torc run 1{expected}"
 
 
 def test_an_executor_advises_on_a_login_node() -> None:

@@ -15,10 +15,11 @@ from torc_framework.executors.attempts import (
     AttemptWithdrawn,
     LauncherEvent,
 )
-from torc_framework.executors.base import Capabilities, Executor, RunnerContext
+from torc_framework.executors.base import DEFAULT_EXECUTOR, Capabilities, Executor, RunnerContext
 from torc_framework.executors.launcher import Adoption, Launcher, LaunchSite
 
 __all__ = [
+    "DEFAULT_EXECUTOR",
     "Adoption",
     "Allocation",
     "AllocationEnding",

@@ -3,12 +3,15 @@
 import abc
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from attrs import Factory, field, fields, frozen
 
 from torc_framework.errors import ConfigError, suggestion
 from torc_framework.plugin_options import NoOptions
+
+DEFAULT_EXECUTOR: Final = "local"
+"""Name of the executor of runs for which none is named."""
 
 
 @frozen

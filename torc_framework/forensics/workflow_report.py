@@ -24,7 +24,7 @@ from torc_framework.models.records import (
 )
 from torc_framework.models.result_observations import observation_of
 from torc_framework.models.statuses import JobStatus
-from torc_framework.next_step import NextStep, next_step, repeat_step, runs_on_nodes
+from torc_framework.next_step import NextStep, executor_option, next_step, repeat_step, runs_on_nodes
 from torc_framework.plugins.manager import PluginManager
 
 MOST_NAMES: Final = 5
@@ -183,7 +183,9 @@ def explain_workflow(
     ]
     hours = _hours(filter(is_lost_work, lost), jobs, wanted)
     reader = LogExcerptReader(plugins.log_patterns(), nodes, output_dir)
-    grouping = _FailureGrouping(plugins, reader, wanted, on_nodes=runs_on_nodes(client, workflow_id))
+    on_nodes = runs_on_nodes(client, workflow_id)
+    executor = executor_option(client, workflow_id, plugins.executors)
+    grouping = _FailureGrouping(plugins, reader, wanted, on_nodes=on_nodes, executor=executor)
     last = _last_results(lost)
     for job_id, job in jobs.items():
         if job.status in FAILED and not job.is_interrupted:
@@ -244,9 +246,11 @@ class _FailureGrouping:
         wanted: Mapping[int, ResourceRequirementsRecord],
         *,
         on_nodes: bool,
+        executor: str,
     ) -> None:
         self._plugins, self._reader, self._wanted = plugins, reader, wanted
         self._on_nodes = on_nodes
+        self._executor = executor
         self._examples: dict[FailureSignature, Excerpt] = {}
         self.groups: dict[FailureSignature, FailureGroup] = {}
         self.logs_read = 0
@@ -289,7 +293,8 @@ class _FailureGrouping:
         if job.status == JobStatus.PENDING_FAILED.label:
             command = f"torc pending list {job.workflow_id}"
             return NextStep(command, "shows the failures that wait for a verdict")
-        return repeat_step(job.workflow_id, [signature.exit_class.value], on_nodes=self._on_nodes)
+        classes = [signature.exit_class.value]
+        return repeat_step(job.workflow_id, classes, on_nodes=self._on_nodes, executor=self._executor)
 
     def set_example(self, group: FailureGroup) -> None:
         """Set the example of a group to its line with the number in the log."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from attrs import Factory, define, field, frozen
 
+from torc_framework.executors import DEFAULT_EXECUTOR
 from torc_framework.models.exchange import EndedReport
 
 DEFAULT_TERM_LEAD_S = 30.0
@@ -45,7 +46,7 @@ class RunnerSettings:
 
     url: str
     workflow_id: int
-    executor: str = "local"
+    executor: str = DEFAULT_EXECUTOR
     executor_options: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     max_parallel_jobs: int | None = None
     num_cpus: int | None = None
