@@ -6,7 +6,6 @@ from typing import Any
 
 from attrs import NOTHING, fields
 
-from torc_framework.cli.programs.command_tree import CORE_COMMANDS
 from torc_framework.config.sections import Sections
 from torc_framework.models.hpc_profiles import Partition
 from torc_framework.models.settings import SettingEntry, field_type, kind_name, section_of, setting_entries
@@ -29,8 +28,11 @@ the long ones override them. Keys that are not listed, values of another type an
 the command then does nothing else. Options of executors are under `[executor.NAME]`, those of recovery policies under
 `[recovery.NAME]`; see [Executors](executors.md) and [Recovery policies](recovery-policies.md).
 """
-COMMANDS = {"client.slurm": "slurm", "client.hpc": "hpc", "client.watch": "watch", "dash": "dash"}
-"""Commands that use the settings of a section."""
+NOTES = {
+    "client.slurm": "`torc run` uses `strict_scheduler_match`; the distribution `torc-slurm` uses the other keys.",
+    "dash": "*Checked; no program uses it yet.*",
+}
+"""What is to be said of a section besides its first sentence."""
 
 
 def page(table: Any) -> str:
@@ -50,16 +52,13 @@ def page(table: Any) -> str:
 
 
 def _about(name: str) -> list[str]:
-    """Return the first sentence of a section's class, and a note if no command uses the section."""
+    """Return the first sentence of a section's class, and the note on the section, if there is one."""
     owner: Any = Sections
     for part in name.split("."):
         if part != "NAME":
             owner = section_of(field_type(next(found for found in fields(owner) if found.name == part)))
     lines = [(owner.__doc__ or "").splitlines()[0].replace("``", "`")]
-    command = next((word for prefix, word in COMMANDS.items() if name.startswith(prefix)), None)
-    if command is not None and command not in CORE_COMMANDS:
-        lines.append("*Checked; nothing in the core uses it yet.*")
-    return lines
+    return [*lines, NOTES[name]] if name in NOTES else lines
 
 
 def _row(leaf: SettingEntry, section: str) -> list[str]:

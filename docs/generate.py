@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin
 
 import architecture_page
+import classes_page
 from attrs import NOTHING, Factory, fields, has
 
 from torc_framework import hookspecs
@@ -113,9 +114,8 @@ def exits() -> str:
     """Classes of endings, and the fields of an observation."""
 
     def attributes(owner: type) -> str:
-        section = inspect.cleandoc(owner.__doc__ or "").partition("Attributes:\n")[2]
-        pairs = [line.strip().partition(": ") for line in section.splitlines() if line.strip()]
-        return table(["field", "meaning"], [[f"`{name}`", meaning] for name, _, meaning in pairs])
+        rows = [[f"`{name}`", meaning] for name, meaning in classes_page.attributes(owner).items()]
+        return table(["field", "meaning"], rows)
 
     meanings = member_docstrings(ExitClass)
     names = table(["class", "meaning"], [[f"`{name.value}`", meanings[name.name]] for name in ExitClass])
@@ -403,6 +403,11 @@ def configuration() -> str:
     return config_page.page(table)
 
 
+def plugin_classes() -> str:
+    """The classes of the public face that an executor subclasses, gets and returns."""
+    return classes_page.page(table)
+
+
 def hpc_profiles() -> str:
     """How a partition is chosen, and the clusters that are built in."""
     import hpc_page
@@ -429,6 +434,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": commands,
     "configuration.md": configuration,
     "hpc-profiles.md": hpc_profiles,
+    "plugin-classes.md": plugin_classes,
     "client.md": client,
     "spec.md": spec,
     "mcp.md": mcp,

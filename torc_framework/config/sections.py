@@ -53,7 +53,7 @@ class SlurmSection:
 
 @frozen(eq=False, repr=False)
 class ProfileOverride:
-    """Changes of a user to a built-in profile."""
+    """Changes of a user to a profile of any origin."""
 
     default_account: str | None = setting(None, "Account that is charged.")
 

@@ -10,7 +10,12 @@ from torc_framework.models.resources import Resources
 
 @frozen(order=True)
 class AttemptKey:
-    """Identifies one attempt within a runner's workflow."""
+    """Identifies one attempt within a runner's workflow.
+
+    Attributes:
+        job_id: Id of the job.
+        attempt_id: Number of the job's attempt, from 1.
+    """
 
     job_id: int
     attempt_id: int
@@ -53,9 +58,11 @@ class Attempt:
 
 @frozen
 class AttemptStarted:
-    """Event: the attempt has been running since ``at``, seconds since the epoch, UTC.
+    """Event: the attempt runs.
 
     Attributes:
+        key: Which attempt.
+        at: Its start, seconds since the epoch, UTC.
         age_s: Seconds since its start, by a clock that is never set. Run time limits count from it.
     """
 
@@ -66,14 +73,23 @@ class AttemptStarted:
 
 @frozen
 class AttemptSlotFreed:
-    """Event: no process of the attempt runs any more and its resources are free; its `AttemptEnded` follows later."""
+    """Event: no process of the attempt runs any more and its resources are free; its `AttemptEnded` follows later.
+
+    Attributes:
+        key: Which attempt.
+    """
 
     key: AttemptKey
 
 
 @frozen
 class AttemptEnded:
-    """Event: the attempt is over; ``observation`` holds everything that the launcher saw of its end."""
+    """Event: the attempt is over.
+
+    Attributes:
+        key: Which attempt.
+        observation: Everything that the launcher saw of its end.
+    """
 
     key: AttemptKey
     observation: ExitObservation
@@ -81,7 +97,11 @@ class AttemptEnded:
 
 @frozen
 class AttemptWithdrawn:
-    """Event: the queued attempt was stopped or withdrawn before it began."""
+    """Event: the queued attempt was stopped or withdrawn before it began.
+
+    Attributes:
+        key: Which attempt.
+    """
 
     key: AttemptKey
 
