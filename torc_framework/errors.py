@@ -13,6 +13,7 @@
     │   ├── LaunchError           an executor could not start an attempt
     │   └── AllocationError       an executor could not obtain compute nodes
     └── PluginError               a plugin violated its contract or could not be imported
+        └── ExecutorError         a method of an executor raised, or gave an answer of a wrong type
 """
 
 import difflib
@@ -40,6 +41,8 @@ class TorcError(Exception):
     """The base class of all expected errors."""
 
     exit_status: ExitStatus = ExitStatus.FAILED
+    next_command: str | None = None
+    """The command with which a person goes on; None where the message says what to do."""
 
 
 class UserError(TorcError):
@@ -110,6 +113,10 @@ class NodeRequestInterrupted(KeyboardInterrupt):
 
 class PluginError(TorcError):
     """A plugin violated its contract or could not be imported."""
+
+
+class ExecutorError(PluginError):
+    """A method of an executor raised, or gave an answer of a wrong type."""
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:

@@ -234,6 +234,13 @@ class PluginManager:
             raise PluginError(f"no executor {name!r}, and not every plugin could be asked: {broken}") from first_error
         raise UnknownNameError("executor", name, offers, self.how_to_get("executor", name))
 
+    def executor_label(self, name: str) -> str:
+        """Return an executor with the plugin that offers it, for messages."""
+        for plugin, _ in self._executor_offers()[0].get(name, []):
+            info = self.info(plugin)
+            return f"executor {name!r} (plugin {plugin}{f', {origin_of(info)}' if info.distribution else ''})"
+        return f"executor {name!r}"
+
     def how_to_get(self, kind: str, name: str) -> str:
         """Return how a user gets what another distribution offers; empty if none does.
 

@@ -235,7 +235,7 @@ def _take_over_local(
     def lost(job: ClaimedJob, _executor: str) -> EndedReport:
         return _lost(job.id, job.attempt_id, next(iter(reasons.values())))
 
-    launchers = Launchers(plugins.executor, options, context, lambda _launcher: None)
+    launchers = Launchers(plugins, options, context, lambda _launcher: None)
     try:
         with muted_log() as log:
             takeover = Takeover(client, launchers, log, lost)

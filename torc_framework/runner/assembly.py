@@ -100,7 +100,7 @@ def _register(
             wakeup.watch(fd)
         registration.update(launchers.states())
 
-    launchers = Launchers(plugins.executor, settings.executor_options, context, add_launcher)
+    launchers = Launchers(plugins, settings.executor_options, context, add_launcher)
     resources.callback(launchers.abandon)
     site = launchers.get(settings.executor).launch_site()
     limit_s, cause = shorter_limit(settings.time_limit_s, site.ends_at if site else None, time.time())

@@ -26,6 +26,7 @@ from torc_framework.runner.action_thread import ActionThread
 from torc_framework.runner.attempts.ending_classifier import EndingClassifier
 from torc_framework.runner.attempts.held_jobs import HeldJob, JobStage
 from torc_framework.runner.attempts.job_chains import JobChains
+from torc_framework.runner.attempts.last_ends import LastEnds, left_text
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.attempts.recovery_scripts import RecoveryScripts
 from torc_framework.runner.attempts.resource_pool import ResourcePool
@@ -62,6 +63,7 @@ class Runner:
         _has_vacancy: Resources became free, or the last call that asked for jobs may have left some.
         _on_failure: Called for each attempt that fails here.
         _newest_reply: Number of the newest call that was answered.
+        _last_ends: The wait for the attempts that were stopped because the runner has to end.
     """
 
     _settings: RunnerSettings
@@ -96,6 +98,7 @@ class Runner:
     _got_nothing: bool = field(default=False, init=False)
     _has_vacancy: bool = field(default=False, init=False)
     _newest_reply: int = field(default=0, init=False)
+    _last_ends: LastEnds = field(factory=LastEnds, init=False)
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -108,7 +111,9 @@ class Runner:
                 self._actions.begin()
                 while not self._is_over(time.monotonic()):
                     self._step()
-                if self._fatal is None:
+                if self._last_ends.is_over:
+                    self._leave_attempts()
+                elif self._fatal is None:
                     self._carry_out_last_actions()
                     self._finish()
         except BaseException as error:
@@ -153,7 +158,9 @@ class Runner:
             self._release_surplus(now)
         else:
             self._release(self._workload.at(JobStage.WAITING), now)
-        waits_for = self._idle.text(now) if self._got_nothing else None
+            awaited = [item for item in self._workload.items.values() if not self._can_be_left(item)]
+            self._last_ends.update(awaited, now)
+        waits_for = self._idle.text(now) if self._got_nothing else self._last_ends.text
         self._progress.update(
             self._workload.count(JobStage.RUNNING), now, self._exchange.trouble, self._launchers.hindrance(), waits_for
         )
@@ -174,6 +181,8 @@ class Runner:
         self._wakeup.wait(min(due) - now)
 
     def _is_over(self, now: float) -> bool:
+        if self._last_ends.is_over:
+            return True
         if self._fatal is not None:
             return all(map(self._can_be_left, self._workload.items.values()))
         return self._may_leave(now) and self._exchange.is_idle()
@@ -206,19 +215,32 @@ class Runner:
 
     def _finish(self) -> None:
         """Collect the outcome and mark the runner's record as ended: the server has everything that was observed."""
+        self._collect_outcome()
+        self._takeover.close_finished()
+        self._outcome.troubles += self._registration.leave(self._launchers)
+        self._launchers.close()
+        self._spool.close()
+        self._registration.identity.close()
+        outcome = self._outcome
+        self._log.info("runner_ended", attempts=outcome.attempts, complete=outcome.is_complete, unfit=outcome.unfit)
+
+    def _leave_attempts(self) -> None:
+        """Leave the attempts whose ends were not reported to the next runner, as if this one had been killed."""
+        text = left_text(self._workload.items.values())
+        self._log.info("attempts_left", reason=text)
+        if self._fatal is None:
+            self._collect_outcome()
+        self._outcome.left_jobs = len(self._workload)
+        self._outcome.troubles.append(text)
+
+    def _collect_outcome(self) -> None:
         outcome, context = self._outcome, self._registration.context
         outcome.workflow_name = self._registration.workflow.name
         outcome.cut_logs = self._ending_classifier.cut_logs
         outcome.troubles = [*self._launchers.cautions(), *self._actions.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
-        self._takeover.close_finished()
         counted = retry_until_answered(lambda: self._client.job_counts(context.workflow_id))
         outcome.counts, outcome.interrupted_jobs = counted.counts, counted.interrupted
-        outcome.troubles += self._registration.leave(self._launchers)
-        self._launchers.close()
-        self._spool.close()
-        self._registration.identity.close()
-        self._log.info("runner_ended", attempts=outcome.attempts, complete=outcome.is_complete, unfit=outcome.unfit)
 
     # --- time and signals ------------------------------------------------------------------------
 
@@ -227,6 +249,7 @@ class Runner:
         for request in self._shutdown.new(now):
             self._stops.cause = self._stops.cause or request.cause
             if request.is_signal:
+                self._last_ends.leave()
                 self._outcome.interrupted = True
                 self._exchange.patience_s = min(self._exchange.patience_s, LAST_PATIENCE_S)
             else:

@@ -119,6 +119,7 @@ def _dispatch(arguments: list[str], session: "Session") -> int:
 def _report(session: "Session", error: Exception, message: str, status: ExitStatus) -> int:
     """Write an error to standard error, as JSON if that is the output format."""
     message = "; ".join([message, *getattr(error, "__notes__", ())])
+    next_command: str | None = getattr(error, "next_command", None)
     if session.debug:
         import traceback
 
@@ -134,9 +135,13 @@ def _report(session: "Session", error: Exception, message: str, status: ExitStat
             body["findings"] = [
                 attrs.asdict(finding) if attrs.has(type(finding)) else str(finding) for finding in findings
             ]
+        if next_command is not None:
+            body["next_command"] = next_command
         print(json.dumps({"error": body}, indent=2, default=str), file=sys.stderr)
     else:
         print(f"Error: {message}", file=sys.stderr)
+        if next_command is not None:
+            print(f"Next: {next_command}", file=sys.stderr)
     return int(status)
 
 

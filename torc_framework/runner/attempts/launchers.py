@@ -1,19 +1,29 @@
 """The launchers of one runner. Each is made when a job first needs it."""
 
+import logging
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.allocations.allocators import ExecutorOptions, make_allocator
-from torc_framework.errors import UserError
-from torc_framework.executors import Allocator, Executor, Launcher, LauncherEvent, RunnerContext
+from torc_framework.errors import ExecutorError, UserError
+from torc_framework.executors import Allocator, Launcher, LauncherEvent, RunnerContext
+from torc_framework.runner.attempts.guarded_calls import guarded_call, with_guarded_calls
 from torc_framework.system.shells import NO_BASH_WARNING, lacks_default_shell
+
+if TYPE_CHECKING:
+    from torc_framework.plugins.manager import PluginManager
+
+_log: Final = logging.getLogger(__name__)
 
 
 class Launchers:
     """The launchers of a runner, by the names of their executors.
 
+    What a method of a launcher raises is a `TorcError`; an error of the method itself is an `ExecutorError`.
+
     Args:
-        find: Returns the executor class of a name.
+        plugins: Offer the executors.
         options: Values of options, by executor name and option name.
         context: The runner.
         on_new: Called with each new launcher before it is used.
@@ -21,12 +31,12 @@ class Launchers:
 
     def __init__(
         self,
-        find: Callable[[str], type[Executor]],
+        plugins: "PluginManager",
         options: ExecutorOptions,
         context: RunnerContext,
         on_new: Callable[[Launcher], None],
     ) -> None:
-        self._find, self._options, self._context, self._on_new = find, options, context, on_new
+        self._plugins, self._options, self._context, self._on_new = plugins, options, context, on_new
         self.by_name: dict[str, Launcher] = {}
 
     def get(self, name: str) -> Launcher:
@@ -35,13 +45,15 @@ class Launchers:
         Raises:
             UserError: it is not known, cannot launch, or has no such options.
             LaunchError: it cannot work here.
+            ExecutorError: it lacks a method, or one of its methods raised.
         """
         if name not in self.by_name:
             self.by_name[name] = self._make(name)
             try:
                 self._on_new(self.by_name[name])
             except BaseException:
-                self.by_name.pop(name).close()
+                with suppress(ExecutorError):  # the first error is the one to tell
+                    self.by_name.pop(name).close()
                 raise
         return self.by_name[name]
 
@@ -60,13 +72,19 @@ class Launchers:
         Raises:
             UserError: it is not known, cannot allocate, or has no such options.
         """
-        return make_allocator(self._find, self._options, self._context, name)
+        return make_allocator(self._plugins.executor, self._options, self._context, name)
 
     def _make(self, name: str) -> Launcher:
-        executor = self._find(name)
+        executor = self._plugins.executor(name)
         if not issubclass(executor, Launcher):
             raise UserError(f"executor {name!r} obtains nodes but does not run jobs; a runner needs one that does")
-        return executor.with_options(self._options.get(name, {}), self._context)
+        label = self._plugins.executor_label(name)
+        if executor.__abstractmethods__:
+            lacking = ", ".join(sorted(executor.__abstractmethods__))
+            raise ExecutorError(f"{label} does not define {lacking}; every launcher has to")
+        options = self._options.get(name, {})
+        made: Launcher = guarded_call(label, "__init__", executor.with_options, options, self._context)
+        return with_guarded_calls(label, made)
 
     def survives(self, name: str) -> bool:
         """Return whether attempts of this executor survive the runner."""
@@ -95,6 +113,9 @@ class Launchers:
             self.by_name.popitem()[1].close()
 
     def abandon(self) -> None:
-        """Abandon all launchers, so that a later runner adopts what still runs."""
+        """Abandon all launchers, so that a later runner adopts what still runs; log what they raise."""
         while self.by_name:
-            self.by_name.popitem()[1].abandon()
+            try:
+                self.by_name.popitem()[1].abandon()
+            except ExecutorError as error:  # the reason for which they are abandoned is the one to raise
+                _log.warning("%s", error)

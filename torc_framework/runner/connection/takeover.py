@@ -7,14 +7,13 @@ no process saw runs again.
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from attrs import Factory, define
 
 from torc_framework.client import TorcClient
-from torc_framework.errors import ApiError, ServerUnreachableError, TorcError
+from torc_framework.errors import ApiError, ExecutorError, ServerUnreachableError, TorcError
 from torc_framework.event_log import EventLog
 from torc_framework.executors import AttemptKey
 from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeReply, ExchangeRequest, StartedReport
@@ -99,7 +98,7 @@ class Takeover:
         for node, jobs in held:
             try:
                 self._take_over_one(node, run_id, jobs, early, taken)
-            except ServerUnreachableError:
+            except (ServerUnreachableError, ExecutorError):
                 raise
             except TorcError as error:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
@@ -126,8 +125,12 @@ class Takeover:
         """Mark a dead runner as not active, and remove its files: the server has all ends of its attempts."""
         self._client.update(ComputeNodeRecord, dead.node_id, {"is_active": False})
         for executor, state in (dead.described.get("state") or {}).items():
-            with suppress(TorcError):  # an executor that is not installed any more keeps its files
+            try:
                 self._launchers.get(executor).forget(state)
+            except ExecutorError as error:
+                self._log.warning("not_settled", compute_node_id=dead.node_id, reason=str(error))
+            except TorcError:
+                continue  # an executor that is not installed any more keeps its files
         for name in ("spool", "lock"):
             if path := dead.described.get(name):
                 Path(path).unlink(missing_ok=True)

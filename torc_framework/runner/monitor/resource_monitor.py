@@ -144,7 +144,7 @@ class ResourceMonitor:
             for key, pids in found.items()
             if pids
         )
-        if type(launcher).processes is not Launcher.processes:
+        if launcher.__class__.processes is not Launcher.processes:
             missing = [key for key in born_at if not found.get(key)]
             for key in missing:
                 heapq.heappush(self._due, (now + ASK_AGAIN_S, born_at[key], key))

@@ -131,6 +131,7 @@ class RunOutcome:
         interrupted: SIGINT, SIGTERM or SIGHUP ended the runner.
         interrupted_jobs: Jobs of the workflow, at the end, that the next runner continues.
         resumed_jobs: Interrupted jobs that ran again because this runner asked for jobs.
+        left_jobs: Jobs that this runner left to the next one, because their ends were not reported after SIGKILL.
         out_of_time: The walltime of the runner was over.
         unfit: Why the remaining jobs can never run here, with the amount that is lacking; None if they can.
         troubles: Warnings for people: a substitute for bash, actions that failed or were left to other runners.
@@ -147,6 +148,7 @@ class RunOutcome:
     interrupted: bool = False
     interrupted_jobs: int = 0
     resumed_jobs: int = 0
+    left_jobs: int = 0
     out_of_time: bool = False
     unfit: str | None = None
     troubles: list[str] = Factory(list)

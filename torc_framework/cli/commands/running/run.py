@@ -1,6 +1,7 @@
 """``torc run``: runs the workflow of a spec, or an existing workflow, on this machine."""
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from torc_framework.cli.shared.completion import executors
 from torc_framework.cli.shared.plugin_flags import ExecutorCommand, executor_options
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.config.sections import RunSection
-from torc_framework.errors import ExitStatus, UserError
+from torc_framework.errors import ExecutorError, ExitStatus, LaunchError, UserError
 from torc_framework.text.quantities import count_text
 from torc_framework.text.terminal import print_line
 
@@ -209,6 +210,11 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
         outcome = run_workflow(runner, session.plugins(), progress, session.client, live)
         counts = outcome.counts
         outcome.resumed_jobs += resumed
+    except (ExecutorError, LaunchError) as error:
+        name = settings["executor"]
+        chosen = "" if name == RunSection().executor else f" --executor {shlex.quote(name)}"
+        error.next_command = f"torc run {workflow_id}{chosen}"
+        raise
     finally:
         progress.finish(counts)
     if worker:

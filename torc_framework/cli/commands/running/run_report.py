@@ -116,10 +116,12 @@ def _details(session: Session, workflow_id: int, outcome: RunOutcome) -> ReportD
     rows = _rows(client, workflow_id, outcome.counts) if session.wants_json else ()
     if _is_successful(outcome):
         return ReportDetails(rows)
+    # The server takes a runner that left jobs for a living one as long as this process lives.
+    continues = NextStep(f"torc run {workflow_id}", "continues it") if outcome.left_jobs else None
     return ReportDetails(
         rows,
         summarize_failures(client, workflow_id, outcome.counts, interrupted=outcome.interrupted_jobs),
-        next_step(client, workflow_id, session.executors),
+        continues or next_step(client, workflow_id, session.executors),
     )
 
 
