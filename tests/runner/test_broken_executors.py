@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from programs import project_plugin
 from runner_bench import Bench, job, requirements
 from waiting import eventually
 
+from torc_framework.cli.commands.running.progress_line import ProgressLine
 from torc_framework.errors import ExecutorError
 from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.plugins.manager import PluginManager
+from torc_framework.runner import Progress
 from torc_framework.runner.attempts import last_ends
 
 PLUGIN = Path(__file__).parents[1] / "helpers" / "toyq_executor.py"
@@ -119,3 +122,13 @@ def test_the_wait_for_an_end_is_bounded(toyq: Bench, monkeypatch: pytest.MonkeyP
         "2 jobs of executor toyq did not end after SIGKILL, and may still run; the next runner asks for them"
     ]
     assert set(toyq.statuses(workflow_id).values()) == {"running"}
+
+
+def test_each_wait_is_told_where_no_terminal_is() -> None:
+    """A wait that follows another one too, before the interval between two lines is over."""
+    stream = StringIO()
+    line = ProgressLine(stream)
+    for waits_for in ("Ctrl-C again kills it", None, "Ctrl-C again leaves it"):
+        line(Progress({"running": 1}, 1, waits_for=waits_for))
+    told = stream.getvalue().splitlines()
+    assert [text.split("; ")[-1] for text in told] == ["Ctrl-C again kills it", "Ctrl-C again leaves it"]

@@ -41,6 +41,8 @@ class ProgressLine:
         now = time.monotonic()
         if progress.trouble != self._trouble:
             self._show_trouble(progress.trouble)
+        if progress.waits_for is None:
+            self._waited = ""
         begins_to_wait = progress.waits_for is not None and not self._waited
         if not self.is_enabled or (now < self._next and not begins_to_wait) or not progress.counts:
             return

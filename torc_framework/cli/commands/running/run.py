@@ -133,10 +133,15 @@ def _executor(session: Session, given: dict[str, Any]) -> str:
 def _needs_allocation(session: Session, given: dict[str, Any], project_dir: Path | None = None) -> bool:
     """Return whether the executor has to ask for nodes before it can run jobs."""
     from torc_framework.executors import Allocator, Launcher
+    from torc_framework.runner.attempts.guarded_calls import guarded_call
 
-    executor = session.plugins(project_dir).executor(_executor(session, given))
-    can_launch = issubclass(executor, Launcher) and executor.can_launch_here()
-    return issubclass(executor, Allocator) and not can_launch
+    plugins, name = session.plugins(project_dir), _executor(session, given)
+    executor = plugins.executor(name)
+    if not issubclass(executor, Allocator):
+        return False
+    if not issubclass(executor, Launcher):
+        return True
+    return not guarded_call(plugins.executor_label(name), "can_launch_here", executor.can_launch_here)
 
 
 app = single_command(run, ExecutorCommand)
