@@ -4,9 +4,13 @@ They are the fields of one attrs class (`Executor.Options`), each declared with 
 environment variables, help texts and reference pages are made from these declarations.
 """
 
+import types
+import typing
 from typing import Any, Final
 
-from attrs import Attribute, define, field, fields, frozen
+from attrs import Attribute, define, field, fields, frozen, has, resolve_types
+
+from torc_framework.errors import PluginError
 
 _META: Final = "torc_option"
 
@@ -50,6 +54,8 @@ class PluginOption:
 
 def options_of(options: type[Any]) -> list[PluginOption]:
     """Return the options that an attrs class declares, in declaration order."""
+    if any(isinstance(attribute.type, str) for attribute in fields(options)):
+        resolve_types(options)  # the module has `from __future__ import annotations`
     return [_facts(attribute) for attribute in fields(options) if _META in attribute.metadata]
 
 
@@ -57,6 +63,39 @@ def _facts(attribute: "Attribute[Any]") -> PluginOption:
     help_text, metavar, setting = attribute.metadata[_META]
     flag = "--" + attribute.name.replace("_", "-")
     return PluginOption(attribute.name, flag, attribute.type, attribute.default, help_text, metavar, setting)
+
+
+def scalar_type(option: PluginOption) -> Any:
+    """Return the type of an option without None: bool, int, float or str.
+
+    Raises:
+        PluginError: it has another type.
+    """
+    members: tuple[Any, ...] = (option.type,)
+    if isinstance(option.type, types.UnionType) or typing.get_origin(option.type) is typing.Union:
+        members = tuple(member for member in typing.get_args(option.type) if member is not type(None))
+    if len(members) != 1 or members[0] not in (bool, int, float, str):
+        named = option.type.__name__ if isinstance(option.type, type) else option.type
+        raise PluginError(
+            f"option {option.name} has type {named}; expected bool, int, float or str, or one of these with None"
+        )
+    return members[0]
+
+
+def check_options(options: Any) -> None:
+    """Check a class of options.
+
+    Raises:
+        PluginError: it is no attrs class, or an option has a type that is not permitted.
+    """
+    if not (isinstance(options, type) and has(options)):
+        raise PluginError(f"the class of options is {options!r}; expected a class with attrs' @define or @frozen")
+    try:
+        declared = options_of(options)
+    except NameError as error:
+        raise PluginError(f"the type of an option cannot be found: {error}") from None
+    for option in declared:
+        scalar_type(option)
 
 
 def environment_of_options(executor: str, options: Any) -> dict[str, str]:

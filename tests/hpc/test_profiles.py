@@ -1,11 +1,13 @@
 """Sources of profiles, their precedence, and the detection of clusters."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from programs import project_plugin
 
 from torc_framework.builtin.profiles import KESTREL
 from torc_framework.config.sections import HpcSection, ProfileOverride
@@ -165,3 +167,25 @@ def test_the_pattern_of_a_host_recognises_that_host(hostname: str) -> None:
 @pytest.mark.parametrize(("host", "neighbour"), [("login01.peak.edu", "login2.peak.edu"), ("kl3", "kl12")])
 def test_the_pattern_of_a_host_recognises_its_neighbours(host: str, neighbour: str) -> None:
     assert detection_reason(HpcProfile("p", detect_hostname=hostname_pattern(host)), {}, lambda: (neighbour,))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        ('Partition("b", 4, "512g", 3600)', "Partition 'b': memory_mb is '512g'; expected a whole number (MiB)"),
+        ('Partition("b", 4, 512, "48h")', "Partition 'b': max_walltime_secs is '48h'; expected a whole number (s)"),
+        ('Partition("b", 4, 512, True)', "Partition 'b': max_walltime_secs is True; expected a whole number (s)"),
+        ('Partition("b", 4, 512, 60, shared="no")', "Partition 'b': shared is 'no'; expected true or false"),
+        ('HpcProfile("a", partitions=("b",))', "HpcProfile 'a': partitions is ('b',); expected a tuple of values"),
+        ('HpcProfile("a", detect_hostname=3)', "HpcProfile 'a': detect_hostname is 3; expected a text"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_named_with_plugin_field_and_unit(
+    make: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A profile of a plugin is checked when it is made, so that the error is the plugin's."""
+    monkeypatch.chdir(tmp_path)
+    head = "from torc_framework.api import *\n@hookimpl\ndef torc_hpc_profiles():\n    return "
+    project_plugin(tmp_path, "aurora", f"{head}[{make}]\n")
+    assert "kestrel" in PluginManager.load().hpc_profiles()
+    assert f"plugin aurora raised in torc_hpc_profiles: TypeError: {message}" in caplog.text

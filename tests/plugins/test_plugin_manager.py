@@ -23,6 +23,7 @@ from torc_framework.api import (
     hookimpl,
 )
 from torc_framework.errors import PluginError, UnknownNameError
+from torc_framework.plugin_options import options_of, scalar_type
 from torc_framework.plugins.discovery import PluginCandidate, PluginInfo, PluginKind
 from torc_framework.plugins.manager import PluginManager
 
@@ -263,6 +264,60 @@ def test_an_executor_must_be_one(write: Write) -> None:
 
 
 KEYS = "@hookimpl\ndef torc_failure_rule_keys():\n    {}\n"
+
+
+BAD_OPTION = """
+    from pathlib import Path
+    from attrs import frozen
+
+    class Queue(Launcher):
+        name = "toyq"
+
+        @frozen
+        class Options:
+            queue_dir: Path | None = option(None, "Folder of the queue.")
+
+    @hookimpl
+    def torc_executors():
+        return [Queue]
+"""
+
+
+def test_an_option_of_a_type_without_flag_stops_only_its_own_executor(
+    write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The message names plugin, executor, option, type and the permitted types; other executors are usable."""
+    write("toyq", BAD_OPTION)
+    manager = PluginManager.load()
+    assert {"local"} <= set(manager.executors()) - {"toyq"}
+    message = (
+        "executor toyq: option queue_dir has type pathlib.Path | None; expected bool, int, float or str, or one of "
+        "these with None"
+    )
+    with pytest.raises(PluginError, match="not every plugin could be asked") as caught:
+        manager.executor("toyq")
+    assert f"plugin toyq: {message}" in str(caught.value)
+    assert manager.executor("local").name == "local"
+    assert f"plugin toyq raised in torc_executors: {message}" in caplog.text
+
+
+def test_an_option_of_a_recovery_policy_has_a_permitted_type(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    """A class that is no attrs class, or has another type of option, is left out with a message."""
+    head = "from attrs import frozen\n@frozen\nclass Options:\n    sizes: {} = option(None, 'Sizes.')\n"
+    hook = "@hookimpl\ndef torc_recovery_options():\n    return {}\n"
+    write("lists", head.format("list[int]") + hook.format("Options"))
+    write("plain", hook.format("dict"))
+    assert not {"lists", "plain"} & set(PluginManager.load().recovery_options())
+    assert "plugin lists raised in torc_recovery_options: option sizes has type list[int]" in caplog.text
+    assert "the class of options is <class 'dict'>; expected a class with attrs" in caplog.text
+
+
+def test_options_may_have_postponed_annotations(project: Path) -> None:
+    """Types are the same in a module with ``from __future__ import annotations``."""
+    source = "from __future__ import annotations\n" + HEAD + textwrap.dedent(BAD_OPTION).replace("Path |", "int |")
+    project_plugin(project, "toyq", source)
+    (found,) = options_of(PluginManager.load().executor("toyq").Options)
+    assert scalar_type(found) is int
 
 
 @pytest.mark.parametrize(

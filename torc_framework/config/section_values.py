@@ -83,6 +83,7 @@ def _rows(kind: Any, value: Any, path: Path_, problems: list[ValueProblem]) -> t
 def build(section: type[_T], values: Values, path: Path_, problems: list[ValueProblem]) -> _T:
     """Return a section with these values, and defaults for the rest."""
     arguments: dict[str, Any] = {}
+    missing = False
     for attribute in fields(typing.cast("Any", section)):
         here, kind = (*path, attribute.name), field_type(attribute)
         inner = section_of(kind)
@@ -98,8 +99,9 @@ def build(section: type[_T], values: Values, path: Path_, problems: list[ValuePr
             arguments[attribute.name] = values[here]
         elif attribute.default is NOTHING:
             problems.append(ValueProblem(here, "is missing"))
-            arguments[attribute.name] = None
-    return section(**arguments)
+            missing = True
+    # what lacks a value cannot be made; the caller reports the problems instead of using it
+    return typing.cast("_T", None) if missing else section(**arguments)
 
 
 def _is_key(attribute: "Attribute[Any]") -> bool:

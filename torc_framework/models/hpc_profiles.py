@@ -1,13 +1,14 @@
 """HPC profiles: clusters with their partitions, as plugins and the configuration define them."""
 
 import re
+from typing import Any
 
-from attrs import frozen
+from attrs import Attribute, frozen
 
-from torc_framework.models.settings import setting
+from torc_framework.models.settings import check_types, setting
 
 
-@frozen
+@frozen(field_transformer=check_types)
 class Partition:
     """One partition (queue) of a cluster."""
 
@@ -37,13 +38,19 @@ def _check_expression(text: str) -> None:
         raise ValueError(f"expected a regular expression ({error})") from None
 
 
-@frozen
+def _check_partitions(profile: "HpcProfile", attribute: "Attribute[Any]", value: Any) -> None:
+    if not (isinstance(value, tuple | list) and all(isinstance(each, Partition) for each in value)):
+        named = f"HpcProfile {profile.name!r}: {attribute.name}"
+        raise TypeError(f"{named} is {value!r}; expected a tuple of values of Partition")
+
+
+@frozen(field_transformer=check_types)
 class HpcProfile:
     """One cluster: how it is detected, what it charges, what it offers. Its definition sets its name."""
 
     name: str
     display_name: str = setting("", "Name for people; by default the name.")
-    partitions: tuple[Partition, ...] = setting((), "Its partitions.")
+    partitions: tuple[Partition, ...] = setting((), "Its partitions.", validator=_check_partitions)
     description: str = setting("", "What it is.")
     detect_env_var: str | None = setting(None, "`NAME=value` that is set on its nodes.", check=_check_variable)
     detect_hostname: str | None = setting(

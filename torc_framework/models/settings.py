@@ -51,9 +51,14 @@ class Setting:
     check: Callable[[Any], None] | None = None
 
 
-def setting(default: Any = NOTHING, doc: str = "", **facts: Any) -> Any:
-    """Declare a setting; ``facts`` are the attributes of `Setting`."""
-    return field(default=default, metadata={_META: Setting(doc, **facts)})
+def setting(default: Any = NOTHING, doc: str = "", *, validator: Any = None, **facts: Any) -> Any:
+    """Declare a setting; ``facts`` are the attributes of `Setting`, ``validator`` is one of attrs."""
+    return field(default=default, validator=validator, metadata={_META: Setting(doc, **facts)})
+
+
+def check_types(_cls: type[Any], attributes: "list[Attribute[Any]]") -> "list[Attribute[Any]]":
+    """Have each field that is one value check its type; the ``field_transformer`` of classes that plugins fill."""
+    return [each.evolve(validator=_check_type) if field_type(each) in _KINDS else each for each in attributes]
 
 
 @frozen
@@ -145,6 +150,22 @@ def from_file(kind: Any, facts: Setting, value: Any) -> Any:
     if type(value) not in written:
         raise ValueError(f"expected {called}")
     return _within(facts, _path(value) if kind is Path else kind(value))
+
+
+def _check_type(owner: Any, attribute: "Attribute[Any]", value: Any) -> None:
+    """Check the type of a setting's value in an object that a program makes.
+
+    Raises:
+        TypeError: it has another type; the message names the object, the field, the value and the unit.
+    """
+    kind, facts = field_type(attribute), setting_of(attribute)
+    if value is None and kind != attribute.type:
+        return
+    called, _ = _KINDS[kind]
+    if not isinstance(value, _WRITTEN.get(kind, (kind,))) or (isinstance(value, bool) and kind is not bool):
+        unit = f" ({facts.unit})" if facts is not None and facts.unit else ""
+        named = f"{type(owner).__name__} {owner.name!r}"
+        raise TypeError(f"{named}: {attribute.name} is {value!r}; expected {called}{unit}")
 
 
 def _within(facts: Setting, value: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from torc_framework.errors import PluginError
 from torc_framework.executors import Executor
 from torc_framework.models.failures import RuleAction
+from torc_framework.plugin_options import check_options
 
 _T = TypeVar("_T")
 
@@ -52,4 +53,14 @@ def executor_classes(answer: Any) -> list[type[Executor]]:
             raise PluginError(f"answered {item!r}; expected subclasses of Launcher or Allocator")
         if not isinstance(getattr(item, "name", None), str):
             raise PluginError(f"executor class {item.__qualname__} has no name")
+        try:
+            check_options(item.Options)
+        except PluginError as error:
+            raise PluginError(f"executor {item.name}: {error}") from None
     return list(answer)
+
+
+def options_class(answer: Any) -> type[Any]:
+    """Check an answer to ``torc_recovery_options``."""
+    check_options(answer)
+    return instance_of(type)(answer)

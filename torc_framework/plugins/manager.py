@@ -30,7 +30,15 @@ from torc_framework.models.failures import CORE_RULE_KEYS, Failure, FailureRule,
 from torc_framework.models.hpc_profiles import HpcProfile
 from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
-from torc_framework.plugins.answer_checks import executor_classes, instance_of, list_of, mapping, mapping_of, rule_match
+from torc_framework.plugins.answer_checks import (
+    executor_classes,
+    instance_of,
+    list_of,
+    mapping,
+    mapping_of,
+    options_class,
+    rule_match,
+)
 from torc_framework.plugins.discovery import (
     PluginCandidate,
     PluginInfo,
@@ -342,7 +350,7 @@ class PluginManager:
 
     def recovery_options(self) -> dict[str, type[Any]]:
         """Return the options classes of recovery policies by plugin, in the order of the plugins."""
-        return dict(self._all("torc_recovery_options", instance_of(type)))
+        return dict(self._all("torc_recovery_options", options_class))
 
     def classify_pending(self, failures: Sequence[Failure], context: PendingContext) -> dict[int, PendingVerdict]:
         """Return verdicts on jobs that wait for one, by job id; of several, that of the first plugin."""

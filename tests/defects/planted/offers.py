@@ -222,13 +222,13 @@ class TestGpusWithoutGpus(HpcProfileContract):
 
 
 class TestBrokenMemory(HpcProfileContract):
-    promise = "memory_mb of partition 'std' is of type int"
-    plugin = profile(partition(240.5 * 1024))
+    promise = "torc_hpc_profiles never raises"
+    plugin = SimpleNamespace(torc_hpc_profiles=lambda: [partition(240.5 * 1024)])
 
 
 class TestWalltimeIsAText(HpcProfileContract):
-    promise = "max_walltime_secs of partition 'std' is of type int"
-    plugin = profile(partition(walltime_s="2-00:00:00"))
+    promise = "torc_hpc_profiles never raises"
+    plugin = SimpleNamespace(torc_hpc_profiles=lambda: [partition(walltime_s="2-00:00:00")])
 
 
 class TestNoCpus(HpcProfileContract):

@@ -4,8 +4,6 @@ They are made from the options classes that plugins declare. Plugins are importe
 """
 
 import inspect
-import types
-import typing
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -18,7 +16,7 @@ from torc_framework.cli.shared.app import Command, note_disabled_plugins, option
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import PluginError, UserError
 from torc_framework.executors import Executor
-from torc_framework.plugin_options import PluginOption, options_of
+from torc_framework.plugin_options import PluginOption, options_of, scalar_type
 from torc_framework.text.quantities import setting_text
 
 if TYPE_CHECKING:
@@ -130,7 +128,7 @@ def _parameters(options: Iterable[PluginOption], stored_in: str) -> list[Any]:
 
 
 def _parameter(option: PluginOption, stored_in: str) -> inspect.Parameter:
-    kind = scalar_type(option.type)
+    kind = scalar_type(option)
     flags = [f"{option.flag}/--no-{option.flag[2:]}"] if kind is bool else [option.flag]
 
     def store(ctx: typer.Context, value: Any) -> Any:
@@ -147,19 +145,9 @@ def _parameter(option: PluginOption, stored_in: str) -> inspect.Parameter:
 # --- values ---------------------------------------------------------------------------------------
 
 
-def scalar_type(annotation: Any) -> Any:
-    """Return the type of an option's annotation without None: bool, int, float or str."""
-    members = [annotation]
-    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
-        members = [member for member in typing.get_args(annotation) if member is not type(None)]
-    if len(members) != 1 or members[0] not in (bool, int, float, str):
-        raise PluginError(f"an option has type {annotation}; expected bool, int, float or str")
-    return members[0]
-
-
 def kinds_of(options: type[Any]) -> dict[str, type[Any]]:
     """Return the type of each option that a class declares: bool, int, float or str."""
-    return {option.name: scalar_type(option.type) for option in options_of(options)}
+    return {option.name: scalar_type(option) for option in options_of(options)}
 
 
 def executor_options(session: Session, plugins: "PluginManager", chosen: str) -> dict[str, dict[str, Any]]:
