@@ -143,3 +143,12 @@ def test_a_wrong_configuration_stops_every_command(torc: Torc, work: Path, argum
     done = torc(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"Error: {work}/torc.toml:1: client.run.num_cpus is 'many'; expected a whole number\n"
+
+
+def test_validate_names_a_changed_profile_that_does_not_exist(torc: Torc, work: Path) -> None:
+    """A mistyped profile in ``profile_overrides`` is named with the nearest known one; it is a note, no error."""
+    overrides = "[client.hpc.profile_overrides.{}]\ndefault_account = 'mine'\n"
+    (work / "torc.toml").write_text(overrides.format("kestrl") + overrides.format("kestrel"))
+    done = torc("config", "validate", "-f", "json")
+    note = "client.hpc.profile_overrides.kestrl: there is no HPC profile of this name; did you mean 'kestrel'?"
+    assert (done.returncode, json.loads(done.stdout)["notes"]) == (0, [note])

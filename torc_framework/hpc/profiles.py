@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -33,10 +33,8 @@ def known_profiles(section: "HpcSection", plugins: "PluginManager") -> dict[str,
     known = {**section.custom_profiles}
     for name, profile in plugins.hpc_profiles().items():
         known.setdefault(name, profile)
-    for name in section.profile_overrides:
-        if name not in known:
-            key = f"client.hpc.profile_overrides.{name}"
-            _log.warning("%s: there is no HPC profile of this name%s", key, suggestion(name, sorted(known)))
+    for line in _overrides_of_nothing(section, known):
+        _log.warning("%s", line)
     accounts = {name: override.default_account for name, override in section.profile_overrides.items()}
     return {
         name: evolve(
@@ -46,6 +44,19 @@ def known_profiles(section: "HpcSection", plugins: "PluginManager") -> dict[str,
         )
         for name, profile in known.items()
     }
+
+
+def overrides_of_nothing(section: "HpcSection", plugins: "PluginManager") -> list[str]:
+    """Return a line for each entry of ``profile_overrides`` that changes no known profile."""
+    return _overrides_of_nothing(section, {*section.custom_profiles, *plugins.hpc_profiles()})
+
+
+def _overrides_of_nothing(section: "HpcSection", known: Collection[str]) -> list[str]:
+    return [
+        f"client.hpc.profile_overrides.{name}: there is no HPC profile of this name{suggestion(name, sorted(known))}"
+        for name in section.profile_overrides
+        if name not in known
+    ]
 
 
 def profile_named(profiles: Mapping[str, HpcProfile], name: str) -> HpcProfile:

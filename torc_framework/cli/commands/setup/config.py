@@ -212,6 +212,7 @@ def validate(ctx: typer.Context) -> None:
             else:
                 hint = how_to_get("executor" if section == "executor" else "plugin", name)
                 notes.append(f"{section}.{name}: no {what} of this name is installed{f'; {hint}' if hint else ''}")
+    notes += _profile_notes(config)
     if session.wants_json:
         files = [str(path) for path in config.files]
         print_json({"is_valid": not findings, "files": files, "findings": findings, "notes": notes})
@@ -222,6 +223,16 @@ def validate(ctx: typer.Context) -> None:
         print(f"{len(findings)} error(s)" if findings else "The configuration is valid.")
     if findings:
         raise typer.Exit(int(ExitStatus.USAGE))
+
+
+def _profile_notes(config: "Config") -> list[str]:
+    """Return a line for each change of an HPC profile that neither a plugin nor the configuration has."""
+    if not config.client.hpc.profile_overrides:
+        return []
+    from torc_framework.hpc.profiles import overrides_of_nothing
+    from torc_framework.plugins.manager import PluginManager
+
+    return overrides_of_nothing(config.client.hpc, PluginManager.load())
 
 
 def _declared(section: str) -> dict[str, tuple[str, type[Any]]]:
