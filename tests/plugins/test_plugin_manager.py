@@ -1,5 +1,6 @@
 """Tests of the plugin manager: which plugins are called, in which order, and that a bad one does not affect others."""
 
+import json
 import logging
 import textwrap
 import warnings
@@ -22,6 +23,7 @@ from torc_framework.api import (
     RuleAction,
     hookimpl,
 )
+from torc_framework.cli.programs.torc import main
 from torc_framework.errors import PluginError, UnknownNameError
 from torc_framework.plugin_options import options_of, scalar_type
 from torc_framework.plugins.discovery import PluginCandidate, PluginInfo, PluginKind
@@ -489,3 +491,34 @@ def test_every_hook_has_a_caller() -> None:
     hooks = [name for name in vars(hookspecs) if name.startswith("torc_")]
     assert len(hooks) == 11
     assert [name for name in hooks if f'"{name}"' not in source] == []
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "torc_executors",
+        "torc_hpc_profiles",
+        "torc_failure_rule_keys",
+        "torc_action_types",
+        "torc_recovery_options",
+        "torc_log_patterns",
+    ],
+)
+def test_a_list_of_plugins_shows_what_offers_raise(write: Write, hook: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """``torc plugins list`` and ``show`` call the hooks that offer something, and show the error as the state."""
+    write("mine", f"@hookimpl\ndef {hook}():\n    raise OSError('no such file: site.json')\n")
+    error = f"raised in {hook}: OSError: no such file: site.json"
+    assert main(["plugins", "list", "-f", "json"]) == 0
+    plugins = {plugin["name"]: plugin for plugin in json.loads(capsys.readouterr().out)["plugins"]}
+    assert (plugins["mine"]["error"], plugins["local"]["error"]) == (error, None)
+    assert main(["plugins", "show", "mine", "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["error"] == error
+
+
+def test_an_entry_point_without_a_hook_is_no_working_plugin(project: Path) -> None:
+    """An entry point that names something else than a module of hooks is listed with that as its error."""
+    found = PluginCandidate(PluginInfo("aurora", PluginKind.ENTRY_POINT, "torc_aurora:AURORA"), object)
+    manager = PluginManager([found])
+    manager.check_offers()
+    message = "it offers no hook: torc_aurora:AURORA has no function of a hook's name with @hookimpl"
+    assert errors(manager) == {"aurora": message}

@@ -42,6 +42,7 @@ from torc_framework.plugins.answer_checks import (
 from torc_framework.plugins.discovery import (
     PluginCandidate,
     PluginInfo,
+    PluginKind,
     built_in_plugins,
     clash_message,
     entry_point_plugins,
@@ -60,6 +61,15 @@ _SPECS: Final = {
     if name.startswith("torc_") and callable(function)
 }
 """Names of the arguments of each hook."""
+_OFFERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "torc_executors": executor_classes,
+    "torc_hpc_profiles": list_of(HpcProfile),
+    "torc_failure_rule_keys": mapping,
+    "torc_action_types": list_of(ActionType),
+    "torc_recovery_options": options_class,
+    "torc_log_patterns": list_of(LogPattern),
+}
+"""The hooks that only offer something, with the check of their answer."""
 _shown_warnings: Final[dict[Any, Any]] = {}
 """Registry of the warnings that were shown, as the module `warnings` keeps it; each is shown once."""
 
@@ -132,6 +142,21 @@ class PluginManager:
                 return candidate.info
         known = [candidate.info.name for candidate in self._candidates]
         raise UnknownNameError("plugin", name, known, self.how_to_get("plugin", name))
+
+    def check_offers(self) -> None:
+        """Call each hook that only offers something, and set the error of each plugin that raises in one or has none.
+
+        Commands call these hooks when they need them; this is for lists of plugins.
+        """
+        by_name = {candidate.info.name: candidate for candidate in self._candidates if candidate.info.error is None}
+        for hook, check in _OFFERS.items():
+            for name, outcome in self._ask(hook, check):
+                if isinstance(outcome, _FailedAnswer) and (candidate := by_name.pop(name, None)) is not None:
+                    candidate.fail(f"raised in {hook}: {_describe(outcome.error)}", outcome.error)
+        for candidate in by_name.values():
+            info = candidate.info
+            if info.enabled and not info.hooks and info.kind is PluginKind.ENTRY_POINT:
+                candidate.fail(f"it offers no hook: {info.source} has no function of a hook's name with @hookimpl")
 
     # --- registration -----------------------------------------------------------------------------
 

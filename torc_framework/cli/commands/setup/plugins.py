@@ -49,7 +49,9 @@ def list_(ctx: typer.Context) -> None:
         torc plugins list -f json
     """
     session = session_of(ctx)
-    infos, trusted = session.plugins(skip_untrusted=True).infos(), trusted_folders()
+    manager = session.plugins(skip_untrusted=True)
+    manager.check_offers()
+    infos, trusted = manager.infos(), trusted_folders()
     if session.wants_json:
         print_json({"plugins": infos, "trusted_folders": trusted})
         return
@@ -122,6 +124,7 @@ def show(ctx: typer.Context, name: Annotated[str, typer.Argument(help="Name of t
     """
     session = session_of(ctx)
     manager = session.plugins(skip_untrusted=True)
+    manager.check_offers()
     info = manager.info(name)
     executors = [_executor(executor) for executor in manager.executors_of(name)]
     recovery = _options(manager.recovery_options().get(name, NoOptions))
