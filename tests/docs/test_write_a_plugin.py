@@ -121,6 +121,25 @@ def test_the_samples_are_used_by_a_workflow(torc: Call, work: Path) -> None:
     assert "The two racks of our lab" in torc("hpc", "show", "lab").stdout
 
 
+def test_the_queue_runs_as_many_jobs_as_it_has_slots(torc: Call, work: Path) -> None:
+    """Each of nine jobs waits for the others: the slots count, not the CPUs of this machine."""
+    command = "mkdir -p here; touch here/$TORC_JOB_ID; until [ $(ls here | wc -l) = 9 ]; do sleep 0.05; done"
+    jobs = [{"name": f"j{number}", "command": command} for number in range(9)]
+    (work / "meet.json").write_text(json.dumps({"name": "meet", "jobs": jobs}))
+    done = torc("run", "meet.json", "--executor", "toy", "--slots", "9")
+    assert done.returncode == 0, done.stderr
+    assert not list((work / "output").glob("toy_queue_*"))
+
+
+def test_wrong_options_are_refused_before_the_workflow_is_created(torc: Call, work: Path) -> None:
+    (work / "one.json").write_text(json.dumps({"name": "one", "jobs": [{"name": "a", "command": "true"}]}))
+    for executor, flag, value in (("toy", "--slots", "0"), ("nice", "--niceness", "20")):
+        done = torc("run", "one.json", "--executor", executor, flag, value)
+        assert done.returncode != 0
+        assert f"of executor {executor} is {value}; it must be" in done.stderr
+    assert json.loads(torc("workflows", "list", "-f", "json").stdout)["workflows"] == []
+
+
 def test_a_module_alone_is_a_project_plugin(torc: Call, project: Path, work: Path) -> None:
     """A sample of one module works without packaging, too."""
     (work / "torc_plugins").mkdir()
