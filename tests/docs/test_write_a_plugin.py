@@ -137,7 +137,7 @@ def test_wrong_options_are_refused_before_the_workflow_is_created(torc: Call, wo
         done = torc("run", "one.json", "--executor", executor, flag, value)
         assert done.returncode != 0
         assert f"of executor {executor} is {value}; it must be" in done.stderr
-    assert json.loads(torc("workflows", "list", "-f", "json").stdout)["workflows"] == []
+    assert json.loads(torc("workflows", "list", "-f", "json").stdout) == []
 
 
 def test_a_module_alone_is_a_project_plugin(torc: Call, project: Path, work: Path) -> None:
