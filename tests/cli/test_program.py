@@ -39,7 +39,7 @@ def test_version(flags: list[str], capsys: Captured) -> None:
         (["run", "x.yaml", "--memory-gb", "nan"], "Invalid value for '--memory-gb': nan is too small"),
         (["jobs", "list", "1", "-f", "xml"], "--format is 'xml'; expected one of table, json"),
         (["--log-level", "loud", "ping"], "--log-level is 'loud'; expected one of error"),
-        (["jobs", "list", "1", "--status", "done"], "unknown job status 'done'; known: uninitialized, blocked"),
+        (["jobs", "list", "1", "--status", "xyzzy"], "unknown job status 'xyzzy'; known: uninitialized, blocked"),
         (["workflows", "get"], "which workflow? give its id as WORKFLOW_ID; 'torc workflows list' shows them"),
         (["ping", "--url", "localhost:8080"], "'localhost:8080' is not the URL of a Torc server"),
         (["ping", "--url", "http://127.0.0.1:9", "--database", "x.db"], "--database is for the embedded server"),
