@@ -51,6 +51,8 @@ OBEYED = re.compile(
 )
 ENDLESS = {("watch",), ("events", "monitor"), ("completions",)}
 """Commands that wait, or print nothing of the server's."""
+LOGS = ("jobs", "logs")
+"""The command that prints what a job wrote, with its lines as they are."""
 
 PLACES = {
     "file": "w.json",
@@ -203,6 +205,9 @@ def test_no_command_lets_a_name_through(hostile: dict[str, int], capsys: pytest.
                 shown += "\\u001b" in printed.out
                 told.append(words)
     assert not wrong
+    main([*LOGS, str(hostile["job"])])
+    printed = capsys.readouterr()
+    assert OBEYED.search(printed.out + printed.err) is None
     assert len(told) > 80
     assert shown > 12, "names were shown, or this proves nothing"
 
