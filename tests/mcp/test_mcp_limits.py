@@ -53,7 +53,7 @@ def test_a_retry_may_not_ask_for_more_than_there_is(way: Callable[..., Any], sce
 
     async def talk(client: Client) -> None:
         for wish, messages in (
-            ({"memory": "64t"}, "memory 64t, where the runner on h gives 8g"),
+            ({"memory": "64t"}, "memory 64 TiB, where the runner on h gives 8 GiB"),
             ({"num_cpus": 500}, "CPU cores 500, where the runner on h gives 4"),
         ):
             for dry_run in (True, False):
@@ -91,7 +91,7 @@ def test_an_update_beyond_what_there_was_says_so(scene: Scene) -> None:
 
     async def talk(client: Client) -> None:
         grown = await use(client, "update_job_resources", job_id=scene.jobs["flaky"], memory="64g")
-        assert (grown["after"]["memory"], "where the runner on h gives 8g" in grown["note"]) == ("64g", True)
+        assert (grown["after"]["memory"], "where the runner on h gives 8 GiB" in grown["note"]) == ("64g", True)
         small = await use(client, "update_job_resources", job_id=scene.jobs["flaky"], memory="2g")
         assert small["note"] is None
 
