@@ -82,7 +82,7 @@ def test_recover_asks_first(torc: Torc, work: Path) -> None:
     done = torc("recover", 1, "--ai-recovery")
     assert done.returncode == 0, done.stderr
     assert "(odd) waits for a person: recovery_ai leaves it to a person" in done.stdout
-    assert "'torc run 1' continues it" in done.stdout
+    assert "Next: torc run 1" in done.stdout
     assert _statuses(torc) == {"refused": "ready", "wrong": "failed", "odd": "pending_failed"}
     torc("run", 1)
     assert _statuses(torc)["refused"] == "completed"
