@@ -181,7 +181,7 @@ workflow_specs = st.builds(
     slurm_schedulers=_many(_SCHEDULERS),
     slurm_defaults=_optional(
         st.dictionaries(
-            NAMES,
+            st.from_regex(r"[a-z][a-z0-9]*(-[a-z0-9]+){0,2}", fullmatch=True),
             TEXTS | st.integers(0, 99) | st.booleans() | st.integers(0, 4000).map(lambda n: n / 4),
             min_size=1,
             max_size=3,

@@ -41,6 +41,11 @@ def test_nothing_but_a_person_can_let_it_go_on() -> None:
         assert idle_wait({"blocked": 3, status: 1}, awaits_people=False).until() == 100.0
 
 
+def test_other_runners_ended_the_last_jobs_since_the_reply() -> None:
+    """The next reply says that the workflow is complete: until then nothing is stuck."""
+    assert idle_wait({"completed": 3, "failed": 1}, awaits_people=False).until() == 100.0
+
+
 def test_a_job_ends_the_wait() -> None:
     wait = idle_wait({"pending_failed": 1}, awaits_people=False)
     wait.busy(50.0)

@@ -8,13 +8,15 @@ from typing import Final
 from torc_framework.errors import TorcError
 from torc_framework.models.exchange import ExchangeReply
 from torc_framework.models.responses import JobCounts
-from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.models.statuses import LIVE, UNFINISHED, JobStatus
 from torc_framework.runner.connection.retries import stay_until
 from torc_framework.text.quantities import count_text
 
 _HELD: Final = tuple(status.label for status in LIVE)
 _CAN_CHANGE: Final = (*_HELD, JobStatus.READY.label)
 """Statuses of jobs that change without a person: while a workflow has one of them, a runner may get a job."""
+
+_NOT_DONE: Final = tuple(status.label for status in UNFINISHED)
 
 
 class IdleWait:
@@ -56,7 +58,8 @@ class IdleWait:
             return  # the next call of the exchange reports the trouble
         held = sum(counts.get(label, 0) for label in _HELD)
         judged = counts.get(JobStatus.PENDING_FAILED.label, 0)
-        self._is_stuck = not any(counts.get(label) for label in _CAN_CHANGE)
+        # Without unfinished jobs the workflow became complete since the reply, and the next reply tells that.
+        self._is_stuck = any(map(counts.get, _NOT_DONE)) and not any(map(counts.get, _CAN_CHANGE))
         if held:
             self._what = f"{count_text(held, 'job')} that other runners hold"
         elif judged:
