@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from torc_framework.distributions import how_to_get
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.recovery import RecoveryAction
 from torc_framework.models.statuses import JobStatus
@@ -20,7 +21,10 @@ _ENDING_WIDTH: Final = 40
 
 
 def decision_lines(decided: Sequence[JobDecision]) -> list[str]:
-    """Return the lines of the table, without a header; a row of several jobs has the amounts of the first."""
+    """Return the lines of the table, without a header; a row of several jobs has the amounts of the first.
+
+    Lines after the table name the distributions whose policies are missing.
+    """
     groups: dict[tuple[str, str], list[JobDecision]] = {}
     for each in decided:
         groups.setdefault((ending_text(each).partition(" (")[0], change_text(each)), []).append(each)
@@ -39,7 +43,14 @@ def decision_lines(decided: Sequence[JobDecision]) -> list[str]:
     ]
     if len(rows) > MOST_ROWS:
         lines.append(f"  and {count_text(len(rows) - MOST_ROWS, 'other')}; -f json lists all")
-    return lines
+    return [*lines, *_missing_policies(decided)]
+
+
+def _missing_policies(decided: Sequence[JobDecision]) -> list[str]:
+    """Return a line for each class of endings on which a plugin decides that is not installed."""
+    classes = {each.case.seen.failure.verdict.exit_class for each in decided if each.is_unknown}
+    hints = {each: how_to_get("ending", each.value) for each in sorted(classes)}
+    return [f"No policy decides on class {each}: {hint}" for each, hint in hints.items() if hint]
 
 
 def _names_text(names: Sequence[str]) -> str:
