@@ -156,7 +156,7 @@ def test_deletes(call: Any, two: int) -> None:
     results = call("results", "list", two)["results"]
     assert call("results", "delete", results[0]["id"])["id"] == results[0]["id"]
     assert [job["id"] for job in call("jobs", "delete", ids[0])["jobs"]] == ids[:1]
-    assert call("jobs", "delete-all", two) == {"workflow_id": two, "deleted_count": 1}
+    assert call("jobs", "delete-all", two)["deleted_count"] == 1
     assert call("user-data", "delete-all", two)["deleted_count"] == 1
     assert call("jobs", "list", two) == {"jobs": []}
 

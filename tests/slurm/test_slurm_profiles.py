@@ -98,7 +98,7 @@ def test_what_no_partition_has_is_refused_here_before_slurm_does(cluster: Cluste
     done = cluster.torc("hpc", "match", "--cpus", "8", "--gpus", "3", "--memory", "8g", "-f", "json")
     assert done.returncode == 1
     reasons = json.loads(done.stdout)["not_matching"]
-    assert reasons["gpu"] == "its nodes have 4 CPUs, 4000m of memory, 2 GPUs"
+    assert reasons["gpu"] == "its nodes have 4 CPUs, 4000 MiB of memory, 2 GPUs"
     assert reasons["urgent"].endswith("it is taken only when it is named")
     assert "standby" not in reasons
 

@@ -49,7 +49,7 @@ class LauncherStopTests(LauncherSuite):
         self._needs_files()
         child = "trap 'echo child >> ends; exit 0' TERM; echo up > child; while :; do sleep 0.05; done"
         command = f"""trap 'wait; exit 3' TERM; sh -c "{child}" & echo up; wait; wait"""
-        bench.start(bench.attempt(command))
+        bench.start(bench.attempt(command, supports_termination=True))
         bench.wait_for("child")
         bench.launcher.stop([AttemptKey(1, 1)], force=False)
         ends = bench.folder / "ends"
