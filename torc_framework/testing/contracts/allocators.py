@@ -18,7 +18,7 @@ from torc_framework.testing.support.suites import ContractSuite
 
 ENDED_WITHIN_S: Final = 60.0
 """How long a submission may take to end after its process received a signal."""
-OVERDUE_S: Final = 10.0
+OVERDUE_S: Final = 25.0
 """A submitting program that was not seen for this long counts as killed."""
 RUNNER = ("torc", "--url", "http://127.0.0.1:1/torc-service/v1", "run", "7", "--output-dir", "a folder's $name")
 
