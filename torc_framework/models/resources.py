@@ -109,8 +109,8 @@ def duration_spelling(text: str) -> str:
 def runtime_spelling(text: str) -> str:
     """Return a run time as records have it: a duration without years and months, of a second or more.
 
-    `parse_duration` accepts years and months, because Torc's HTTP contract gives them a fixed length. Whoever writes
-    ``P1M`` as a run time means a minute.
+    `parse_duration` accepts years and months, because Torc's HTTP contract gives them a fixed length. A person
+    who writes ``P1M`` as a run time means a minute.
 
     Raises:
         ValueError: the text is no such duration.

@@ -138,8 +138,8 @@ def complete_job(tx: Tx, job_id: int, label: str, run_id: int, sent: Mapping[str
     """Store how a job ended, and do all that follows; return it.
 
     The job takes the status ``label``; ``sent`` becomes its result. A job that was canceled while it ran keeps its
-    status and gets the result. A job that was canceled because another failed takes the status all the same: whoever
-    sends the result has run it, and jobs that wait for it go on.
+    status and gets the result. A job that was canceled because another failed takes the status all the same, because
+    the sender of the result has run it: jobs that wait for it go on.
 
     Raises:
         NotFoundError: there is no such job.

@@ -107,7 +107,7 @@ class LauncherEndTests(LauncherSuite):
         require(codes == [21, 22], "an end belongs to its attempt, also with two attempts of one job", codes)
 
     def test_no_end_is_lost(self, bench: LauncherBench) -> None:
-        """Ends that nobody asked for yet survive every other call, and are then told, once."""
+        """Ends that `poll` has not returned yet survive every other call, and are then returned once."""
         self._needs_files()
         attempts = [bench.attempt(f"echo over; exit {number}", job_id=number) for number in range(1, 6)]
         bench.start(*attempts)
