@@ -80,7 +80,7 @@ class HpcProfileContract(ContractSuite):
 
     def test_profiles_are_always_the_same(self) -> None:
         """The hook answers at once, and the same whenever it is called."""
-        require_soon(self.plugin.torc_hpc_profiles)
+        require_soon(answer, self.plugin.torc_hpc_profiles, "torc_hpc_profiles never raises")
         require(self._profiles == self._profiles, f"torc_hpc_profiles: {SAME}")
 
     def test_profiles_can_be_recognised(self) -> None:
