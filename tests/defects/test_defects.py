@@ -19,6 +19,8 @@ from attrs import define, field
 
 FOLDER: Final = Path(__file__).parent
 LIMIT_S: Final = 60.0
+PATIENCE_S: Final = 900.0
+"""How long all suites of a module may take: a call that no suite interrupts fails the tests here."""
 NAMED: Final = "the contract says: "
 OPTIONS: Final = (
     "-q",
@@ -67,7 +69,7 @@ def outcomes(module: Path) -> dict[str, SuiteOutcome]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", *OPTIONS, f"--junitxml={report}", *tests]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert done.returncode in (0, 1), done.stdout + done.stderr
         cases = list(ElementTree.parse(report).iter("testcase"))
     found: dict[str, SuiteOutcome] = {}
