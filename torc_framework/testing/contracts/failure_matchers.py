@@ -1,6 +1,7 @@
 """The contract suite of failure matchers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -95,31 +96,38 @@ class MatcherContract(ContractSuite):
         return str(out), str(err)
 
     def _answer(self, rule: FailureRule, failure: Failure) -> RuleAction | bool | None:
-        return answer(self._match, f"never raise on a rule that passes your schema: {rule}", rule, failure)
+        given = deepcopy(rule)  # so that a change does not reach the next test
+        said = answer(self._match, f"never raise on a rule that passes your schema: {rule}", given, failure)
+        require(given == rule, "leave the arguments as they are", given)
+        return said
 
     def test_it_owns_keys_with_schemas(self) -> None:
         """Each key is its own and has a valid schema fragment: specs are checked with it."""
-        from jsonschema import Draft202012Validator
-        from jsonschema.exceptions import SchemaError
-
         keys = self._keys
         require(keys, "name the keys that you own, each with a JSON-schema fragment", keys)
         core = sorted(set(keys).intersection(CORE_RULE_KEYS))
         require(not core, "recovery_script, max_retries and the delays belong to the core", core)
         builtin = [] if keys is MATCHER_RULE_KEYS else sorted(set(keys).intersection(MATCHER_RULE_KEYS))
         require(not builtin, "own keys of other names than those of the built-in matcher", builtin)
+        self._require_schemas(keys)
+        require(self._keys == keys, f"torc_failure_rule_keys: {SAME}", keys)
+
+    def _require_schemas(self, keys: RuleSchema) -> None:
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import SchemaError
+
         for key, fragment in keys.items():
             require(isinstance(fragment, Mapping), f"key {key!r} has a JSON-schema fragment", fragment)
             try:
                 Draft202012Validator.check_schema(dict(fragment))
             except SchemaError as error:
                 broken(f"the fragment of key {key!r} is valid JSON schema", error.message)
-        require(self._keys == keys, f"torc_failure_rule_keys: {SAME}", keys)
 
     def test_valid_rules_pass_and_wrong_ones_do_not(self) -> None:
         """The schema fragments accept valid rules and refuse wrong ones."""
         from jsonschema import Draft202012Validator
 
+        self._require_schemas(self._keys)
         keys = {key: dict(fragment) for key, fragment in self._keys.items()}
         core = {key: dict(fragment) for key, fragment in CORE_RULE_KEYS.items()}
         validator = Draft202012Validator(
@@ -194,7 +202,7 @@ class MatcherContract(ContractSuite):
         step = max(1, len(self._failures) // _PURE_FAILURES)
         with_logs = list(self._some_with_logs(logs))[::step]
         without_logs = [evolve(failure, stdout_path=None, stderr_path=None) for failure in self._failures[::step]]
-        for rule in self.rules:
+        for rule in deepcopy(self.rules):
             for_all(with_logs, partial(require_same, self._match, dict(rule)))
             for_all(without_logs, partial(require_pure, self._match, dict(rule)))
             for_all(with_logs[:5], partial(require_soon, self._answer, rule))
