@@ -136,7 +136,8 @@ class LauncherEndTests(LauncherSuite):
         """Two launchers of one process tell the ends of their own attempts only."""
         other = self.make_bench(bench.folder / "other")
         try:
-            bench.start(bench.attempt("sleep 0.2; exit 31"))
+            # The second ends while the first launcher is asked, which would tell of it.
+            bench.start(bench.attempt("sleep 0.8; exit 31"))
             other.start(other.attempt("sleep 0.2; exit 32", job_id=2))
             bench.until(lambda: bench.ended, ONE_END)
             other.until(lambda: other.ended, ONE_END)
