@@ -36,7 +36,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-PLUGINS = ("local", "osmo", "recovery_oom", "recovery_ai", "sysexits", "slurm")
+PLUGINS = ("local", "osmo", "recovery_oom", "recovery_ai", "sysexits", "slurm", "ssh")
 INSTALL = [
     *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[dev]"),
     *(argument for plugin in PLUGINS for argument in ("-e", f"plugins/{plugin}")),
