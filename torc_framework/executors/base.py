@@ -50,6 +50,7 @@ class RunnerContext:
             runner only counts them (queue depth).
         shell: Shell that the workflow names for its commands; empty if it names none. A launcher that runs commands on
             this machine refuses to begin where it is missing.
+        site: The one of `Launcher.sites` that this runner serves; empty for an executor with a single, unnamed site.
     """
 
     workflow_id: int
@@ -62,6 +63,7 @@ class RunnerContext:
     enforces_limits: bool = False
     packs_resources: bool = True
     shell: str = ""
+    site: str = ""
 
 
 class Executor(abc.ABC):
@@ -90,8 +92,17 @@ class Executor(abc.ABC):
         Raises:
             ConfigError: the class has no such option, or refuses the value.
         """
+        return cls(cls.make_options(values), context)
+
+    @classmethod
+    def make_options(cls, values: Mapping[str, Any]) -> Any:
+        """Return an instance of `Options` with these values, by name.
+
+        Raises:
+            ConfigError: the class has no such option, or refuses the value.
+        """
         known = [attribute.name for attribute in fields(cls.Options)]
         for option in values:
             if option not in known:
                 raise ConfigError(f"executor {cls.name!r} has no option {option!r}{suggestion(option, known)}")
-        return cls(cls.Options(**values), context)
+        return cls.Options(**values)

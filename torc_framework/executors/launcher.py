@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from attrs import field, frozen
 
 from torc_framework.executors.attempts import Attempt, AttemptKey, LauncherEvent
-from torc_framework.executors.base import Executor
+from torc_framework.executors.base import Executor, RunnerContext
 from torc_framework.models.resources import Resources
 
 
@@ -23,6 +23,8 @@ class LaunchSite:
         ends_at: When the batch system ends it, seconds since the epoch, UTC; None is never.
         facts: Entries for the runner's record; JSON values by names of the executor's own.
         log_name: File name of the runner's log; None is the usual one.
+        hostname: Name of the machine on which attempts run, in the runner's record and in the name of its log; None is
+            this machine. The runners of one process need different names.
     """
 
     resources: Resources
@@ -32,6 +34,7 @@ class LaunchSite:
     ends_at: float | None = None
     facts: Mapping[str, Any] = field(factory=dict)
     log_name: str | None = None
+    hostname: str | None = None
 
 
 @frozen
@@ -52,6 +55,9 @@ class Adoption:
 class Launcher(Executor):
     """Runs attempts and reports how they ended.
 
+    A launcher serves one site (`RunnerContext.site`). For an executor with several sites (`sites`) ``torc run`` makes
+    one runner per site, each with a launcher, a record and resources of its own, all in one process.
+
     A runner calls all methods of a launcher in one thread. It calls `start`, `queue`, `stop` and `withdraw`, which
     return without waiting for any attempt, waits until `wait_fd` is readable, and takes the events with `poll`. For
     every attempt that was started, or that a queue began, `poll` returns exactly one `AttemptEnded`, however the
@@ -62,6 +68,10 @@ class Launcher(Executor):
     """How often a runner calls `poll` on a launcher without a `wait_fd`, seconds."""
     hindrance: str | None = None
     """Why attempts that the launcher was given cannot begin at present, for people; None if they can."""
+    accepts_attempts: bool = True
+    """Whether new attempts may be given to it now. An instance sets it to False while its site cannot be reached: the
+    runner then claims nothing, returns the jobs that have not begun and withdraws those that are queued. It stays, and
+    goes on when this is True again. `hindrance` says why. The runner looks at both at least once a second."""
 
     @classmethod
     def can_launch_here(cls) -> bool:
@@ -71,6 +81,25 @@ class Launcher(Executor):
         follows the workflow until it ends. The default is True.
         """
         return True
+
+    @classmethod
+    def sites(cls, options: Any, context: RunnerContext) -> Sequence[str]:
+        """Return the names of the machines or groups of machines on which attempts run, each of which gets a runner.
+
+        ``torc run`` asks once, before it makes any runner. The context has no site yet, and no job is held. All names
+        differ, and there is at least one. The default, and the answer of an executor that works in one place, is one
+        empty name.
+
+        Args:
+            options: An instance of `Options`.
+            context: The runner; with its ``workflow_id``, ``api_url`` and ``server_environment`` the server can be
+                asked for what the workflow has stored.
+
+        Raises:
+            ConfigError: the options name no site, or name one wrongly.
+            LaunchError: the sites cannot be found out.
+        """
+        return ("",)
 
     @abc.abstractmethod
     def start(self, attempts: Sequence[Attempt]) -> None:
@@ -141,7 +170,8 @@ class Launcher(Executor):
         The runner asks once, before it registers on the server what it offers. Options of the command line override it.
 
         Raises:
-            LaunchError: attempts cannot be run from here. The runner ends before it takes any job.
+            LaunchError: attempts cannot be run from here. The runner ends before it takes any job. Where others of
+                several sites can begin, ``torc run`` makes the launcher again later.
         """
         return None
 

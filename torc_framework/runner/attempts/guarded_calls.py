@@ -13,12 +13,19 @@ def _is_json(answer: object) -> bool:
     return isinstance(answer, dict)
 
 
+def _are_sites(answer: object) -> bool:
+    if not isinstance(answer, list | tuple) or not all(isinstance(name, str) for name in answer):
+        return False
+    return 0 < len(answer) == len(set(answer))
+
+
 _ANSWERS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "poll": (
         "a list of events",
         lambda answer: isinstance(answer, list | tuple) and all(isinstance(each, LauncherEvent) for each in answer),
     ),
     "wait_fd": ("a file descriptor or None", lambda answer: answer is None or isinstance(answer, int)),
+    "sites": ("a list of names, at least one and all different", _are_sites),
     "launch_site": ("a LaunchSite or None", lambda answer: answer is None or isinstance(answer, LaunchSite)),
     "state": ("a dict of JSON values", _is_json),
     "adopt": ("an Adoption", lambda answer: isinstance(answer, Adoption)),
