@@ -104,6 +104,7 @@ TIERS: dict[str, Tier] = {
     "e2e": Tier(230, ("e2e",), "the installed commands as a user calls them, from the spec to the report"),
     "crash": Tier(80, ("crash",), "servers, runners and commands that are killed while they work"),
     "packages": Tier(60, ("thirdparty",), "new environments with installed distributions; needs the package registry"),
+    "ssh": Tier(240, ("ssh",), "SSH hosts in namespaces of this machine (needs root and Debian)"),
     "cluster": Tier(900, ("slurm",), "a real Slurm cluster on this machine (needs root and Debian)"),
 }
 QUICK = ("unit", "store", "contract")
@@ -123,10 +124,10 @@ SERVICES: dict[str, tuple[str, ...]] = {
 }
 """Debian packages of what tests run, and how to find each on the machine: by the name or the path of a program.
 
-Those of Slurm are no part of it: tests/slurm/cluster.sh installs them for the cluster that it makes.
+Those of Slurm and SSH are no part of it: tests/slurm/cluster.sh and tests/ssh/hosts.sh install what they need.
 """
 APT_LOCK = Path("/tmp/apt.lock")
-"""Held while apt-get runs; also by tests/slurm/cluster.sh."""
+"""Held while apt-get runs; also by tests/slurm/cluster.sh and tests/ssh/hosts.sh."""
 
 
 def is_there(program: str) -> bool:
