@@ -1,0 +1,16 @@
+"""The choice between the two ways to connect."""
+
+from torc_ssh.addresses import HostAddress
+from torc_ssh.connection.interface import ConnectError, SshConnection, SshSettings
+
+
+async def connect(address: HostAddress, settings: SshSettings) -> SshConnection:
+    """Connect to a host and log in.
+
+    A log-in that the host drops because of too many others (``MaxStartups``) is tried again, within the time of
+    ``settings``.
+
+    Raises:
+        ConnectError: the host cannot be connected to; the reason does not name it.
+    """
+    raise ConnectError(f"connecting to {address} is not implemented", is_permanent=bool(settings))

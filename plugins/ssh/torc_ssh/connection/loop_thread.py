@@ -1,0 +1,47 @@
+"""One event loop in one thread, for all connections of a process."""
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+"""The event loop by the id of the process: a fork has no threads of its parent."""
+
+
+def loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of the process, which runs in a daemon thread that the first call starts."""
+    with _lock:
+        found = _loops.get(os.getpid())
+        if found is None:
+            found = _loops[os.getpid()] = asyncio.new_event_loop()
+            threading.Thread(target=found.run_forever, name="torc-ssh", daemon=True).start()
+        return found
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the event loop, wait for its end and return its result, or raise its exception.
+
+    If the wait is interrupted, as by Ctrl-C, the coroutine is cancelled. Must not be called in the event loop.
+    """
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def spawn(coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+    """Run a coroutine in the event loop without waiting for it."""
+    return asyncio.run_coroutine_threadsafe(coroutine, loop())
+
+
+def post(function: Callable[..., object], *arguments: object) -> None:
+    """Call a function in the event loop soon, from any thread, without waiting for it."""
+    loop().call_soon_threadsafe(function, *arguments)
