@@ -93,7 +93,11 @@ TIERS: dict[str, Tier] = {
     "store": Tier(40, ("store",), "databases on SQLite and on a PostgreSQL server, no torc server"),
     "contract": Tier(45, ("contract",), "the contract suites for plugins, on the plugins of this repository"),
     "defects": Tier(240, ("defects",), "the contract suites for plugins, on faulty and on uncommon ones"),
-    "executors": Tier(45, ("plugins/local", "plugins/slurm", "plugins/ssh"), "launchers of jobs; Slurm is scripted"),
+    "executors": Tier(
+        45,
+        ("supervision", *(f"plugins/{name}" for name in ("local", "slurm", "ssh"))),
+        "launchers of jobs; Slurm is scripted",
+    ),
     "server": Tier(180, ("server", "client", "embedded"), "torc servers, asked over HTTP, on both kinds of database"),
     "runner": Tier(50, ("runner",), "runners inside the tests' process, on a torc server, with jobs"),
     "commands": Tier(

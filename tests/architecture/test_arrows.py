@@ -18,7 +18,10 @@ ROOMS: dict[str, dict[str, Any]] = {
 SQL_ROOMS = {"store", "resource_samples"}
 SQL_LIBRARIES = {"sqlalchemy", "sqlmodel", "sqlite3", "alembic"}
 
-PLUGIN_FACES = {"torc_framework.api", "torc_framework.api.commands", "torc_framework.api.planning"}
+PLUGIN_FACES = {
+    "torc_framework.api",
+    *(f"torc_framework.api.{name}" for name in ("commands", "planning", "supervision")),
+}
 PLUGIN_TEST_FACES = PLUGIN_FACES | {"torc_framework.testing"}
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from small_disk import mounted
-from torc_local import cgroup_location
+
+from torc_framework.supervision import cgroup_location
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_server")]
 

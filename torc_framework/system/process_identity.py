@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from torc_framework.models.records import ComputeNodeRecord
-
-
-def boot_id() -> str:
-    """Return the id of this boot of the machine."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+from torc_framework.supervision.processes import process_start
+from torc_framework.supervision.supervisor import boot_id
 
 
 def machine_id() -> str:
@@ -20,14 +17,6 @@ def machine_id() -> str:
         return Path("/etc/machine-id").read_text().strip()
     except OSError:
         return ""
-
-
-def process_start(pid: int) -> int | None:
-    """Return when a process began, in clock ticks since the boot; None if there is no such process."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
-    except (OSError, IndexError):
-        return None
 
 
 def this_process() -> dict[str, Any]:

@@ -84,7 +84,7 @@ class Bench:
 
     def reaper(self) -> int:
         """Return the pid of the present supervisor's parent."""
-        return self.launcher._reapers[-1]
+        return self.launcher._attempts._reapers[-1]
 
     def supervisor(self) -> int:
         """Return the pid of the present supervisor, once it is there."""

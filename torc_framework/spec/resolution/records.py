@@ -11,7 +11,6 @@ from torc_framework.models.records import (
     SlurmSchedulerRecord,
     WorkflowRecord,
 )
-from torc_framework.models.shells import shell_words
 from torc_framework.spec.language.findings import Problems, SpecFinding
 from torc_framework.spec.language.model import (
     FailureHandlerSpec,
@@ -20,6 +19,7 @@ from torc_framework.spec.language.model import (
 )
 from torc_framework.spec.language.options import LoadOptions
 from torc_framework.spec.language.schema import Schema
+from torc_framework.supervision.shells import shell_words
 from torc_framework.system.user import user_name
 
 _WALLTIME: Final = re.compile(r"\d+(:\d{1,2}){0,2}|\d+-\d{1,2}(:\d{1,2}){0,2}")

@@ -7,10 +7,10 @@ import sqlalchemy as sa
 
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.resources import Resources, parse_duration, parse_memory
-from torc_framework.models.shells import shell_words
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import RuleError
 from torc_framework.store.tables.core import RESOURCE_REQUIREMENTS
+from torc_framework.supervision.shells import shell_words
 
 DEFAULT_REQUIREMENTS: Final = "default"
 """Name of the requirements that every workflow has, for jobs that refer to none."""

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from local_bench import Bench, child_of, is_gone
-from torc_local.journal import Journal
 from waiting import let_pass
 
 from torc_framework.api import AttemptKey
+from torc_framework.supervision.journal import Journal
 
 pytestmark = pytest.mark.crash
 

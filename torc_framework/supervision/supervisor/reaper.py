@@ -5,14 +5,20 @@ that process's children. It does not communicate with the runner and starts no a
 that exits with status 0; otherwise it reads the journal, waits for the running attempts and writes their ends.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep, time
 
-from torc_local.supervisor import CONTROL_FD, JOURNAL_FD, Key, cgroups, journal_lines, process_stats
-from torc_local.supervisor.process_shortage import fork
-from torc_local.supervisor.supervisor import RunningAttempt, Supervisor
-from torc_local.supervisor.unrecorded_exits import UnrecordedExits
+from torc_framework.supervision.supervisor import CONTROL_FD, JOURNAL_FD, cgroups, journal_lines, process_stats
+from torc_framework.supervision.supervisor.process_shortage import fork
+from torc_framework.supervision.supervisor.supervisor import RunningAttempt, Supervisor
+from torc_framework.supervision.supervisor.unrecorded_exits import UnrecordedExits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torc_framework.supervision.supervisor import Key
 
 PR_SET_CHILD_SUBREAPER = 36
 EXEC_PATIENCE_S = 2.0
@@ -107,18 +113,21 @@ def unfinished(text: bytes) -> tuple[list[RunningAttempt], dict[Key, cgroups.Cgr
     intents: dict[Key, cgroups.Cgroup | None] = {}
     running: dict[Key, RunningAttempt] = {}
     for line in text.split(b"\n"):
-        match journal_lines.parse(line):
-            case ("I", job, attempt, [version, *folder]):
-                intents[job, attempt] = int(version), " ".join(folder)
-            case ("I", job, attempt, _):
-                intents[job, attempt] = None
-            case ("S", job, attempt, pid, boottime, at, _):
-                running[job, attempt] = begun = RunningAttempt((job, attempt), 0, pid, boottime, at)
-                begun.cgroup = intents.pop((job, attempt), None)
-            case ("W" | "L", job, attempt, *_):
-                intents.pop((job, attempt), None)
-            case ("E", job, attempt, *_):
-                running.pop((job, attempt), None)
+        record = journal_lines.parse(line)
+        if record is None or record[0] in ("H", "O"):
+            continue
+        kind, job, attempt, *words = record
+        key = job, attempt
+        if kind == "I":
+            version, *folder = words[0] or ("",)
+            intents[key] = (int(version), " ".join(folder)) if folder else None
+        elif kind == "S":
+            running[key] = begun = RunningAttempt(key, 0, *words[:3])
+            begun.cgroup = intents.pop(key, None)
+        elif kind in ("W", "L"):
+            intents.pop(key, None)
+        elif kind == "E":
+            running.pop(key, None)
     return list(running.values()), intents
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from local_bench import Bench
 from small_disk import MISSING, mounted
-from torc_local import supervisor
 from waiting import let_pass
 
 from torc_framework.api import AttemptKey
+from torc_framework.supervision import supervisor
 from torc_framework.testing import ProcessLimit
 
 CROWD = """
@@ -79,13 +79,14 @@ def test_an_attempt_that_can_never_begin_fails_with_the_fix(
     process_limit: ProcessLimit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If nothing runs and nothing can be started for long, the attempt has a launch failure with advice."""
-    hurry = "import torc_local.supervisor.process_shortage as shortage\nshortage.PATIENCE_S = 0.5\n"
+    hurry = "import torc_framework.supervision.supervisor.process_shortage as shortage\nshortage.PATIENCE_S = 0.5\n"
     program = supervisor.PROGRAM.replace(
-        "from torc_local.supervisor.reaper", f"{hurry}from torc_local.supervisor.reaper"
+        "from torc_framework.supervision.supervisor.reaper", f"{hurry}from torc_framework.supervision.supervisor.reaper"
     )
     process_limit.set(3)
     code = CROWD.replace(
-        "folder, command", f"from torc_local import supervisor\nsupervisor.PROGRAM = {program!r}\nfolder, command"
+        "folder, command",
+        f"from torc_framework.supervision import supervisor\nsupervisor.PROGRAM = {program!r}\nfolder, command",
     )
     monkeypatch.setattr(sys.modules[__name__], "CROWD", code)
     out, _ = run(process_limit, tmp_path, "true", 3).communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""The supervisor of local jobs: the parent process of all attempts of one runner, and its protocol with the launcher.
+"""The supervisor: the parent process of all attempts of one launcher, and its protocol with `SupervisedAttempts`.
 
 `PROGRAM` starts two processes, which import only this package: neither the framework nor Python's ``site``. The
 supervisor (`supervisor.supervisor`) starts the attempts and is their parent. The reaper (`supervisor.reaper`) is the
@@ -25,26 +25,32 @@ parsed are ignored.
 Messages in both directions are marshalled tuples, each after its length in four bytes.
 """
 
+from __future__ import annotations
+
 import marshal
 import os
 from collections import namedtuple
-from collections.abc import Iterator
+
+TYPE_CHECKING = False  # the type checker takes it for true; `typing` is not loaded here
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Key = tuple[int, int]
+    """Job id and attempt number."""
+    CgroupPlan = tuple[int, str, int, bool]
+    """A control group for an attempt: version, folder, limit in bytes, whether the attempt may run without it."""
 
 PROGRAM = """\
 import sys
-sys.modules["torc_local"] = package = type(sys)("torc_local")
+sys.modules["torc_framework"] = package = type(sys)("torc_framework")
 package.__path__ = [sys.argv[1]]
-from torc_local.supervisor.reaper import main
+from torc_framework.supervision.supervisor.reaper import main
 main(*sys.argv[2:])
 """
-"""Python code that runs the reaper. Its first argument is the folder of `torc_local`, whose ``__init__`` is not run."""
+"""Python code that runs the reaper. Its first argument is the framework's folder, whose ``__init__`` is not run."""
 CONTROL_FD = 3
 JOURNAL_FD = 4
 CHUNK = 1 << 16
-Key = tuple[int, int]
-"""Job id and attempt number."""
-CgroupPlan = tuple[int, str, int, bool]
-"""A control group to create for an attempt: version, folder, limit in bytes, whether the attempt may run without it."""
 
 
 class AttemptOrder(namedtuple("AttemptOrder", "job_id attempt_id lane arguments environment stdout stderr cgroup")):

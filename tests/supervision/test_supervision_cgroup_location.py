@@ -1,5 +1,7 @@
 """Location of control groups by the kernel's files on mounts and groups."""
 
+from __future__ import annotations
+
 import os
 import signal
 import subprocess
@@ -8,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from torc_local import cgroup_location
-from torc_local.supervisor import cgroups
+
+from torc_framework.supervision import cgroup_location
+from torc_framework.supervision.supervisor import cgroups
 
 V1 = "33 24 0:29 / {0}/memory rw,relatime - cgroup cgroup rw,memory\n32 24 0:28 / {0}/cpu rw - cgroup cgroup rw,cpu\n"
 V2 = "31 24 0:27 / {0} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"

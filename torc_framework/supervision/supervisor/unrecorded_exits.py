@@ -1,5 +1,7 @@
 """Ends of processes that are not in the journal yet, in shared memory that survives the supervisor."""
 
+from __future__ import annotations
+
 import mmap
 import struct
 

@@ -1,11 +1,13 @@
 """Reaction to a system without free processes or memory for attempts: wait, and run fewer attempts at a time."""
 
+from __future__ import annotations
+
 import os
 import select
 from time import monotonic
 
-from torc_local.supervisor import CONTROL_FD, encode_message
-from torc_local.supervisor.spawning import SHORTAGE_ERRNOS
+from torc_framework.supervision.supervisor import CONTROL_FD, encode_message
+from torc_framework.supervision.supervisor.spawning import SHORTAGE_ERRNOS
 
 FIRST_PAUSE_S = 0.05
 LAST_PAUSE_S = 1.0

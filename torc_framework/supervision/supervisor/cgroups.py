@@ -5,13 +5,17 @@ The module supports versions 1 and 2 of control groups (Linux, "Control Group v1
 call and its limits are set by further calls; it can be removed when no process is in it.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 
-Cgroup = tuple[int, str]
-"""Version and folder of a control group."""
-KillCounts = tuple[int, int]
-"""What `SharedCgroup.mark` returned."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Cgroup = tuple[int, str]
+    """Version and folder of a control group."""
+    KillCounts = tuple[int, int]
+    """What `SharedCgroup.counts` returned."""
 
 JOIN_FILES = {1: "tasks", 2: "cgroup.procs"}
 """File to which a process writes 0 to join the group; ``tasks`` takes no lock that all processes share."""

@@ -1,21 +1,27 @@
 """Location in which this process can create control groups for memory."""
 
+from __future__ import annotations
+
 import glob
 import os
 import secrets
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from torc_local.supervisor import cgroups
-from torc_local.supervisor.cgroups import Cgroup
+from torc_framework.supervision.errors import SupervisionError
+from torc_framework.supervision.supervisor import cgroups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torc_framework.supervision.supervisor.cgroups import Cgroup
 
 PROC: Final = Path("/proc/self")
 _TRIAL_BYTES: Final = 64 << 20
 
 
-class CgroupsUnavailable(Exception):  # noqa: N818 - a property of the machine, not an error
+class CgroupsUnavailable(SupervisionError):  # noqa: N818 - a property of the machine, not an error
     """Control groups cannot be created; the message is the reason, ``fix`` the advice."""
 
     def __init__(self, reason: str, fix: str) -> None:

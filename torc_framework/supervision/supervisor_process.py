@@ -1,5 +1,7 @@
 """The launcher's side of one supervisor: its start, its journal, and the messages to and from it."""
 
+from __future__ import annotations
+
 import fcntl
 import os
 import select
@@ -7,12 +9,15 @@ import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torc_framework.api import LaunchError, start_process_with_retry
-from torc_local import supervisor
-from torc_local.journal import Journal
-from torc_local.supervisor.cgroups import Cgroup
+from torc_framework.supervision import supervisor
+from torc_framework.supervision.errors import SupervisionError
+from torc_framework.supervision.journal import Journal
+from torc_framework.supervision.processes import start_process_with_retry
+
+if TYPE_CHECKING:
+    from torc_framework.supervision.supervisor.cgroups import Cgroup
 
 
 class SupervisorProcess:
@@ -26,7 +31,7 @@ class SupervisorProcess:
         epoll: Is to wake up for messages of the supervisor.
 
     Raises:
-        LaunchError: the process cannot be started.
+        SupervisionError: the process cannot be started.
     """
 
     def __init__(self, path: Path, home: Cgroup | None, epoll: select.epoll) -> None:
@@ -45,7 +50,7 @@ class SupervisorProcess:
                 os.close(fd)
         except OSError as error:
             self._control.close()
-            raise LaunchError(f"cannot start the process that runs jobs: {error}") from error
+            raise SupervisionError(f"cannot start the process that runs jobs: {error}") from error
         finally:
             theirs.close()
         epoll.register(self._control, select.EPOLLIN)
@@ -75,9 +80,10 @@ class SupervisorProcess:
 
 
 def _spawn(journal: int, control: int, home: Cgroup | None) -> int:
+    python = sys.executable or "/proc/self/exe"  # Python does not always know it, for example without PATH
     return os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-I", "-S", "-c", supervisor.PROGRAM, str(Path(__file__).parent), *map(str, home or ())],
+        python,
+        [python, "-I", "-S", "-c", supervisor.PROGRAM, str(Path(__file__).parents[1]), *map(str, home or ())],
         os.environ,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

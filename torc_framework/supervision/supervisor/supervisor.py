@@ -6,19 +6,19 @@ few modules: until a child's exec the kernel counts the parent's memory as the c
 below that of this process cannot be measured.
 """
 
+from __future__ import annotations
+
 import os
 import select
 import signal
 from collections import deque
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic, time
 
-from torc_local.supervisor import (
+from torc_framework.supervision.supervisor import (
     CHUNK,
     CONTROL_FD,
     JOURNAL_FD,
     AttemptOrder,
-    CgroupPlan,
-    Key,
     boot_id,
     cgroups,
     decode_messages,
@@ -26,9 +26,13 @@ from torc_local.supervisor import (
     send_signal,
     signal_group,
 )
-from torc_local.supervisor.process_shortage import ProcessShortage
-from torc_local.supervisor.spawning import ignored_signals, spawn
-from torc_local.supervisor.unrecorded_exits import UnrecordedExits
+from torc_framework.supervision.supervisor.process_shortage import ProcessShortage
+from torc_framework.supervision.supervisor.spawning import ignored_signals, spawn
+from torc_framework.supervision.supervisor.unrecorded_exits import UnrecordedExits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torc_framework.supervision.supervisor import CgroupPlan, Key
 
 CORE_FLAG = 0x80
 """Bit of a wait status: the process wrote a core file."""
@@ -51,7 +55,7 @@ def own_peak_kib() -> int:
         return 0
 
 
-def wait_status(seen: "os.waitid_result") -> int:
+def wait_status(seen: os.waitid_result) -> int:
     """Return the result of `os.waitid` for an ended process as a wait status."""
     if seen.si_code == os.CLD_EXITED:
         return seen.si_status << 8
@@ -276,7 +280,7 @@ class Supervisor:
         try:
             if plan and (cgroup := self.make_cgroup(plan)):
                 arguments = cgroups.run_inside(cgroup, arguments)
-            pid = spawn(arguments, self.environment | order.environment, order.stdout, order.stderr, self.ignored)
+            pid = spawn(arguments, {**self.environment, **order.environment}, order.stdout, order.stderr, self.ignored)
         except (OSError, ValueError) as error:
             if cgroup:
                 cgroups.remove(cgroup, None, kill=False)

@@ -1,13 +1,20 @@
-"""Parser of the lines of a journal, which the docstring of `torc_local.supervisor` describes."""
+"""Parser of the lines of a journal, which the docstring of `torc_framework.supervision.supervisor` describes."""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    Reader = Callable[[bytes], Any]
 
 
 def _whole(least: int, most: int) -> Callable[[bytes], int]:
     def read(word: bytes) -> int:
-        if not word.removeprefix(b"-").isdigit() or not least <= (number := int(word[:20])) <= most:
+        if not word[word.startswith(b"-") :].isdigit() or not least <= (number := int(word[:20])) <= most:
             raise ValueError(word)
         return number
 
@@ -33,9 +40,8 @@ _id = _whole(0, 2**63 - 1)
 _pid = _whole(1, 2**31 - 1)
 _status = _whole(0, 0xFFFF)
 _size = _whole(-(2**63), 2**63 - 1)
-_Reader = Callable[[bytes], Any]
 
-KINDS: dict[bytes, tuple[Sequence[_Reader], _Reader | None]] = {
+KINDS: dict[bytes, tuple[Sequence[Reader], Reader | None]] = {
     b"H": ((_text,), None),
     b"I": ((_id, _id), _text),
     b"S": ((_id, _id, _pid, _seconds, _seconds), None),
@@ -57,7 +63,7 @@ def parse(line: bytes) -> tuple[Any, ...] | None:
     if len(words) < len(readers) or (more and read_more is None):
         return None
     try:
-        found = [read(word) for read, word in zip(readers, words, strict=False)]
+        found = [read(word) for read, word in zip(readers, words)]
         return (kind.decode(), *found, [read_more(word) for word in more] if read_more else [])
     except (ValueError, OverflowError):
         return None

@@ -1,25 +1,27 @@
-"""Reader of the journals of living and dead supervisors; `torc_local.supervisor` describes their records."""
+"""Reader of the journals of living and dead supervisors; the package `supervisor` describes their records."""
+
+from __future__ import annotations
 
 import fcntl
-import glob
 import logging
 import os
+import re
 import time
-from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from attrs import define, field
+from torc_framework.supervision import supervisor
+from torc_framework.supervision.supervisor import journal_lines
 
-from torc_local import supervisor
-from torc_local.supervisor import journal_lines
+if TYPE_CHECKING:
+    from torc_framework.supervision.supervisor import Key
 
-Key = tuple[int, int]
 START_SLACK_S = 1.0
 """A process is taken for the recorded one if it started at most this long after the time in the record."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_LOG: Final = logging.getLogger("torc_framework.local")
+_LOG: Final = logging.getLogger("torc_framework.supervision")
 
 
 class RecordedExit(NamedTuple):
@@ -30,7 +32,7 @@ class RecordedExit(NamedTuple):
         duration_s: Its run time by a monotonic clock.
         peak_kib: Largest resident set. A negative value is an upper bound, because the supervisor's own memory was
             counted in; 0 is unknown.
-        cgroup_facts: Counters of control groups; see `torc_local.supervisor.supervisor.Supervisor.cgroup_facts`.
+        cgroup_facts: Counters of control groups; see `supervisor.supervisor.Supervisor.cgroup_facts`.
     """
 
     status: int
@@ -39,10 +41,10 @@ class RecordedExit(NamedTuple):
     duration_s: float
     peak_kib: int
     cpu_s: float
-    cgroup_facts: Mapping[str, int]
+    cgroup_facts: dict[str, int]
 
 
-@define
+@dataclass
 class JournalEntry:
     """The records of one attempt.
 
@@ -78,27 +80,23 @@ class JournalEntry:
         return fields[0] not in b"ZX" and -0.02 <= started - self.boottime <= START_SLACK_S
 
 
-@define
 class Journal:
     """The records of one journal file; they can be read while they are appended, and after the file was removed.
+
+    Attributes:
+        is_settled: Its supervisor starts no more attempts.
+        has_begun: Its supervisor has written the first line.
 
     Raises:
         OSError: the file cannot be opened.
     """
 
-    path: Path
-    entries: dict[Key, JournalEntry] = field(factory=dict)
-    is_settled: bool = False
-    """Its supervisor starts no more attempts."""
-    has_begun: bool = False
-    """Its supervisor has written the first line."""
-    _file: BinaryIO = field(init=False, repr=False)
-    _boot: str = ""
-    _offset: int = 0
-
-    def __attrs_post_init__(self) -> None:
-        """Open the file."""
-        self._file = self.path.open("rb", buffering=0)
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.entries: dict[Key, JournalEntry] = {}
+        self.is_settled = self.has_begun = False
+        self._file = path.open("rb", buffering=0)
+        self._boot, self._offset = "", 0
 
     def read(self) -> None:
         """Read the lines that were appended since the last call; an incomplete line is left for the next call."""
@@ -112,28 +110,23 @@ class Journal:
 
     def _take(self, record: tuple[Any, ...] | None) -> bool:
         """Apply one record; return False if it does not fit the records before it."""
-        match record:
-            case ("H", boot, _):
-                self._boot, self.has_begun = boot, True
-            case ("I", job, attempt, _):
-                self.entries[job, attempt] = JournalEntry(self._boot)
-            case ("W", job, attempt, _):
-                return self.entries.pop((job, attempt), None) is not None
-            case ("S" | "E" | "L" as kind, job, attempt, *words, more):
-                entry = self.entries.get((job, attempt))
-                if entry is None:
-                    return False
-                match kind:
-                    case "S":
-                        entry.pid, entry.boottime, entry.at = words
-                    case "E":
-                        entry.end = RecordedExit._make([*words, dict(more)])
-                    case "L":
-                        entry.at, entry.failure = words[0], " ".join(more)
-            case ("O", _):
-                self.is_settled = True
-            case _:
+        if record is None:
+            return False
+        kind, *words, more = record
+        if kind == "H":
+            (self._boot,), self.has_begun = words, True
+        elif kind == "O":
+            self.is_settled = True
+        else:
+            key = words[0], words[1]
+            if kind == "I":
+                self.entries[key] = JournalEntry(self._boot)
+            elif kind == "W":
+                return self.entries.pop(key, None) is not None
+            elif (entry := self.entries.get(key)) is None:
                 return False
+            else:
+                _complete(entry, kind, words[2:], more)
         return True
 
     def is_held(self) -> bool:
@@ -172,16 +165,43 @@ class Journal:
         self._file.close()
 
 
+def _complete(entry: JournalEntry, kind: str, words: list[Any], more: list[Any]) -> None:
+    """Add a record of kind S, E or L to the entry of its attempt."""
+    if kind == "S":
+        entry.pid, entry.boottime, entry.at = words
+    elif kind == "E":
+        entry.end = RecordedExit._make([*words, dict(more)])
+    else:
+        entry.at, entry.failure = words[0], " ".join(more)
+
+
 def journal_path(first: Path, number: int) -> Path:
-    """Return the path of the journal of a runner's supervisor with this number; ``first`` is that of number 1."""
+    """Return the path of the journal with this number of a chain; ``first`` is that of number 1."""
     return first if number == 1 else first.with_suffix(f".{number}{first.suffix}")
 
 
+def journal_paths(first: Path) -> dict[int, Path]:
+    """Return the journals of a chain that exist, by their numbers in ascending order.
+
+    A chain is formed by the journals of all supervisors that followed each other on one first path.
+    """
+    name = re.compile(rf"{re.escape(first.stem)}(?:\.(\d+))?{re.escape(first.suffix)}")
+    matches = [(match, path) for path in folder_entries(first.parent) if (match := name.fullmatch(path.name))]
+    return dict(sorted((int(match[1] or 1), path) for match, path in matches))
+
+
 def open_journals(first: Path) -> list[Journal]:
-    """Return the journals of all supervisors of one runner that still exist, oldest first."""
-    paths = first.parent.glob(f"{glob.escape(first.stem)}*{first.suffix}")
+    """Return the journals of a chain that still exist, oldest first."""
     journals = []
-    for path in sorted(paths, key=lambda path: (len(path.name), path.name)):
+    for path in journal_paths(first).values():
         with suppress(FileNotFoundError):
             journals.append(Journal(path))
     return journals
+
+
+def folder_entries(folder: Path) -> list[Path]:
+    """Return what lies in a folder; nothing if it cannot be read."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []

@@ -1,14 +1,19 @@
 """Attempts of other runners and of killed supervisors, whose ends the launcher learns from journals only."""
 
+from __future__ import annotations
+
 import os
 import select
 import time
-from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from attrs import define, field
+from torc_framework.supervision import supervisor
 
-from torc_local import supervisor
-from torc_local.journal import Journal, JournalEntry, Key
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from torc_framework.supervision.journal import Journal, JournalEntry
+    from torc_framework.supervision.supervisor import Key
 
 RECORD_PATIENCE_S = 0.01
 """How long to wait for the record of a process that has just ended."""
@@ -19,18 +24,17 @@ Its supervisor was killed at that moment, and the reaper has to take over before
 """
 
 
-@define
 class Orphans:
     """Attempts that are known from a journal only.
 
-    Attributes:
+    Args:
         epoll: Is to wake up when a followed process ends.
         ended: Called with key and entry of each attempt that is over; with None as entry if its end is not recorded.
     """
 
-    epoll: select.epoll
-    ended: Callable[[Key, JournalEntry | None], None]
-    _followed: dict[Key, tuple[Journal, int | None]] = field(factory=dict)
+    def __init__(self, epoll: select.epoll, ended: Callable[[Key, JournalEntry | None], None]) -> None:
+        self._epoll, self._ended = epoll, ended
+        self._followed: dict[Key, tuple[Journal, int | None]] = {}
 
     def follow(self, journal: Journal, key: Key) -> bool:
         """Follow an attempt that was started by the journal; return False if it is over and its end is never recorded.
@@ -41,7 +45,7 @@ class Orphans:
         if not entry.is_over() and entry.is_alive():
             self._followed[key] = journal, self._watch(entry)
         elif self._wait_for_record(journal, entry, TAKEOVER_PATIENCE_S):
-            self.ended(key, entry)
+            self._ended(key, entry)
         elif journal.is_held():
             self._followed[key] = journal, None
         else:
@@ -51,14 +55,16 @@ class Orphans:
     def _watch(self, entry: JournalEntry) -> int | None:
         try:
             fd = os.pidfd_open(entry.pid or 0)
-        except OSError:  # it has just ended, or the kernel is older than Linux 5.3 (pidfd_open(2)): `poll` checks it
+        except (OSError, AttributeError):
+            # It has just ended, or the kernel is older than Linux 5.3 (pidfd_open(2)), or Python than 3.9: `poll`
+            # checks it.
             return None
-        self.epoll.register(fd, select.EPOLLIN)
+        self._epoll.register(fd, select.EPOLLIN)
         return fd
 
     def poll(self) -> None:
-        """Call `ended` for the attempts that are over."""
-        ready = {fd for fd, _ in self.epoll.poll(0)} if self._followed else set()
+        """Call ``ended`` for the attempts that are over."""
+        ready = {fd for fd, _ in self._epoll.poll(0)} if self._followed else set()
         for key, (journal, fd) in list(self._followed.items()):
             if fd in ready or (fd is None and not journal.entries[key].is_alive()):
                 self._settle(key, journal)
@@ -70,9 +76,9 @@ class Orphans:
             return  # the record is still to come; the descriptor stays readable
         _, fd = self._followed.pop(key)
         if fd is not None:
-            self.epoll.unregister(fd)
+            self._epoll.unregister(fd)
             os.close(fd)
-        self.ended(key, entry if seen or self._wait_for_record(journal, entry) else None)
+        self._ended(key, entry if seen or self._wait_for_record(journal, entry) else None)
 
     @staticmethod
     def _wait_for_record(journal: Journal, entry: JournalEntry, patience_s: float = RECORD_PATIENCE_S) -> bool:

@@ -1,5 +1,7 @@
 """Memory limits of attempts by control groups of this machine, and the kernel's counters in their observations."""
 
+from __future__ import annotations
+
 import json
 import os
 import signal
@@ -7,19 +9,21 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from attrs import evolve
 from local_bench import Bench, child_of, context, is_gone, python
-from torc_local import cgroup_location
 from torc_local.launcher import LocalLauncher
 from torc_local.options import LocalOptions
-from torc_local.supervisor import cgroups
-from torc_local.supervisor.cgroups import Cgroup
 from waiting import eventually
 
 from torc_framework.api import AttemptKey, ConfigError, ExitClass, ExitObservation, classify_exit
+from torc_framework.supervision import cgroup_location
+from torc_framework.supervision.supervisor import cgroups
+
+if TYPE_CHECKING:
+    from torc_framework.supervision.supervisor.cgroups import Cgroup
 
 LIMIT = 100 << 20
 GREEDY = python("x = bytearray(500 << 20)")
@@ -217,7 +221,7 @@ def test_where_groups_cannot_be_made_attempts_run_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The resource monitor limits them, as for every executor; the runner logs the reason once."""
-    caplog.set_level("INFO", "torc_framework.local")
+    caplog.set_level("INFO", "torc_framework.supervision")
     monkeypatch.setattr(cgroup_location, "own_cgroup", lambda: (1, str(tmp_path / "nowhere")))
     launcher = LocalLauncher(LocalOptions(), evolve(context(tmp_path), enforces_limits=True))
     bench = Bench(tmp_path, launcher)

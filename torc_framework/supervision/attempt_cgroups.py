@@ -1,26 +1,31 @@
 """Control groups of the attempts of one launcher: their names, the plan for each attempt, and their removal."""
 
+from __future__ import annotations
+
 import logging
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from torc_framework.api import ConfigError
-from torc_local import cgroup_location
-from torc_local.supervisor import CgroupPlan, Key, cgroups
+from torc_framework.supervision import cgroup_location
+from torc_framework.supervision.supervisor import cgroups
+
+if TYPE_CHECKING:
+    from torc_framework.supervision.supervisor import CgroupPlan, Key
 
 CGROUP_PATIENCE_S: Final = 0.5
 """How long the launcher tries to remove control groups that were left."""
-_LOG: Final = logging.getLogger("torc_framework.local")
+_LOG: Final = logging.getLogger("torc_framework.supervision")
 
 
 class AttemptCgroups:
     """Control groups of the attempts of one launcher.
 
     Args:
-        mode: The option ``memory_cgroup``.
-        journal: Path of the launcher's first journal, from which the groups have their names.
-        is_required_now: Find the location at once, and raise `ConfigError` if there is none; otherwise the first
+        mode: When attempts with a memory limit have control groups: ``auto`` (where they can be made), ``off`` (never)
+            or ``require`` (an attempt without one is not started).
+        journal: Path of the first journal, from which the groups have their names.
+        is_required_now: Find the location at once, and raise `CgroupsUnavailable` if there is none; otherwise the first
             attempt with a memory limit does that.
     """
 
@@ -35,15 +40,13 @@ class AttemptCgroups:
         """Return the group in which groups of attempts are created; None if none can be created.
 
         Raises:
-            ConfigError: none can be created, but the option requires them.
+            CgroupsUnavailable: none can be created, but the mode requires them.
         """
         try:
             return cgroup_location.find_parent(self.home)
         except cgroup_location.CgroupsUnavailable as error:
             if self._mode == "require":
-                raise ConfigError(
-                    f"memory_cgroup of executor local is 'require', but {error}; {error.fix}, or set it to 'auto'"
-                ) from error
+                raise
             _LOG.info("event=no_memory_cgroups reason=%r", str(error))
             return None
 
@@ -88,7 +91,7 @@ def is_in_own_cgroup(pid: int, key: Key) -> bool:
         lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     except OSError:
         return False
-    return any("/torc_local_" in line and line.endswith(f".{_suffix(key)}") for line in lines)
+    return any("/torc_" in line and line.endswith(f".{_suffix(key)}") for line in lines)
 
 
 def _prefix(journal: Path) -> str:

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from torc_local.journal import Journal, JournalEntry, Key
-from torc_local.orphans import TAKEOVER_PATIENCE_S, Orphans
-from torc_local.supervisor import boot_id
+
+from torc_framework.supervision.journal import Journal, JournalEntry
+from torc_framework.supervision.orphans import TAKEOVER_PATIENCE_S, Orphans
+from torc_framework.supervision.supervisor import boot_id
 
 KEY = (1, 1)
 GONE_PID = 4_194_304
@@ -47,7 +48,7 @@ def follow(
     """Follow the attempt; return what `follow` returns, and what was told of the attempt's end."""
     told: list[JournalEntry | None] = []
 
-    def ended(_key: Key, entry: JournalEntry | None) -> None:
+    def ended(_key: tuple[int, int], entry: JournalEntry | None) -> None:
         told.append(entry)
 
     with select.epoll() as epoll:

@@ -4,6 +4,8 @@ The child opens the files, and they are always new files: a process that an earl
 open file and cannot write to the log of another attempt.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import signal

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torc_local.journal import Journal
-from torc_local.supervisor import boot_id
-from torc_local.supervisor.journal_lines import parse
+
+from torc_framework.supervision.journal import Journal
+from torc_framework.supervision.supervisor import boot_id
+from torc_framework.supervision.supervisor.journal_lines import parse
 
 LINES = (
     f"H {boot_id()}",
@@ -52,7 +53,7 @@ def test_a_whole_journal_is_understood() -> None:
 @given(st.integers(0, len(LINES) - 1), st.integers(0, 120), st.binary(max_size=8))
 def test_a_garbled_line_costs_no_other_line(number: int, at: int, garbage: bytes) -> None:
     """Cut or overwritten at any byte: the reader does not fail, and attempts of other lines are as they were."""
-    logging.getLogger("torc_framework.local").setLevel("ERROR")
+    logging.getLogger("torc_framework.supervision").setLevel("ERROR")
     lines = [line.encode() for line in LINES]
     line = lines[number]
     at = min(at, len(line))

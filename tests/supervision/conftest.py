@@ -1,0 +1,7 @@
+"""Fixtures of the tests of supervised attempts."""
+
+from local_bench import bench, make_bench
+
+from torc_framework.testing import process_limit
+
+__all__ = ["bench", "make_bench", "process_limit"]
