@@ -80,8 +80,8 @@ DISTRIBUTIONS: Final = (
         "torc-recovery-ai", "plugins/recovery_ai", {"plugin": ("recovery_ai",), "verdict": ("--ai-recovery",)}
     ),
     Distribution("torc-sysexits", "plugins/sysexits", {"plugin": ("sysexits",)}),
+    Distribution("torc-ssh", "plugins/ssh", {"plugin": ("ssh",), "executor": ("ssh",), "command": ("remote",)}),
     Distribution("torc-tui", None, {"command": ("tui",)}),
-    Distribution("torc-ssh", None, {"plugin": ("ssh",), "executor": ("ssh",), "command": ("remote",)}),
     Distribution("torc-k8s", None, {"plugin": ("k8s",), "executor": ("k8s", "kubernetes"), "command": ("k8s",)}),
 )
 """All distributions of the project, besides the framework itself."""

@@ -65,6 +65,8 @@ CALLS = {
     "an executor's flag": (["run", "w.yaml", "--executor", "slurm", "--slurm-flag", "x"], "slurm"),
     "a group of commands": (["slurm", "list"], "slurm"),
     "a command": (["submit-slurm", "w.yaml", "--account", "x"], "slurm"),
+    "an executor over SSH": (["run", "w.yaml", "--executor", "ssh", "--hosts", "a,b"], "ssh"),
+    "commands for remote workers": (["remote", "run", "1"], "ssh"),
     "a command within a group": (["workflows", "create-slurm", "w.yaml"], "slurm"),
     "the help of a command": (["submit-slurm", "--help"], "slurm"),
     "the option of a policy": (["recover", "1", "--max-memory", "3g"], "recovery_oom"),
@@ -107,25 +109,24 @@ def test_a_failure_without_its_policy(bare: Torc, torc: Torc, work: Path, own_se
 
 def test_a_job_of_a_missing_executor_says_so(torc: Torc, work: Path, own_server: str) -> None:
     """A spec is refused; a job that another client created through the HTTP API ends with the reason."""
-    done = torc("run", spec(work, jobs=[{"name": "a", "command": "true", "executor": "ssh"}]))
+    done = torc("run", spec(work, jobs=[{"name": "a", "command": "true", "executor": "k8s"}]))
     assert done.returncode == 2
-    assert "jobs[0].executor: unknown executor 'ssh' in job 'a'; it is planned for" in done.stderr
+    assert "jobs[0].executor: unknown executor 'k8s' in job 'a'; it is planned for" in done.stderr
     with TorcClient(own_server) as client:
-        plan = Plan(WorkflowRecord(name="w", user="u"), [PlannedJob("a", "true", executor="ssh")])
+        plan = Plan(WorkflowRecord(name="w", user="u"), [PlannedJob("a", "true", executor="k8s")])
         workflow_id = client.create_from_plan(plan, initialize=True).id
         assert torc("run", str(workflow_id)).returncode == 1
         (result,) = client.find(ResultRecord, workflow_id=workflow_id)
-    assert "unknown executor 'ssh'; it is planned for the distribution torc-ssh" in str(result.reason)
+    assert "unknown executor 'k8s'; it is planned for the distribution torc-k8s" in str(result.reason)
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["run", "w.yaml", "--executor", "ssh"],
         ["run", "w.yaml", "--executor=k8s"],
         ["run", "w.yaml", "--executor", "kubernetes", "--option", "1"],
-        ["remote", "run", "1"],
-        ["plugins", "show", "ssh"],
+        ["k8s", "run", "1"],
+        ["plugins", "show", "k8s"],
     ],
 )
 def test_what_does_not_exist_is_not_offered(torc: Torc, work: Path, arguments: list[str]) -> None:

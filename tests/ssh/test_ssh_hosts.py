@@ -13,7 +13,7 @@ def ssh(hosts: SshHosts, host: str, command: str) -> str:
 
 @pytest.mark.parametrize("host", ["h1", "h2", "h3", "h4"])
 def test_each_host_is_a_machine_of_its_own(hosts: SshHosts, host: str) -> None:
-    """It has its own name, home and processes; `h4` is reached through `h1`, `h3` prints before it answers."""
+    """It has its own name, home and processes; h4 is reached through h1, h3 prints before it answers."""
     said = ssh(hosts, host, "hostname; id -un; pwd; ps -e | wc -l")
     assert said.split()[-4:-1] == [host, USER, f"/home/{USER}"] or host == "h3"
     assert ("Quota" in said) == (host == "h3")
