@@ -1,0 +1,71 @@
+"""What a helper tells about its host, checked."""
+
+from typing import Any, Self
+
+from attrs import fields, frozen
+
+from torc_ssh.helper_requests import HelperError, clean_text
+
+MOST_CPUS = 1 << 16
+MOST_GPUS = 1 << 10
+MOST_TEXT = 4096
+
+
+@frozen
+class HostFacts:
+    """What a helper tells about its host.
+
+    Attributes:
+        python: Path of the interpreter.
+        version: Its version, such as ``3.11.2``.
+        hostname: Name of the host.
+        boot_id: Id of the present boot of the machine; "" if it is not known.
+        user: Name of the user.
+        uid: Number of the user.
+        home: The user's home folder.
+        pid: Process of the helper.
+        cpus: CPUs that processes may use, by affinity and control groups.
+        memory_bytes: Memory that processes may use.
+        gpus: Indices of the GPUs that processes may use.
+        gpu_names: Their models, in the same order.
+        time: Time of the host when it answered, in seconds since the epoch.
+    """
+
+    python: str
+    version: str
+    hostname: str
+    boot_id: str
+    user: str
+    uid: int
+    home: str
+    pid: int
+    cpus: int
+    memory_bytes: int
+    gpus: tuple[str, ...]
+    gpu_names: tuple[str, ...]
+    time: float
+
+    @classmethod
+    def from_answer(cls, answer: Any) -> Self:
+        """Return the facts that a helper sent.
+
+        Raises:
+            HelperError: a fact is missing or has a value that it cannot have.
+        """
+        try:
+            gpus = [(each["index"], each["name"]) for each in answer["gpus"][:MOST_GPUS]]
+            names = {**answer, "gpus": tuple(index for index, _ in gpus), "gpu_names": tuple(name for _, name in gpus)}
+            values = {each.name: names[each.name] for each in fields(cls)}
+            found = cls(**values)
+        except (KeyError, TypeError) as error:
+            raise HelperError("invalid", f"the host's facts are incomplete: {clean_text(error)}") from None
+        for each in fields(cls):
+            value = getattr(found, each.name)
+            texts = value if isinstance(value, tuple) else (value,) if each.type is str else ()
+            if any(not isinstance(text, str) or len(text) > MOST_TEXT for text in texts) or (
+                each.type in (int, float) and (isinstance(value, bool) or not isinstance(value, int | float))
+            ):
+                raise HelperError("invalid", f"the host's fact {each.name} is {clean_text(repr(value))}")
+        if not 1 <= found.cpus <= MOST_CPUS or not 1 <= found.memory_bytes < 1 << 60:
+            raise HelperError("invalid", f"the host has {found.cpus} CPUs and {found.memory_bytes} bytes of memory?")
+        return found

@@ -1,0 +1,260 @@
+"""The session with the helper of one host: its start, requests, files, and what ends it."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Self
+
+from torc_ssh.connection import Channel, ConnectError, SshConnection
+from torc_ssh.helper_program import helper_command, helper_program
+from torc_ssh.helper_requests import HelperError, HelperRequests, SessionLost, clean_text, describe_failure
+from torc_ssh.host_facts import HostFacts
+from torc_ssh.transfers import Progress, get_file, put_file
+
+__all__ = ["HelperError", "HostSession", "Progress", "SessionLost"]
+
+START_TIMEOUT_S: Final = 30.0
+"""How long the login shell and the helper may take until the first answer."""
+MOST_NOISE_BYTES: Final = 64 << 10
+"""How much the shell's files may print before the helper begins."""
+READ_BYTES: Final = 1 << 16
+CLOCK_PINGS: Final = 4
+LARGE_BYTES: Final = 1 << 20
+MOST_TRANSFERS: Final = 64
+MOST_LARGE_TRANSFERS: Final = 4
+"""How many files move at the same time; fewer of those to the host that are larger than `LARGE_BYTES`."""
+MOST_DIGESTS: Final = 2
+"""How many requests for digests are worked on at the same time."""
+NOT_FOUND_STATUS: Final = 127
+"""Exit status of a shell that does not find the interpreter."""
+
+
+class HostSession:
+    """A helper on a host, and the requests to it; use it in the event loop in which it was opened.
+
+    Attributes:
+        facts: What the helper tells of its host.
+        clock_offset_s: Seconds by which the host's clock is ahead of this machine's, wrong by at most half of the
+            shortest round trip so far; it becomes better shortly after `open`.
+    """
+
+    facts: HostFacts
+
+    def __init__(self, requests: HelperRequests, channel: Channel) -> None:
+        self._requests = requests
+        self._channel = channel
+        self._best_round_trip_s = float("inf")
+        self._clocks: asyncio.Task[None] | None = None
+        self._transfers = asyncio.Semaphore(MOST_TRANSFERS)
+        self._large_transfers = asyncio.Semaphore(MOST_LARGE_TRANSFERS)
+        self._digests = asyncio.Semaphore(MOST_DIGESTS)
+        self.clock_offset_s = 0.0
+
+    @classmethod
+    async def open(
+        cls,
+        connection: SshConnection,
+        *,
+        python: str = "python3",
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Self:
+        """Start a helper over a connection, and wait for its first answer.
+
+        Args:
+            connection: The connection.
+            python: The interpreter on the host: a name in its PATH, a path, or several words.
+            on_event: Called in the event loop with each event of the helper, ``attempts`` and ``hindrance``.
+
+        Raises:
+            ConnectError: the helper does not start. It is permanent if there is no Python that is new enough.
+            UserError: ``python`` contains characters that shells interpret.
+        """
+        marker = b"torc-" + secrets.token_hex(16).encode() + b"\n"
+        program = helper_program(marker)
+        channel = await connection.start(helper_command(python))
+        unfit: list[str] = []
+
+        def take_event(event: dict[str, Any]) -> None:
+            if event["event"] == "unfit":
+                unfit.append(clean_text(event.get("text")))
+            elif on_event is not None:
+                on_event(event)
+
+        requests = HelperRequests(channel, connection.lost, take_event)
+        session = cls(requests, channel)
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                channel.write(program)
+                facts = asyncio.ensure_future(session._ask_facts())
+                try:
+                    requests.start(await _skip_noise(channel, marker))
+                    await facts
+                finally:
+                    facts.cancel()
+        except TimeoutError:
+            await session.close()
+            what = f"the helper on the host does not answer within {START_TIMEOUT_S:.0f} s"
+            raise ConnectError(describe_failure(what, channel.stderr_tail()), is_permanent=False) from None
+        except (SessionLost, HelperError) as error:
+            await session.close()
+            raise ConnectError(unfit[0] if unfit else str(error), is_permanent=bool(unfit)) from None
+        except BaseException:
+            await session.close()
+            raise
+        session._clocks = asyncio.ensure_future(session._compare_clocks())
+        return session
+
+    async def _ask_facts(self) -> None:
+        before = time.time()
+        self.facts = HostFacts.from_answer(await self.request("facts"))
+        self._compare_clock(before, self.facts.time)
+
+    async def _compare_clocks(self) -> None:
+        for _ in range(CLOCK_PINGS):
+            before = time.time()
+            try:
+                answer = await self.request("ping")
+            except (SessionLost, HelperError):
+                return
+            if isinstance(answer, dict) and isinstance(answer.get("time"), float):
+                self._compare_clock(before, answer["time"])
+
+    def _compare_clock(self, before: float, host_time: float) -> None:
+        after = time.time()
+        if 0 <= after - before < self._best_round_trip_s:
+            self._best_round_trip_s = after - before
+            self.clock_offset_s = host_time - (before + after) / 2
+
+    # --- requests --------------------------------------------------------------------------------
+
+    @property
+    def lost(self) -> asyncio.Future[str]:
+        """Gets the reason, one line, when the session is lost; `close` cancels it."""
+        return self._requests.lost
+
+    async def request(self, do: str, /, **arguments: Any) -> Any:
+        """Have the helper do something, and return its answer; a list if the answer comes in parts.
+
+        `torc_ssh.helper` describes the requests. An answer comes from the host: check its types.
+
+        Raises:
+            HelperError: the helper could not do it.
+            SessionLost: the session is lost; whether the request was carried out is not known.
+        """
+        pending = self._requests.begin(do, **arguments)
+        try:
+            value = await pending.answer
+        finally:
+            self._requests.end(pending)
+        if pending.parts:
+            return [row for part in pending.parts if isinstance(part, list) for row in part]
+        return value
+
+    def tell(self, do: str, /, **arguments: Any) -> None:
+        """Have the helper do something, without an answer; ignored when the session is lost."""
+        self._requests.tell(do, **arguments)
+
+    # --- files -----------------------------------------------------------------------------------
+
+    async def put_file(self, local: Path, remote: str, *, progress: Progress | None = None) -> str:
+        """Bring a file to the host, with its permissions and time of modification, and return its SHA-256.
+
+        The host gets it under a temporary name, compares the digests and renames it. Folders are made.
+
+        Args:
+            local: Its path here.
+            remote: Its path there, relative to the home folder.
+            progress: Called in the event loop with the bytes that are moved and the size.
+
+        Raises:
+            HelperError: the host cannot take it, or it was changed meanwhile.
+            OSError: it cannot be read here.
+            SessionLost: the session is lost.
+        """
+        is_large = (await asyncio.to_thread(local.stat)).st_size > LARGE_BYTES
+        async with self._large_transfers if is_large else self._transfers:
+            return await put_file(self._requests, local, remote, progress)
+
+    async def get_file(
+        self, remote: str, local: Path, *, partial: Path | None = None, progress: Progress | None = None
+    ) -> str:
+        """Bring a file from the host, with its permissions, and return its SHA-256.
+
+        It gets its name when it is complete, its digest is that of the host, and it is on the disk.
+
+        Args:
+            remote: Its path there, relative to the home folder.
+            local: Its path here; folders are made.
+            partial: Path for the incomplete file, in the same file system. It is kept if the session is lost, and the
+                next call with the same path goes on where this one ended. Without it the incomplete file is removed.
+            progress: Called in the event loop with the bytes that are moved and the size.
+
+        Raises:
+            HelperError: the host cannot give it, or it became shorter meanwhile.
+            OSError: it cannot be written here.
+            SessionLost: the session is lost.
+        """
+        async with self._transfers:
+            return await get_file(self._requests, remote, local, partial, progress)
+
+    async def stat(self, paths: list[str], *, digest: bool = False) -> list[dict[str, Any] | None]:
+        """Return of each path ``kind``, ``size``, ``mtime_ns``, ``mode``, and ``sha256`` if asked; None if it is missing.
+
+        A path that cannot be examined has the kind ``error``, and the reason as ``error``.
+
+        Raises:
+            HelperError: the answer is not as it has to be.
+            SessionLost: the session is lost.
+        """
+        if digest:
+            async with self._digests:
+                answer = await self.request("stat", paths=paths, digest=True)
+        else:
+            answer = await self.request("stat", paths=paths)
+        if not isinstance(answer, list) or len(answer) != len(paths):
+            raise HelperError("invalid", "the host's answer about files is incomplete")
+        return [_checked_state(each) for each in answer]
+
+    async def close(self) -> None:
+        """End the session; the helper ends, and the processes that it supervises go on."""
+        if self._clocks is not None:
+            self._clocks.cancel()
+        self._requests.close()
+
+
+def _checked_state(state: Any) -> dict[str, Any] | None:
+    if state is None:
+        return None
+    texts, numbers = ("kind", "sha256", "error"), ("size", "mtime_ns", "mode")
+    if (
+        isinstance(state, dict)
+        and all(isinstance(state[name], str) for name in texts if name in state)
+        and all(isinstance(state.get(name, 0), int) for name in numbers)
+        and (state.get("kind") == "error" or all(name in state for name in ("kind", *numbers)))
+    ):
+        return state
+    raise HelperError("invalid", f"the host's answer about a file is {clean_text(state)}")
+
+
+async def _skip_noise(channel: Channel, marker: bytes) -> bytes:
+    """Read what precedes the marker, and return what follows it."""
+    seen = b""
+    while marker not in seen:
+        data = await channel.read(READ_BYTES)
+        if not data:
+            raise await _start_failure(channel, seen)
+        seen += data
+        if marker not in seen and len(seen) > MOST_NOISE_BYTES:
+            what = f"the login shell prints more than {MOST_NOISE_BYTES >> 10} KiB before it starts the helper"
+            raise ConnectError(what, is_permanent=True)
+    return seen.partition(marker)[2]
+
+
+async def _start_failure(channel: Channel, seen: bytes) -> ConnectError:
+    status = await channel.exit_status()
+    tail = channel.stderr_tail() or seen[-500:].decode(errors="replace")
+    if status == NOT_FOUND_STATUS:
+        return ConnectError(describe_failure("there is no Python of that name on the host", tail), is_permanent=True)
+    return ConnectError(describe_failure("the helper does not start", tail), is_permanent=False)
