@@ -1,7 +1,7 @@
 """The helper: the program that works on a host, and its protocol. It needs Python 3.8 and the standard library only.
 
-`torc_ssh.helper_program` sends its sources over the connection; `torc_ssh.host_session` is the other end. Both ends
-exchange frames (`torc_ssh.helper.wire`). A frame is either a message, which is a JSON object, or a piece of a file.
+`torc_ssh.session` is the other end, and sends these sources over the connection. Both ends exchange frames
+(`torc_ssh.helper.wire`). A frame is either a message, which is a JSON object, or a piece of a file.
 
 Requests are ``{"id": N, "do": NAME, ...}`` with any further arguments. The answers to a request are any number of
 ``{"id": N, "part": VALUE}``, then one ``{"id": N, "ok": VALUE}`` or ``{"id": N, "error": {"kind": K, "text": T}}``.

@@ -8,7 +8,7 @@ import signal
 import time
 from typing import Any
 
-from torc_ssh.helper.errors import INVALID, RequestError
+from torc_ssh.helper.errors import INVALID, RefusedRequestError
 
 MOST_OUTPUT_BYTES = 1 << 20
 
@@ -35,7 +35,7 @@ def run(
     import subprocess
 
     if not argv:
-        raise RequestError(INVALID, "the command is empty")
+        raise RefusedRequestError(INVALID, "the command is empty")
     process = subprocess.Popen(
         [os.fsencode(word) for word in argv],
         env={**os.environ, **(environment or {})},

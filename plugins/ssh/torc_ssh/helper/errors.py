@@ -29,7 +29,7 @@ _KINDS = {
 }
 
 
-class RequestError(Exception):
+class RefusedRequestError(Exception):
     """A request cannot be carried out; its arguments are the kind and the text."""
 
     def __init__(self, kind: str, text: str) -> None:
@@ -40,7 +40,7 @@ class RequestError(Exception):
 
 def describe_error(error: BaseException) -> dict[str, str]:
     """Return an error as a request's answer contains it."""
-    if isinstance(error, RequestError):
+    if isinstance(error, RefusedRequestError):
         return {"kind": error.kind, "text": error.text}
     if isinstance(error, OSError):
         where = f": {error.filename}" if error.filename is not None else ""

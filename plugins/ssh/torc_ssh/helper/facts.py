@@ -109,7 +109,9 @@ def gpus() -> list[dict[str, str]]:
 
     query = ["nvidia-smi", "--query-gpu=index,name,uuid", "--format=csv,noheader"]
     try:
-        done = subprocess.run(query, stdin=subprocess.DEVNULL, capture_output=True, timeout=_NVIDIA_TIMEOUT_S)
+        done = subprocess.run(
+            query, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=_NVIDIA_TIMEOUT_S
+        )
     except (OSError, subprocess.SubprocessError):
         return []
     rows = [[word.strip() for word in line.split(",")] for line in done.stdout.decode(errors="replace").splitlines()]

@@ -7,7 +7,7 @@ import os
 import stat as mode_bits
 from typing import Any, Callable, Iterator
 
-from torc_ssh.helper.errors import DENIED, INVALID, NOT_FOUND, RequestError
+from torc_ssh.helper.errors import DENIED, INVALID, NOT_FOUND, RefusedRequestError
 from torc_ssh.helper.facts import home_folder
 
 DIGEST_BYTES = 1 << 20
@@ -70,7 +70,7 @@ def list_folder(path: str, part: Callable[[Any], None]) -> None:
     in it.
     """
     if not os.path.isdir(path):
-        raise RequestError(NOT_FOUND, f"no folder: {path}")
+        raise RefusedRequestError(NOT_FOUND, f"no folder: {path}")
     rows = []
     for row in _walk(path, ""):
         rows.append(row)
@@ -117,15 +117,15 @@ def remove(path: str, below: str) -> bool:
         False if it does not exist.
 
     Raises:
-        RequestError: it is not below that folder, or it is or contains the home folder or the root.
+        RefusedRequestError: it is not below that folder, or it is or contains the home folder or the root.
     """
     parent, name = os.path.split(os.path.normpath(os.path.abspath(path)))
     target = os.path.join(os.path.realpath(parent), name)
     folder = os.path.realpath(below)
     if not name or not target.startswith(folder.rstrip("/") + "/"):
-        raise RequestError(INVALID, f"{path} is not below {below}")
+        raise RefusedRequestError(INVALID, f"{path} is not below {below}")
     if (os.path.realpath(home_folder()) + "/").startswith(target + "/"):
-        raise RequestError(DENIED, f"{path} is the home folder or contains it")
+        raise RefusedRequestError(DENIED, f"{path} is the home folder or contains it")
     if not os.path.lexists(target):
         return False
     if os.path.isdir(target) and not os.path.islink(target):

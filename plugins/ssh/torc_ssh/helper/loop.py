@@ -1,4 +1,4 @@
-"""The loop of the helper: one thread that reads requests, writes answers and pieces of files, and watches descriptors."""
+"""The loop of the helper: one thread that reads requests, writes answers and pieces of files, watches descriptors."""
 
 from __future__ import annotations
 
@@ -30,12 +30,10 @@ class HelperLoop:
 
     Args:
         on_message: Called for each message.
-        on_piece: Called with stream number and bytes of each piece.
     """
 
-    def __init__(self, on_message: Callable[[dict[str, Any]], None], on_piece: Callable[[int, bytes], None]) -> None:
+    def __init__(self, on_message: Callable[[dict[str, Any]], None]) -> None:
         self._on_message = on_message
-        self._on_piece = on_piece
         self._reader = FrameReader()
         self._posted: collections.deque[Callable[[], None]] = collections.deque()
         self._wake_read, self._wake_write = os.pipe()
@@ -49,6 +47,8 @@ class HelperLoop:
         self._is_writable = True
         self._mask = {STDIN: 0, STDOUT: 0}
         self.window = Window()
+        self.on_piece: Callable[[int, bytes], None] = lambda stream, data: None
+        """Is called with stream number and bytes of each piece."""
         self.next_piece: Callable[[], tuple[int, bytes] | None] = lambda: None
         """Returns the next piece to send while the window is open; None if there is none at present."""
         self.is_ended = False
@@ -118,7 +118,7 @@ class HelperLoop:
             if isinstance(frame, dict):
                 self._on_message(frame)
             else:
-                self._on_piece(*frame)
+                self.on_piece(*frame)
 
     # --- output ----------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable
 
 from torc_ssh.helper import commands, files
-from torc_ssh.helper.errors import FAILED, INVALID, RequestError, describe_error
+from torc_ssh.helper.errors import FAILED, INVALID, RefusedRequestError, describe_error
 from torc_ssh.helper.facts import clock, facts, home_folder
 from torc_ssh.helper.loop import HelperLoop
 from torc_ssh.helper.streams import Streams
@@ -34,10 +34,10 @@ class Helper:
     """Carries out the requests of one connection."""
 
     def __init__(self) -> None:
-        self.loop = HelperLoop(self._take_message, lambda stream, data: self._streams.add_piece(stream, data))
+        self.loop = HelperLoop(self._take_message)
         self._streams = Streams(self.loop, self._answer)
         self._stream_requests = {"put": self._streams.put, "get": self._streams.get}
-        self._quick = {
+        self._quick: dict[str, Callable[..., Any]] = {
             "ping": clock,
             "put_end": self._streams.put_end,
             "ack": self._streams.ack,
@@ -57,7 +57,7 @@ class Helper:
         name = message.pop("do", None)
         try:
             self._begin(number, str(name), message)
-        except Exception as error:  # noqa: BLE001 - every error is the answer to its request
+        except Exception as error:
             self._answer(number, "error", describe_error(error))
 
     def _begin(self, number: Any, name: str, arguments: dict[str, Any]) -> None:
@@ -74,13 +74,13 @@ class Helper:
             arguments["part"] = lambda value: self._send_part(number, value)
             self.loop.submit(lambda: self._carry_out(number, IN_PARTS[name], arguments))
         else:
-            raise RequestError(INVALID, f"unknown request {name}")
+            raise RefusedRequestError(INVALID, f"unknown request {name}")
 
     def _carry_out(self, number: Any, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
         """Call the function of a request; for worker threads."""
         try:
             value = function(**arguments)
-        except Exception as error:  # noqa: BLE001 - every error is the answer to its request
+        except Exception as error:
             found = describe_error(error)
             self.loop.post(lambda: self._answer(number, "error", found))
         else:
@@ -110,7 +110,7 @@ def main(first_bytes: bytes) -> None:
     helper = Helper()
     try:
         helper.run(first_bytes)
-    except Exception:  # noqa: BLE001 - a message on standard error, which the other end shows
+    except Exception:
         sys.excepthook(*sys.exc_info())
     finally:
         helper.close()

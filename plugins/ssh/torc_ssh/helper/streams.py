@@ -9,7 +9,7 @@ import secrets
 import stat as mode_bits
 from typing import Any, Callable
 
-from torc_ssh.helper.errors import CHANGED, INVALID, RequestError, describe_error
+from torc_ssh.helper.errors import CHANGED, INVALID, RefusedRequestError, describe_error
 from torc_ssh.helper.loop import HelperLoop
 from torc_ssh.helper.wire import MOST_PIECE_BYTES
 
@@ -60,7 +60,7 @@ class Stream:
     def _call_work(self) -> None:
         try:
             result = self._work()
-        except Exception as error:  # noqa: BLE001 - every error is the answer to the request
+        except Exception as error:
             found = describe_error(error)
             self._loop.post(lambda: self._worked(lambda: self._finish("error", found)))
         else:
@@ -177,7 +177,9 @@ class PutStream(Stream):
     def _complete(self, expected: str) -> dict[str, Any]:
         found = self._digest.hexdigest()
         if self._written != self._size or found != expected:
-            raise RequestError(CHANGED, f"{self._path}: {self._written} bytes of {self._size}, or another digest")
+            raise RefusedRequestError(
+                CHANGED, f"{self._path}: {self._written} bytes of {self._size}, or another digest"
+            )
         os.fchmod(self._fd, self._mode)
         if self._mtime_ns is not None:
             os.utime(self._fd, ns=(self._mtime_ns, self._mtime_ns))
@@ -270,10 +272,10 @@ class GetStream(Stream):
         state = os.fstat(fd)
         if not mode_bits.S_ISREG(state.st_mode):
             os.close(fd)
-            raise RequestError(INVALID, f"{self._path} is no regular file")
+            raise RefusedRequestError(INVALID, f"{self._path} is no regular file")
         self._fd = fd
         if not 0 <= self._offset <= state.st_size:
-            raise RequestError(CHANGED, f"{self._path} has {state.st_size} bytes, fewer than {self._offset}")
+            raise RefusedRequestError(CHANGED, f"{self._path} has {state.st_size} bytes, fewer than {self._offset}")
         self._size = state.st_size
         while self._at < self._offset:
             self._read(min(self._offset - self._at, BATCH_BYTES))
@@ -283,7 +285,7 @@ class GetStream(Stream):
     def _read(self, size: int) -> bytes:
         data = os.read(self._fd, size)
         if not data:
-            raise RequestError(CHANGED, f"{self._path} has become shorter than {self._size} bytes")
+            raise RefusedRequestError(CHANGED, f"{self._path} has become shorter than {self._size} bytes")
         self._digest.update(data)
         self._at += len(data)
         return data
@@ -310,6 +312,7 @@ class Streams:
         self._answer = answer
         self._puts: dict[int, PutStream] = {}
         self._gets: dict[int, GetStream] = {}
+        loop.on_piece = self.add_piece
         loop.next_piece = self._next_piece
 
     def put(self, number: int, arguments: dict[str, Any]) -> None:

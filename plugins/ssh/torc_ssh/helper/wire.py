@@ -41,6 +41,8 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self.frame_bytes = 0
+        """Size of the frame that was yielded last."""
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any] | tuple[int, bytes]]:
         """Yield the frames that are complete with these bytes: messages, and pieces as stream number and bytes.
@@ -59,6 +61,7 @@ class FrameReader:
                 if len(self._buffer) < start + size:
                     return
                 at = start + size
+                self.frame_bytes = size
                 yield self._decode(kind, start, at)
         finally:
             del self._buffer[:at]

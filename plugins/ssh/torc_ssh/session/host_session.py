@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from torc_ssh.connection import Channel, ConnectError, SshConnection
-from torc_ssh.helper_program import helper_command, helper_program
-from torc_ssh.helper_requests import HelperError, HelperRequests, SessionLost, clean_text, describe_failure
-from torc_ssh.host_facts import HostFacts
-from torc_ssh.transfers import Progress, get_file, put_file
-
-__all__ = ["HelperError", "HostSession", "Progress", "SessionLost"]
+from torc_ssh.session.helper_program import helper_command, helper_program
+from torc_ssh.session.helper_requests import HelperError, HelperRequests, SessionLost, clean_text, describe_failure
+from torc_ssh.session.host_facts import HostFacts
+from torc_ssh.session.transfers import Progress, get_file, put_file
 
 START_TIMEOUT_S: Final = 30.0
 """How long the login shell and the helper may take until the first answer."""
@@ -200,9 +198,10 @@ class HostSession:
             return await get_file(self._requests, remote, local, partial, progress)
 
     async def stat(self, paths: list[str], *, digest: bool = False) -> list[dict[str, Any] | None]:
-        """Return of each path ``kind``, ``size``, ``mtime_ns``, ``mode``, and ``sha256`` if asked; None if it is missing.
+        """Return the state of each path: ``kind``, ``size``, ``mtime_ns``, ``mode``; None if it does not exist.
 
-        A path that cannot be examined has the kind ``error``, and the reason as ``error``.
+        With ``digest`` regular files have ``sha256`` too. A path that cannot be examined has the kind ``error``, and
+        the reason as ``error``.
 
         Raises:
             HelperError: the answer is not as it has to be.

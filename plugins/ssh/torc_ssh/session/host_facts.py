@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from attrs import fields, frozen
 
-from torc_ssh.helper_requests import HelperError, clean_text
+from torc_ssh.session.helper_requests import HelperError, clean_text
 
 MOST_CPUS = 1 << 16
 MOST_GPUS = 1 << 10

@@ -13,8 +13,8 @@ from torc_ssh.helper.window import MOST_BYTES, Window
 from torc_ssh.helper.wire import FrameReader, WireError, encode_message, piece_header
 
 READ_BYTES: Final = 1 << 18
-MOST_PARTS: Final = 2000
-"""How many parts an answer may have."""
+MOST_ANSWER_BYTES: Final = 256 << 20
+"""How large an answer in parts may become."""
 MOST_UNACKNOWLEDGED_BYTES: Final = 4 * MOST_BYTES
 """A host that sends more of its files without acknowledgement does not obey the protocol."""
 MOST_TEXT: Final = 500
@@ -47,13 +47,15 @@ class PendingRequest:
         number: Its id, which is the number of its stream too.
         answer: Gets the value, or a `HelperError` or `SessionLost`.
         parts: The parts of the answer so far.
-        changed: Is set when a part, a piece or the answer arrives, and when pieces were acknowledged.
+        parts_bytes: Their size.
+        changed: Is set when a part, a piece or the answer arrives.
         pieces: Pieces of the file that it gets, oldest first.
     """
 
     number: int
     answer: asyncio.Future[Any]
     parts: list[Any] = field(factory=list)
+    parts_bytes: int = 0
     changed: asyncio.Event = field(factory=asyncio.Event)
     pieces: list[bytes] = field(factory=list)
 
@@ -80,6 +82,8 @@ class HelperRequests:
         self._unacknowledged = 0
         self._reading: asyncio.Task[None] | None = None
         self._window = Window()
+        self._acknowledged = asyncio.Event()
+        """Is set when pieces were acknowledged, or a request was answered."""
         self.lost: asyncio.Future[str] = self._loop.create_future()
         """Gets the reason, one line, when no request can be answered any more."""
 
@@ -110,7 +114,7 @@ class HelperRequests:
             pending.answer.exception()  # taken note of
         self.acknowledge(pending, sum(map(len, pending.pieces)))
         self._window.forget(pending.number)
-        self._wake_senders()
+        self._acknowledged.set()
 
     def tell(self, do: str, /, **arguments: Any) -> None:
         """Send a request without waiting for an answer.
@@ -134,8 +138,8 @@ class HelperRequests:
     async def send_piece(self, pending: PendingRequest, data: bytes) -> None:
         """Send a piece of a file when the window allows it; return at once if the request is answered."""
         while not self._window.is_open and not pending.answer.done():
-            pending.changed.clear()
-            await pending.changed.wait()
+            self._acknowledged.clear()
+            await self._acknowledged.wait()
         if not pending.answer.done():
             self._window.record_sent(pending.number, len(data))
             self._flush()  # the request precedes its pieces
@@ -156,7 +160,7 @@ class HelperRequests:
             while True:
                 for frame in reader.feed(data):
                     if isinstance(frame, dict):
-                        self._take_message(frame)
+                        self._take_message(frame, reader.frame_bytes)
                     else:
                         self._take_piece(*frame)
                 await asyncio.sleep(0)  # lets the other tasks work while data are plenty
@@ -173,7 +177,7 @@ class HelperRequests:
         else:
             self._lose(describe_failure("the helper on the host has ended", self._channel.stderr_tail()))
 
-    def _take_message(self, message: dict[str, Any]) -> None:
+    def _take_message(self, message: dict[str, Any], size: int) -> None:
         if isinstance(message.get("event"), str):
             if message["event"] == "ack":
                 self._take_ack(message.get("stream"), message.get("bytes"))
@@ -185,8 +189,9 @@ class HelperRequests:
         if pending is None or pending.answer.done():
             return
         if "part" in message:
-            if len(pending.parts) >= MOST_PARTS:
-                raise WireError(f"an answer of more than {MOST_PARTS} parts")
+            pending.parts_bytes += size
+            if pending.parts_bytes > MOST_ANSWER_BYTES:
+                raise WireError(f"an answer of more than {MOST_ANSWER_BYTES} bytes")
             pending.parts.append(message["part"])
         elif isinstance(error := message.get("error"), dict):
             text = clean_text(error.get("text"))
@@ -194,15 +199,12 @@ class HelperRequests:
         else:
             pending.answer.set_result(message.get("ok"))
         pending.changed.set()
+        self._acknowledged.set()
 
     def _take_ack(self, stream: Any, size: Any) -> None:
         if isinstance(stream, int) and isinstance(size, int) and stream in self._pending:
             self._window.record_ack(stream, size)
-            self._wake_senders()
-
-    def _wake_senders(self) -> None:
-        for pending in self._pending.values():
-            pending.changed.set()
+            self._acknowledged.set()
 
     def _take_piece(self, stream: int, data: bytes) -> None:
         pending = self._pending.get(stream)
@@ -230,6 +232,7 @@ class HelperRequests:
             if not pending.answer.done():
                 pending.answer.set_exception(SessionLost(self._reason()))
             pending.changed.set()
+        self._acknowledged.set()
 
     def close(self) -> None:
         """End the channel; requests without an answer get `SessionLost`."""

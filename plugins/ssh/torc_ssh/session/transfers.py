@@ -12,7 +12,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from torc_ssh.helper.wire import MOST_PIECE_BYTES
-from torc_ssh.helper_requests import HelperError, HelperRequests, PendingRequest
+from torc_ssh.session.helper_requests import HelperError, HelperRequests, PendingRequest
 
 BATCH_PIECES: Final = 4
 MOST_NAME_BYTES: Final = 255
@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 
 async def put_file(requests: HelperRequests, local: Path, remote: str, progress: Progress | None) -> str:
-    """Bring a file to the host; return its SHA-256. See `torc_ssh.host_session.HostSession.put_file`."""
+    """Bring a file to the host; return its SHA-256. See `torc_ssh.session.host_session.HostSession.put_file`."""
     source = await asyncio.to_thread(LocalSource, local)
     try:
         state = source.state
@@ -78,7 +78,7 @@ class LocalSource:
 
     def read(self) -> list[bytes]:
         """Return the next pieces, [] at the end."""
-        pieces = []
+        pieces: list[bytes] = []
         while len(pieces) < BATCH_PIECES and (data := self._file.read(MOST_PIECE_BYTES)):
             self.digest.update(data)
             pieces.append(data)
@@ -98,7 +98,7 @@ class LocalSource:
 async def get_file(
     requests: HelperRequests, remote: str, local: Path, partial: Path | None, progress: Progress | None
 ) -> str:
-    """Bring a file from the host; return its SHA-256. See `torc_ssh.host_session.HostSession.get_file`."""
+    """Bring a file from the host; return its SHA-256. See `torc_ssh.session.host_session.HostSession.get_file`."""
     target = await asyncio.to_thread(LocalTarget.open, local, partial)
     try:
         digest = await _receive(requests, remote, target, progress)
@@ -135,7 +135,7 @@ async def _receive(requests: HelperRequests, remote: str, target: "LocalTarget",
             else:
                 await pending.changed.wait()
         value = await pending.answer
-        digest = target.digest.hexdigest()
+        digest = str(target.digest.hexdigest())
         announced = pending.parts[0] if pending.parts else None
         if not isinstance(value, dict) or value.get("sha256") != digest:
             raise HelperError("changed", f"{remote} has another digest here than on the host")

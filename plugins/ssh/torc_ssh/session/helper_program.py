@@ -11,7 +11,7 @@ from torc_framework.api import UserError
 
 _PYTHON: Final = re.compile(r"[\w./~+=:@%, -]+")
 _COMMAND: Final = (
-    'exec {python} -EsSuc \'import sys;i=getattr(sys.stdin,"buffer",sys.stdin);exec(i.read(int(i.readline())))\''
+    "exec {python} -EsSuc 'import sys;i=getattr(sys.stdin,\"buffer\",sys.stdin);exec(i.read(int(i.readline())))'"
 )
 """Without newline, ``!``, ``$`` and nested quotes of one kind: sh, bash, zsh, fish and tcsh take it as it is."""
 _LOADER: Final = """\
