@@ -92,7 +92,7 @@ def test_a_refused_request_can_be_repeated(cluster: Cluster, torc: ServedTorc) -
     other = "scheduler: second, scheduler_type: slurm}\n"
     first = "  - {trigger_type: on_workflow_start, action_type: schedule_nodes, "
     go = cluster.folder / "go"  # the jobs are not over before the request is repeated, however slow this process is
-    spec = SPEC.replace("echo stage one", f"until [ -e {go} ]; do sleep 0.2; done").replace("PT1M", "PT4M")
+    spec = SPEC.replace("echo stage one", f"until [ -e {go} ]; do sleep 0.2; done").replace("PT1M", "PT3M")
     cluster.write("w.yaml", spec.replace("partition: short", "partition: nowhere") + first + other)
     said = torc("submit", "w.yaml", code=1)
     assert "invalid partition specified: nowhere" in said
