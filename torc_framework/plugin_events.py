@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from torc_framework.errors import ApiError, ServerUnreachableError, TorcError
 from torc_framework.models.records import EventRecord, WorkflowRecord
-from torc_framework.system.private_files import open_private
+from torc_framework.system.private_files import create_private
 from torc_framework.system.processes import start_thread_with_retry
 
 if TYPE_CHECKING:
@@ -127,7 +127,6 @@ class PluginEvents:
     def _cursor_path(self) -> Path:
         """Return the path of the cursor; it contains the time of creation, because ids repeat in another database."""
         created = self._client.get(WorkflowRecord, self._workflow_id).timestamp
-        self._state_dir.mkdir(parents=True, exist_ok=True)
         return self._state_dir / f"events_wf{self._workflow_id}_{re.sub(r'[^0-9]', '', created or '')}.cursor"
 
 
@@ -147,7 +146,7 @@ class _Cursor:
     @classmethod
     def locked(cls, path: Path) -> "_Cursor | None":
         """Return the cursor of a file that no other process has locked; None if one has."""
-        file = open_private(path, os.O_RDWR)
+        file = create_private(path, os.O_RDWR)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,6 +1,8 @@
 """SIGKILL at random moments: every job still ends exactly once, with its true end."""
 
 import random
+import signal
+import sys
 
 import pytest
 from crash_bench import Bench, mixed_codes
@@ -9,6 +11,24 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
 JOBS = 500
 DURATION_S = 0.01
+DIES_AT_A_CLOSING = """
+import os, signal, sys
+from torc_framework.cli.programs.torc import main
+from torc_framework.client import TorcClient
+
+update, when = TorcClient.update, sys.argv.pop(1)
+
+def update_or_die(self, kind, id_, changes):
+    is_closing = changes.get("is_active") is False
+    answer = None if is_closing and when == "before" else update(self, kind, id_, changes)
+    if is_closing:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer
+
+TorcClient.update = update_or_die
+main()
+"""
+"""The program ``torc``, which is killed ``before`` or ``after`` the first time that it closes a runner's record."""
 
 
 def moments(chance: random.Random, count: int) -> list[int]:
@@ -98,4 +118,25 @@ def test_three_runners_share_jobs(bench: Bench) -> None:
     bench.create([0] * 2000, 0)
     for runner in [bench.start_runner(depth=3) for _ in range(3)]:
         assert runner.wait(180) == 0
+    bench.check()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_the_end_of_a_takeover(bench: Bench, when: str) -> None:
+    """Around the moment at which the record of the dead runner, which names its files, is closed."""
+    bench.create([0, 3, -9, 77], 0.5)
+    bench.start_runner(2)
+    bench.wait_until_begun(1)
+    bench.kill_runner()
+    assert bench.start_runner(2, program=[sys.executable, "-c", DIES_AT_A_CLOSING, when]).wait(60) == -signal.SIGKILL
+    assert bench.start_runner(2).wait(60) == 1
+    bench.check()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_its_end(bench: Bench, when: str) -> None:
+    """Around the moment at which its own record is closed."""
+    bench.create([0, 3, -9, 77], 0)
+    assert bench.start_runner(program=[sys.executable, "-c", DIES_AT_A_CLOSING, when]).wait(60) == -signal.SIGKILL
+    assert bench.start_runner().wait(60) == 1
     bench.check()

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from attrs import define, field
@@ -77,11 +77,13 @@ class Bench:
         self.server.kill()
         self.server.wait()
 
-    def start_runner(self, depth: int = 8, *more: str) -> "subprocess.Popen[bytes]":
-        """Start ``torc run`` on the workflow."""
+    def start_runner(
+        self, depth: int = 8, *more: str, program: Sequence[str | Path] = (BIN / "torc",)
+    ) -> "subprocess.Popen[bytes]":
+        """Start ``torc run`` on the workflow; ``program`` are the first words of the command line."""
         options = ["--max-parallel-jobs", str(depth), "--output-dir", "output", *more]
         process = subprocess.Popen(
-            [BIN / "torc", "--url", self.url, "-f", "json", "run", str(self.workflow_id), *options],
+            [*program, "--url", self.url, "-f", "json", "run", str(self.workflow_id), *options],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -20,6 +20,7 @@ from torc_framework.runner.connection.report_spool import ReportSpool, read_spoo
 from torc_framework.runner.process import machine
 from torc_framework.runner.process.identity import RunnerIdentity
 from torc_framework.runner.process.settings import RunnerSettings
+from torc_framework.system import private_files
 from torc_framework.system.process_identity import is_gone
 
 
@@ -105,6 +106,21 @@ def test_a_living_runner_is_not_gone(tmp_path: Path) -> None:
     assert not is_gone({})
     own.close()
     assert is_gone({**described, "pid_start": 1})
+
+
+def test_a_runner_begins_while_another_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other removes the folder, which is empty just then."""
+    other, opened = RunnerIdentity(tmp_path), private_files.open_private
+
+    def open_after_its_end(path: Path, flags: int) -> int:
+        monkeypatch.undo()
+        other.close()
+        return opened(path, flags)
+
+    monkeypatch.setattr(private_files, "open_private", open_after_its_end)
+    own = RunnerIdentity(tmp_path)
+    assert Path(own.describe()["lock"]).exists()
+    own.close()
 
 
 def report(number: int) -> EndedReport:

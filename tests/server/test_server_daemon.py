@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -25,7 +27,9 @@ def start(tmp_path: Path, torc_env: dict[str, str]) -> Iterator[Start]:
         done = subprocess.run(
             [*COMMAND, *more], cwd=tmp_path, env=torc_env, capture_output=True, text=True, timeout=60, check=False
         )
-        known.update(int(path.read_text()) for path in tmp_path.glob("*.pid") if path.read_text().strip().isdecimal())
+        for path in tmp_path.glob("*.pid"):
+            with suppress(FileNotFoundError):  # a daemon that ends removes it
+                known.update(map(int, re.findall(r"^\d+$", path.read_text().strip())))
         return done
 
     yield call
@@ -48,8 +52,14 @@ def _kill(pid: int, number: int) -> None:
 
 def _gone(pid: int) -> None:
     """Wait for the end of a process that is no child of ours."""
-    stat = Path(f"/proc/{pid}/stat")
-    eventually(lambda: not stat.exists() or stat.read_text().split(") ")[1][0] == "Z", "the process ends")
+
+    def has_ended() -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] == "Z"
+        except OSError:
+            return True
+
+    eventually(has_ended, "the process ends")
 
 
 def ping(port: int) -> object:

@@ -220,7 +220,8 @@ class Launcher(Executor):
     def forget(self, state: Mapping[str, Any]) -> None:
         """Remove what a dead runner kept on disk for `adopt`.
 
-        The runner calls this when the server has stored every end of the dead runner's attempts.
+        The runner calls this when the server has stored every end of the dead runner's attempts. If it is killed at
+        that moment, the next runner calls `adopt` without keys and `forget` with the same state again.
         """
 
     def close(self) -> None:

@@ -214,13 +214,18 @@ class Runner:
             self._wakeup.wait(LONGEST_SLEEP_S)
 
     def _finish(self) -> None:
-        """Collect the outcome and mark the runner's record as ended: the server has everything that was observed."""
+        """Collect the outcome, remove the runner's files and mark its record as ended: the server has everything.
+
+        The record names the files, so it is marked last: the next runner finds them if this one is killed here.
+        """
         self._collect_outcome()
         self._takeover.close_finished()
-        self._outcome.troubles += self._registration.leave(self._launchers)
-        self._launchers.close()
-        self._spool.close()
-        self._registration.identity.close()
+        try:
+            self._launchers.close()
+            self._spool.close()
+        finally:
+            self._registration.identity.close()
+            self._outcome.troubles += self._registration.leave(self._launchers)
         outcome = self._outcome
         self._log.info("runner_ended", attempts=outcome.attempts, complete=outcome.is_complete, unfit=outcome.unfit)
 

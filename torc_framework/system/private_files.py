@@ -2,11 +2,14 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 FILE_MODE: Final = 0o600
 FOLDER_MODE: Final = 0o700
+_ATTEMPTS: Final = 100
+"""How often `create_private` creates a folder that is removed again before the file is in it."""
 
 
 def make_private_folder(folder: Path) -> None:
@@ -52,6 +55,21 @@ def open_private(path: Path | str, flags: int) -> int:
         OSError: the file cannot be opened.
     """
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+
+
+def create_private(path: Path, flags: int) -> int:
+    """Return a file descriptor as `open_private` does; create the missing folders of the file as well.
+
+    Another process that finds the folder empty may remove it at the same time; the folder is then created again.
+
+    Raises:
+        OSError: the folder cannot be created, or the file cannot be opened.
+    """
+    for _ in range(_ATTEMPTS):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            return open_private(path, flags)
+    return open_private(path, flags)
 
 
 def _narrow(path: Path, mode: int) -> None:

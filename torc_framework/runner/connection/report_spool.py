@@ -8,7 +8,7 @@ import msgspec
 
 from torc_framework.models.exchange import EndedReport
 from torc_framework.runner.process.runner_log import RunnerLog
-from torc_framework.system.private_files import open_private
+from torc_framework.system.private_files import create_private
 
 _decoder = msgspec.json.Decoder(EndedReport)
 
@@ -28,8 +28,7 @@ class ReportSpool:
             OSError: it cannot be written.
         """
         if self._fd is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = open_private(self.path, os.O_WRONLY | os.O_APPEND)
+            self._fd = create_private(self.path, os.O_WRONLY | os.O_APPEND)
         self._append(self._fd, msgspec.json.encode(report) + b"\n")
         self._unacknowledged.add((report.job_id, report.attempt_id))
 

@@ -122,8 +122,10 @@ class Takeover:
             self._dead.remove(dead)
 
     def _close_record(self, dead: DeadRunner) -> None:
-        """Mark a dead runner as not active, and remove its files: the server has all ends of its attempts."""
-        self._client.update(ComputeNodeRecord, dead.node_id, {"is_active": False})
+        """Remove a dead runner's files and mark it as not active: the server has all ends of its attempts.
+
+        Only the record names the files. It is closed last, so that they are found again if this runner is killed here.
+        """
         for executor, state in (dead.described.get("state") or {}).items():
             try:
                 self._launchers.get(executor).forget(state)
@@ -134,6 +136,7 @@ class Takeover:
         for name in ("spool", "lock"):
             if path := dead.described.get(name):
                 Path(path).unlink(missing_ok=True)
+        self._client.update(ComputeNodeRecord, dead.node_id, {"is_active": False})
 
     def _ask_server(self, node: ComputeNodeRecord, run_id: int) -> ExchangeReply:
         """Report the ends in a dead runner's spool file in its name; return the answer, with the jobs that it holds."""

@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from torc_framework.system.private_files import open_private
+from torc_framework.system.private_files import create_private
 from torc_framework.system.process_identity import this_process
 
 STATE_DIR = ".torc_runner"
@@ -17,12 +17,10 @@ class RunnerIdentity:
     """This process as a runner. It holds a lock on a file as long as it lives."""
 
     def __init__(self, output_dir: Path) -> None:
-        folder = output_dir / STATE_DIR
-        folder.mkdir(parents=True, exist_ok=True)
-        stem = folder / f"runner_{os.uname().nodename}_p{os.getpid()}_{secrets.token_hex(4)}"
+        stem = output_dir / STATE_DIR / f"runner_{os.uname().nodename}_p{os.getpid()}_{secrets.token_hex(4)}"
         self.spool_path = stem.with_suffix(".ends")
         self._lock_path = stem.with_suffix(".lock")
-        self._lock = open_private(self._lock_path, os.O_RDWR)
+        self._lock = create_private(self._lock_path, os.O_RDWR)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def describe(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The contract suite of executors that allocate, run against a fake batch system."""
 
+import contextlib
 import os
 import signal
 import time
@@ -235,8 +236,11 @@ class AllocatorContract(ContractSuite):
 
     def _is_overdue(self, batch: FakeBatchSystem) -> bool:
         """Return whether a submission has not ended `OVERDUE_S` after its process."""
-        newest = max((path.stat().st_mtime for path in batch.folder.iterdir()), default=0.0)
-        return time.time() - newest > OVERDUE_S
+        changes = [0.0]
+        for path in batch.folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # the submission may rename and remove files
+                changes.append(path.stat().st_mtime)
+        return time.time() - max(changes) > OVERDUE_S
 
     def found(self, allocator: Allocator, *names: str) -> dict[str, list[str]]:
         """Return the sorted ids that an allocator finds for each name."""

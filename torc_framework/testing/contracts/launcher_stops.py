@@ -144,6 +144,10 @@ def is_gone(pid: int) -> bool:
         return False
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except ProcessLookupError:
+        return True
+    except FileNotFoundError:
+        return Path("/proc/self/stat").exists()  # it ended just now, unless this system has no such files
     except OSError:
         return False
 
