@@ -1,7 +1,7 @@
 """The choice between the two ways to connect."""
 
 from torc_ssh.addresses import HostAddress
-from torc_ssh.connection.interface import ConnectError, SshConnection, SshSettings
+from torc_ssh.connection.interface import SshConnection, SshSettings
 
 
 async def connect(address: HostAddress, settings: SshSettings) -> SshConnection:
@@ -13,4 +13,6 @@ async def connect(address: HostAddress, settings: SshSettings) -> SshConnection:
     Raises:
         ConnectError: the host cannot be connected to; the reason does not name it.
     """
-    raise ConnectError(f"connecting to {address} is not implemented", is_permanent=bool(settings))
+    from torc_ssh.connection.asyncssh_connection import connect_by_asyncssh  # its import takes 0.3 s
+
+    return await connect_by_asyncssh(address, settings)

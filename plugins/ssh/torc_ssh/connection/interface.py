@@ -14,8 +14,8 @@ class SshSettings:
     """How hosts are connected to.
 
     Args:
-        connect_timeout_s: longest time from the first packet to the end of the log-in. ``ConnectTimeout`` of the SSH
-            configuration is not read.
+        connect_timeout_s: longest time from the first packet to the end of the log-in; ``ConnectTimeout`` of the SSH
+            configuration comes first.
         keepalive_interval_s: a host that has sent nothing for this long is asked for an answer; ``ServerAliveInterval``
             of the SSH configuration comes first.
         keepalive_count: the connection is lost after this many questions without an answer; ``ServerAliveCountMax``
