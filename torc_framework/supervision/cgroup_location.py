@@ -35,39 +35,44 @@ class _Mount(NamedTuple):
     folder: str
 
 
-def _mounts(mountinfo: str) -> Iterator[_Mount]:
-    """Yield the mounted hierarchies that can account for memory: those of version 1, then those of version 2."""
+def _mounts(mountinfo: str, controller: str) -> Iterator[_Mount]:
+    """Yield the mounted hierarchies that can have a controller: those of version 1, then those of version 2."""
     rows = [line.split(" - ") for line in mountinfo.splitlines() if " - " in line]
     found = [(left.split(), right.split()) for left, right in rows]
     for version, kind in ((1, "cgroup"), (2, "cgroup2")):
         for left, right in found:
-            if right[0] == kind and (version == 2 or "memory" in right[-1].split(",")):
+            if right[0] == kind and (version == 2 or controller in right[-1].split(",")):
                 yield _Mount(version, left[3], left[4])
 
 
-def _own_paths(text: str) -> dict[int, str]:
-    """Return the path of this process's group in the hierarchy of each version."""
+def _own_paths(text: str, controller: str) -> dict[int, str]:
+    """Return the path of this process's group in the hierarchy of each version that can have a controller."""
     paths = {}
     for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
-        if "memory" in controllers.split(","):
+        if controller in controllers.split(","):
             paths[1] = path
         elif not controllers:
             paths[2] = path
     return paths
 
 
-def own_cgroup(proc: Path = PROC) -> Cgroup | None:
-    """Return the group that accounts for the memory of this process; None if there is none or it cannot be read."""
+def own_cgroup(proc: Path = PROC, controller: str = "memory") -> Cgroup | None:
+    """Return the group of this process that a controller acts on; None if there is none or it cannot be read.
+
+    Args:
+        proc: Folder with the files of this process.
+        controller: ``memory`` or ``cpu``.
+    """
     try:
-        paths = _own_paths((proc / "cgroup").read_text())
-        mounts = list(_mounts((proc / "mountinfo").read_text()))
+        paths = _own_paths((proc / "cgroup").read_text(), controller)
+        mounts = list(_mounts((proc / "mountinfo").read_text(), controller))
     except OSError:
         return None
     for mount in mounts:
         path = paths.get(mount.version)
         if path is None or (mount.version == 2 and 1 in paths):
-            continue  # the memory controller belongs to version 1 then
+            continue  # the controller belongs to version 1 then
         inner = os.path.relpath(path, mount.root) if mount.root != "/" else path.lstrip("/")
         folder = Path(mount.folder, "" if inner.startswith("..") else inner)
         if folder.is_dir():

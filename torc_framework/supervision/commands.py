@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from torc_framework.supervision.shells import find_shell
@@ -10,7 +11,6 @@ from torc_framework.supervision.supervisor import AttemptOrder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from torc_framework.supervision.attempt_cgroups import AttemptCgroups
     from torc_framework.supervision.supervisor import Key
@@ -64,7 +64,10 @@ class OrderBuilder:
 
     def __init__(self, journal: Path, groups: AttemptCgroups) -> None:
         self._journal, self._groups = journal, groups
-        self._directory = os.getcwd()  # noqa: PTH109 - a Path is not needed
+        try:
+            self._directory = str(Path.cwd())
+        except FileNotFoundError:  # the folder was removed
+            self._directory = ""
 
     def build(self, command: AttemptCommand) -> AttemptOrder:
         """Return the order for an attempt; a command that is too long for an argument is written to a script.

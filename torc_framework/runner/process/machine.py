@@ -7,7 +7,8 @@ from attrs import evolve
 from torc_framework.executors import LaunchSite
 from torc_framework.models.resources import Resources
 from torc_framework.runner.process.settings import RunnerSettings
-from torc_framework.system.machine import this_machine, visible_gpus
+from torc_framework.supervision.machine import visible_gpus
+from torc_framework.system.machine import this_machine
 
 _GIB = 1024**3
 
