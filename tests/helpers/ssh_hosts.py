@@ -61,6 +61,8 @@ class SshHosts:
         self.folder = folder
         self.home = folder / "client" / "home"
         """Home of the user on the client: keys, ``~/.ssh/config``, ``~/.ssh/known_hosts``."""
+        self.shared = folder / "shared"
+        """A folder that the client and the user on all hosts may write to, at the same path."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -137,16 +139,17 @@ class SshHosts:
             process.kill()
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
-    def pytest(self, file: Path, base: Path, *options: str) -> None:
+    def pytest(self, file: Path, base: Path, *options: str, env: dict[str, str] | None = None) -> None:
         """Run a file of tests in the client's network, where ``asyncssh`` in the tests' process reaches the hosts.
 
         Args:
             file: The file; its name does not begin with ``test_``, so that it runs nowhere else.
             base: Folder for its temporary files.
             options: Further words for pytest.
+            env: Further variables.
         """
         words = ["-p", "no:cacheprovider", f"--basetemp={base}", "-q", "-n", "0"]
-        done = self.run(sys.executable, "-m", "pytest", *words, file, *options, cwd=ROOT, timeout=600)
+        done = self.run(sys.executable, "-m", "pytest", *words, file, *options, env=env, cwd=ROOT, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "passed" in done.stdout
 

@@ -25,6 +25,8 @@
 #   hosts.sh full HOST [KIB]   home becomes a tmpfs with KIB (default 64) free; `full HOST off` brings the old one back
 #   hosts.sh readonly HOST [off]   /home is mounted read-only
 #   hosts.sh noise HOST [off]  the shell's rc file prints on stdout and stderr, also for `ssh HOST command`
+#   hosts.sh delegate HOST     new sessions are in a control group for memory that their user may divide, as systemd makes them
+#                         (version 1; for version 2 there is code, which was not tried)
 #   hosts.sh clock HOST +1d    processes of new sessions see another time (libfaketime; `off` ends it)
 #
 # Times on 2 cores: up 1 s (12 hosts 2 s) with the packages installed, +10-30 s for their installation; down 0.5 s; faults
@@ -45,7 +47,8 @@
 #
 #   Each host has its own network, pid, mount, UTS and IPC namespace, hostname, host keys (ed25519, ecdsa), machine-id,
 #   boot_id, /home, /tmp, /var/tmp, /var/log, /run, /dev/shm. Shared with the machine: kernel, clock, CPUs, memory, and all
-#   other files read-write for root only. SSH_DEV_SHARE lists folders (colons between) which the hosts' user may read at
+#   other files read-write for root only. The folder `shared` of the set is the same for all hosts and the client, at the same
+#   path, and all may write to it. SSH_DEV_SHARE lists folders (colons between) which the hosts' user may read at
 #   the same path, whatever folder they are in.
 #   The client has the machine's files and processes (also /tmp), only names, users and network are its own; the home of its
 #   root is in the folder. `run` keeps the environment and the working folder. A signal or kill -9 reaches CMD itself.
@@ -85,6 +88,7 @@ pid_of() { # name: its pid if that very process still lives
 record() { printf '%s %s\n' "$2" "$(starttime "$2")" >"$RUN/$1.tmp"; mv "$RUN/$1.tmp" "$RUN/$1.pid"; }
 on() { local p; p=$(pid_of "$1") || die "$1 does not run"; shift; nsenter -t "$p" -a -- "$@"; }         # a host, all of it
 net() { local p; p=$(pid_of "$1") || die "$1 does not run"; shift; nsenter -t "$p" -n -- "$@"; }       # its network only
+cgroup_of() { echo "${DIR##*/}-$1"; }
 hosts() { local f; for f in "$DIR"/hosts/*/; do [ -d "$f" ] && basename "$f"; done | sort -V; }
 need_host() { [ -n "${1:-}" ] || die 'which host?'; [ -d "$DIR/hosts/$1" ] || die "no host $1 (there are: $(hosts | xargs))"; }
 inner() { [ "$1" = h4 ]; }
@@ -214,7 +218,8 @@ noise_file() { # home shell
 prepare_client() {
     local s=$CHOME/.ssh
     [ -e "$CL/made" ] && return 0
-    mkdir -p "$s" "$CL/etc" "$DIR/ca" "$DIR/hosts"
+    mkdir -p "$s" "$CL/etc" "$DIR/ca" "$DIR/hosts" "$DIR/shared"
+    chmod 1777 "$DIR/shared"
     ssh-keygen -q -t ed25519 -N '' -C user-ca -f "$DIR/ca/user_ca"
     ssh-keygen -q -t ed25519 -N '' -C host-ca -f "$DIR/ca/host_ca"
     ssh-keygen -q -t ed25519 -N '' -C ok -f "$s/id_ed25519"
@@ -255,7 +260,8 @@ share() { # folder-of-shares list: keep each folder of the list in sight
     local f n=0 IFS=:
     for f in $2; do
         n=$((n + 1)); mkdir -p "$1/$n"; echo "$f" >"$1/$n.path"
-        mount --rbind "$f" "$1/$n"; mount -o remount,bind,ro "$1/$n"
+        mount --rbind "$f" "$1/$n"
+        [ "$f" = "$DIR/shared" ] || mount -o remount,bind,ro "$1/$n"
     done
 }
 show() { # folder-of-shares: put them where they belong, through folders that are closed to others
@@ -284,7 +290,7 @@ _hold() { # inside
     hostname "$name"; ip link set lo up
     mount -t tmpfs -o mode=755 none "$d/run"  # first of all: the folders to share may lie where the host's own come
     mkdir -p "$d/run/sshd"
-    share "$d/run/share" "$SHARE"
+    share "$d/run/share" "$DIR/shared${SHARE:+:$SHARE}"
     for f in passwd group shadow hosts nsswitch.conf resolv.conf hostname machine-id; do [ -e /etc/$f ] && mount --bind "$d/etc/$f" "$(readlink -f /etc/$f)"; done
     mount --bind "$d/ssh" /etc/ssh; mount --bind "$d/log" /var/log
     mount --bind "$d/home" /home; mount --bind "$d/tmp" /tmp
@@ -394,6 +400,9 @@ down() {
         [ -z "$p" ] && break; sleep 0.02
     done
     [ -z "$p" ] || die 'some processes did not end'
+    for h in $(hosts); do
+        for i in /sys/fs/cgroup{/memory,}/"$(cgroup_of "$h")"; do [ -d "$i" ] && find "$i" -depth -type d -exec rmdir {} + 2>/dev/null; done
+    done
     rm -rf "$DIR" 2>/dev/null || { sleep 0.3; rm -rf "$DIR"; }
     [ -e "$DIR" ] && die "could not delete $DIR"
     rm -f "$DIR.lock"
@@ -552,7 +561,7 @@ main() {
     case $cmd in
     help | -h | --help) sed -n '2,/^set -u/{/^set -u/d;s/^# \{0,1\}//;p}' "$SELF"; return ;;
     _hold) _hold "$@"; return ;;
-    up | down | kill | revive | cut | join | slow | option | rekey | full | readonly | noise | clock | sshd)
+    up | down | kill | revive | cut | join | slow | option | rekey | full | readonly | noise | delegate | clock | sshd)
         [ "$(id -u)" = 0 ] || die 'needs root'; exec 8>>"$DIR.lock"; flock -w 60 8 || die 'another run of this script does not end' ;;
     esac
     case $cmd in
@@ -598,6 +607,11 @@ main() {
     readonly) [ "${1:-}" = off ] && on "$h" mount -o remount,bind,rw /home || on "$h" mount -o remount,bind,ro /home ;;
     noise) if [ "${1:-}" = off ]; then sed -i '/Welcome to this machine/d;/rc file on stderr/d' "$home/.bashrc" "$home/.cshrc" 2>/dev/null
           else noise_file "$home" "$(awk -F: -v u=$WUSER '$1==u{print $7}' "$d/etc/passwd")"; chown $WUID:$WUID "$home"/.*rc; fi; true ;;
+    delegate) on "$h" sh -c '
+            p=$(cat /run/sshd.pid) top=/sys/fs/cgroup
+            if [ -d $top/memory ]; then g=$top/memory/$1; mkdir -p $g && chown $2 $g && echo $p >$g/cgroup.procs
+            else g=$top/$1; mkdir -p $g && echo +memory >$top/cgroup.subtree_control && echo +memory >$g/cgroup.subtree_control &&
+                mkdir -p $g/session && chown -R $2 $g && echo $p >$g/session/cgroup.procs; fi' - "$(cgroup_of "$h")" "$WUID" || die 'no control group' ;;
     clock) local lib; lib=$(compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' | head -1); [ -n "$lib" ] || die 'libfaketime is not there'
           case ${1:-} in '') die 'clock HOST +1d' ;; off) rm -f "$d/clock" ;; *) echo "SetEnv LD_PRELOAD=$lib FAKETIME=$1 FAKETIME_DONT_FAKE_MONOTONIC=1" >"$d/clock" ;; esac
           sshd_config "$h"; reload_sshd "$h" ;;
