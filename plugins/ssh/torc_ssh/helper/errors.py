@@ -49,4 +49,6 @@ def describe_error(error: BaseException) -> dict[str, str]:
         return {"kind": INVALID, "text": f"the argument {error} is missing"}
     if isinstance(error, (TypeError, ValueError)):
         return {"kind": INVALID, "text": str(error)}
+    if type(error).__module__.startswith("torc_framework."):  # of the room supervision: a text for a person
+        return {"kind": FAILED, "text": str(error)}
     return {"kind": FAILED, "text": f"{type(error).__name__}: {error}"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import socket
 import sys
 import time
 from typing import Any
@@ -46,7 +45,7 @@ def facts() -> dict[str, Any]:
     return {
         "python": sys.executable,
         "version": "{}.{}.{}".format(*sys.version_info[:3]),
-        "hostname": socket.gethostname(),
+        "hostname": os.uname().nodename,
         "boot_id": boot_id(),
         "user": user,
         "uid": os.getuid(),

@@ -8,6 +8,7 @@ import os
 import queue
 import select
 import threading
+import time
 from typing import Any, Callable
 
 from torc_ssh.helper.window import Window
@@ -16,6 +17,7 @@ from torc_ssh.helper.wire import FrameReader, encode_message, piece_header
 STDIN, STDOUT = 0, 1
 READ_BYTES = 1 << 18
 WORKERS = 8
+TICK_S = 1.0
 MOST_OUTGOING_BYTES = 4 << 20
 """With so many bytes of messages to write, the loop reads nothing more."""
 _F_SETPIPE_SZ = 1031
@@ -51,6 +53,8 @@ class HelperLoop:
         """Is called with stream number and bytes of each piece."""
         self.next_piece: Callable[[], tuple[int, bytes] | None] = lambda: None
         """Returns the next piece to send while the window is open; None if there is none at present."""
+        self.on_tick: Callable[[], None] = lambda: None
+        """Is called about once in `TICK_S`."""
         self.is_ended = False
         for fd in (self._wake_read, self._wake_write, STDIN, STDOUT):
             os.set_blocking(fd, False)
@@ -68,10 +72,15 @@ class HelperLoop:
             first_bytes: What was read from standard input before.
         """
         self._feed(first_bytes)
+        next_tick = time.monotonic() + TICK_S
         while not self.is_ended:
             self._flush()
             self._set_masks()
-            for fd, _ in self._poller.poll():
+            ready = self._poller.poll(max(0.0, next_tick - time.monotonic()) * 1000)
+            if time.monotonic() >= next_tick:
+                next_tick = time.monotonic() + TICK_S
+                self.on_tick()
+            for fd, _ in ready:
                 if fd == STDOUT:
                     self._is_writable = True
                 elif fd in self._handlers:

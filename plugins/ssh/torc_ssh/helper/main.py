@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
 from typing import Any, Callable
 
 from torc_ssh.helper import commands, files
+from torc_ssh.helper.attempts import HostAttempts
 from torc_ssh.helper.errors import FAILED, INVALID, RefusedRequestError, describe_error
 from torc_ssh.helper.facts import clock, facts, home_folder
 from torc_ssh.helper.loop import HelperLoop
@@ -33,8 +35,9 @@ IN_PARTS: dict[str, Callable[..., None]] = {"list": files.list_folder}
 class Helper:
     """Carries out the requests of one connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, sources: dict[str, str]) -> None:
         self.loop = HelperLoop(self._take_message)
+        self._attempts = HostAttempts(self.loop, sources)
         self._streams = Streams(self.loop, self._answer)
         self._stream_requests = {"put": self._streams.put, "get": self._streams.get}
         self._quick: dict[str, Callable[..., Any]] = {
@@ -42,6 +45,7 @@ class Helper:
             "put_end": self._streams.put_end,
             "ack": self._streams.ack,
             "cancel": self._streams.cancel,
+            **self._attempts.requests(),
         }
 
     def run(self, first_bytes: bytes) -> None:
@@ -49,7 +53,8 @@ class Helper:
         self.loop.run(first_bytes)
 
     def close(self) -> None:
-        """Remove what is incomplete."""
+        """Leave the attempts to their supervisor, and remove files that are incomplete."""
+        self._attempts.close()
         self._streams.close()
 
     def _take_message(self, message: dict[str, Any]) -> None:
@@ -101,15 +106,24 @@ class Helper:
             self.loop.send({"id": number, "error": {"kind": FAILED, "text": str(error)}})
 
 
-def main(first_bytes: bytes) -> None:
-    """Work for one connection, then end the process at once, whatever worker threads do."""
+def main(first_bytes: bytes, sources: dict[str, str]) -> None:
+    """Work for one connection, then end the process at once, whatever worker threads do.
+
+    Args:
+        first_bytes: What was read from standard input beyond the program.
+        sources: The source files of the room ``supervision`` by their paths.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit())  # a newer helper ends this one
     try:
         os.chdir(home_folder())
     except OSError:
         pass  # the login had no home folder either, and left the process in another one
-    helper = Helper()
+    helper = Helper(sources)
     try:
         helper.run(first_bytes)
+    except SystemExit:
+        pass
     except Exception:
         sys.excepthook(*sys.exc_info())
     finally:

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import Final
 
 from torc_framework.api import UserError
+from torc_framework.api.supervision import package_sources
 
 _PYTHON: Final = re.compile(r"[\w./~+=:@%, -]+")
 _COMMAND: Final = (
@@ -43,12 +44,13 @@ class SentSources(object):
     def exec_module(self, module):
         name = module.__name__
         exec(compile(self.sources[name], "<torc>/" + name.replace(".", "/"), "exec", 0, True), module.__dict__)
-sys.meta_path.insert(0, SentSources(json.loads(zlib.decompress(i.read(ARCHIVE)).decode())))
+modules, files = json.loads(zlib.decompress(i.read(ARCHIVE)).decode())
+sys.meta_path.insert(0, SentSources(modules))
 os.write(1, MARKER)
 os.set_blocking(0, False)
 first = i.peek()
 from torc_ssh.helper.main import main
-main(bytes(first))
+main(bytes(first), files)
 """
 """What the command executes; every Python from 2.7 on can parse it. ``i`` is the buffer of standard input."""
 
@@ -81,10 +83,10 @@ def helper_program(marker: bytes) -> bytes:
 
 @functools.cache
 def _archive() -> bytes:
-    """Return the sources of the helper, by name of the module, as compressed JSON."""
+    """Return the modules of the helper by their names, and the files of the room supervision by their paths."""
     sources = {"torc_ssh": ""}
     for entry in resources.files("torc_ssh.helper").iterdir():
         if entry.name.endswith(".py"):
             module = "torc_ssh.helper." + entry.name.removesuffix(".py")
             sources[module.removesuffix(".__init__")] = entry.read_text(encoding="utf-8")
-    return zlib.compress(json.dumps(sources).encode(), 9)
+    return zlib.compress(json.dumps([sources, package_sources()]).encode(), 9)
