@@ -39,7 +39,7 @@ class HostAttempts:
 
     def requests(self) -> dict[str, Callable[..., Any]]:
         """Return the functions of the requests by their names."""
-        functions = {
+        functions: dict[str, Callable[..., Any]] = {
             "open": self._open,
             "adopt": self._adopt,
             "forget": self._forget,

@@ -31,7 +31,7 @@ def check_name(name: str) -> str:
     Raises:
         RefusedRequestError: it is no plain name.
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or name.startswith("."):
+    if not _NAME.fullmatch(name) or name.startswith("."):
         raise RefusedRequestError(INVALID, f"{name!r} is no plain name")
     return name
 
