@@ -44,7 +44,7 @@ def loss_reason(error: BaseException | None) -> str:
         return _LOSSES.get(error.reason, error.reason)
     if isinstance(error, asyncssh.DisconnectError):
         return f"the host closed the connection: {' '.join(error.reason.split())}"
-    return connect_error(error).reason if isinstance(error, OSError) else " ".join(str(error).split())
+    return " ".join(_system_reason(error)[0].split())
 
 
 _LOSSES: Final = {

@@ -16,6 +16,7 @@ from torc_ssh.connection.known_hosts import SSH_PORT
 DEFAULT_FILES: Final = ("~/.ssh/config", "/etc/ssh/ssh_config")
 _USER_KNOWN_HOSTS: Final = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 _GLOBAL_KNOWN_HOSTS: Final = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
+_USUAL_IDENTITIES: Final = ("~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519")
 _HOST_KEY_CHECKING: Final = {"yes": "refuse", "no": "accept-all", "off": "accept-all"}
 
 
@@ -168,9 +169,8 @@ def _jumps(value: object) -> list[HostAddress]:
 
 def encrypted_identities(config: HostConfig) -> list[str]:
     """Return the private keys that cannot be used because they need a passphrase; reads files."""
-    usual = [str(path) for path in sorted(Path("~/.ssh").expanduser().glob("id_*")) if not path.suffix]
     found = []
-    for name in usual if config.identities is None else config.identities:
+    for name in _names(_USUAL_IDENTITIES) if config.identities is None else config.identities:
         try:
             asyncssh.read_private_key(name)
         except asyncssh.KeyImportError as error:

@@ -1,0 +1,369 @@
+"""Connections to real hosts; runs in the client's network, by `test_ssh_connection.py`."""
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from ssh_hosts import SshHosts
+from torc_ssh.addresses import parse_address
+from torc_ssh.connection import Channel, ConnectError, SshConnection, SshSettings, connect
+
+SETTINGS: Final = SshSettings(connect_timeout_s=10)
+SYSTEM: Final = SshSettings(connect_timeout_s=10, ssh_command="ssh")
+BOTH: Final = pytest.mark.parametrize("settings", [SETTINGS], ids=["asyncssh"])
+
+
+@pytest.fixture(scope="module")
+def hosts() -> SshHosts:
+    """The hosts in whose client's network this process runs."""
+    return SshHosts(Path(os.environ["SSH_DEV_DIR"]))
+
+
+@pytest.fixture(autouse=True)
+def ssh_folder(hosts: SshHosts) -> Iterator[Path]:
+    """The client's ``~/.ssh``, which is afterwards as it was."""
+    folder = hosts.home / ".ssh"
+    saved = folder.with_suffix(".saved")
+    shutil.copytree(folder, saved, dirs_exist_ok=True)
+    yield folder
+    shutil.rmtree(folder)
+    saved.rename(folder)
+
+
+async def output(channel: Channel) -> bytes:
+    """Return the standard output up to its end."""
+    found = []
+    while data := await channel.read(65536):
+        found.append(data)
+    return b"".join(found)
+
+
+async def answer(connection: SshConnection, command: str) -> tuple[bytes, int | None]:
+    """Return the standard output of a command and its exit status."""
+    channel = await connection.start(command)
+    return await output(channel), await channel.exit_status()
+
+
+async def answer_when_possible(connection: SshConnection, command: str) -> tuple[bytes, int | None]:
+    """Return what `answer` does, as soon as the host takes another session."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                return await answer(connection, command)
+            except ConnectError:
+                await asyncio.sleep(0.05)
+
+
+async def ask(host: str, command: str = "hostname", settings: SshSettings = SETTINGS) -> bytes:
+    """Connect to a host, and return what a command prints."""
+    connection = await connect(parse_address(host), settings)
+    try:
+        return (await answer(connection, command))[0]
+    finally:
+        await connection.close()
+
+
+def refusal(host: str, settings: SshSettings = SETTINGS) -> ConnectError:
+    """Return the error with which a host cannot be connected to."""
+    with pytest.raises(ConnectError) as caught:
+        asyncio.run(ask(host, settings=settings))
+    assert "\n" not in caught.value.reason
+    return caught.value
+
+
+# --- commands and their output -------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("host", ["h1", "h2", "h3", "h4", "h1v6", "worker@10.77.0.12:22", "[fd77::12]"])
+def test_a_command_runs_on_each_host(host: str, settings: SshSettings) -> None:
+    if host.startswith("["):
+        host = f"worker@{host}"
+    assert asyncio.run(ask(host, "echo a; hostname", settings)).split()[-2] == b"a"
+
+
+@BOTH
+def test_output_errors_and_exit_status(settings: SshSettings) -> None:
+    async def main() -> None:
+        connection = await connect(parse_address("h2"), settings)
+        channel = await connection.start("cat; echo oops >&2; exit 7")
+        channel.write(b"x" * 100_000)
+        await channel.drain()
+        channel.write(b"end")
+        channel.write_eof()
+        assert await output(channel) == b"x" * 100_000 + b"end"
+        assert await channel.exit_status() == 7
+        assert channel.stderr_tail() == "oops\n"
+        assert await answer(connection, "exec nosuchprogram") == (b"", 127)
+        channel.write(b"too late")
+        channel.close()
+        await connection.close()
+        await connection.close()
+        assert connection.lost.cancelled()
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_a_slow_reader_stops_the_host_and_loses_nothing(settings: SshSettings) -> None:
+    async def main() -> None:
+        connection = await connect(parse_address("h1"), settings)
+        channel = await connection.start("head -c 50000000 /dev/zero")
+        await asyncio.sleep(1)
+        assert len(await channel.read(1000)) <= 1000
+        assert len(await output(channel)) > 49_000_000
+        await connection.close()
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_endless_errors_are_kept_short(settings: SshSettings) -> None:
+    async def main() -> None:
+        connection = await connect(parse_address("h1"), settings)
+        channel = await connection.start("yes error | head -c 5000000 >&2; echo last >&2")
+        assert await output(channel) == b""
+        assert await channel.exit_status() == 0
+        assert len(channel.stderr_tail()) <= 8192
+        assert channel.stderr_tail().endswith("last\n")
+        await connection.close()
+
+    asyncio.run(main())
+
+
+# --- host keys -----------------------------------------------------------------------------------
+
+
+def test_a_new_host_key_is_accepted_once(ssh_folder: Path) -> None:
+    known = ssh_folder / "known_hosts"
+    known.unlink()
+    with (ssh_folder / "config").open("a") as config:
+        config.write("HashKnownHosts no\n")  # Debian hashes the names
+
+    async def several() -> None:
+        await asyncio.gather(*(ask(host) for host in ["h1", "h2", "h4", "h1", "h2", "h4"]))
+
+    asyncio.run(several())
+    assert sorted(line.split()[0] for line in known.read_text().splitlines()) == ["h1", "h2", "h4"]
+    before = known.read_text()
+    asyncio.run(several())
+    assert known.read_text() == before
+    assert known.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_changed_host_key_is_refused_with_file_line_and_remedy(ssh_folder: Path) -> None:
+    known = ssh_folder / "known_hosts"
+    lines = known.read_text().splitlines()
+    of_h1 = next(line for line in lines if line.startswith("h1,") and "ed25519" in line)
+    known.write_text("# one\n" + "h2 " + of_h1.split(" ", 1)[1] + "\n")
+    error = refusal("h2")
+    assert error.is_permanent
+    assert re.search(r"the host key has changed: the host shows another key \(ssh-ed25519 SHA256:", error.reason)
+    assert f"{known} line 2" in error.reason
+    assert f"ssh-keygen -R h2 -f {known}" in error.reason
+    (ssh_folder / "config").write_text("Host h2\n User worker\n StrictHostKeyChecking no\n")
+    assert asyncio.run(ask("h2")) == b"h2\n"
+
+
+def test_a_key_of_another_type_than_the_known_one_is_refused(ssh_folder: Path) -> None:
+    known = ssh_folder / "known_hosts"
+    of_h1 = next(line for line in known.read_text().splitlines() if line.startswith("h1,") and "ecdsa" in line)
+    known.write_text("h2 " + of_h1.split(" ", 1)[1] + "\n")
+    assert "the host key has changed" in refusal("h2").reason
+
+
+def test_host_key_checking_of_the_configuration(ssh_folder: Path) -> None:
+    (ssh_folder / "known_hosts").write_text("")
+    config = ssh_folder / "config"
+    config.write_text("User worker\nStrictHostKeyChecking yes\n")
+    error = refusal("h2")
+    assert "is not known, and StrictHostKeyChecking is yes" in error.reason
+    assert error.is_permanent
+    config.write_text("User worker\nHashKnownHosts yes\nUserKnownHostsFile ~/.ssh/other\n")
+    assert asyncio.run(ask("h2")) == b"h2\n"
+    assert (ssh_folder / "other").read_text().startswith("|1|")
+    config.write_text("User worker\nStrictHostKeyChecking yes\nUserKnownHostsFile ~/.ssh/other\n")
+    assert asyncio.run(ask("h2")) == b"h2\n"
+    config.write_text("User worker\nStrictHostKeyChecking yes\nHost x\n HostName h2\n HostKeyAlias known-alias\n")
+    assert "is not known" in refusal("x").reason
+
+
+def test_certificates_of_hosts(ssh_folder: Path) -> None:
+    authority = (ssh_folder / "known_hosts_ca").read_text()
+    known = ssh_folder / "known_hosts"
+    known.write_text(authority)
+    (ssh_folder / "config").write_text("User worker\n")
+    assert asyncio.run(ask("h2")) == b"h2\n"
+    assert known.read_text() == authority
+    assert asyncio.run(ask("h1")) == b"h1\n"  # it has no certificate: its key is new
+    assert len(known.read_text().splitlines()) == 2
+    known.write_text("@revoked * " + authority.split(" ", 2)[2])
+    assert asyncio.run(ask("h2")) == b"h2\n"  # its plain key is accepted
+
+
+def test_a_revoked_key_is_refused(ssh_folder: Path) -> None:
+    known = ssh_folder / "known_hosts"
+    lines = [line for line in known.read_text().splitlines() if line.startswith("h1,")]
+    known.write_text("".join(f"@revoked {line}\n" for line in lines))
+    assert f"the host key is revoked by {known} line 1" in refusal("h1").reason
+
+
+def test_known_hosts_that_cannot_be_written(ssh_folder: Path) -> None:
+    (ssh_folder / "config").write_text("User worker\nUserKnownHostsFile /proc/none/known_hosts\n")
+    assert asyncio.run(ask("h2")) == b"h2\n"
+    assert asyncio.run(ask("h2")) == b"h2\n"
+
+
+# --- log-ins -------------------------------------------------------------------------------------
+
+
+def test_keys_and_certificates_of_users(ssh_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ssh_folder / "config"
+    config.write_text("User worker\nIdentityFile ~/.ssh/none\nIdentityFile ~/.ssh/id_bad\n")
+    error = refusal("h2")
+    assert error.is_permanent
+    assert error.reason == "Permission denied (publickey) for user worker"
+    config.write_text("User worker\nIdentityFile ~/.ssh/none\nIdentityFile ~/.ssh/id_ed25519\n")
+    assert asyncio.run(ask("h2")) == b"h2\n"
+    config.write_text("User worker\nIdentityFile ~/.ssh/id_cert\nCertificateFile ~/.ssh/none\n")
+    assert asyncio.run(ask("h2")) == b"h2\n"
+    config.write_text("User worker\nIdentityFile ~/.ssh/id_enc\n")
+    assert "id_enc needs a passphrase: add it to ssh-agent" in refusal("h2").reason
+    config.write_text("User worker\nIdentityFile ~/.ssh/id_bad\n")
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(ssh_folder / "no-agent"))
+    assert "Permission denied" in refusal("h2").reason
+
+
+def test_what_is_wrong_in_the_configuration_is_named(ssh_folder: Path) -> None:
+    config = ssh_folder / "config"
+    config.write_text("Host h2\n  User worker\n  Port many\n")
+    error = refusal("h2")
+    assert error.reason == f"SSH configuration: {config} line 3: Invalid Port integer value: many"
+    assert error.is_permanent
+    config.write_text("Host h2\n ProxyJump a b\n")
+    assert f"{config} line 2" in refusal("h2").reason
+    config.write_text("Host h2\n ProxyJump h1,-bad\nHost h1\n ProxyJump h3\nHost h3\n ProxyJump h1\n")
+    assert "the host begins with a hyphen" in refusal("h2").reason
+    assert "leads back to" in refusal("h1").reason
+
+
+@pytest.mark.parametrize(
+    ("host", "reason", "is_permanent"),
+    [
+        ("nosuchhost", "Could not resolve the host name: Name or service not known", True),
+        ("h1:2222", "Connection refused", False),
+        ("10.77.0.99", "No route to host", False),
+        ("192.0.2.1", "Network is unreachable", False),
+        ("nobody@h1", "Permission denied (publickey) for user nobody", True),
+    ],
+)
+def test_hosts_that_cannot_be_reached(host: str, reason: str, is_permanent: bool) -> None:
+    error = refusal(host)
+    assert (error.reason, error.is_permanent) == (reason, is_permanent)
+
+
+def test_jump_hosts_that_fail(ssh_folder: Path, hosts: SshHosts) -> None:
+    config = ssh_folder / "config"
+    config.write_text("User worker\nHost a\n ProxyJump nosuchhost\nHost b\n ProxyJump h1\n")
+    assert refusal("a").reason.startswith("jump host nosuchhost: Could not resolve")
+    assert "the jump host could not connect" in refusal("b").reason
+    hosts.fault("option", "h1", "AllowTcpForwarding no")
+    config.write_text("User worker\nHost h4\n ProxyJump h1\n")
+    try:
+        assert "the jump host does not allow forwarding" in refusal("h4").reason
+    finally:
+        hosts.fault("option", "h1")
+
+
+# --- many at once --------------------------------------------------------------------------------
+
+
+def test_many_hosts_share_a_jump_host(ssh_folder: Path, hosts: SshHosts) -> None:
+    (ssh_folder / "config").write_text("User worker\nHost inner*\n HostName h4\n ProxyJump h1\n")
+    for host in ("h1", "h4"):
+        hosts.fault("option", host, "MaxStartups 2:50:4")
+    before = hosts.count("h1").accepted
+
+    async def main() -> list[bytes]:
+        return await asyncio.gather(*(ask(f"inner{number}") for number in range(50)))
+
+    try:
+        assert asyncio.run(main()) == [b"h4\n"] * 50
+    finally:
+        for host in ("h1", "h4"):
+            hosts.fault("option", host)
+    assert hosts.count("h1").accepted - before < 5
+
+
+def test_sessions_above_the_limit_of_the_host(hosts: SshHosts) -> None:
+    async def main() -> None:
+        connection = await connect(parse_address("h2"), SETTINGS)
+        channels = [await connection.start("cat") for _ in range(10)]
+        with pytest.raises(ConnectError, match="refuses another session"):
+            await connection.start("cat")
+        channels[0].write_eof()
+        await channels[0].exit_status()
+        assert await answer_when_possible(connection, "hostname") == (b"h2\n", 0)
+        await connection.close()
+
+    asyncio.run(main())
+
+
+# --- losses --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (("cut", "h2"), "the host does not answer"),
+        (("cut", "h2", "reset"), "Connection reset by peer"),
+        (("hangup", "h2"), "the host closed the connection"),
+        (("kill", "h2"), "the host does not answer"),
+    ],
+)
+def test_a_loss_is_noticed(hosts: SshHosts, fault: tuple[str, ...], reason: str) -> None:
+    settings = SshSettings(keepalive_interval_s=0.3, keepalive_count=3)
+
+    async def main() -> None:
+        connection = await connect(parse_address("h2"), settings)
+        channel = await connection.start("cat")
+        await asyncio.to_thread(hosts.fault, *fault)
+        async with asyncio.timeout(20):
+            assert await connection.lost == reason
+            assert await channel.read(1) == b""
+            assert await channel.exit_status() is None
+            channel.write(b"x")
+            await channel.drain()
+            with pytest.raises(ConnectError, match="the connection is lost"):
+                await connection.start("cat")
+            await connection.close()
+
+    try:
+        asyncio.run(main())
+    finally:
+        hosts.fault(*(("revive", "h2") if fault[0] == "kill" else ("join", "h2")))
+
+
+def test_ports_are_forwarded_from_the_host() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"served " + await reader.readline())
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        connection = await connect(parse_address("h2"), SETTINGS)
+        remote = await connection.forward_remote_port("127.0.0.1", port)
+        talk = f"exec 3<>/dev/tcp/127.0.0.1/{remote}; echo hello >&3; cat <&3"
+        assert await answer(connection, f"bash -c '{talk}'") == (b"served hello\n", 0)
+        with pytest.raises(ConnectError, match=f"the host does not forward port {remote}"):
+            await connection.forward_remote_port("127.0.0.1", port, remote)
+        await connection.close()
+        server.close()
+
+    asyncio.run(main())
