@@ -1,0 +1,272 @@
+"""Copies of files between this machine and one host: what has to be copied, and in which direction.
+
+Two copies are equal if their sizes and modification times are those that were seen right after a transfer, or if their
+sizes and digests are equal. A folder is copied with everything below it.
+"""
+
+import asyncio
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+from weakref import WeakValueDictionary
+
+from attrs import Factory, define, frozen
+
+MOST_TRANSFERS: Final = 8
+"""Files of one host that are copied at the same time."""
+PATHS_PER_QUESTION: Final = 500
+"""Paths that one question about files names."""
+READ_BYTES: Final = 1 << 20
+
+
+class FileSession(Protocol):
+    """A session with the helper of a host, as far as files need it."""
+
+    async def request(self, do: str, **arguments: Any) -> Any:
+        """Return the answer to a request."""
+
+    async def put_file(self, local: Path, remote: str, *, progress: Callable[[int, int], None] | None = None) -> str:
+        """Copy a file to the host and return its digest."""
+
+    async def get_file(self, remote: str, local: Path, *, progress: Callable[[int, int], None] | None = None) -> str:
+        """Copy a file from the host and return its digest."""
+
+
+class FileStamp(NamedTuple):
+    """What tells that a file was not written since it was seen."""
+
+    size: int
+    mtime_ns: int
+
+
+@frozen
+class FilePair:
+    """A file here and its copy on the host.
+
+    Attributes:
+        local: Absolute path here.
+        remote: Absolute path on the host.
+    """
+
+    local: str
+    remote: str
+
+
+class LocalFileError(OSError):
+    """A file of this machine cannot be read or written; the text says which and why."""
+
+
+@define
+class TransferProgress:
+    """The transfers that are under way, for people.
+
+    Attributes:
+        active: Bytes done and bytes in all, by the name of the file.
+    """
+
+    active: dict[str, tuple[int, int]] = Factory(dict)
+
+    def of(self, name: str) -> Callable[[int, int], None]:
+        """Return the function that notes the progress of one file."""
+
+        def note(done: int, total: int) -> None:
+            self.active[name] = done, total
+
+        return note
+
+    def over(self, name: str) -> None:
+        """Forget a transfer."""
+        self.active.pop(name, None)
+
+
+class FileCopies:
+    """Copies files between this machine and one host, over whichever session there is at the time.
+
+    Args:
+        session: Returns the present session.
+        clock_offset_s: Returns by how much the host's clock is ahead of this one, seconds.
+    """
+
+    def __init__(self, session: Callable[[], FileSession], clock_offset_s: Callable[[], float]) -> None:
+        self._session, self._clock_offset_s = session, clock_offset_s
+        self._equal: dict[FilePair, tuple[FileStamp, FileStamp]] = {}
+        """Stamps of both copies when they were known to be equal."""
+        self._writing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """One lock for each remote path that is written."""
+        self._turns = asyncio.Semaphore(MOST_TRANSFERS)
+        self.progress = TransferProgress()
+
+    # --- to the host -----------------------------------------------------------------------------
+
+    async def bring(self, pairs: Sequence[FilePair]) -> None:
+        """Make the host's copies of these files and folders equal to those here.
+
+        Raises:
+            LocalFileError: a file is missing here, or cannot be read.
+            HelperError: the host cannot write a file.
+            SessionLost: the connection was lost.
+        """
+        files = [pair for each in pairs for pair in _expanded(each)]
+        found = await self._stat([pair.remote for pair in files])
+        await _all(self._bring_one(pair, found.get(pair.remote)) for pair in files)
+
+    async def _bring_one(self, pair: FilePair, there: Mapping[str, Any] | None) -> None:
+        lock = self._writing.setdefault(pair.remote, asyncio.Lock())
+        was_busy = lock.locked()
+        async with lock, self._turns:
+            if was_busy:
+                there = (await self._stat([pair.remote])).get(pair.remote)
+            if await self._is_equal(pair, there):
+                return
+            before, name = _stamp(pair.local), f"{Path(pair.local).name} to the host"
+            try:
+                await self._session().put_file(Path(pair.local), pair.remote, progress=self.progress.of(name))
+            finally:
+                self.progress.over(name)
+            there = (await self._stat([pair.remote])).get(pair.remote)
+            if there is not None:
+                self._equal[pair] = before, _remote_stamp(there)
+
+    async def _is_equal(self, pair: FilePair, there: Mapping[str, Any] | None) -> bool:
+        """Return whether both copies are known to be equal; compare digests if only the times differ."""
+        if there is None or there.get("kind") != "file":
+            return False
+        here, remote = _stamp(pair.local), _remote_stamp(there)
+        if self._equal.get(pair) == (here, remote):
+            return True
+        if here.size != remote.size:
+            return False
+        found = await self._stat([pair.remote], digest=True)
+        if found.get(pair.remote, {}).get("sha256") != await asyncio.to_thread(_digest, pair.local):
+            return False
+        self._equal[pair] = here, remote
+        return True
+
+    # --- from the host ---------------------------------------------------------------------------
+
+    async def fetch(self, pairs: Sequence[FilePair]) -> list[FilePair]:
+        """Make the copies here equal to those of the host; return the files that the host does not have.
+
+        Raises:
+            LocalFileError: a file cannot be written here.
+            HelperError: the host cannot read a file.
+            SessionLost: the connection was lost.
+        """
+        found = await self._stat([pair.remote for pair in pairs])
+        present = [pair for pair in pairs if pair.remote in found]
+        await _all(self._fetch_one(pair, found[pair.remote]) for pair in present)
+        return [pair for pair in pairs if pair.remote not in found]
+
+    async def _fetch_one(self, pair: FilePair, there: Mapping[str, Any]) -> None:
+        if there.get("kind") == "dir":
+            await self._fetch_folder(pair)
+            return
+        async with self._turns:
+            await self._fetch_file(pair, there)
+
+    async def _fetch_folder(self, pair: FilePair) -> None:
+        Path(pair.local).mkdir(parents=True, exist_ok=True)
+        below: list[tuple[FilePair, Mapping[str, Any]]] = []
+        for name, kind, size, mtime_ns, mode, *_ in await self._session().request("list", path=pair.remote):
+            child = FilePair(_below(pair.local, name), f"{pair.remote}/{name}")
+            if kind == "dir":
+                Path(child.local).mkdir(parents=True, exist_ok=True)
+            elif kind in ("file", "link"):
+                below.append((child, {"kind": kind, "size": size, "mtime_ns": mtime_ns, "mode": mode}))
+        await _all(self._fetch_one(child, entry) for child, entry in below)
+
+    async def _fetch_file(self, pair: FilePair, there: Mapping[str, Any]) -> None:
+        local, remote = Path(pair.local), _remote_stamp(there)
+        with suppress(OSError):
+            if self._equal.get(pair) == (_stamp(pair.local), remote):
+                return
+        try:
+            local.parent.mkdir(parents=True, exist_ok=True)
+            if remote.size == 0:
+                local.write_bytes(b"")
+            else:
+                await self._session().get_file(
+                    pair.remote, local, progress=self.progress.of(f"{local.name} from the host")
+                )
+            local.chmod(int(there.get("mode", 0o644)) & 0o777)
+            written_ns = remote.mtime_ns - round(self._clock_offset_s() * 1e9)
+            os.utime(local, ns=(written_ns, written_ns))
+            self._equal[pair] = _stamp(pair.local), remote
+        except OSError as error:
+            raise LocalFileError(f"cannot write {local}: {error.strerror or error}") from error
+        finally:
+            self.progress.over(f"{local.name} from the host")
+
+    async def _stat(self, paths: Sequence[str], *, digest: bool = False) -> dict[str, Mapping[str, Any]]:
+        """Return what the host knows of these paths; those that do not exist are left out."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for first in range(0, len(paths), PATHS_PER_QUESTION):
+            part = list(paths[first : first + PATHS_PER_QUESTION])
+            answer = await self._session().request("stat", paths=part, digest=digest)
+            found |= {path: facts for path, facts in zip(part, answer, strict=True) if facts is not None}
+        return found
+
+
+def _expanded(pair: FilePair) -> list[FilePair]:
+    """Return the file, or all files below the folder."""
+    try:
+        if not stat.S_ISDIR(os.stat(pair.local).st_mode):  # noqa: PTH116 - called for each input of each job
+            return [pair]
+        return [
+            FilePair(str(path), f"{pair.remote}/{path.relative_to(pair.local).as_posix()}")
+            for path in sorted(Path(pair.local).rglob("*"))
+            if path.is_file()
+        ]
+    except OSError as error:
+        raise LocalFileError(f"input {pair.local}: {error.strerror or error}") from error
+
+
+def _below(folder: str, name: str) -> str:
+    """Return the path of a name that the host gave, below a folder.
+
+    Raises:
+        LocalFileError: the name leaves the folder.
+    """
+    path = os.path.normpath(f"{folder}/{name}")
+    if not path.startswith(folder.rstrip("/") + "/"):
+        raise LocalFileError(f"the host names {name!r}, which is not below {folder}")
+    return path
+
+
+def _stamp(path: str) -> FileStamp:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - called for each file of each job
+    except OSError as error:
+        raise LocalFileError(f"{path}: {error.strerror or error}") from error
+    return FileStamp(found.st_size, found.st_mtime_ns)
+
+
+def _remote_stamp(facts: Mapping[str, Any]) -> FileStamp:
+    return FileStamp(int(facts["size"]), int(facts["mtime_ns"]))
+
+
+def _digest(path: str) -> str:
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as os.stat
+            while block := file.read(READ_BYTES):
+                digest.update(block)
+    except OSError as error:
+        raise LocalFileError(f"cannot read {path}: {error.strerror or error}") from error
+    return digest.hexdigest()
+
+
+async def _all(coroutines: Iterable[Any]) -> None:
+    """Run coroutines at the same time; the first error ends the others and is raised."""
+    tasks = [asyncio.ensure_future(each) for each in coroutines]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
