@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from attrs import Factory, define, frozen
+
 from torc_framework.api import AttemptKey
 from torc_ssh.executor.file_copies import FilePair
 

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from attrs import evolve, frozen
+
 from torc_framework.api import Attempt, AttemptKey, ExitObservation
 from torc_ssh.executor.attempt_records import AttemptFiles, AttemptRecords
 from torc_ssh.executor.endings import LOG_TRANSFER_ERROR, TRANSFER_ERROR, with_raw
@@ -113,9 +114,7 @@ class AttemptTransfers:
 
     # --- after it has ended ----------------------------------------------------------------------
 
-    async def collect(
-        self, key: AttemptKey, seen: ExitObservation, connected: Callable[[], Any]
-    ) -> ExitObservation:
+    async def collect(self, key: AttemptKey, seen: ExitObservation, connected: Callable[[], Any]) -> ExitObservation:
         """Bring logs and output files of an ended attempt home; return the observation with what was found.
 
         A lost connection is waited for. Any other failure is tried again some times; then the observation says so.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import evolve
+
 from torc_framework.api import ExitClass, ExitObservation, ExitVerdict
 
 EXECUTOR: Final = "ssh"

@@ -6,7 +6,6 @@ Everything here runs in the event loop of `torc_ssh.connection.loop_thread`.
 import asyncio
 import logging
 import random
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from attrs import frozen
+
 from torc_framework.api import (
     Adoption,
     Attempt,
@@ -152,7 +152,7 @@ class HostLink:
                 pause_s = LONGEST_PAUSE_S if permanent else min(LONGEST_PAUSE_S, pause_s * 2)
                 self.hindrances.not_connected(str(error))
                 self.changed()
-            except Exception as error:  # noqa: BLE001 - the link must go on, whatever failed
+            except Exception as error:
                 _LOG.exception("event=reconnect_failed host=%s", self.plan.address)
                 pause_s = LONGEST_PAUSE_S
                 self.hindrances.not_connected(f"{type(error).__name__}: {error}")
@@ -170,7 +170,7 @@ class HostLink:
         try:
             async with asyncio.timeout(PREPARATION_S):
                 session = await HostSession.open(
-                    connection, python=self.plan.options.python, on_event=lambda event: self._take_event(event)
+                    connection, python=self.plan.options.python, on_event=self._take_event
                 )
                 await self._prepare(connection, session)
         except TimeoutError:
@@ -341,7 +341,7 @@ class HostLink:
         except TorcError as error:
             _LOG.warning("event=files_not_known job_id=%d reason=%r", key.job_id, str(error))
             self.outstanding.give_back(key)
-        except Exception as error:  # noqa: BLE001 - an attempt must not be forgotten, whatever failed
+        except Exception as error:
             _LOG.exception("event=staging_failed job_id=%d", key.job_id)
             self.outstanding.refuse(key, cannot_begin(f"{type(error).__name__}: {error}"))
         self.changed()
@@ -471,7 +471,7 @@ class HostLink:
         assert self._transfers is not None, "an attempt ended before the first connection"
         try:
             seen = await self._transfers.collect(key, seen, self._connected.wait)
-        except Exception as error:  # noqa: BLE001 - an end must be reported, whatever failed
+        except Exception as error:
             _LOG.exception("event=collecting_failed job_id=%d", key.job_id)
             seen = host_lost(f"host {self.plan.address}: {type(error).__name__}: {error}", seen)
         self.plan.records.forget(key)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from attrs import frozen
+
 from torc_framework.api import ConfigError, UserError, parse_memory
 from torc_ssh.addresses import HostAddress, parse_address
 

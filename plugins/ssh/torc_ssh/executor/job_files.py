@@ -4,6 +4,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from attrs import Factory, define, frozen
+
 from torc_framework.api import RunnerContext
 
 if TYPE_CHECKING:

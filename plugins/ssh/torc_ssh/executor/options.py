@@ -3,6 +3,7 @@
 from typing import Final
 
 from attrs import define
+
 from torc_framework.api import ConfigError, option
 from torc_ssh.executor.host_sizes import HostSize, parse_host_sizes
 
@@ -54,7 +55,8 @@ class SshOptions:
     )
     connect_timeout_s: float = option(30.0, "Longest time for one attempt to connect to a host.", metavar="SECONDS")
     keepalive_s: float = option(
-        15.0, "Time between two questions whether a host is still there; three without an answer end the connection.",
+        15.0,
+        "Time between two questions whether a host is still there; three without an answer end the connection.",
         metavar="SECONDS",
     )
     tunnel: bool = option(

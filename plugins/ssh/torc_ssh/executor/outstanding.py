@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from attrs import Factory, define
+
 from torc_framework.api import (
     AttemptEnded,
     AttemptKey,
@@ -218,12 +219,13 @@ class OutstandingAttempts:
 
     def unsettled(self, origin: int) -> list[AttemptKey]:
         """Return the attempts of an origin that the host may hold."""
-        return [
-            key for key in self.keys(AttemptStage.SENT, AttemptStage.RUNNING) if self._held[key].origin == origin
-        ]
+        return [key for key in self.keys(AttemptStage.SENT, AttemptStage.RUNNING) if self._held[key].origin == origin]
 
     def settle(
-        self, adopted: Iterable[AttemptKey], never_started: Iterable[AttemptKey], unknown: Iterable[AttemptKey],
+        self,
+        adopted: Iterable[AttemptKey],
+        never_started: Iterable[AttemptKey],
+        unknown: Iterable[AttemptKey],
         lost: Callable[[AttemptKey], ExitObservation],
     ) -> None:
         """Apply what the host says of unsettled attempts after a new connection; call `connected` after it.

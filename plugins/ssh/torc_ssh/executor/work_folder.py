@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from attrs import frozen
+
 from torc_framework.api import RunnerContext
 
 LOG_FOLDER: Final = ".torc_logs"
