@@ -5,6 +5,9 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from torc_ssh.executor.endings import host_lost
+from torc_ssh.executor.outstanding import OWN, AttemptStage, OutstandingAttempts
+
 from torc_framework.api import (
     AttemptEnded,
     AttemptKey,
@@ -13,8 +16,6 @@ from torc_framework.api import (
     AttemptWithdrawn,
     ExitObservation,
 )
-from torc_ssh.executor.endings import host_lost
-from torc_ssh.executor.outstanding import OWN, AttemptStage, OutstandingAttempts
 
 GONE = ExitObservation("ssh", lost=True)
 ENDED = ExitObservation("ssh", exit_code=0)
@@ -56,8 +57,8 @@ class ScriptedHost:
             if state == "running" and key not in keys:
                 self.journal[key] = "ended"  # killed, and no report
         for key in keys:
-            state = self.journal.get(key)
-            answer[0 if state in ("running", "ended") else 1 if state is None else 2].append(key)
+            state = self.journal.get(key, "")
+            answer[0 if state in ("running", "ended") else 2 if state else 1].append(key)
             if state in ("running", "ended"):
                 self.reports.append(("S" if state == "running" else "E", key))
         adopted, never_started, unknown = answer

@@ -66,7 +66,8 @@ class EndingClassifier:
     def classify(self, item: HeldJob, seen: ExitObservation) -> ClassifiedEnding:
         """Return the report on an ended attempt.
 
-        Declared output files are checked only after exit code 0: a failed attempt is expected to lack some.
+        Declared output files are checked only after exit code 0: a failed attempt is expected to lack some. Files that
+        the launcher missed count too: it ran the attempt on another machine.
         """
         job = item.job
         mtimes, missing = self._attempts.modification_times(job) if job.output_files and not seen.lost else ({}, [])
@@ -82,7 +83,7 @@ class EndingClassifier:
             clean_exit=_clean_exit(item),
             log_disk_full=log_disk_full,
             outputs_written=is_stopped_clean and all_outputs_written(job, mtimes, seen.started_at),
-            missing_outputs=tuple(missing) if seen.exit_code == 0 else (),
+            missing_outputs=tuple(dict.fromkeys((*seen.missing_outputs, *missing))) if seen.exit_code == 0 else (),
             memory_limit_bytes=job.resources.memory_bytes if has_limits else None,
             runtime_limit_s=job.resources.runtime_s,
         )

@@ -12,10 +12,10 @@ from attrs import evolve, frozen
 from torc_framework.api import Attempt, AttemptKey, ExitObservation
 from torc_ssh.executor.attempt_records import AttemptFiles, AttemptRecords
 from torc_ssh.executor.endings import LOG_TRANSFER_ERROR, TRANSFER_ERROR, with_raw
-from torc_ssh.executor.file_copies import FileCopies, FilePair, FileSession, LocalFileError
+from torc_ssh.executor.file_copies import FileCopies, FilePair, LocalFileError
 from torc_ssh.executor.job_files import JobFiles
 from torc_ssh.executor.work_folder import WorkFolder
-from torc_ssh.host_session import HelperError, SessionLost
+from torc_ssh.session import HelperError, HostSession, SessionLost
 
 TRIES: Final = 4
 """So often the files of an ended attempt are brought home before that counts as failed for good."""
@@ -56,7 +56,7 @@ class AttemptTransfers:
         host: str,
         folder: WorkFolder,
         records: AttemptRecords,
-        session: Callable[[], FileSession],
+        session: Callable[[], HostSession],
         clock_offset_s: Callable[[], float],
     ) -> None:
         self._host, self.folder, self._records, self._session = host, folder, records, session

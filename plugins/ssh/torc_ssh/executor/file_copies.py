@@ -11,29 +11,21 @@ import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from attrs import Factory, define, frozen
+
+if TYPE_CHECKING:
+    from torc_ssh.session import HostSession
 
 MOST_TRANSFERS: Final = 8
 """Files of one host that are copied at the same time."""
 PATHS_PER_QUESTION: Final = 500
 """Paths that one question about files names."""
+RESUMABLE_BYTES: Final = 16 << 20
+"""A larger file that comes home is kept in part when the connection is lost."""
 READ_BYTES: Final = 1 << 20
-
-
-class FileSession(Protocol):
-    """A session with the helper of a host, as far as files need it."""
-
-    async def request(self, do: str, **arguments: Any) -> Any:
-        """Return the answer to a request."""
-
-    async def put_file(self, local: Path, remote: str, *, progress: Callable[[int, int], None] | None = None) -> str:
-        """Copy a file to the host and return its digest."""
-
-    async def get_file(self, remote: str, local: Path, *, progress: Callable[[int, int], None] | None = None) -> str:
-        """Copy a file from the host and return its digest."""
 
 
 class FileStamp(NamedTuple):
@@ -91,7 +83,7 @@ class FileCopies:
         clock_offset_s: Returns by how much the host's clock is ahead of this one, seconds.
     """
 
-    def __init__(self, session: Callable[[], FileSession], clock_offset_s: Callable[[], float]) -> None:
+    def __init__(self, session: Callable[[], "HostSession"], clock_offset_s: Callable[[], float]) -> None:
         self._session, self._clock_offset_s = session, clock_offset_s
         self._equal: dict[FilePair, tuple[FileStamp, FileStamp]] = {}
         """Stamps of both copies when they were known to be equal."""
@@ -189,24 +181,33 @@ class FileCopies:
             if remote.size == 0:
                 local.write_bytes(b"")
             else:
-                await self._session().get_file(
-                    pair.remote, local, progress=self.progress.of(f"{local.name} from the host")
-                )
+                await self._get(pair.remote, local, remote.size)
             local.chmod(int(there.get("mode", 0o644)) & 0o777)
             written_ns = remote.mtime_ns - round(self._clock_offset_s() * 1e9)
             os.utime(local, ns=(written_ns, written_ns))
             self._equal[pair] = _stamp(pair.local), remote
         except OSError as error:
             raise LocalFileError(f"cannot write {local}: {error.strerror or error}") from error
+
+    async def _get(self, remote: str, local: Path, size: int) -> None:
+        """Bring a file home; a large one goes on where a lost connection ended it."""
+        partial = local.with_name(f".{local.name}.torc-part") if size > RESUMABLE_BYTES else None
+        name = f"{local.name} from the host"
+        try:
+            await self._session().get_file(remote, local, partial=partial, progress=self.progress.of(name))
+        except asyncio.CancelledError:
+            if partial is not None:
+                partial.unlink(missing_ok=True)
+            raise
         finally:
-            self.progress.over(f"{local.name} from the host")
+            self.progress.over(name)
 
     async def _stat(self, paths: Sequence[str], *, digest: bool = False) -> dict[str, Mapping[str, Any]]:
         """Return what the host knows of these paths; those that do not exist are left out."""
         found: dict[str, Mapping[str, Any]] = {}
         for first in range(0, len(paths), PATHS_PER_QUESTION):
             part = list(paths[first : first + PATHS_PER_QUESTION])
-            answer = await self._session().request("stat", paths=part, digest=digest)
+            answer = await self._session().stat(part, digest=digest)
             found |= {path: facts for path, facts in zip(part, answer, strict=True) if facts is not None}
         return found
 

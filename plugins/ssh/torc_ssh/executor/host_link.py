@@ -33,13 +33,12 @@ from torc_ssh.connection import ConnectError, SshConnection, SshSettings, connec
 from torc_ssh.executor.attempt_records import AttemptRecords
 from torc_ssh.executor.attempt_transfers import AttemptTransfers, FilePlan
 from torc_ssh.executor.endings import EXECUTOR, cannot_begin, host_lost
-from torc_ssh.executor.file_copies import LocalFileError
 from torc_ssh.executor.hindrances import LinkHindrances
 from torc_ssh.executor.job_files import WorkflowFiles
 from torc_ssh.executor.options import SshOptions
 from torc_ssh.executor.outstanding import OWN, AttemptStage, OutstandingAttempts, WireOrder
 from torc_ssh.executor.work_folder import LOG_FOLDER, UnmappedPathError, WorkFolder, work_folder
-from torc_ssh.host_session import HelperError, HostSession, SessionLost
+from torc_ssh.session import HelperError, HostFacts, HostSession, SessionLost
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
@@ -96,7 +95,7 @@ class HostLink:
     def __init__(self, plan: LinkPlan) -> None:
         self.plan = plan
         self.outstanding = OutstandingAttempts()
-        self.facts: Mapping[str, Any] = {}
+        self.facts: HostFacts | None = None
         self.journal: Mapping[str, Any] = {}
         self.hindrances = LinkHindrances(str(plan.address), plan.options.lost_after_s)
         self._origins: list[Mapping[str, Any]] = [{}]
@@ -169,9 +168,7 @@ class HostLink:
         session: HostSession | None = None
         try:
             async with asyncio.timeout(PREPARATION_S):
-                session = await HostSession.open(
-                    connection, python=self.plan.options.python, on_event=self._take_event
-                )
+                session = await HostSession.open(connection, python=self.plan.options.python, on_event=self._take_event)
                 await self._prepare(connection, session)
         except TimeoutError:
             await _close(session, connection)
@@ -191,7 +188,7 @@ class HostLink:
 
     async def _prepare(self, connection: SshConnection, session: HostSession) -> None:
         options, context, self._clock = self.plan.options, self.plan.context, session
-        is_restarted = bool(self.facts) and self.facts["boot_id"] != session.facts["boot_id"]
+        is_restarted = self.facts is not None and self.facts.boot_id != session.facts.boot_id
         opened = await session.request(
             "attempts_open",
             name=self.plan.name,
@@ -214,9 +211,7 @@ class HostLink:
 
     def _make_transfers(self, session: HostSession) -> AttemptTransfers:
         options = self.plan.options
-        folder = work_folder(
-            self.plan.context, options.remote_dir, str(session.facts["home"]), is_shared=options.shared_dir
-        )
+        folder = work_folder(self.plan.context, options.remote_dir, session.facts.home, is_shared=options.shared_dir)
         return AttemptTransfers(
             str(self.plan.address), folder, self.plan.records, self._live_session, lambda: self.clock_offset_s
         )
@@ -226,7 +221,7 @@ class HostLink:
         if not folder.is_shared:
             await session.request("mkdir", path=f"{folder.remote}/{LOG_FOLDER}")
             return
-        (found,) = await session.request("stat", paths=[folder.remote])
+        (found,) = await session.stat([folder.remote])
         if found is None:
             raise HelperError("not_found", f"there is no folder {folder.remote} on the host, which shared_dir promises")
 
@@ -336,7 +331,7 @@ class HostLink:
             self.outstanding.give_back(key)
         except HelperError as error:
             self._refuse_for_host(key, error)
-        except (LocalFileError, UnmappedPathError) as error:
+        except (OSError, UnmappedPathError) as error:
             self.outstanding.refuse(key, cannot_begin(str(error)))
         except TorcError as error:
             _LOG.warning("event=files_not_known job_id=%d reason=%r", key.job_id, str(error))
@@ -420,14 +415,14 @@ class HostLink:
             attempt.memory_limit_bytes,
         )
 
-    async def _request(self, do: str, keys: Iterable[AttemptKey], **arguments: Any) -> None:
+    async def _request(self, do: str, about: Iterable[AttemptKey], **arguments: Any) -> None:
         try:
             await self._live_session().request(do, **arguments)
         except SessionLost:
             return  # settled after the next connection
         except HelperError as error:
             if do in ("attempts_start", "attempts_queue"):
-                for key in keys:
+                for key in about:
                     self.outstanding.refuse(key, cannot_begin(f"host {self.plan.address}: {error}"))
                 self.changed()
             else:

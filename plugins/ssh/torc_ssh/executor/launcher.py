@@ -84,16 +84,17 @@ class SshLauncher(Launcher):
     def launch_site(self) -> LaunchSite:
         """Return what the host offers: what was said of it, else what was found there."""
         facts, said = self._link.facts, size_of(self.options.sizes(), self.address)
-        gpus = _gpu_names(facts.get("gpus") or (), said.gpus)
+        assert facts is not None, "the constructor connects"
+        gpus = _gpu_names(facts.gpus, said.gpus)
         return LaunchSite(
             Resources(
-                num_cpus=said.cpus or int(facts["cpus"]),
-                memory_bytes=said.memory_bytes or int(facts["memory_bytes"]),
+                num_cpus=said.cpus or facts.cpus,
+                memory_bytes=said.memory_bytes or facts.memory_bytes,
                 num_gpus=len(gpus),
             ),
             gpu_names=gpus,
             kind=EXECUTOR,
-            facts={"ssh_host": str(self.address), "python": facts.get("version")},
+            facts={"ssh_host": str(self.address), "python": facts.version},
             hostname=str(self.address),
         )
 
@@ -218,7 +219,7 @@ def _addresses(options: SshOptions, context: RunnerContext) -> list[HostAddress]
         elif options.hosts_file:
             addresses = read_worker_file(Path(options.hosts_file).expanduser())
         else:
-            with client_of(context) as client:
+            with client_of(context, patience_s=2.0) as client:
                 addresses = parse_addresses(each.worker for each in client.remote_workers(context.workflow_id))
     except UserError as error:
         raise ConfigError(f"hosts of executor ssh: {error}") from None
@@ -242,9 +243,8 @@ def _address_of(options: SshOptions, context: RunnerContext) -> HostAddress:
     return addresses[0]
 
 
-def _gpu_names(found: Iterable[Mapping[str, Any]], said: int | None) -> tuple[str, ...]:
+def _gpu_names(found: Sequence[str], said: int | None) -> tuple[str, ...]:
     """Return the names of GPUs as CUDA_VISIBLE_DEVICES has them."""
-    names = tuple(str(gpu.get("index") or position) for position, gpu in enumerate(found))
     if said is None:
-        return names
-    return names[:said] if said <= len(names) else tuple(map(str, range(said)))
+        return tuple(found)
+    return tuple(found[:said]) if said <= len(found) else tuple(map(str, range(said)))
