@@ -1,6 +1,7 @@
 """Options of the executor ``ssh``: values that are refused, and which hosts they name."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torc_ssh.addresses import parse_address
@@ -69,7 +70,7 @@ def test_a_size_of_a_host_that_is_not_used_is_refused() -> None:
         {"remote_dir": ""},
     ],
 )
-def test_invalid_options_are_refused(values: dict[str, object]) -> None:
+def test_invalid_options_are_refused(values: dict[str, Any]) -> None:
     (name, *_) = values
     with pytest.raises(ConfigError, match=name):
         SshOptions(**values)
