@@ -8,21 +8,21 @@ from torc_framework.api import RunnerContext
 
 def folder_for(working_dir: str, output_dir: str = "/out", *, is_shared: bool = False) -> WorkFolder:
     context = RunnerContext(7, 1, output_dir, working_dir, "http://127.0.0.1:1", hostname="here")
-    return work_folder(context, "torc_work", "/home/w", is_shared=is_shared)
+    return work_folder(context, "torc_work", "/users/w", is_shared=is_shared)
 
 
 def test_relative_paths_stay_below_the_root() -> None:
-    folder = folder_for("/home/u/projects/p/run")
-    assert folder.root.startswith("/home/w/torc_work/wf7_")
+    folder = folder_for("/users/u/projects/p/run")
+    assert folder.root.startswith("/users/w/torc_work/wf7_")
     assert folder.remote == f"{folder.root}/projects/p/run"
-    assert folder.paths("data/x") == ("/home/u/projects/p/run/data/x", f"{folder.remote}/data/x")
-    assert folder.paths("../../shared/x") == ("/home/u/projects/shared/x", f"{folder.root}/projects/shared/x")
+    assert folder.paths("data/x") == ("/users/u/projects/p/run/data/x", f"{folder.remote}/data/x")
+    assert folder.paths("../../shared/x") == ("/users/u/projects/shared/x", f"{folder.root}/projects/shared/x")
     with pytest.raises(UnmappedPathError, match="write it as an absolute path"):
         folder.paths("../../../../x")
 
 
 def test_absolute_paths_are_the_same_on_both() -> None:
-    assert folder_for("/home/u").paths("/data/x/../y") == ("/data/y", "/data/y")
+    assert folder_for("/users/u").paths("/data/x/../y") == ("/data/y", "/data/y")
 
 
 @pytest.mark.parametrize("path", ["..", "../../..", "x\0y"])
