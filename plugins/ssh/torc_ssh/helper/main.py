@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Callable
 
-from torc_ssh.helper import commands, files
+from torc_ssh.helper import commands, detached, files
 from torc_ssh.helper.attempts import HostAttempts
 from torc_ssh.helper.errors import FAILED, INVALID, RefusedRequestError, describe_error
 from torc_ssh.helper.facts import clock, facts, home_folder
@@ -26,7 +26,12 @@ SLOW: dict[str, Callable[..., Any]] = {
     "remove": files.remove,
 }
 """Requests that wait for disks, which worker threads carry out."""
-LASTING: dict[str, Callable[..., Any]] = {"run": commands.run}
+LASTING: dict[str, Callable[..., Any]] = {
+    "run": commands.run,
+    "spawn": detached.spawn,
+    "process": detached.process,
+    "kill": detached.kill,
+}
 """Requests that wait for processes, each in a thread of its own."""
 IN_PARTS: dict[str, Callable[..., None]] = {"list": files.list_folder}
 """Requests for worker threads whose last argument takes the parts of their answer."""

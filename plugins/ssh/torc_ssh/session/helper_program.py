@@ -41,6 +41,8 @@ class SentSources(object):
         return ModuleSpec(name, self, is_package=any(each.startswith(inside) for each in self.sources))
     def create_module(self, spec):
         return None
+    def get_source(self, name):
+        return self.sources[name]
     def exec_module(self, module):
         name = module.__name__
         exec(compile(self.sources[name], "<torc>/" + name.replace(".", "/"), "exec", 0, True), module.__dict__)
