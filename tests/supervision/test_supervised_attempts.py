@@ -1,13 +1,253 @@
-"""Attempts of one launcher: what it reports of them, and what becomes of them when others follow it."""
+"""Attempts of one launcher: what it reports of them, and what becomes of them when others follow it on its journal."""
 
-from collections.abc import Callable
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from local_bench import Bench
+from local_bench import Bench, children
+from small_disk import MISSING, mounted
+from waiting import eventually
 
-from torc_framework.api import AttemptKey
+from torc_framework.api import AttemptEnded, AttemptKey
+from torc_framework.api.supervision import AttemptCommand, SupervisedAttempts, SupervisionError, launcher_event
 from torc_framework.supervision import supervisor
+
+Start = Callable[..., "Attempts"]
+
+
+def keys(*jobs: int) -> list[tuple[int, int]]:
+    """Return first attempts of jobs."""
+    return [(job, 1) for job in jobs]
+
+
+class Attempts(SupervisedAttempts):
+    """Supervised attempts with the reports that they have given."""
+
+    def __init__(self, journal: Path, **options: Any) -> None:
+        super().__init__(journal, **options)
+        self.folder = journal.parent.parent
+        self.seen: dict[int, list[Any]] = {}
+
+    def run(self, *jobs: tuple[int, str], **changes: Any) -> None:
+        """Start attempts of these jobs."""
+        self.start(self.command(job, text, **changes) for job, text in jobs)
+
+    def command(self, job: int, text: str, **changes: Any) -> AttemptCommand:
+        """Return an attempt of a command that leaves no logs."""
+        values: dict[str, Any] = {"environment": {}, "stdout": "", "stderr": "", "working_dir": str(self.folder)}
+        values["environment"] = {"TORC_JOB_ID": str(job), "TORC_ATTEMPT_ID": "1"}
+        return AttemptCommand(job, 1, text, **(values | changes))
+
+    def ends(self, *jobs: int) -> list[Any]:
+        """Wait for the ends of these jobs; return exit code, signal, launch error or ``lost`` of each."""
+
+        def poll() -> bool:
+            select.select([self], [], [], 0.05)
+            for report in self.poll():
+                known = self.seen.setdefault(report[1], [])
+                assert not any(kind != "S" for kind, *_ in known), f"an end was reported twice: {report}"
+                known.append(report)
+            return all(self.seen.get(job, [["S"]])[-1][0] != "S" for job in jobs)
+
+        eventually(poll, lambda: self.seen, pause_s=0)
+        return [self.end_of(job) for job in jobs]
+
+    def end_of(self, job: int) -> Any:
+        """Return the reported end of a job."""
+        event = launcher_event("x", self.seen[job][-1])
+        assert isinstance(event, AttemptEnded)
+        seen = event.observation
+        return "lost" if seen.lost else seen.launch_error or seen.signal or seen.exit_code
+
+    def journal_names(self) -> list[str]:
+        """Return the names of the files in the state folder."""
+        return sorted(path.name for path in self.state_folder().iterdir())
+
+    def state_folder(self) -> Path:
+        """Return the folder of the journals."""
+        return Path(self.state()["journal"]).parent
+
+    def supervisor(self) -> int:
+        """Return the pid of the present supervisor."""
+        return eventually(lambda: children(self._reapers[-1]), "no supervisor")[0]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Begin supervised attempts on a journal; they are closed at the end, their attempts killed."""
+    begun: list[Attempts] = []
+
+    def make(folder: Path = tmp_path, name: str = "here", **options: Any) -> Attempts:
+        begun.append(Attempts(folder / "state" / f"{name}.journal", **options))
+        return begun[-1]
+
+    yield make
+    for each in begun:
+        if not each._epoll.closed:
+            each.stop(each._orders.keys() | each._orphans._followed.keys(), signal.SIGKILL)
+            each.close()
+
+
+def wait_for(*paths: Path) -> None:
+    """Wait until files have a line."""
+    eventually(lambda: all(path.exists() and path.read_text().endswith("\n") for path in paths), paths)
+
+
+def test_objects_on_one_path_form_a_chain(start: Start, tmp_path: Path) -> None:
+    """Three of them: abandoned, with a killed supervisor, the last; each end is reported by the last one, once."""
+    up, gate = [tmp_path / f"up{number}" for number in range(5)], tmp_path / "gate"
+    wait = f"while ! [ -e {gate} ]; do sleep 0.02; done"
+    first = start()
+    first.run((1, "exit 11"), (2, f"echo >{up[2]}; {wait}; exit 12"), (3, f"echo >{up[3]}; exec sleep 100"))
+    wait_for(up[2], up[3])
+    first.ends(1)
+    first.queue([first.command(9, "exit 9", lane=9)])
+    first.abandon()
+    second = start()
+    assert second.adopt(second.state(), keys(2, 3)) == (tuple(keys(2, 3)), (), ())
+    second.run((4, f"echo >{up[4]}; {wait}; exit 14"))
+    wait_for(up[4])
+    os.kill(second.supervisor(), signal.SIGKILL)
+    eventually(lambda: second.poll() is not None and len(second._reapers) == 2, "the supervisor is replaced")
+    second.run((5, "exit 15"))
+    second.ends(5)
+    second.abandon()
+    third = start()
+    assert third.journal_names() == ["here.2.journal", "here.3.journal", "here.4.journal", "here.journal"]
+    assert third.adopt(third.state(), keys(1, 2, 4, 5, 9)) == (tuple(keys(1, 2, 4, 5)), tuple(keys(9)), ())
+    third.run((6, "exit 16"))
+    assert third.ends(1, 5, 6) == [11, 15, 16]
+    assert third.pids(keys(2, 4)).keys() == {*keys(2, 4)}
+    third.forget(third.state())
+    assert len(third.journal_names()) == 4, "the own chain stays until the end"
+    gate.touch()
+    assert third.ends(2, 4) == [12, 14]
+    assert 3 not in third.seen, "an attempt that was not asked for was killed"
+    third.close()
+    assert not third.state_folder().exists()
+
+
+def test_another_object_forgets_the_whole_chain(start: Start) -> None:
+    """And nothing of a chain whose name begins alike."""
+    for name in ("here", "here", "here2", "here.x"):
+        each = start(name=name)
+        each.run((1, "exit 1"))
+        each.ends(1)
+        each.abandon()
+    last = start(name="last")
+    state = last.state() | {"journal": str(last.state_folder() / "here.journal")}
+    assert last.adopt(state, keys(1, 2)) == (tuple(keys(1)), tuple(keys(2)), ())
+    assert last.ends(1) == [1]
+    last.forget(state)
+    assert last.journal_names() == ["here.x.journal", "here2.journal", "last.journal"]
+
+
+def test_many_predecessors_cost_no_descriptors(start: Start) -> None:
+    """Only journals in which something is followed stay open."""
+    for number in range(1, 11):
+        each = start()
+        each.run((number, "exit 3"))
+        each.ends(number)
+        each.abandon()
+    before = len([*Path("/proc/self/fd").iterdir()])
+    last = start()
+    assert last.adopt(last.state(), keys(*range(1, 12))).never_started == tuple(keys(11))
+    assert last.ends(*range(1, 11)) == [3] * 10
+    assert len([*Path("/proc/self/fd").iterdir()]) <= before + 6
+
+
+@pytest.mark.parametrize("what", ["here.journal", "."])
+def test_what_a_removed_journal_contained_is_not_run_again(start: Start, tmp_path: Path, what: str) -> None:
+    """With a journal missing, it is not known whether an attempt was started; those of other journals are known."""
+    first = start()
+    first.run((1, f"echo >{tmp_path}/up; sleep 0.3"))
+    wait_for(tmp_path / "up")
+    first.abandon()
+    second = start()
+    second.run((2, "exit 2"))
+    second.ends(2)
+    second.abandon()
+    removed = second.state_folder() / what
+    for path in [removed] if removed.is_file() else [*removed.iterdir()]:
+        path.unlink()
+    third = start()
+    found = third.adopt(third.state(), keys(1, 2, 3))
+    known = keys(2) if removed.name == "here.journal" else []
+    assert found == (tuple(known), (), tuple(key for key in keys(1, 2, 3) if key not in known))
+
+
+def test_a_state_folder_that_is_removed_stops_nothing(start: Start) -> None:
+    """Attempts go on, and others start, with a replaced supervisor too."""
+    first = start()
+    first.run((1, f"rm -r {first.state_folder()}; sleep 0.3; exit 1"))
+    eventually(lambda: not first.state_folder().exists())
+    first.run((2, "exit 2"), (3, "#" + "x" * 200_000 + "\nexit 3"))
+    os.kill(first.supervisor(), signal.SIGKILL)
+    first.run((4, "exit 4"))
+    assert first.ends(1, 2, 3, 4) == [1, 2, 3, 4]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 256 KiB."""
+    with mounted(tmp_path / "disk", "256k") as folder:
+        yield folder or pytest.skip(MISSING)
+
+
+def test_journals_may_lie_on_another_file_system(start: Start, disk: Path, tmp_path: Path) -> None:
+    """Logs, folders and journals need not be on the same one."""
+    first = start(disk)
+    first.run((1, "exit 1"), stdout=str(tmp_path / "1.o"), working_dir=str(tmp_path))
+    assert first.ends(1) == [1]
+    first.abandon()
+    second = start(disk)
+    assert second.adopt(second.state(), keys(1)).adopted == tuple(keys(1))
+    assert second.ends(1) == [1]
+
+
+def test_a_full_disk_is_named(start: Start, disk: Path) -> None:
+    """By the attempt that cannot be recorded, by one whose command is a file, and by an object that cannot begin."""
+    full = "No space left on device"
+    first = start(disk)
+    first.run((1, "exit 1"))
+    first.ends(1)
+    with suppress(OSError), (disk / "ballast").open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    first.run((2, "#" + "x" * 200_000))
+    assert full in first.ends(2)[0]
+    second = start(disk)  # its journal is empty, and stays so
+    second.run((3, "exit 3"))
+    assert second.ends(3) == [f"the journal of running jobs cannot be written: {full}"]
+    (disk / "ballast").unlink()
+    second.run((4, "exit 4"))
+    assert second.ends(4) == [4]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    """Which says that jobs cannot be run."""
+    (tmp_path / "file").touch()
+    with pytest.raises(SupervisionError, match=r"cannot start the process that runs jobs: .*file"):
+        SupervisedAttempts(tmp_path / "file" / "state" / "x.journal")
+
+
+@pytest.mark.parametrize("path", ["", "/nowhere", None])
+def test_the_default_shell_is_sh_without_bash(
+    start: Start, tmp_path: Path, path: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule for shells is that of the machine on which the attempt runs, at the time of the start."""
+    first = start()
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(tmp_path) if path is None else path)
+    first.run((1, f"echo $0 >{tmp_path}/name; exit 5"))
+    assert first.ends(1) == [5]
+    has_bash = path == "" and Path("/bin/bash").exists()
+    assert (tmp_path / "name").read_text().rpartition("/")[2] == ("bash\n" if has_bash else "sh\n")
 
 
 def test_a_step_of_the_clock_changes_no_duration(

@@ -230,6 +230,7 @@ class SupervisedAttempts:
         time.sleep(RESTART_PAUSE_S * self._failed_starts)
         _LOG.info("event=supervisor_replaced running=%d", sum(not each.is_over() for each in journal.entries.values()))
         orders, self._orders = self._orders, {}
+        self.hindrance = None
         self._connect()
         for key, (command, order) in orders.items():
             if key in journal.entries:
@@ -251,8 +252,10 @@ class SupervisedAttempts:
         """Take over the attempts of another object, which is gone; kill those that are not among ``keys``.
 
         Args:
-            state: The `state` of that object; it may be the own one, if others preceded this object in the chain.
-            keys: The attempts to adopt.
+            state: The `state` of that object. It may be the own one, before the first `start`, if other objects
+                preceded this one in its chain.
+            keys: The attempts to adopt. Those that no journal contains were never started; they are unknown if a
+                journal of the chain is missing.
 
         Raises:
             SupervisionError: a process of that object still starts attempts. Nothing was adopted.
@@ -261,37 +264,45 @@ class SupervisedAttempts:
         if not state.get("journal"):
             return AdoptedKeys((), (), tuple(asked))
         path = Path(str(state["journal"]))
-        known = self._read_journals(path)
-        if not known and not path.is_file():
-            return AdoptedKeys((), (), tuple(asked))
-        begun = [key for key in asked if key in known]
-        wanted = set(begun)
-        others = {key: journal.entries[key] for key, journal in known.items() if key not in wanted}
-        strays = {key: entry.pid for key, entry in others.items() if not entry.is_over() and entry.is_alive()}
+        numbers = [*journal_paths(path)]
+        journals = self._open_settled(path)
+        known = {key: journal for journal in journals for key in journal.entries}  # the last journal with a key counts
+        self._kill_strays(path, state.get("home"), {key: known[key].entries[key] for key in known.keys() - {*asked}})
+        adopted = tuple(key for key in asked if key in known and self._adopt_one(known[key], key))
+        self._close_read(journals)
+        is_complete = bool(journals) and numbers == [*range(1, len(numbers) + 1)]
+        never_started = tuple(key for key in asked if is_complete and key not in known)
+        settled = {*adopted, *never_started}
+        return AdoptedKeys(adopted, never_started, unknown=tuple(key for key in asked if key not in settled))
+
+    def _kill_strays(self, path: Path, home: Any, entries: Mapping[Key, JournalEntry]) -> None:
+        """Kill the processes of those of these attempts that still run, and remove their control groups."""
+        strays = {key: entry.pid for key, entry in entries.items() if not entry.is_over() and entry.is_alive()}
         if strays:
             supervisor.send_signal({pid for pid in strays.values() if pid is not None}, signal.SIGKILL)
-            self._groups.remove(path, state.get("home"), set(strays))
-        adopted = tuple(key for key in begun if self._adopt_one(known[key], key))
-        return AdoptedKeys(
-            adopted,
-            never_started=tuple(key for key in asked if key not in wanted),
-            unknown=tuple(key for key in begun if key not in adopted),
-        )
+            self._groups.remove(path, home, set(strays))
 
-    def _read_journals(self, path: Path) -> dict[Key, Journal]:
-        """Return the last journal of a chain with each attempt, without the journals of own supervisors.
+    def _open_settled(self, path: Path) -> list[Journal]:
+        """Open the journals of a chain that are not those of own supervisors, oldest first.
 
         Raises:
             SupervisionError: the chain is still in use.
         """
-        found = [journal for journal in open_journals(path) if journal.path not in self._own_paths]
+        found = open_journals(path, apart=self._own_paths)
         self._journals += found
-        known: dict[Key, Journal] = {}
         for journal in found:
             if not journal.wait_until_settled(SETTLE_PATIENCE_S):
+                self._close_read(found)
                 raise SupervisionError(f"{journal.path} is still in use; is its runner really gone?")
-            known.update(dict.fromkeys(journal.entries, journal))
-        return known
+        return found
+
+    def _close_read(self, journals: Iterable[Journal]) -> None:
+        """Close those of these journals in which no attempt is followed."""
+        used = {id(journal) for journal in self._orphans.journals()}
+        for journal in journals:
+            if id(journal) not in used:
+                self._journals.remove(journal)
+                journal.close()
 
     def _adopt_one(self, journal: Journal, key: Key, *, is_start_reported: bool = False) -> bool:
         entry = journal.entries[key]
@@ -311,16 +322,10 @@ class SupervisedAttempts:
     def forget(self, state: Mapping[str, Any]) -> None:
         """Remove the journals of another object, which is gone, and the control groups of its attempts.
 
-        For a preceding object of the own chain it removes the journals; `close` removes the rest.
+        Those of the own chain stay until `close`.
         """
-        if not state.get("journal"):
-            return
-        path = Path(str(state["journal"]))
-        if path == self._path:
-            for found in journal_paths(path).values():
-                if found not in self._own_paths:
-                    _remove_file(found)
-        else:
+        path = Path(str(state.get("journal") or self._path))
+        if path != self._path:
             self._groups.remove(path, state.get("home"))
             _remove_files(path)
 
@@ -353,11 +358,7 @@ def _remove_files(journal: Path) -> None:
     name = re.compile(rf"{re.escape(journal.stem)}(\.\d+)?({ending}|\.j\d+_a\d+\.sh)")
     for path in folder_entries(journal.parent):
         if name.fullmatch(path.name):
-            _remove_file(path)
+            with suppress(FileNotFoundError):
+                path.unlink()
     with suppress(OSError):
         journal.parent.rmdir()  # fails while others use it
-
-
-def _remove_file(path: Path) -> None:
-    with suppress(FileNotFoundError):
-        path.unlink()

@@ -16,6 +16,8 @@ from torc_framework.supervision import supervisor
 from torc_framework.supervision.supervisor import journal_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from torc_framework.supervision.supervisor import Key
 
 START_SLACK_S = 1.0
@@ -190,12 +192,13 @@ def journal_paths(first: Path) -> dict[int, Path]:
     return dict(sorted((int(match[1] or 1), path) for match, path in matches))
 
 
-def open_journals(first: Path) -> list[Journal]:
-    """Return the journals of a chain that still exist, oldest first."""
+def open_journals(first: Path, apart: Collection[Path]) -> list[Journal]:
+    """Return the journals of a chain that still exist, oldest first, without those of some paths."""
     journals = []
     for path in journal_paths(first).values():
-        with suppress(FileNotFoundError):
-            journals.append(Journal(path))
+        if path not in apart:
+            with suppress(FileNotFoundError):
+                journals.append(Journal(path))
     return journals
 
 

@@ -90,6 +90,10 @@ class Orphans:
                 return entry.is_over()
             time.sleep(0.001)
 
+    def journals(self) -> list[Journal]:
+        """Return the journals of the followed attempts."""
+        return [journal for journal, _ in self._followed.values()]
+
     def pid(self, key: Key) -> int | None:
         """Return the first process of an attempt; None if it is not followed."""
         if key not in self._followed:
