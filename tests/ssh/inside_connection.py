@@ -15,7 +15,7 @@ from torc_ssh.connection import Channel, ConnectError, SshConnection, SshSetting
 
 SETTINGS: Final = SshSettings(connect_timeout_s=10)
 SYSTEM: Final = SshSettings(connect_timeout_s=10, ssh_command="ssh")
-BOTH: Final = pytest.mark.parametrize("settings", [SETTINGS], ids=["asyncssh"])
+BOTH: Final = pytest.mark.parametrize("settings", [SETTINGS, SYSTEM], ids=["asyncssh", "system"])
 
 
 @pytest.fixture(scope="module")

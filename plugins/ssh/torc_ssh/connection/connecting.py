@@ -2,6 +2,7 @@
 
 from torc_ssh.addresses import HostAddress
 from torc_ssh.connection.interface import SshConnection, SshSettings
+from torc_ssh.connection.ssh_connection import connect_by_system
 
 
 async def connect(address: HostAddress, settings: SshSettings) -> SshConnection:
@@ -13,6 +14,8 @@ async def connect(address: HostAddress, settings: SshSettings) -> SshConnection:
     Raises:
         ConnectError: the host cannot be connected to; the reason does not name it.
     """
+    if settings.ssh_command:
+        return await connect_by_system(address, settings)
     from torc_ssh.connection.asyncssh_connection import connect_by_asyncssh  # its import takes 0.3 s
 
     return await connect_by_asyncssh(address, settings)

@@ -9,8 +9,7 @@ from typing import Final
 import asyncssh
 
 from torc_ssh.connection.interface import ConnectError
-
-DROPPED: Final = "the host closed the connection before the log-in; it may limit how many log in at once (MaxStartups)"
+from torc_ssh.connection.logins import DROPPED
 
 _Reason = tuple[str, bool]
 """The text, and whether the error is permanent."""

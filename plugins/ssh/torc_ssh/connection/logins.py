@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
+DROPPED: Final = "the host closed the connection before the log-in; it may limit how many log in at once (MaxStartups)"
 AT_ONCE: Final = 2
 """So many log-ins at one sshd at once."""
 ATTEMPTS: Final = 10

@@ -1,0 +1,70 @@
+"""A channel of a connection by the system's ssh: one process of ``ssh``, which uses the control socket."""
+
+import asyncio
+import contextlib
+from typing import Final
+
+from torc_ssh.connection.ssh_program import end_program
+
+STDERR_BYTES: Final = 8192
+"""So much of the end of the standard error is kept."""
+
+
+class ProcessChannel:
+    """A command on the host; the methods are those of `Channel`.
+
+    Args:
+        process: ``ssh``, with pipes.
+        lost: the future of the connection.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, lost: asyncio.Future[str]) -> None:
+        self._process, self._lost = process, lost
+        self._stderr = bytearray()
+        self._errors = asyncio.ensure_future(self._keep_errors())
+
+    async def read(self, n: int) -> bytes:
+        assert self._process.stdout is not None
+        return await self._process.stdout.read(n)
+
+    def write(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        if not self._process.stdin.is_closing():
+            self._process.stdin.write(data)
+
+    async def drain(self) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            await self._process.stdin.drain()
+
+    def write_eof(self) -> None:
+        assert self._process.stdin is not None
+        if not self._process.stdin.is_closing():
+            self._process.stdin.write_eof()
+
+    async def exit_status(self) -> int | None:
+        status = await self._process.wait()
+        await self._errors
+        return None if status < 0 or (self._lost.done() and status == 255) else status
+
+    def stderr_tail(self) -> str:
+        return self._stderr.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        end_program(self._process)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the process has not ended, as far as is known."""
+        return self._process.returncode is None
+
+    async def wait(self) -> None:
+        """Wait until the process has ended and its pipes are closed."""
+        await self._process.wait()
+        await self._errors
+
+    async def _keep_errors(self) -> None:
+        assert self._process.stderr is not None
+        while data := await self._process.stderr.read(4096):
+            self._stderr += data
+            del self._stderr[:-STDERR_BYTES]
