@@ -88,7 +88,13 @@ class ApiError(OperatorError):
 
 
 class LaunchError(OperatorError):
-    """An executor could not start an attempt; the attempt never ran."""
+    """An executor could not start an attempt; the attempt never ran.
+
+    Attributes:
+        is_permanent: Another try cannot succeed before a person has changed something, such as a refused key.
+    """
+
+    is_permanent: bool = False
 
 
 class AllocationError(OperatorError):

@@ -56,7 +56,9 @@ class Launcher(Executor):
     """Runs attempts and reports how they ended.
 
     A launcher serves one site (`RunnerContext.site`). For an executor with several sites (`sites`) ``torc run`` makes
-    one runner per site, each with a launcher, a record and resources of its own, all in one process.
+    one runner per site, each with a launcher, a record and resources of its own, all in one process. Where `sites`
+    names sites and the context has none, the launcher helps the runner of another executor: it starts nothing, but
+    adopts attempts of any site.
 
     A runner calls all methods of a launcher in one thread. It calls `start`, `queue`, `stop` and `withdraw`, which
     return without waiting for any attempt, waits until `wait_fd` is readable, and takes the events with `poll`. For

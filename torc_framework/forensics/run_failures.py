@@ -18,6 +18,7 @@ from torc_framework.forensics.log_tails import LogTail, read_tail_of_log
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
 from torc_framework.models.statuses import FAILURES, JobStatus
+from torc_framework.system.process_identity import machine_of
 from torc_framework.text.quantities import duration_text
 
 SHOWN_JOBS: Final = 5
@@ -190,7 +191,7 @@ class FailureReader:
         node = self._node(result.compute_node_id)
         nodes = {} if node is None else {result.compute_node_id: node}
         path, _ = LogExcerptReader([], nodes).paths(result)
-        return read_tail_of_log(short_path(path), hostname=None if node is None else node.hostname)
+        return read_tail_of_log(short_path(path), hostname=None if node is None else machine_of(node))
 
     def _read_node(self, node_id: int) -> ComputeNodeRecord | None:
         try:

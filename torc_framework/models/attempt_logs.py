@@ -25,6 +25,11 @@ def attempt_logs(output_dir: Path, workflow_id: int, job_id: int, run_id: int, a
     return AttemptLogs(Path(f"{stem}.o"), Path(f"{stem}.e"))
 
 
+def runner_log_name(hostname: str, workflow_id: int, run_id: int) -> str:
+    """Return the file name of a runner's log (Torc's name); a hostname may be any text."""
+    return f"job_runner_{hostname.replace('/', '_')}_wf{workflow_id}_r{run_id}.log"
+
+
 def output_dir_of(node: ComputeNodeRecord) -> Path | None:
     """Return the output directory on the runner's machine: its spool is two levels below; None if it has none."""
     described = node.scheduler if isinstance(node.scheduler, dict) else {}

@@ -28,6 +28,7 @@ from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.runner.attempts.ending_classifier import LOST_ATTEMPTS, without_defaults
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.connection.takeover import Takeover
+from torc_framework.runner.process.site_group import SiteGroup
 from torc_framework.system.process_identity import is_dead_runner
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ def _take_over_local(
     launchers = Launchers(plugins, options, context, lambda _launcher: None)
     try:
         with muted_log() as log:
-            takeover = Takeover(client, launchers, log, lost)
+            takeover = Takeover(client, launchers, log, lost, SiteGroup([""]).member(""))
             takeover.take_over(workflow_id, context.run_id, context.hostname)
             takeover.close_finished()
     finally:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from attrs import Factory, define
 
 from torc_framework.client import TorcClient
-from torc_framework.models.attempt_logs import attempt_logs
+from torc_framework.models.attempt_logs import attempt_logs, runner_log_name
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord, WorkflowRecord
 
 _LOGS: Final = {
@@ -83,8 +83,8 @@ def _logs(result: ResultRecord, node: ComputeNodeRecord | None, output_dir: Path
         return
     scheduler = node.scheduler if isinstance(node.scheduler, dict) else {}
     label = scheduler.get("label")
-    name = f"slurm_{label}" if label else f"{node.hostname}_wf{result.workflow_id}_r{result.run_id}"
-    yield "job_runner_log", str(output_dir / f"job_runner_{name}.log")
+    name = runner_log_name(node.hostname, result.workflow_id, result.run_id)
+    yield "job_runner_log", str(output_dir / (f"job_runner_slurm_{label}.log" if label else name))
     if (slurm_job := scheduler.get("slurm_job_id")) is not None:
         slurm = f"slurm_output_wf{result.workflow_id}_sl{slurm_job}"
         yield "slurm_stdout", str(output_dir / f"{slurm}.o")

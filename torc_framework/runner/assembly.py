@@ -5,7 +5,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.executors import Launcher
@@ -13,7 +13,7 @@ from torc_framework.runner.action_thread import ActionThread
 from torc_framework.runner.attempts.ending_classifier import EndingClassifier
 from torc_framework.runner.attempts.held_jobs import AttemptFactory
 from torc_framework.runner.attempts.job_chains import JobChains
-from torc_framework.runner.attempts.launchers import Launchers
+from torc_framework.runner.attempts.launchers import Launchers, find_sites
 from torc_framework.runner.attempts.recovery_scripts import RecoveryScripts
 from torc_framework.runner.attempts.resource_pool import ResourcePool
 from torc_framework.runner.attempts.stop_schedule import StopSchedule
@@ -21,16 +21,22 @@ from torc_framework.runner.attempts.workload import EndRate, Workload
 from torc_framework.runner.connection.exchange_client import ExchangeClient
 from torc_framework.runner.connection.idle_wait import IdleWait
 from torc_framework.runner.connection.progress import ProgressReporter
-from torc_framework.runner.connection.registration import Registration
+from torc_framework.runner.connection.registration import (
+    Registration,
+    ServedWorkflow,
+    hostname_of,
+    read_served_workflow,
+)
 from torc_framework.runner.connection.report_spool import ReportSpool
 from torc_framework.runner.connection.takeover import Takeover
 from torc_framework.runner.loop import Runner
 from torc_framework.runner.monitor import ResourceMonitor
 from torc_framework.runner.process import machine
 from torc_framework.runner.process.runner_log import RunnerLog
-from torc_framework.runner.process.settings import RunListeners, RunnerSettings
+from torc_framework.runner.process.settings import RunListeners, RunnerSettings, RunOutcome
 from torc_framework.runner.process.shutdown import ShutdownRequests
 from torc_framework.runner.process.signals import RunnerSignals
+from torc_framework.runner.process.site_group import SiteGroup, SiteMember
 from torc_framework.runner.process.wakeup import Wakeup
 from torc_framework.runner.process.walltime import Walltime, shorter_limit
 from torc_framework.workflow_actions import ActionExecutor
@@ -58,25 +64,58 @@ class _RegisteredParts:
     walltime: Walltime
 
 
+def run_on_sites(
+    settings: RunnerSettings, plugins: "PluginManager", client: TorcClient, listeners: RunListeners
+) -> RunOutcome:
+    """Run a workflow with one runner, or with one for each site of an executor that has several.
+
+    Raises:
+        TorcError: see `torc_framework.runner.run`.
+    """
+    served = read_served_workflow(settings, client)
+    sites = find_sites(plugins, settings.executor_options, served.context, settings.executor)
+    if len(sites) == 1:
+        member = SiteGroup(sites).member(sites[0])
+        return build_runner(settings, plugins, client, listeners=listeners, served=served, member=member).run()
+    from torc_framework.runner.sites.site_runners import SiteRunners
+
+    def make(member: SiteMember, listeners: RunListeners, after_s: float) -> Runner:
+        limit_s = settings.time_limit_s
+        left = settings if limit_s is None else evolve(settings, time_limit_s=max(1.0, limit_s - after_s))
+        return build_runner(left, plugins, client, listeners=listeners, served=served, member=member)
+
+    return SiteRunners(sites, make, listeners, handle_signals=settings.handle_signals).run()
+
+
 def build_runner(
     settings: RunnerSettings,
     plugins: "PluginManager",
     client: TorcClient,
+    *,
     listeners: RunListeners,
+    served: ServedWorkflow,
+    member: SiteMember,
 ) -> Runner:
     """Return a runner that is registered on the server and has not begun to work.
 
+    Args:
+        settings: What to run and what to offer.
+        plugins: Executors, classifiers and matchers.
+        client: The server; it may be used by the runners of several threads at once.
+        listeners: Called while the runner works.
+        served: The workflow.
+        member: The runner's site.
+
     Raises:
-        ApiError: there is no such workflow.
         ServerUnreachableError: the server does not answer.
-        UserError: the output directory cannot be used, or an executor or one of its options is not known.
+        UserError: an executor or one of its options is not known.
         LaunchError: the executor cannot work here.
     """
-    registration, resources = Registration(settings, client), ExitStack()
+    registration, resources = Registration(settings, client, served, member.site), ExitStack()
     resources.callback(registration.identity.release)
     try:
         registered = _register(settings, plugins, client, registration, resources)
-        return _connect_parts(settings, plugins, client, listeners, registered)
+        return _connect_parts(settings, plugins, client, listeners, registered, member=member)
     except BaseException:
         registration.identity.close()
         resources.close()
@@ -100,9 +139,10 @@ def _register(
             wakeup.watch(fd)
         registration.update(launchers.states())
 
-    launchers = Launchers(plugins, settings.executor_options, context, add_launcher)
+    launchers = Launchers(plugins, settings.executor_options, context, add_launcher, settings.executor)
     resources.callback(launchers.abandon)
     site = launchers.get(settings.executor).launch_site()
+    registration.hostname = hostname_of(site, context)
     limit_s, cause = shorter_limit(settings.time_limit_s, site.ends_at if site else None, time.time())
     log = RunnerLog(registration.log_path(site), settings.log_level)
     resources.callback(log.close)
@@ -110,7 +150,8 @@ def _register(
     exchange = ExchangeClient(client, registration.blank_request, context.workflow_id, wakeup.wake, patience_s)
     resources.callback(exchange.close)
     on_excess = wakeup.wake if settings.enforce_limits else None
-    monitor = ResourceMonitor(workflow.resource_monitor_config, launchers.get, context, log, on_excess)
+    sampled = evolve(context, hostname=registration.hostname)
+    monitor = ResourceMonitor(workflow.resource_monitor_config, launchers.get, sampled, log, on_excess)
     resources.callback(monitor.close)
     gpu_names = machine.gpu_names(settings.num_gpus, site)
     offer = machine.offered(settings, site, gpu_names)
@@ -126,6 +167,8 @@ def _connect_parts(
     client: TorcClient,
     listeners: RunListeners,
     made: _RegisteredParts,
+    *,
+    member: SiteMember,
 ) -> Runner:
     """Return the runner, with all its parts."""
     registration, launchers, log, walltime = made.registration, made.launchers, made.log, made.walltime
@@ -141,6 +184,7 @@ def _connect_parts(
         settings=settings,
         client=client,
         registration=registration,
+        member=member,
         resources=made.resources,
         wakeup=wakeup,
         signals=signals,
@@ -159,7 +203,7 @@ def _connect_parts(
         ending_classifier=classifier,
         spool=ReportSpool(registration.identity.spool_path),
         exchange=made.exchange,
-        takeover=Takeover(client, launchers, log, classifier.lost_report),
+        takeover=Takeover(client, launchers, log, classifier.lost_report, member),
         actions=ActionThread(client, actions, log, wakeup.wake),
         progress=ProgressReporter(listeners.progress, registration.record_hindrance),
         idle=_idle_wait(settings, client, registration, walltime.began),

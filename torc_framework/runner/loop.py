@@ -1,14 +1,12 @@
 """The runner's loop: one thread that waits for events and acts on them."""
 
-import threading
 import time
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import suppress
 from typing import Final
 
-from attrs import define, evolve, field
+from attrs import define, evolve
 
-from torc_framework.client import TorcClient
 from torc_framework.errors import ServerUnreachableError, TorcError
 from torc_framework.executors import (
     AttemptEnded,
@@ -22,31 +20,17 @@ from torc_framework.models.exchange import ClaimedJob, ExchangeReply, StartedRep
 from torc_framework.models.exits import ExitObservation, StopReason
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
-from torc_framework.runner.action_thread import ActionThread
-from torc_framework.runner.attempts.ending_classifier import EndingClassifier
 from torc_framework.runner.attempts.held_jobs import HeldJob, JobStage
-from torc_framework.runner.attempts.job_chains import JobChains
-from torc_framework.runner.attempts.last_ends import LastEnds, left_text
-from torc_framework.runner.attempts.launchers import Launchers
-from torc_framework.runner.attempts.recovery_scripts import RecoveryScripts
-from torc_framework.runner.attempts.resource_pool import ResourcePool
-from torc_framework.runner.attempts.stop_schedule import StopSchedule
-from torc_framework.runner.attempts.workload import EndRate, Workload
-from torc_framework.runner.connection.exchange_client import ExchangeAnswer, ExchangeClient, RunnerDemand
-from torc_framework.runner.connection.idle_wait import IdleWait
-from torc_framework.runner.connection.progress import ProgressReporter
-from torc_framework.runner.connection.registration import Registration
-from torc_framework.runner.connection.report_spool import ReportSpool
+from torc_framework.runner.attempts.last_ends import left_text
+from torc_framework.runner.connection.exchange_client import ExchangeAnswer, RunnerDemand
 from torc_framework.runner.connection.retries import LAST_PATIENCE_S, retry_until_answered
-from torc_framework.runner.connection.takeover import Takeover
 from torc_framework.runner.connection.unfit_jobs import explain_unfit_jobs
-from torc_framework.runner.monitor import ResourceMonitor
-from torc_framework.runner.process.runner_log import RunnerLog
-from torc_framework.runner.process.settings import FailureListener, FailureNotice, RunnerSettings, RunOutcome
-from torc_framework.runner.process.shutdown import ShutdownRequests
-from torc_framework.runner.process.signals import RunnerSignals
-from torc_framework.runner.process.wakeup import Wakeup
-from torc_framework.runner.process.walltime import Walltime
+from torc_framework.runner.parts import RunnerParts
+from torc_framework.runner.process.settings import (
+    FailureNotice,
+    RunOutcome,
+    SiteOutcome,
+)
 
 LONGEST_SLEEP_S: Final = 1.0
 """Longest wait between two steps of the loop."""
@@ -54,51 +38,8 @@ NOT_FAILED: Final = frozenset({JobStatus.COMPLETED.label, JobStatus.CANCELED.lab
 
 
 @define(eq=False, kw_only=True)
-class Runner:
-    """Works on one workflow; `torc_framework.runner.assembly.build_runner` makes one.
-
-    Attributes:
-        _halting: Set while actions have to end early.
-        _got_nothing: The last call that asked for jobs returned none, and none is held.
-        _has_vacancy: Resources became free, or the last call that asked for jobs may have left some.
-        _on_failure: Called for each attempt that fails here.
-        _newest_reply: Number of the newest call that was answered.
-        _last_ends: The wait for the attempts that were stopped because the runner has to end.
-    """
-
-    _settings: RunnerSettings
-    _client: TorcClient
-    _registration: Registration
-    _resources: ExitStack
-    _wakeup: Wakeup
-    _signals: RunnerSignals
-    _halting: threading.Event
-    _walltime: Walltime
-    _shutdown: ShutdownRequests
-    _log: RunnerLog
-    _launchers: Launchers
-    _pool: ResourcePool
-    _workload: Workload
-    _chains: JobChains
-    _end_rate: EndRate
-    _stops: StopSchedule
-    _scripts: RecoveryScripts
-    _monitor: ResourceMonitor
-    _ending_classifier: EndingClassifier
-    _spool: ReportSpool
-    _exchange: ExchangeClient
-    _takeover: Takeover
-    _actions: ActionThread
-    _progress: ProgressReporter
-    _idle: IdleWait
-    _on_failure: FailureListener | None = None
-    _outcome: RunOutcome = field(factory=RunOutcome, init=False)
-    _stopping: StopReason | None = field(default=None, init=False)
-    _fatal: TorcError | None = field(default=None, init=False)
-    _got_nothing: bool = field(default=False, init=False)
-    _has_vacancy: bool = field(default=False, init=False)
-    _newest_reply: int = field(default=0, init=False)
-    _last_ends: LastEnds = field(factory=LastEnds, init=False)
+class Runner(RunnerParts):
+    """Works on one workflow; `torc_framework.runner.assembly.build_runner` makes one."""
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -124,7 +65,28 @@ class Runner:
             self._resources.close()  # the next runner takes over what is left
         if self._fatal is not None:
             raise self._fatal
-        return self._outcome
+        return self.outcome
+
+    def interrupt(self, signal_name: str) -> None:
+        """Act as after this signal, in any thread; the second one is as for a second signal."""
+        self._signals.relay(signal_name)
+
+    def take_over_more(self) -> None:
+        """Take over dead runners that were left to the runner of another site, in any thread."""
+        self._member.takeover_is_due = True
+        self._wakeup.wake()
+
+    @property
+    def node_id(self) -> int:
+        """Id of its record."""
+        return self._registration.node_id
+
+    @property
+    def outcome(self) -> RunOutcome:
+        """What it has done so far, which is all once `run` has ended."""
+        done, hostname = self._outcome, self._registration.hostname
+        done.sites = [SiteOutcome(self._member.site, hostname, done.attempts, done.failed_attempts)]
+        return done
 
     def _log_start(self) -> None:
         context, registration = self._registration.context, self._registration
@@ -135,6 +97,7 @@ class Runner:
 
     def _take_over(self) -> None:
         """Take over the attempts of dead runners of this machine."""
+        self._member.takeover_is_due = False
         context = self._registration.context
         taken = self._takeover.take_over(context.workflow_id, context.run_id, context.hostname)
         for job, executor in taken.adopted:
@@ -149,15 +112,17 @@ class Runner:
         self._process_events(now)
         self._process_answers(now)
         self._end_scripts(now)
+        self._follow_sites(now)
         self._monitor.start_due_samples(now)
         self._stops.stop(self._monitor.exceeded(), StopReason.MEMORY_LIMIT, now, force=True)
         for item in self._stops.run(now):
             self._log.info("job_stopped", job_id=item.key.job_id, reason=item.stop_reason, forced=item.stop_forced)
-        if self._stopping is None:
+        if self._stopping is None and self._accepts:
             self._workload.fill()
             self._release_surplus(now)
         else:
             self._release(self._workload.at(JobStage.WAITING), now)
+        if self._stopping is not None:
             awaited = [item for item in self._workload.items.values() if not self._can_be_left(item)]
             self._last_ends.update(awaited, now)
         waits_for = self._idle.text(now) if self._got_nothing else self._last_ends.text
@@ -169,6 +134,21 @@ class Runner:
             self._exchange.pump(now, demand, lambda: list(self._workload.items))
         if not self._is_over(now):
             self._sleep(now, demand)
+
+    def _follow_sites(self, now: float) -> None:
+        """Act on whether the own site accepts attempts, and on what the runners of other sites do."""
+        accepted, self._accepts = self._accepts, self._launchers.accepts_attempts()
+        if accepted and not self._accepts:
+            self._workload.withdraw(self._workload.at(JobStage.QUEUED))
+        elif self._accepts and not accepted:
+            self._got_nothing, self._has_vacancy = False, True
+        if self._member.update(accepts=self._accepts, is_idle=self._got_nothing):
+            self._asks_again = self._got_nothing
+        if self._member.stays:
+            self._idle.busy(now)
+        if self._member.takeover_is_due:
+            with suppress(ServerUnreachableError):  # tried again after the next failure of that site
+                self._take_over()
 
     def _sleep(self, now: float, demand: RunnerDemand) -> None:
         """Wait until something happens or is due."""
@@ -192,13 +172,14 @@ class Runner:
         if self._workload.items or (self._actions.is_busy and self._stopping is None):
             return False
         outcome = self._outcome
-        return (
+        if (
             self._stopping is not None
             or (outcome.is_complete and not self._registration.workflow.compute_node_ignore_workflow_completion)
-            or outcome.unfit is not None
             or not self._walltime.allows_new_jobs(now)
-            or (self._got_nothing and not self._exchange.is_failing and now >= self._idle.until())
-        )
+        ):
+            return True
+        finds_nothing = self._got_nothing and not self._exchange.is_failing and now >= self._idle.until()
+        return not self._member.stays and (outcome.unfit is not None or finds_nothing)
 
     def _carry_out_last_actions(self) -> None:
         """Carry out the actions that come after the last job."""
@@ -317,7 +298,8 @@ class Runner:
         ending = self._ending_classifier.classify(item, measured.observation)
         report = ending.report
         measured.complete(report)
-        follower = None if self._stopping else self._chains.after(item, report)
+        is_open = self._stopping is None and self._accepts
+        follower = None if not is_open else self._chains.after(item, report)
         report.next_job_id = None if follower is None else follower.id
         if not self._launchers.survives(item.executor):
             self._spool.keep(report, self._log)
@@ -388,6 +370,7 @@ class Runner:
             return
         self._newest_reply = answer.request.seq
         if answer.request.slots:
+            self._asks_again = False
             self._has_vacancy = bool(reply.jobs) and self._pool.room() > self._workload.count(JobStage.WAITING)
         self._got_nothing = not self._workload.items and answer.request.slots > 0
         self._idle.note_reply(reply, now, is_idle=self._got_nothing)
@@ -396,7 +379,9 @@ class Runner:
             self._outcome.is_canceled = True
             self._log.info("workflow_canceled")
             self._stop_all(StopReason.CANCELED, now, force=True)
-        if reply.unfit and not self._workload.items and self._stopping is None:
+        if reply.is_complete:
+            self._outcome.unfit = None
+        elif reply.unfit and not self._workload.items and self._stopping is None:
             self._outcome.unfit = explain_unfit_jobs(
                 self._client, self._settings.workflow_id, self._total(now), reply.unfit
             )
@@ -423,10 +408,10 @@ class Runner:
         if job.id in self._workload.items:
             return
         self._idle.busy(now)
-        self._got_nothing = False
+        self._got_nothing, self._outcome.unfit = False, None
         executor = job.executor or self._settings.executor
         try:
-            self._launchers.get(executor)
+            self._launchers.require_start(executor)
         except ServerUnreachableError:
             self._exchange.release([job.id], now)
             return
@@ -459,6 +444,9 @@ class Runner:
         if self._stopping is not None or self._may_leave(now) or not self._walltime.allows_new_jobs(now):
             done = not self._workload.items
             return RunnerDemand(may_wait=not done and self._stopping is None, flush=done)
+        wants_counts, wants_recount = self._progress.wants_counts(now), self._progress.wants_recount(now)
+        if not self._accepts:
+            return RunnerDemand(counts=wants_counts, recount=wants_recount)
         at_hand = self._workload.count(JobStage.WAITING, JobStage.QUEUED)
         room = max(0, self._pool.room() - self._workload.count(JobStage.RECOVERING))
         return RunnerDemand(
@@ -468,9 +456,10 @@ class Runner:
             ahead=max(0, self._end_rate.ahead(now) - at_hand),
             starving=at_hand == 0 and (room > 0 or self._chains.is_running_out()),
             alone=not self._workload.items,
-            ask=self._has_vacancy if self._workload.items else not self._got_nothing,
-            counts=self._progress.wants_counts(now),
-            recount=self._progress.wants_recount(now),
+            ask=self._has_vacancy if self._workload.items else self._asks_again or not self._got_nothing,
+            flush=self._asks_again,
+            counts=wants_counts,
+            recount=wants_recount,
         )
 
     def _release_surplus(self, now: float) -> None:

@@ -45,10 +45,16 @@ def is_gone(described: Mapping[str, Any]) -> bool:
     return lock is None or not _is_locked(Path(str(lock)))
 
 
+def machine_of(node: ComputeNodeRecord) -> str:
+    """Return the name of the machine of a runner's process, which also has the logs; its attempts may run elsewhere."""
+    described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
+    return str(described.get("machine") or node.hostname)
+
+
 def is_dead_runner(node: ComputeNodeRecord) -> bool:
     """Return whether a runner is a process of this machine that is certainly dead, by its process alone."""
     described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
-    return node.hostname == os.uname().nodename and is_gone(described)
+    return machine_of(node) == os.uname().nodename and is_gone(described)
 
 
 def _is_locked(path: Path) -> bool:

@@ -1,12 +1,14 @@
 """The launchers of one runner. Each is made when a job first needs it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from attrs import evolve
+
 from torc_framework.allocations.allocators import ExecutorOptions, make_allocator
-from torc_framework.errors import ExecutorError, UserError
+from torc_framework.errors import ExecutorError, LaunchError, TorcError, UserError
 from torc_framework.executors import Allocator, Launcher, LauncherEvent, RunnerContext
 from torc_framework.runner.attempts.guarded_calls import guarded_call, with_guarded_calls
 from torc_framework.system.shells import NO_BASH_WARNING, lacks_default_shell
@@ -17,6 +19,22 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
+def find_sites(plugins: "PluginManager", options: ExecutorOptions, context: RunnerContext, name: str) -> Sequence[str]:
+    """Return the names of the sites of an executor; of one that launches nothing, a single empty name.
+
+    Raises:
+        UserError: it is not known, or has no such options.
+        LaunchError: the sites cannot be found out.
+        ExecutorError: its method raised, or returned no list of different names.
+    """
+    executor, label = plugins.executor(name), plugins.executor_label(name)
+    if not issubclass(executor, Launcher):
+        return ("",)
+    values = guarded_call(label, "__init__", executor.make_options, options.get(name, {}))
+    sites: Sequence[str] = guarded_call(label, "sites", executor.sites, values, context)
+    return sites
+
+
 class Launchers:
     """The launchers of a runner, by the names of their executors.
 
@@ -25,8 +43,9 @@ class Launchers:
     Args:
         plugins: Offer the executors.
         options: Values of options, by executor name and option name.
-        context: The runner.
+        context: The runner, with the site that its own executor serves.
         on_new: Called with each new launcher before it is used.
+        own: Name of the runner's own executor.
     """
 
     def __init__(
@@ -35,9 +54,13 @@ class Launchers:
         options: ExecutorOptions,
         context: RunnerContext,
         on_new: Callable[[Launcher], None],
+        own: str = "",
     ) -> None:
         self._plugins, self._options, self._context, self._on_new = plugins, options, context, on_new
+        self._own = own
         self.by_name: dict[str, Launcher] = {}
+        self._only_adopts: dict[str, TorcError] = {}
+        """Executors that start nothing under this runner, and why."""
 
     def get(self, name: str) -> Launcher:
         """Return the launcher of that name.
@@ -56,6 +79,16 @@ class Launchers:
                     self.by_name.pop(name).close()
                 raise
         return self.by_name[name]
+
+    def require_start(self, name: str) -> None:
+        """Check that the executor of that name can start attempts here.
+
+        Raises:
+            TorcError: it is not known, cannot work here, or has sites of its own, none of which the runner serves.
+        """
+        self.get(name)
+        if (error := self._only_adopts.get(name)) is not None:
+            raise error
 
     def shell(self, name: str) -> str:
         """Return the shell of jobs that name none: that of the workflow, else the option ``shell`` of the launcher."""
@@ -83,8 +116,25 @@ class Launchers:
             lacking = ", ".join(sorted(executor.__abstractmethods__))
             raise ExecutorError(f"{label} does not define {lacking}; every launcher has to")
         options = self._options.get(name, {})
-        made: Launcher = guarded_call(label, "__init__", executor.with_options, options, self._context)
+        context = self._context
+        if name != self._own:
+            context = evolve(context, site="")
+            self._note_own_sites(name)
+        made: Launcher = guarded_call(label, "__init__", executor.with_options, options, context)
         return with_guarded_calls(label, made)
+
+    def _note_own_sites(self, name: str) -> None:
+        """Note if an executor works on sites of its own, none of which this runner serves."""
+        try:
+            has_sites = any(find_sites(self._plugins, self._options, self._context, name))
+        except (LaunchError, UserError) as error:
+            self._only_adopts[name] = error
+            return
+        if has_sites:
+            command = f"torc run {self._context.workflow_id} --executor {name}"
+            self._only_adopts[name] = LaunchError(
+                f"executor {name!r} works on sites of its own, and each needs a runner of its own: '{command}'"
+            )
 
     def survives(self, name: str) -> bool:
         """Return whether attempts of this executor survive the runner."""
@@ -98,6 +148,11 @@ class Launchers:
     def poll(self) -> list[LauncherEvent]:
         """Return the events of all launchers."""
         return [event for launcher in self.by_name.values() for event in launcher.poll()]
+
+    def accepts_attempts(self) -> bool:
+        """Return whether the runner's own executor takes attempts now."""
+        launcher = self.by_name.get(self._own)
+        return launcher is None or launcher.accepts_attempts
 
     def hindrance(self) -> str | None:
         """Return why attempts cannot begin at present; None if they can."""

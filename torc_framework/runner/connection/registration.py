@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve, frozen
+
 from torc_framework.allocations.node_requests import node_request_of_action, obtain_nodes
 from torc_framework.allocations.occupancy import AllocationOccupancy
 from torc_framework.allocations.release import release_waiting
@@ -14,7 +16,7 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import AllocationError, ApiError, ServerUnreachableError, UserError
 from torc_framework.executors import Allocator, LaunchSite, RunnerContext
 from torc_framework.models.action_types import ActionContext
-from torc_framework.models.attempt_logs import STDIO_DIR
+from torc_framework.models.attempt_logs import STDIO_DIR, runner_log_name
 from torc_framework.models.exchange import ExchangeRequest
 from torc_framework.models.records import HINDRANCE, ComputeNodeRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_duration
@@ -25,39 +27,67 @@ from torc_framework.runner.process.identity import RunnerIdentity
 from torc_framework.runner.process.settings import RunnerSettings
 
 
-class Registration:
-    """The runner's workflow and its record on the server.
+@frozen
+class ServedWorkflow:
+    """A workflow as the runners of a process serve it.
+
+    Attributes:
+        workflow: Its record.
+        context: A runner that has no site yet.
+    """
+
+    workflow: WorkflowRecord
+    context: RunnerContext
+
+
+def read_served_workflow(settings: RunnerSettings, client: TorcClient) -> ServedWorkflow:
+    """Return the workflow of these settings, and make its output directory.
 
     Raises:
         UserError: the output directory cannot be used.
         ApiError: there is no such workflow.
     """
+    workflow = client.get(WorkflowRecord, settings.workflow_id)
+    context = RunnerContext(
+        workflow_id=settings.workflow_id,
+        run_id=client.workflow_status(settings.workflow_id).run_id,
+        output_dir=str(_usable(settings.output_dir)),
+        working_dir=str((settings.working_dir or Path.cwd()).absolute()),
+        api_url=client.environment["TORC_API_URL"],
+        server_environment=client.environment,
+        enforces_limits=settings.enforce_limits,
+        packs_resources=settings.max_parallel_jobs is None,
+        shell=workflow.shell or "",
+    )
+    return ServedWorkflow(workflow, context)
 
-    def __init__(self, settings: RunnerSettings, client: TorcClient) -> None:
+
+class Registration:
+    """The record of one runner on the server.
+
+    Args:
+        settings: What the runner offers.
+        client: The server.
+        served: The workflow.
+        site: Name of the runner's site.
+    """
+
+    def __init__(self, settings: RunnerSettings, client: TorcClient, served: ServedWorkflow, site: str) -> None:
         self._settings, self._client = settings, client
         self._began = time.monotonic()
-        self.workflow = client.get(WorkflowRecord, settings.workflow_id)
-        self.run_id = client.workflow_status(settings.workflow_id).run_id
-        output_dir = _usable(settings.output_dir)
-        self.context = RunnerContext(
-            workflow_id=settings.workflow_id,
-            run_id=self.run_id,
-            output_dir=str(output_dir),
-            working_dir=str((settings.working_dir or Path.cwd()).absolute()),
-            api_url=client.environment["TORC_API_URL"],
-            server_environment=client.environment,
-            enforces_limits=settings.enforce_limits,
-            packs_resources=settings.max_parallel_jobs is None,
-            shell=self.workflow.shell or "",
-        )
-        self.identity = RunnerIdentity(output_dir)
+        self.workflow = served.workflow
+        self.context = evolve(served.context, site=site)
+        self.run_id = self.context.run_id
+        self.identity = RunnerIdentity(Path(self.context.output_dir))
         self.node_id = 0
+        self.hostname = hostname_of(None, self.context)
+        """Name of the machine on which attempts run, which is not always that of this process."""
         self._occupancy = AllocationOccupancy(client, settings.workflow_id, settings.executor, None)
         self._scheduler: dict[str, Any] = {"type": settings.executor, **self.identity.describe()}
 
     def log_path(self, site: LaunchSite | None) -> Path:
         """Return the path of the runner's log (Torc's file name)."""
-        name = f"job_runner_{self.context.hostname}_wf{self.context.workflow_id}_r{self.run_id}.log"
+        name = runner_log_name(self.hostname, self.context.workflow_id, self.run_id)
         return Path(self.context.output_dir, (site and site.log_name) or name)
 
     def register(
@@ -79,9 +109,11 @@ class Registration:
                 self._settings.scheduler_config_id,
             )
             self._scheduler |= {**site.facts, **self._occupancy.begin()}
+        if self.context.site:
+            self._scheduler["site"] = self.context.site
         record = ComputeNodeRecord(
             workflow_id=self.context.workflow_id,
-            hostname=self.context.hostname,
+            hostname=self.hostname,
             pid=os.getpid(),
             start_time=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             is_active=True,
@@ -180,6 +212,11 @@ class Registration:
                 release_waiting(self._client, workflow_id, launchers.allocator)
         except (ApiError, AllocationError, UserError):
             return  # the runners in these allocations find no job and end
+
+
+def hostname_of(site: LaunchSite | None, context: RunnerContext) -> str:
+    """Return the name of the machine on which attempts run: that of the launcher, of its site, or of this machine."""
+    return (site and site.hostname) or context.site or context.hostname
 
 
 def _usable(folder: Path) -> Path:

@@ -20,7 +20,8 @@ from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRepl
 from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.connection.report_spool import read_spool
-from torc_framework.system.process_identity import is_gone
+from torc_framework.runner.process.site_group import SiteMember
+from torc_framework.system.process_identity import is_gone, machine_of
 
 LostReport = Callable[[ClaimedJob, str], EndedReport]
 """Makes the report on a lost attempt: of a job, under the executor of that name."""
@@ -63,10 +64,14 @@ class Takeover:
         launchers: This runner's launchers, which adopt the attempts.
         log: The runner's log.
         lost: Makes reports on lost attempts.
+        member: Says which dead runners are left to the runners of other sites.
     """
 
-    def __init__(self, client: TorcClient, launchers: Launchers, log: EventLog, lost: LostReport) -> None:
+    def __init__(
+        self, client: TorcClient, launchers: Launchers, log: EventLog, lost: LostReport, member: SiteMember
+    ) -> None:
         self._client, self._launchers, self._log, self._lost = client, launchers, log, lost
+        self._member = member
         self._dead: list[DeadRunner] = []
 
     def take_over(self, workflow_id: int, run_id: int, hostname: str) -> TakenOverJobs:
@@ -78,11 +83,23 @@ class Takeover:
         Raises:
             ServerUnreachableError: the server does not answer. What was reported before stays reported.
         """
+        claimed: list[ComputeNodeRecord] = []
+        try:
+            return self._take_over(workflow_id, run_id, hostname, claimed)
+        finally:
+            for node in claimed:
+                self._member.group.give_back(node)
+
+    def _take_over(
+        self, workflow_id: int, run_id: int, hostname: str, claimed: list[ComputeNodeRecord]
+    ) -> TakenOverJobs:
+        """Take over; add each dead runner to ``claimed`` as long as it is not taken over."""
         taken = TakenOverJobs()
         held: list[tuple[ComputeNodeRecord, list[ClaimedJob]]] = []
         for node in self._client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True):
-            if not node.is_active or node.hostname != hostname or not is_gone(_described(node)):
+            if not self._is_dead(node, hostname) or not self._member.group.claim(node, self._member.site):
                 continue
+            claimed.append(node)
             self._log.info("dead_runner", compute_node_id=node.id, pid=node.pid)
             try:
                 reply = self._ask_server(node, run_id)
@@ -91,6 +108,7 @@ class Takeover:
                 if error.status < 500:  # it served an earlier run, whose results do not count
                     self._ask_launchers(_described(node), [], [])
                     self._dead.append(DeadRunner(node.id or 0, _described(node)))
+                    claimed.remove(node)
                 continue
             taken.following |= reply.following
             held.append((node, reply.jobs))
@@ -98,11 +116,18 @@ class Takeover:
         for node, jobs in held:
             try:
                 self._take_over_one(node, run_id, jobs, early, taken)
+                claimed.remove(node)
             except (ServerUnreachableError, ExecutorError):
                 raise
             except TorcError as error:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
         return taken
+
+    def _is_dead(self, node: ComputeNodeRecord, hostname: str) -> bool:
+        if not node.is_active:
+            return False
+        is_gone_here = machine_of(node) == hostname and is_gone(_described(node))
+        return is_gone_here or self._member.group.has_crashed(node)
 
     def reported(self, keys: Iterable[AttemptKey]) -> None:
         """Note that the server has the ends of these attempts, or that they are not to be reported any more."""

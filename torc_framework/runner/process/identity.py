@@ -24,8 +24,9 @@ class RunnerIdentity:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def describe(self) -> dict[str, Any]:
-        """Return the process, its lock and its spool file for the runner's record, as JSON values."""
-        return {**this_process(), "lock": str(self._lock_path), "spool": str(self.spool_path)}
+        """Return the process, its machine, its lock and its spool file for the runner's record, as JSON values."""
+        files = {"lock": str(self._lock_path), "spool": str(self.spool_path)}
+        return {**this_process(), "machine": os.uname().nodename, **files}
 
     def close(self) -> None:
         """Remove the lock file, and the folder if it is empty."""

@@ -22,9 +22,9 @@ class RunnerSettings:
         workflow_id: The workflow to work on.
         executor: Name of the executor for jobs that name none themselves.
         executor_options: Values of executor options, by executor name and option name.
-        max_parallel_jobs: Queue depth: at most this many jobs at once, with their requests ignored. None packs jobs
-            by their requests.
-        num_cpus: CPU cores offered; None is all that this process may use.
+        max_parallel_jobs: Queue depth: at most this many jobs at once on each site, with their requests ignored. None
+            packs jobs by their requests.
+        num_cpus: CPU cores offered, on each site; None is all that this process may use, or that the site has.
         memory_gb: Memory offered, in GiB; None is all of the machine.
         num_gpus: GPUs offered; None is all that are visible.
         num_nodes: Nodes offered.
@@ -109,19 +109,41 @@ class FailureNotice:
 
 FailureListener = Callable[[FailureNotice], None]
 """Called in the runner's thread for each attempt that fails; it must return soon."""
+WarningListener = Callable[[str], None]
+"""Called with a text for people, such as the reason why a site takes no part; it must return soon."""
 
 
 @frozen
 class RunListeners:
-    """Functions that a runner calls while it works."""
+    """Functions that a runner calls while it works. Several runners of one process call them one after the other."""
 
     progress: ProgressListener | None = None
     failure: FailureListener | None = None
+    warning: WarningListener | None = None
+
+
+@frozen
+class SiteOutcome:
+    """What was done on one site of a run.
+
+    Attributes:
+        site: Name of the site; empty for the only site of an executor without names.
+        hostname: The name in the records of its runners.
+        attempts: Attempts that ended there.
+        failed_attempts: Those of them that ended neither completed nor canceled.
+        trouble: Why no runner worked there, or why one ended by an error; None if there was no such error.
+    """
+
+    site: str
+    hostname: str
+    attempts: int = 0
+    failed_attempts: int = 0
+    trouble: str | None = None
 
 
 @define(kw_only=True)
 class RunOutcome:
-    """The outcome of a runner.
+    """The outcome of a runner, or of all runners of one process.
 
     Attributes:
         workflow_name: Name of the workflow.
@@ -139,6 +161,7 @@ class RunOutcome:
         attempts: Attempts that ended under this runner.
         failed_attempts: Those of them that ended neither completed nor canceled.
         duration_s: How long the runner worked, in seconds.
+        sites: The sites on which the attempts ran.
     """
 
     workflow_name: str = ""
@@ -156,3 +179,4 @@ class RunOutcome:
     attempts: int = 0
     failed_attempts: int = 0
     duration_s: float = 0.0
+    sites: list[SiteOutcome] = Factory(list)

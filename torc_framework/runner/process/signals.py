@@ -13,7 +13,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class RunnerSignals:
     """Handles SIGINT, SIGTERM and SIGHUP while it is entered; those that the process ignores stay ignored.
 
-    Outside of the main thread, or without ``wanted``, it does nothing.
+    Outside of the main thread, or without ``wanted``, it handles none; `relay` tells it those of the main thread.
     """
 
     def __init__(self, wakeup: Wakeup, *, wanted: bool) -> None:
@@ -37,6 +37,12 @@ class RunnerSignals:
     def _note(self, number: int, _: FrameType | None) -> None:
         self.count += 1
         self.last = signal.Signals(number).name
+
+    def relay(self, name: str) -> None:
+        """Count a signal that the main thread has received, and wake the runner."""
+        self.last = name
+        self.count += 1
+        self._wakeup.wake()
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         for number, handler in self._former.items():

@@ -11,6 +11,7 @@ from torc_framework.errors import UserError
 from torc_framework.models.attempt_logs import AttemptLogs, attempt_logs, output_dir_of
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
 from torc_framework.models.statuses import LIVE
+from torc_framework.system.process_identity import machine_of
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
@@ -112,7 +113,7 @@ class AttemptFinder:
             node = self._client.get(ComputeNodeRecord, state.compute_node_id)
         folder = self.output_dir or (node and output_dir_of(node)) or Path("output")
         logs = attempt_logs(folder, job.workflow_id, job.id or 0, state.run_id, state.attempt_id)
-        return LocatedAttempt(state, logs, node.hostname if node else os.uname().nodename)
+        return LocatedAttempt(state, logs, machine_of(node) if node else os.uname().nodename)
 
     def _is_wanted(self, state: AttemptState) -> bool:
         return self.run_id in (None, state.run_id) and self.attempt_id in (None, state.attempt_id)

@@ -9,7 +9,7 @@ from typing import Final, TextIO
 from torc_framework.models.statuses import DONE, JobStatus
 from torc_framework.runner import Progress
 from torc_framework.text.headline import counts_text
-from torc_framework.text.terminal import raw_stream
+from torc_framework.text.terminal import one_line, raw_stream
 
 LINE_INTERVAL_S: Final = 10.0
 """Least seconds between two lines where standard error is no terminal."""
@@ -72,6 +72,10 @@ class ProgressLine:
         self.stream.write("".join(f"{line}\n" for line in lines))
         self._shown = ""
         self.stream.flush()
+
+    def print_warning(self, text: str) -> None:
+        """Print a warning on a line of its own, also when progress is not shown."""
+        self.print_above([f"Warning: {one_line(text)}"])
 
     @property
     def is_terminal(self) -> bool:

@@ -212,7 +212,9 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
     runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, awaits_people=worker, **settings)
     counts = None
     try:
-        outcome = run_workflow(runner, session.plugins(), progress, session.client, live)
+        outcome = run_workflow(
+            runner, session.plugins(), progress, session.client, live, on_warning=progress.print_warning
+        )
         counts = outcome.counts
         outcome.resumed_jobs += resumed
     except (ExecutorError, LaunchError) as error:

@@ -190,6 +190,16 @@ def _document(workflow_id: int, outcome: RunOutcome, details: ReportDetails) -> 
         "counts": outcome.counts,
         "attempts": outcome.attempts,
         "duration_s": outcome.duration_s,
+        "sites": [
+            {
+                "hostname": site.hostname,
+                "site": site.site or None,
+                "attempts": site.attempts,
+                "failed": site.failed_attempts,
+                "trouble": site.trouble,
+            }
+            for site in outcome.sites
+        ],
         "unfit": outcome.unfit,
         "troubles": _warnings(outcome),
         "next_command": details.next and details.next.command,

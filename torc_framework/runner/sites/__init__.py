@@ -1,0 +1,1 @@
+"""Several runners in one process, one for each site of an executor."""
