@@ -83,9 +83,13 @@ class SitesLauncher(LocalLauncher):
         if self._crash.exists():
             self._crash.unlink()
             raise RuntimeError("it was made to crash")
-        is_cut = bool(self.context.site) and self._cut.exists()
-        self.accepts_attempts, self.hindrance = not is_cut, f"{self.context.site} was cut off" if is_cut else None
+        self.accepts_attempts = not self.context.site or not self._cut.exists()
         return super().poll()
+
+    @property
+    def hindrance(self) -> str | None:  # type: ignore[override] # as in LocalLauncher
+        """Why attempts cannot begin."""
+        return super().hindrance if self.accepts_attempts else f"{self.context.site} was cut off"
 
 
 @hookimpl
