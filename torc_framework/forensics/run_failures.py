@@ -17,8 +17,8 @@ from torc_framework.forensics.log_excerpts import LogExcerptReader
 from torc_framework.forensics.log_tails import LogTail, read_tail_of_log
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
+from torc_framework.models.runner_location import machine_of
 from torc_framework.models.statuses import FAILURES, JobStatus
-from torc_framework.system.process_identity import machine_of
 from torc_framework.text.quantities import duration_text
 
 SHOWN_JOBS: Final = 5

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from torc_framework.models.records import ComputeNodeRecord
+from torc_framework.models.runner_location import machine_of
 from torc_framework.supervision.processes import process_start
 from torc_framework.supervision.supervisor import boot_id
 
@@ -43,12 +44,6 @@ def is_gone(described: Mapping[str, Any]) -> bool:
         return False
     lock = described.get("lock")
     return lock is None or not _is_locked(Path(str(lock)))
-
-
-def machine_of(node: ComputeNodeRecord) -> str:
-    """Return the name of the machine of a runner's process, which also has the logs; its attempts may run elsewhere."""
-    described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
-    return str(described.get("machine") or node.hostname)
 
 
 def is_dead_runner(node: ComputeNodeRecord) -> bool:

@@ -18,10 +18,11 @@ from torc_framework.event_log import EventLog
 from torc_framework.executors import AttemptKey
 from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeReply, ExchangeRequest, StartedReport
 from torc_framework.models.records import ComputeNodeRecord
+from torc_framework.models.runner_location import machine_of
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.connection.report_spool import read_spool
 from torc_framework.runner.process.site_group import SiteMember
-from torc_framework.system.process_identity import is_gone, machine_of
+from torc_framework.system.process_identity import is_gone
 
 LostReport = Callable[[ClaimedJob, str], EndedReport]
 """Makes the report on a lost attempt: of a job, under the executor of that name."""

@@ -12,6 +12,7 @@ from typing import Final
 from attrs import define, field
 
 from torc_framework.models.records import ComputeNodeRecord
+from torc_framework.models.runner_location import site_of
 
 
 class SiteState(Enum):
@@ -134,8 +135,3 @@ class SiteMember:
         self.group.set_state(self.site, SiteState.IDLE if accepts and is_idle else SiteState.ACTIVE)
         stayed, self.stays = self.stays, not accepts or self.group.other_may_work(self.site)
         return stayed and not self.stays
-
-
-def site_of(node: ComputeNodeRecord) -> str:
-    """Return the site that a runner served."""
-    return str(node.scheduler.get("site") or "") if isinstance(node.scheduler, dict) else ""

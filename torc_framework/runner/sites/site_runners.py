@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from torc_framework.errors import LaunchError
-from torc_framework.runner.loop import Runner
 from torc_framework.runner.process.settings import RunListeners, RunOutcome
 from torc_framework.runner.process.signals import RunnerSignals
 from torc_framework.runner.process.site_group import SiteGroup, SiteMember
 from torc_framework.runner.process.wakeup import Wakeup
 from torc_framework.runner.sites.merged_outcome import merge_outcomes
 from torc_framework.runner.sites.shared_listeners import SharedListeners
-from torc_framework.runner.sites.site_worker import SiteWorker
+from torc_framework.runner.sites.site_worker import SiteRunner, SiteWorker
 from torc_framework.system.processes import start_thread_with_retry
 
 LOOK_S: Final = 1.0
@@ -24,7 +23,7 @@ LOOK_S: Final = 1.0
 LEAVE_S: Final = 3.0
 """How long after a signal the main thread waits for runners that are still being made, such as for a connection."""
 
-TimedRunnerMaker = Callable[[SiteMember, RunListeners, float], Runner]
+TimedRunnerMaker = Callable[[SiteMember, RunListeners, float], SiteRunner]
 """Makes the runner of a site so many seconds after the begin of the run; called in the thread of the site."""
 
 
@@ -49,7 +48,7 @@ class SiteRunners:
             time.monotonic(),
         )
 
-        def made(member: SiteMember, listeners: RunListeners) -> Runner:
+        def made(member: SiteMember, listeners: RunListeners) -> SiteRunner:
             return make(member, listeners, time.monotonic() - self._began)
 
         self._workers = [SiteWorker(self._group.member(site), made, shared, self._give_away) for site in sites]

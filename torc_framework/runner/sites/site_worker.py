@@ -3,10 +3,9 @@
 import threading
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from torc_framework.errors import ApiError, LaunchError, ServerUnreachableError, UserError
-from torc_framework.runner.loop import Runner
 from torc_framework.runner.process.runner_log import RunnerThread
 from torc_framework.runner.process.settings import RunListeners, RunOutcome, SiteOutcome
 from torc_framework.runner.process.site_group import SiteMember, SiteState
@@ -20,7 +19,29 @@ CRASH_PAUSE_S: Final = 1.0
 MOST_CRASHES: Final = 3
 """So many runners of a site may end by an error; what the last one held is left to the next run."""
 
-RunnerMaker = Callable[[SiteMember, RunListeners], Runner]
+
+class SiteRunner(Protocol):
+    """A runner, as the thread of its site uses it; see `torc_framework.runner.loop.Runner`."""
+
+    @property
+    def node_id(self) -> int:
+        """Id of its record."""
+
+    @property
+    def outcome(self) -> RunOutcome:
+        """What it has done so far."""
+
+    def run(self) -> RunOutcome:
+        """Work until there is a reason to end."""
+
+    def interrupt(self, signal_name: str) -> None:
+        """Act as after this signal."""
+
+    def take_over_more(self) -> None:
+        """Take over dead runners that were left to the runner of another site."""
+
+
+RunnerMaker = Callable[[SiteMember, RunListeners], SiteRunner]
 """Makes the runner of a site; called in the thread of the site."""
 
 
@@ -47,7 +68,7 @@ class SiteWorker:
         self.runs: list[tuple[float, RunOutcome]] = []
         self.error: BaseException | None = None
         self._lock = threading.Lock()
-        self._runner: Runner | None = None
+        self._runner: SiteRunner | None = None
         self._signals: list[str] = []
         self._leaves = threading.Event()
 
@@ -103,7 +124,7 @@ class SiteWorker:
                     self._set_failed(f"the runner of {self.member.site} ended by an error {crashes} times")
                     return
 
-    def _made(self) -> Runner | None:
+    def _made(self) -> SiteRunner | None:
         """Return a new runner; None if it cannot be made."""
         try:
             runner = self._make(self.member, self._shared.of(self.member.site))
@@ -129,7 +150,7 @@ class SiteWorker:
             self._shared.warn(f"{text}: {error_text(self.error)}")
         self._on_failure()
 
-    def _has_ended(self, runner: Runner) -> bool:
+    def _has_ended(self, runner: SiteRunner) -> bool:
         """Let a runner work; return False if it ended by an error that the next one may not have."""
         group, site = self.member.group, self.member.site
         with self._lock:

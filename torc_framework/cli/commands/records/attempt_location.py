@@ -10,8 +10,8 @@ from attrs import define, field, frozen
 from torc_framework.errors import UserError
 from torc_framework.models.attempt_logs import AttemptLogs, attempt_logs, output_dir_of
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
+from torc_framework.models.runner_location import machine_of
 from torc_framework.models.statuses import LIVE
-from torc_framework.system.process_identity import machine_of
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
