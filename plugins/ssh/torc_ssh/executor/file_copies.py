@@ -16,11 +16,16 @@ from weakref import WeakValueDictionary
 
 from attrs import Factory, define, frozen
 
+from torc_framework.api import size_text
+
 if TYPE_CHECKING:
     from torc_ssh.session import HostSession
 
 MOST_TRANSFERS: Final = 8
 """Files of one host that are copied at the same time."""
+SHOWN_BYTES: Final = 64 << 20
+"""The transfer of a file of this size or more is shown."""
+MOST_SHOWN: Final = 3
 PATHS_PER_QUESTION: Final = 500
 """Paths that one question about files names."""
 RESUMABLE_BYTES: Final = 16 << 20
@@ -69,6 +74,12 @@ class TransferProgress:
             self.active[name] = done, total
 
         return note
+
+    def text(self) -> str:
+        """Return the transfers of large files for people, empty if there are none; may be called from any thread."""
+        large = [(name, *sizes) for name, sizes in [*self.active.items()] if sizes[1] >= SHOWN_BYTES]
+        shown = [f"{name}: {done * 10 // total * 10} % of {size_text(total)}" for name, done, total in large]
+        return ", ".join(shown[:MOST_SHOWN]) + (f" and {len(shown) - MOST_SHOWN} more" if shown[MOST_SHOWN:] else "")
 
     def over(self, name: str) -> None:
         """Forget a transfer."""

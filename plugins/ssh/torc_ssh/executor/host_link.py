@@ -245,6 +245,13 @@ class HostLink:
         """Seconds by which the host's clock is ahead of this machine's, as the newest session measured it."""
         return self._clock.clock_offset_s if self._clock is not None else 0.0
 
+    def hindrance(self) -> str | None:
+        """Return what hinders the host or keeps it busy, for people; may be called from any thread."""
+        if (text := self.hindrances.text()) or self._transfers is None:
+            return text
+        busy = self._transfers.copies.progress.text()
+        return f"host {self.plan.address}: {busy}" if busy else None
+
     async def _disconnect(self, reason: str) -> None:
         connection, session = self._connection, self._session
         self._connection = self._session = None

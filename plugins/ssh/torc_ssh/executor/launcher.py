@@ -138,7 +138,7 @@ class SshLauncher(Launcher):
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake_fd)
         self.accepts_attempts = self._link.hindrances.is_accepting
-        texts = (link.hindrances.text() for link in self._links())
+        texts = (link.hindrance() for link in self._links())
         self.hindrance = "; ".join(text for text in texts if text) or None
         events: list[LauncherEvent] = []
         with suppress(Empty):
