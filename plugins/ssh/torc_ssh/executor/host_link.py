@@ -1,16 +1,14 @@
-"""The link to one host: connected, reconnecting, or the host taken for lost; and all that attempts need of it.
+"""The link to one host: gives it attempts, settles them after a loss of the connection, and reports their ends.
 
 Everything here runs in the event loop of `torc_ssh.connection.loop_thread`.
 """
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 from attrs import frozen
 
@@ -29,26 +27,21 @@ from torc_framework.api import (
 )
 from torc_framework.api.supervision import AttemptCommand, launcher_event
 from torc_ssh.addresses import HostAddress
-from torc_ssh.connection import ConnectError, SshConnection, SshSettings, connect
+from torc_ssh.connection import ConnectError, SshConnection, SshSettings
+from torc_ssh.executor.attempt_commands import attempt_command, forward_api, in_messages
 from torc_ssh.executor.attempt_records import AttemptRecords
 from torc_ssh.executor.attempt_transfers import AttemptTransfers, FilePlan
 from torc_ssh.executor.endings import EXECUTOR, cannot_begin, host_lost
 from torc_ssh.executor.hindrances import LinkHindrances
+from torc_ssh.executor.host_connection import HostConnection
 from torc_ssh.executor.job_files import WorkflowFiles
 from torc_ssh.executor.options import SshOptions
 from torc_ssh.executor.outstanding import OWN, AttemptStage, OutstandingAttempts, WireOrder
 from torc_ssh.executor.work_folder import LOG_FOLDER, UnmappedPathError, WorkFolder, work_folder
 from torc_ssh.session import HelperError, HostFacts, HostSession, SessionLost
 
-FIRST_PAUSE_S: Final = 1.0
-LONGEST_PAUSE_S: Final = 30.0
-"""Pauses between two attempts to connect: the first, and the longest to which it doubles."""
-PREPARATION_S: Final = 90.0
-"""How long the helper may take, beyond the connection, until it takes orders."""
 LAST_ANSWER_S: Final = 15.0
 """How long the last request of a launcher may take."""
-MESSAGE_BYTES: Final = 2 << 20
-"""About so many bytes of commands are sent in one message."""
 _LOG: Final = logging.getLogger("torc_framework.ssh")
 Key = tuple[int, int]
 
@@ -101,11 +94,9 @@ class HostLink:
         self._origins: list[Mapping[str, Any]] = [{}]
         """Journals of adopted launchers by the number of their origin; the first place is that of the own one."""
         self._state_folder: str | None = None
-        self._connection: SshConnection | None = None
-        self._session: HostSession | None = None
-        self._clock: HostSession | None = None
-        """The newest session, also before it takes orders and after it was lost."""
-        self._connected = asyncio.Event()
+        self.connection = HostConnection(
+            plan.address, plan.settings(), plan.options.python, owner=self, hindrances=self.hindrances
+        )
         self._transfers: AttemptTransfers | None = None
         self._was_accepting = True
         self._api_port = 0
@@ -113,7 +104,6 @@ class HostLink:
         """Attempts that ran before the host was started again."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._collecting: dict[AttemptKey, asyncio.Task[None]] = {}
-        self._keeper: asyncio.Task[None] | None = None
         self._loss: asyncio.TimerHandle | None = None
 
     # --- connection ------------------------------------------------------------------------------
@@ -122,72 +112,22 @@ class HostLink:
         """Connect for the first time, and stay connected from then on.
 
         Raises:
-            LaunchError: the host cannot be used; the message names it and the reason.
+            LaunchError: the host cannot be used.
         """
         try:
-            await self._connect()
+            await self.connection.open()
         except (ConnectError, HelperError, SessionLost) as error:
             raise LaunchError(f"host {self.plan.address}: {error}") from None
-        self._keeper = asyncio.ensure_future(self._keep_connected())
 
-    def follow(self) -> None:
-        """Connect when the host answers, and stay connected from then on."""
-        self._note_disconnected("not connected yet")
-        self._keeper = asyncio.ensure_future(self._keep_connected())
-
-    async def _keep_connected(self) -> None:
-        pause_s = FIRST_PAUSE_S
-        while True:
-            if (session := self._session) is not None:
-                reason = await asyncio.shield(session.lost)
-                await self._disconnect(reason)
-                pause_s = FIRST_PAUSE_S
-            else:
-                await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
-            try:
-                await self._connect()
-            except TorcError as error:
-                permanent = isinstance(error, ConnectError) and error.is_permanent
-                pause_s = LONGEST_PAUSE_S if permanent else min(LONGEST_PAUSE_S, pause_s * 2)
-                self.hindrances.not_connected(str(error))
-                self.changed()
-            except Exception as error:
-                _LOG.exception("event=reconnect_failed host=%s", self.plan.address)
-                pause_s = LONGEST_PAUSE_S
-                self.hindrances.not_connected(f"{type(error).__name__}: {error}")
-
-    async def _connect(self) -> None:
-        """Connect, start the helper, settle what it may hold, and send what waits.
+    async def prepare(self, connection: SshConnection, session: HostSession) -> None:
+        """Open the journal, make the folders, and settle what the host may hold.
 
         Raises:
-            ConnectError: the host cannot be connected to.
             HelperError: the helper cannot work there.
             SessionLost: the connection was lost meanwhile.
+            ConnectError: the server cannot be reached through the connection.
         """
-        connection = await connect(self.plan.address, self.plan.settings())
-        session: HostSession | None = None
-        try:
-            async with asyncio.timeout(PREPARATION_S):
-                session = await HostSession.open(connection, python=self.plan.options.python, on_event=self._take_event)
-                await self._prepare(connection, session)
-        except TimeoutError:
-            await _close(session, connection)
-            raise ConnectError(
-                f"the helper on the host was not ready within {PREPARATION_S:.0f} s", is_permanent=False
-            ) from None
-        except BaseException:
-            await _close(session, connection)
-            raise
-        self._connection, self._session = connection, session
-        if self._loss is not None:
-            self._loss.cancel()
-        self.hindrances.connected()
-        self._connected.set()
-        self.outstanding.connected()
-        self.changed()
-
-    async def _prepare(self, connection: SshConnection, session: HostSession) -> None:
-        options, context, self._clock = self.plan.options, self.plan.context, session
+        options, context = self.plan.options, self.plan.context
         is_restarted = self.facts is not None and self.facts.boot_id != session.facts.boot_id
         opened = await session.request(
             "attempts_open",
@@ -204,7 +144,7 @@ class HostLink:
         self._transfers.forget_folders()
         await self._make_folder(session, folder)
         if options.tunnel:
-            self._api_port = await _forward(connection, context.api_url, self._api_port)
+            self._api_port = await forward_api(connection, context.api_url, self._api_port)
         if is_restarted:
             self._before_restart.update(self.outstanding.keys(AttemptStage.SENT, AttemptStage.RUNNING))
         await self._settle(session, with_own=not is_first)
@@ -213,7 +153,11 @@ class HostLink:
         options = self.plan.options
         folder = work_folder(self.plan.context, options.remote_dir, session.facts.home, is_shared=options.shared_dir)
         return AttemptTransfers(
-            str(self.plan.address), folder, self.plan.records, self._live_session, lambda: self.clock_offset_s
+            str(self.plan.address),
+            folder,
+            self.plan.records,
+            self.connection.session,
+            lambda: self.connection.clock_offset_s,
         )
 
     async def _make_folder(self, session: HostSession, folder: WorkFolder) -> None:
@@ -235,16 +179,6 @@ class HostLink:
             answer = await session.request("attempts_adopt", state=journal, keys=[_plain(key) for key in keys])
             self.outstanding.settle(*_adoption(answer), self._unseen_end)
 
-    def _live_session(self) -> HostSession:
-        if self._session is None or self._session.lost.done():
-            raise SessionLost(f"host {self.plan.address} is not connected")
-        return self._session
-
-    @property
-    def clock_offset_s(self) -> float:
-        """Seconds by which the host's clock is ahead of this machine's, as the newest session measured it."""
-        return self._clock.clock_offset_s if self._clock is not None else 0.0
-
     def hindrance(self) -> str | None:
         """Return what hinders the host or keeps it busy, for people; may be called from any thread."""
         if (text := self.hindrances.text()) or self._transfers is None:
@@ -252,18 +186,16 @@ class HostLink:
         busy = self._transfers.copies.progress.text()
         return f"host {self.plan.address}: {busy}" if busy else None
 
-    async def _disconnect(self, reason: str) -> None:
-        connection, session = self._connection, self._session
-        self._connection = self._session = None
-        self._note_disconnected(reason)
-        if connection is not None:
-            await _close(session, connection)
+    def connected(self) -> None:
+        """Send what waits, now that the host takes orders."""
+        if self._loss is not None:
+            self._loss.cancel()
+        self.outstanding.connected()
+        self.changed()
 
-    def _note_disconnected(self, reason: str) -> None:
-        self._connected.clear()
+    def disconnected(self) -> None:
+        """Give back what was not sent, and take the host for lost after a while."""
         self.outstanding.disconnected()
-        self.hindrances.disconnected(reason)
-        _LOG.warning("event=disconnected host=%s reason=%r", self.plan.address, reason)
         self._loss = asyncio.get_running_loop().call_later(self.plan.options.lost_after_s, self._lose_all)
         self.changed()
 
@@ -277,7 +209,8 @@ class HostLink:
         for key in gone:
             if (task := self._collecting.pop(key, None)) is not None:
                 task.cancel()
-        _LOG.warning("event=host_lost host=%s attempts=%d reason=%r", self.plan.address, len(gone), reason)
+        if gone:
+            _LOG.warning("%s; its %d attempts run elsewhere", reason, len(gone))
         self.changed()
 
     def _unseen_end(self, key: AttemptKey) -> ExitObservation:
@@ -383,48 +316,18 @@ class HostLink:
             case "withdraw":
                 self._spawn(self._request("attempts_withdraw", order.keys, keys=keys))
             case _:
-                for part in self._in_parts(order.keys):
-                    commands = [list(command) for command in part.values()]
-                    self._spawn(self._request(f"attempts_{order.do}", [*part], commands=commands))
-
-    def _in_parts(self, keys: Iterable[AttemptKey]) -> list[dict[AttemptKey, AttemptCommand]]:
-        """Return the commands of attempts, in parts that fit into messages."""
-        parts: list[dict[AttemptKey, AttemptCommand]] = [{}]
-        size = 0
-        for key in keys:
-            held = self.outstanding.get(key)
-            if held is None:
-                continue
-            command = self._command(held.order)
-            size += len(command.command) + 64 * len(command.environment)
-            if size > MESSAGE_BYTES and parts[-1]:
-                parts.append({})
-                size = len(command.command)
-            parts[-1][key] = command
-        return [part for part in parts if part]
+                held = [each for key in order.keys if (each := self.outstanding.get(key)) is not None]
+                for commands in in_messages(self._command(each.order) for each in held):
+                    about = [AttemptKey(*command.key) for command in commands]
+                    self._spawn(self._request(f"attempts_{order.do}", about, commands=commands))
 
     def _command(self, attempt: Attempt) -> AttemptCommand:
         assert self._transfers is not None, "nothing is sent before the first connection"
-        folder = self._transfers.folder
-        environment = folder.environment(attempt.environment)
-        if self._api_port and "TORC_API_URL" in environment:
-            environment["TORC_API_URL"] = _at_port(environment["TORC_API_URL"], self._api_port)
-        return AttemptCommand(
-            attempt.key.job_id,
-            attempt.key.attempt_id,
-            attempt.command,
-            environment,
-            folder.log(attempt.stdout_path),
-            folder.log(attempt.stderr_path),
-            folder.remote,
-            attempt.lane,
-            attempt.shell or self.plan.options.shell,
-            attempt.memory_limit_bytes,
-        )
+        return attempt_command(attempt, self._transfers.folder, self.plan.options.shell, self._api_port)
 
     async def _request(self, do: str, about: Iterable[AttemptKey], **arguments: Any) -> None:
         try:
-            await self._live_session().request(do, **arguments)
+            await self.connection.session().request(do, **arguments)
         except SessionLost:
             return  # settled after the next connection
         except HelperError as error:
@@ -437,13 +340,13 @@ class HostLink:
 
     # --- reports ---------------------------------------------------------------------------------
 
-    def _take_event(self, event: Mapping[str, Any]) -> None:
+    def take_event(self, event: Mapping[str, Any]) -> None:
         """Take an event of the helper."""
         match event.get("event"):
             case "attempts":
                 for report in event.get("reports") or ():
                     try:
-                        self._take_report(launcher_event(EXECUTOR, report, -self.clock_offset_s))
+                        self._take_report(launcher_event(EXECUTOR, report, -self.connection.clock_offset_s))
                     except (ValueError, TypeError):
                         _LOG.warning("event=strange_report host=%s report=%.200r", self.plan.address, report)
             case "hindrance":
@@ -472,7 +375,7 @@ class HostLink:
     async def _collect(self, key: AttemptKey, seen: ExitObservation) -> None:
         assert self._transfers is not None, "an attempt ended before the first connection"
         try:
-            seen = await self._transfers.collect(key, seen, self._connected.wait)
+            seen = await self._transfers.collect(key, seen, self.connection.wait)
         except Exception as error:
             _LOG.exception("event=collecting_failed job_id=%d", key.job_id)
             seen = host_lost(f"host {self.plan.address}: {type(error).__name__}: {error}", seen)
@@ -499,10 +402,10 @@ class HostLink:
         self._origins.append(journal)
         self.plan.records.read_from(records, keys)
         self.outstanding.adopt(keys, origin)
-        if self._session is None:
-            return Adoption(adopted=tuple(keys))
         try:
-            answer = await self._session.request("attempts_adopt", state=journal, keys=[_plain(key) for key in keys])
+            answer = await self.connection.session().request(
+                "attempts_adopt", state=journal, keys=[_plain(key) for key in keys]
+            )
         except SessionLost:
             return Adoption(adopted=tuple(keys))
         except HelperError as error:
@@ -516,52 +419,24 @@ class HostLink:
         """Remove what a dead runner's launcher left on the host, if the host answers."""
         with suppress(SessionLost, HelperError, TimeoutError):
             async with asyncio.timeout(LAST_ANSWER_S):
-                await self._live_session().request("attempts_forget", state=journal)
+                await self.connection.session().request("attempts_forget", state=journal)
 
     # --- the end ---------------------------------------------------------------------------------
 
     async def close(self, *, is_finished: bool) -> None:
         """End the connection; with ``is_finished`` remove the journal, else leave it to a later launcher."""
-        tasks = [task for task in (self._keeper, *self._tasks, *self._collecting.values()) if task is not None]
+        tasks = [*self._tasks, *self._collecting.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.connection.close("attempts_close" if is_finished else "attempts_abandon")
         if self._loss is not None:
             self._loss.cancel()
-        if self._connection is None:
-            return
-        with suppress(SessionLost, HelperError, TimeoutError):
-            async with asyncio.timeout(LAST_ANSWER_S):
-                await self._live_session().request("attempts_close" if is_finished else "attempts_abandon")
-        await _close(self._session, self._connection)
 
     def _spawn(self, coroutine: Any) -> None:
         task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-async def _close(session: HostSession | None, connection: SshConnection) -> None:
-    with suppress(TorcError, OSError, TimeoutError):
-        async with asyncio.timeout(LAST_ANSWER_S):
-            if session is not None:
-                await session.close()
-            await connection.close()
-
-
-async def _forward(connection: SshConnection, api_url: str, port: int) -> int:
-    """Let a port of the host lead to the server, the same one as before if that is possible."""
-    parts = urlsplit(api_url)
-    server_port = parts.port or (443 if parts.scheme == "https" else 80)
-    host = parts.hostname or "127.0.0.1"
-    if port:
-        with suppress(ConnectError):
-            return await connection.forward_remote_port(host, server_port, port)
-    return await connection.forward_remote_port(host, server_port)
-
-
-def _at_port(url: str, port: int) -> str:
-    return urlunsplit(urlsplit(url)._replace(netloc=f"127.0.0.1:{port}"))
 
 
 def _plain(key: AttemptKey) -> Key:

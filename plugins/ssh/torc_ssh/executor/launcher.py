@@ -203,7 +203,7 @@ async def _made(plan: LinkPlan) -> HostLink:
 
 
 async def _followed(link: HostLink) -> None:
-    link.follow()
+    link.connection.follow("not connected yet")
 
 
 def _addresses(options: SshOptions, context: RunnerContext) -> list[HostAddress]:
