@@ -15,6 +15,7 @@ from torc_framework.supervision import supervisor
 from torc_framework.supervision.errors import SupervisionError
 from torc_framework.supervision.journal import Journal
 from torc_framework.supervision.processes import start_process_with_retry
+from torc_framework.supervision.supervisor.spawning import spawns_sessions
 
 if TYPE_CHECKING:
     from torc_framework.supervision.supervisor.cgroups import Cgroup
@@ -80,6 +81,8 @@ class SupervisorProcess:
 
 
 def _spawn(journal: int, control: int, home: Cgroup | None) -> int:
+    # A group of its own, where Python cannot start sessions: signals of the terminal reach neither.
+    apart: dict[str, Any] = {"setsid": True} if spawns_sessions() else {"setpgroup": 0}
     python = sys.executable or "/proc/self/exe"  # Python does not always know it, for example without PATH
     return os.posix_spawn(
         python,
@@ -92,5 +95,5 @@ def _spawn(journal: int, control: int, home: Cgroup | None) -> int:
             (os.POSIX_SPAWN_DUP2, control, supervisor.CONTROL_FD),
             (os.POSIX_SPAWN_DUP2, 2, supervisor.JOURNAL_FD),
         ],
-        setsid=True,
+        **apart,
     )

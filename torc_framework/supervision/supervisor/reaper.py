@@ -55,7 +55,7 @@ def main(*home: str) -> None:
     os.close(writable)
     status, peak_kib = wait_for(supervisor)
     if status != 0:
-        take_over(Supervisor(group, UnrecordedExits()), peak_kib, pending)
+        take_over(Supervisor(group, UnrecordedExits()), supervisor, peak_kib, pending)
 
 
 def become_subreaper() -> None:
@@ -76,11 +76,12 @@ def wait_for(child: int) -> tuple[int, int]:
             return status, usage.ru_maxrss
 
 
-def take_over(supervisor: Supervisor, peak_kib: int, pending: UnrecordedExits) -> None:
+def take_over(supervisor: Supervisor, killed: int, peak_kib: int, pending: UnrecordedExits) -> None:
     """Finish the work of a killed supervisor, whose attempts are now children of this process.
 
     Args:
         supervisor: A new supervisor object without attempts.
+        killed: Pid of the killed supervisor.
         peak_kib: Largest resident set of the killed supervisor; the kernel counts it in the peaks of its attempts.
         pending: Ends that the killed supervisor may not have written.
     """
@@ -92,7 +93,7 @@ def take_over(supervisor: Supervisor, peak_kib: int, pending: UnrecordedExits) -
     supervisor.live = {job.leader: job for job in running}
     supervisor.leaders = {job.key: job.leader for job in running}
     for key, cgroup in intents.items():
-        if found := find_unrecorded(key, set(supervisor.live)):
+        if found := find_unrecorded(key, set(supervisor.live), killed):
             pid, boottime = found
             at = time() - (clock_gettime(CLOCK_BOOTTIME) - boottime)
             supervisor.live[pid] = job = RunningAttempt(key, 0, pid, boottime, at)
@@ -131,7 +132,7 @@ def unfinished(text: bytes) -> tuple[list[RunningAttempt], dict[Key, cgroups.Cgr
     return list(running.values()), intents
 
 
-def find_unrecorded(key: Key, known: set[int]) -> tuple[int, float] | None:
+def find_unrecorded(key: Key, known: set[int], killed: int) -> tuple[int, float] | None:
     """Find the process of an attempt whose supervisor was killed between its start and its record in the journal.
 
     The process is a child of this process and leads a session. After its exec its environment has the attempt's
@@ -141,6 +142,7 @@ def find_unrecorded(key: Key, known: set[int]) -> tuple[int, float] | None:
     Args:
         key: The attempt.
         known: Pids of attempts that were recorded.
+        killed: Pid of the killed supervisor, whose session a process leaves before it runs the attempt.
 
     Returns:
         Its pid and its start in seconds since boot; None if the attempt was not started.
@@ -154,12 +156,12 @@ def find_unrecorded(key: Key, known: set[int]) -> tuple[int, float] | None:
         for pid, fields in process_stats():
             if int(fields[1]) != os.getpid() or pid in others:
                 continue
-            environment, is_leader = environment_of(pid), int(fields[3]) == pid
+            environment, session = environment_of(pid), int(fields[3])
             has_ended = fields[0] in b"ZX"
-            if is_leader and (has_ended or marks <= set(environment.split(b"\0"))):
+            if session == pid and (has_ended or marks <= set(environment.split(b"\0"))):
                 return pid, int(fields[19]) / TICKS_PER_S
-            if environment in (own, b"") and not has_ended:
-                is_undecided = True  # its exec is still to come, or happens at this moment
+            if (environment in (own, b"") or session == killed) and not has_ended:
+                is_undecided = True  # its exec or its session is still to come, or comes at this moment
             else:
                 others.add(pid)
         if not is_undecided or monotonic() > deadline:

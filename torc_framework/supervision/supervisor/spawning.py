@@ -15,59 +15,95 @@ SHORTAGE_ERRNOS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """Errors for too many processes or open files, or too little memory, at the moment."""
 
 
-def ignored_signals() -> list[int]:
-    """Return the signals that this process ignores; an exec resets only the others to their default action."""
-    return [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
+def spawns_sessions() -> bool:
+    """Return whether `os.posix_spawn` can start a session.
 
-
-def spawn(arguments: list[str], environment: dict[bytes, bytes], out: str, err: str, ignored: list[int]) -> int:
-    """Start a process in a session of its own; return its pid.
-
-    Args:
-        arguments: The command line as words.
-        environment: Its environment.
-        out: Path of the file for standard output; "" is none.
-        err: Path of the file for standard error; "" is that of standard output.
-        ignored: Signals whose default action is restored.
-
-    Raises:
-        OSError: the process cannot be started; the error names the file or folder that is the cause.
+    It cannot if Python was built with glibc before 2.26, as distributions of Python for many systems are.
     """
-    logs = [path for path in (out, err) if path]
-    actions: list[tuple] = [  # type: ignore[type-arg] # `typing` is not loaded here
-        (os.POSIX_SPAWN_OPEN, 1, out, LOG_FLAGS, 0o666)
-        if out
-        else (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 2, err, LOG_FLAGS, 0o666) if err else (os.POSIX_SPAWN_DUP2, 1, 2),
-    ]
-
-    def begin() -> int:
-        return os.posix_spawn(
-            arguments[0],
-            arguments,
-            environment,
-            file_actions=actions,
-            setsid=True,
-            setsigmask=(),
-            setsigdef=ignored,
-        )
-
     try:
-        return begin()
-    except OSError as error:
-        if error.errno in SHORTAGE_ERRNOS:
-            raise
+        os.posix_spawn("", ["none"], {}, setsid=True)
+    except NotImplementedError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def find_program(name: str) -> str | None:
+    """Return the path of a program in the folders of PATH; None if there is none."""
+    paths = [os.path.join(folder, name) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)]  # noqa: PTH118 - pathlib is not loaded here
+    return next((path for path in paths if os.path.isabs(path) and os.access(path, os.X_OK)), None)  # noqa: PTH117 - as above
+
+
+class Spawner:
+    """Starts processes, each in a session of its own and with the default action for every signal.
+
+    Where Python cannot start sessions, the program ``setsid`` begins them. It does not change the pid.
+    """
+
+    def __init__(self) -> None:
+        self.ignored = [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
+        """Signals that this process ignores; an exec resets only the others to their default action."""
+        self.setsid = spawns_sessions()
+        self.program = None if self.setsid else find_program("setsid")
+
+    def spawn(self, arguments: list[str], environment: dict[bytes, bytes], out: str, err: str) -> int:
+        """Start a process; return its pid.
+
+        Args:
+            arguments: The command line as words.
+            environment: Its environment.
+            out: Path of the file for standard output; "" is none.
+            err: Path of the file for standard error; "" is that of standard output.
+
+        Raises:
+            OSError: the process cannot be started; the error names the file or folder that is the cause.
+        """
+        try:
+            return self._spawn_once(arguments, environment, out, err)
+        except OSError as error:
+            if error.errno in SHORTAGE_ERRNOS:
+                raise
+        logs = [path for path in (out, err) if path]
         for path in logs:
             prepare_log_path(path)
-    try:
-        return begin()
-    except OSError as error:
-        if error.errno not in SHORTAGE_ERRNOS:
-            for path in logs:
-                prepare_log_path(path)
-                # The error of this call names the log; that of the spawn would name the shell.
-                os.close(os.open(path, LOG_FLAGS | os.O_CLOEXEC, 0o666))
-        raise
+        try:
+            return self._spawn_once(arguments, environment, out, err)
+        except OSError as error:
+            if error.errno not in SHORTAGE_ERRNOS:
+                for path in logs:
+                    prepare_log_path(path)
+                    # The error of this call names the log; that of the spawn would name the shell.
+                    os.close(os.open(path, LOG_FLAGS | os.O_CLOEXEC, 0o666))
+            raise
+
+    def _spawn_once(self, arguments: list[str], environment: dict[bytes, bytes], out: str, err: str) -> int:
+        actions: list[tuple] = [  # type: ignore[type-arg] # `typing` is not loaded here
+            (os.POSIX_SPAWN_OPEN, 1, out, LOG_FLAGS, 0o666)
+            if out
+            else (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, err, LOG_FLAGS, 0o666) if err else (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        if self.setsid:
+            return os.posix_spawn(
+                arguments[0],
+                arguments,
+                environment,
+                file_actions=actions,
+                setsid=True,
+                setsigmask=(),
+                setsigdef=self.ignored,
+            )
+        if self.program is None:
+            raise OSError(errno.ENOSYS, "this Python cannot start sessions, and PATH has no program setsid")
+        return os.posix_spawn(
+            self.program,
+            [self.program, *arguments],
+            environment,
+            file_actions=actions,
+            setsigmask=(),
+            setsigdef=self.ignored,
+        )
 
 
 def prepare_log_path(path: str) -> None:

@@ -27,7 +27,7 @@ from torc_framework.supervision.supervisor import (
     signal_group,
 )
 from torc_framework.supervision.supervisor.process_shortage import ProcessShortage
-from torc_framework.supervision.supervisor.spawning import ignored_signals, spawn
+from torc_framework.supervision.supervisor.spawning import Spawner
 from torc_framework.supervision.supervisor.unrecorded_exits import UnrecordedExits
 
 TYPE_CHECKING = False
@@ -96,7 +96,7 @@ class Supervisor:
         self.cgroups_to_remove: dict[cgroups.Cgroup, tuple[bool, float]] = {}
         """Control groups to be removed: whether to kill the processes in them, and until when to try."""
         self.environment = dict(os.environb)
-        self.ignored = ignored_signals()
+        self.spawner = Spawner()
         self.live: dict[int, RunningAttempt] = {}
         self.leaders: dict[Key, int] = {}
         self.lingering: dict[Key, RunningAttempt] = {}
@@ -280,7 +280,8 @@ class Supervisor:
         try:
             if plan and (cgroup := self.make_cgroup(plan)):
                 arguments = cgroups.run_inside(cgroup, arguments)
-            pid = spawn(arguments, {**self.environment, **order.environment}, order.stdout, order.stderr, self.ignored)
+            environment = {**self.environment, **order.environment}
+            pid = self.spawner.spawn(arguments, environment, order.stdout, order.stderr)
         except (OSError, ValueError) as error:
             if cgroup:
                 cgroups.remove(cgroup, None, kill=False)
