@@ -18,12 +18,23 @@ from torc_framework.cli.commands.running.submit import (
     submit_workflow,
 )
 from torc_framework.cli.shared.app import CommandGroup, single_command
-from torc_framework.cli.shared.arguments import Limit, Offset, RecordId, User, WorkflowId, pick_workflow
+from torc_framework.cli.shared.arguments import (
+    Limit,
+    NoPrompts,
+    Offset,
+    RecordId,
+    User,
+    WorkflowId,
+    confirm,
+    pick_workflow,
+)
 from torc_framework.cli.shared.output import Column, memory_text, print_json, print_pairs, print_table, seconds_text
 from torc_framework.cli.shared.plugin_flags import executor_options
 from torc_framework.cli.shared.record_commands import RecordCommands
 from torc_framework.cli.shared.record_options import record_option
 from torc_framework.cli.shared.session import Session, session_of
+from torc_framework.cli.shared.status_line import StatusLine
+from torc_framework.cli.shared.stop_signals import StopSignals
 from torc_framework.logs import analyze as analyze_logs
 
 __all__ = [
@@ -31,18 +42,22 @@ __all__ = [
     "CommandGroup",
     "IgnoreMissingData",
     "Limit",
+    "NoPrompts",
     "NodeRequest",
     "Offset",
     "OutputDir",
     "RecordCommands",
     "RecordId",
     "Session",
+    "StatusLine",
+    "StopSignals",
     "Submission",
     "User",
     "WorkflowId",
     "allocator_of",
     "analyze_logs",
     "begin_run",
+    "confirm",
     "executor_options",
     "jobs_of_allocation",
     "memory_text",
