@@ -21,11 +21,13 @@ class ProcessChannel:
     def __init__(self, process: asyncio.subprocess.Process, lost: asyncio.Future[str]) -> None:
         self._process, self._lost = process, lost
         self._stderr = bytearray()
+        self._reading = asyncio.Lock()
         self._errors = asyncio.ensure_future(self._keep_errors())
 
     async def read(self, n: int) -> bytes:
         assert self._process.stdout is not None
-        return await self._process.stdout.read(n)
+        async with self._reading:
+            return await self._process.stdout.read(n)
 
     def write(self, data: bytes) -> None:
         assert self._process.stdin is not None
@@ -51,16 +53,19 @@ class ProcessChannel:
         return self._stderr.decode("utf-8", "replace")
 
     def close(self) -> None:
-        end_program(self._process)
+        if self.is_open:
+            self._process.kill()
 
     @property
     def is_open(self) -> bool:
         """Whether the process has not ended, as far as is known."""
         return self._process.returncode is None
 
-    async def wait(self) -> None:
-        """Wait until the process has ended and its pipes are closed."""
-        await self._process.wait()
+    async def wait_closed(self) -> None:
+        """Wait until the process that was killed has ended and its pipes are closed, and drop what was not read."""
+        await end_program(self._process)
+        while await self.read(1 << 16):
+            pass
         await self._errors
 
     async def _keep_errors(self) -> None:

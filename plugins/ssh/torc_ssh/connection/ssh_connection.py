@@ -14,9 +14,10 @@ from torc_ssh.addresses import HostAddress
 from torc_ssh.connection.interface import Channel, ConnectError, SshSettings
 from torc_ssh.connection.logins import DROPPED, log_in
 from torc_ssh.connection.ssh_channel import ProcessChannel
+from torc_ssh.connection.ssh_log import MasterLog
 from torc_ssh.connection.ssh_program import SshProgram, end_program, ssh_error, start_program
 
-LOG_BYTES: Final = 1 << 16
+MASTER_ENDED: Final = "the master of the system's ssh ended"
 PERSIST_S: Final = 60
 """A master whose user is gone, as after kill -9, ends after this time."""
 LOG_IN_S: Final = 180.0
@@ -31,8 +32,8 @@ _SESSION: Final = ("-T", "-x", "-o", "ControlMaster=no", "-o", "ProxyCommand=fal
 class SystemConnection:
     """A connection by the system's ssh; the methods are those of `SshConnection`."""
 
-    def __init__(self, program: SshProgram, socket: Path, folder: "tempfile.TemporaryDirectory[str] | None") -> None:
-        self._program, self._socket, self._folder = program, socket, folder
+    def __init__(self, program: SshProgram, socket: Path, master: "_OwnMaster | None") -> None:
+        self._program, self._socket, self._master = program, socket, master
         self._channels: set[ProcessChannel] = set()
         self._watch: asyncio.Task[None] | None = None
         self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -76,12 +77,12 @@ class SystemConnection:
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.wait([self._watch])
-        if self._folder is not None:
-            folder, self._folder = self._folder, None
+        if self._master is not None:
+            master, self._master = self._master, None
             with contextlib.suppress(ConnectError):
                 await self._program.run(*self._on_socket(), "-O", "exit")
-            folder.cleanup()
-        await asyncio.gather(*(channel.wait() for channel in self._channels))
+            master.clean_up()
+        await asyncio.gather(*(channel.wait_closed() for channel in self._channels))
         self._channels.clear()
 
     async def _wait_for_end(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -89,15 +90,11 @@ class SystemConnection:
             with contextlib.suppress(OSError):
                 while await reader.read(4096):
                     pass
+            reason = MASTER_ENDED if self._master is None else await self._master.end_reason()
             if not self.lost.done():
-                self.lost.set_result(self._end_reason())
+                self.lost.set_result(reason)
         finally:
             writer.close()
-
-    def _end_reason(self) -> str:
-        """Return why the master ended: what it wrote to its log, or else that it did."""
-        log = "" if self._folder is None else _read_log(Path(self._folder.name))
-        return ssh_error(log).reason if log.strip() else "the master of the system's ssh ended"
 
     def _on_socket(self) -> tuple[str, str]:
         return "-o", f"ControlPath={self._socket}"
@@ -124,27 +121,47 @@ async def connect_by_system(address: HostAddress, settings: SshSettings) -> Syst
     return connection
 
 
+class _OwnMaster:
+    """A master that this process has started: the folder of its socket, and its messages."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="torc-ssh-", dir=_folder_for_sockets(), ignore_cleanup_errors=True
+        )
+        self.socket, self.log = Path(self._folder.name, "socket"), MasterLog()
+
+    async def end_reason(self) -> str:
+        """Return why the master ended, from its messages."""
+        text = await self.log.text()
+        return ssh_error(text).reason if text.strip() else MASTER_ENDED
+
+    def clean_up(self) -> None:
+        """Remove what is left of it."""
+        self.log.close()
+        self._folder.cleanup()
+
+
 async def _make_master(program: SshProgram, configuration: dict[str, str], settings: SshSettings) -> SystemConnection:
     """Log in with a new master; if that is refused and there is a terminal, once more with questions."""
-    folder = tempfile.TemporaryDirectory(prefix="torc-ssh-", dir=_folder_for_sockets(), ignore_cleanup_errors=True)
-    socket, log = Path(folder.name, "socket"), Path(folder.name, "log")
-    options = _master_options(configuration, settings, socket, log)
+    master = _OwnMaster()
+    words = program.words(*_master_options(configuration, settings, master.socket))
     server = configuration.get("proxyjump") or (configuration.get("hostname"), configuration.get("port"))
     try:
         try:
-            words = program.words(*options, "-o", "BatchMode=yes")
-            await log_in(server, lambda: _start_master(words, log, settings.connect_timeout_s), _is_dropped)
+            await log_in(server, lambda: _log_in_silently(words, master, settings.connect_timeout_s), _is_dropped)
         except ConnectError as refusal:
             if not _may_ask(program, refusal):
                 raise _with_advice(refusal) from None
-            await _log_in_at_terminal(program, options, log)
+            await _log_in_at_terminal(program, words)
     except BaseException:
-        folder.cleanup()
+        master.clean_up()
         raise
-    return SystemConnection(program, socket, folder)
+    master.log.close_writing_end()
+    master.log.clear()
+    return SystemConnection(program, master.socket, master)
 
 
-def _master_options(configuration: dict[str, str], settings: SshSettings, socket: Path, log: Path) -> list[str]:
+def _master_options(configuration: dict[str, str], settings: SshSettings, socket: Path) -> list[str]:
     """Return the options of a master: what the user has configured comes first."""
     options = {
         "ControlMaster": "yes",
@@ -165,39 +182,47 @@ def _master_options(configuration: dict[str, str], settings: SshSettings, socket
         options["ServerAliveInterval"] = str(max(1, round(settings.keepalive_interval_s)))
         options["ServerAliveCountMax"] = str(settings.keepalive_count)
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    return [*words, "-E", str(log), "-N", "-f"]
+    return [*words, "-N", "-f"]
 
 
-async def _start_master(words: list[str], log: Path, timeout_s: float, *, has_terminal: bool = False) -> None:
-    """Log in; the master goes on in the background.
+async def _log_in_silently(words: list[str], master: _OwnMaster, timeout_s: float) -> None:
+    """Log in without questions.
 
     Raises:
         ConnectError: the log-in failed.
     """
-    log.write_bytes(b"")
-    with log.open("ab") as errors:
-        streams: dict[str, Any] = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": errors}
-        if has_terminal:
-            streams = {"stdin": None, "stdout": None, "stderr": None}
-        process = await start_program(words, has_terminal=has_terminal, **streams)
-    try:
-        async with asyncio.timeout(timeout_s):
-            status = await process.wait()
-    except TimeoutError:
-        raise ConnectError("Connection timed out", is_permanent=False) from None
-    finally:
-        end_program(process)
-    if status:
-        raise ssh_error(_read_log(log))
+    master.log.close()
+    master.log = await MasterLog.open()
+    silent = [words[0], "-v", "-o", "BatchMode=yes", *words[1:]]
+    if await _run(silent, timeout_s, stdin=DEVNULL, stdout=DEVNULL, stderr=master.log.writing_end):
+        master.log.close_writing_end()
+        raise ssh_error(await master.log.text())
 
 
-async def _log_in_at_terminal(program: SshProgram, options: list[str], log: Path) -> None:
-    """Log in while the person at the terminal answers the questions of the host: one log-in after the other."""
+async def _log_in_at_terminal(program: SshProgram, words: list[str]) -> None:
+    """Log in while the person at the terminal answers the questions of the host: one log-in after the other.
+
+    Raises:
+        ConnectError: the log-in failed; ``ssh`` has told the person why.
+    """
     _asked.add(program.destination)
     async with _terminals.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
         sys.stderr.write(f"Log-in to {program.destination[-1]} by {program.command[0]}:\n")
         sys.stderr.flush()
-        await _start_master(program.words(*options), log, LOG_IN_S, has_terminal=True)
+        if await _run(words, LOG_IN_S, has_terminal=True, stdin=None, stdout=None, stderr=None):
+            raise ConnectError("Permission denied (the log-in at the terminal failed)", is_permanent=True)
+
+
+async def _run(words: list[str], timeout_s: float, **options: Any) -> int:
+    """Return the exit code of ``ssh``, which ends when the log-in has failed or the master is in the background."""
+    process = await start_program(words, **options)
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await process.wait()
+    except TimeoutError:
+        raise ConnectError("Connection timed out", is_permanent=False) from None
+    finally:
+        await end_program(process)
 
 
 def _may_ask(program: SshProgram, refusal: ConnectError) -> bool:
@@ -222,16 +247,6 @@ def _with_advice(refusal: ConnectError) -> ConnectError:
 
 def _is_dropped(error: Exception) -> bool:
     return isinstance(error, ConnectError) and error.reason == DROPPED
-
-
-def _read_log(path: Path) -> str:
-    """Return the end of what a master wrote; empty if the file is gone."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - LOG_BYTES))
-            return file.read(LOG_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def _folder_for_sockets() -> str:

@@ -65,7 +65,7 @@ class SshProgram:
         except TimeoutError:
             raise ConnectError(f"{self.command[0]} did not end within {timeout_s:.0f} s", is_permanent=False) from None
         finally:
-            end_program(process)
+            await end_program(process)
         assert process.returncode is not None
         return ProgramOutput(process.returncode, stdout.decode(errors="replace"), stderr.decode(errors="replace"))
 
@@ -96,10 +96,11 @@ async def start_program(words: Sequence[str], *, has_terminal: bool = False, **s
         raise ConnectError(f"{words[0]} cannot be started: {error.strerror}", is_permanent=True) from None
 
 
-def end_program(process: Process) -> None:
-    """Kill a program if it still runs."""
+async def end_program(process: Process) -> None:
+    """Kill a program if it still runs, and wait until it has ended."""
     if process.returncode is None:
         process.kill()
+    await process.wait()
 
 
 def ssh_error(text: str) -> ConnectError:
@@ -115,9 +116,11 @@ def ssh_error(text: str) -> ConnectError:
 _SYSTEM_ERRORS: Final = "Connection refused|No route to host|Network is unreachable|Connection timed out"
 _REASONS: Final = (
     (
-        r"(?s)IDENTIFICATION HAS CHANGED.*?Offending \S+ key in ([^\n]+):(\d+)",
-        r"the host key has changed: the host shows another key than \1 line \2. If the host was installed anew, remove "
-        r"that line. If it was not, another machine may answer in its place",
+        r"(?s)IDENTIFICATION HAS CHANGED.*?fingerprint for the (\S+) key sent by the remote host is\s+(\S+?)\.?\s"
+        r".*?Offending \S+ key in ([^\n]+?):(\d+)\s.*?Host key for (\S+) has changed",
+        r"the host key has changed: the host shows another key (\1 \2) than \3 line \4. "
+        r"If the host was installed anew, remove the old key: ssh-keygen -R \5 -f \3. "
+        r"If it was not, another machine may answer in its place",
         True,
     ),
     (r"REVOKED HOST KEY|was revoked", "the host key is revoked", True),
@@ -132,8 +135,9 @@ _REASONS: Final = (
     (rf"connect to [^\n]*: ({_SYSTEM_ERRORS})", r"\1", False),
     (r"Timeout, server \S+ not responding", "the host does not answer", False),
     (r"Connection to \S+ closed by remote host", "the host closed the connection", False),
+    (r"client_loop: send disconnect: ([^\n\r]*)", r"\1", False),
     (r"kex_exchange_identification|Connection (reset|closed) by", DROPPED, False),
-    (r"(Connection timed out|Connection reset by peer|Broken pipe)", r"\1", False),
+    (r"Connection timed out", "Connection timed out", False),
     (r"(?m)^(\S+) line (\d+): ([^\n\r]*)", r"SSH configuration: \1 line \2: \3", True),
 )
 """Pattern in what ``ssh`` writes, the reason, and whether it is permanent."""
