@@ -78,6 +78,16 @@ def test_short_jobs_are_claimed_ahead_long_ones_are_not() -> None:
     assert slow.ahead(49 * 60.0) == 0
 
 
+def test_jobs_far_away_are_claimed_ahead_for_longer() -> None:
+    """Two lanes of half a second each, at a round trip of 0.4 s: both have a follower although gaps doubled the times."""
+    pace = EndRate(0.0)
+    for step in range(1, 50):
+        pace.ended(1, step * 0.5)
+    assert pace.ahead(24.5) == 1
+    pace.round_trip_s = 0.4
+    assert pace.ahead(24.5) == 2
+
+
 def test_silence_slows_the_pace() -> None:
     """When long jobs follow short ones, the surplus is known at once."""
     pace = EndRate(0.0)

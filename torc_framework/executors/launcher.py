@@ -74,6 +74,9 @@ class Launcher(Executor):
     """Whether new attempts may be given to it now. An instance sets it to False while its site cannot be reached: the
     runner then claims nothing, returns the jobs that have not begun and withdraws those that are queued. It stays, and
     goes on when this is True again. `hindrance` says why. The runner looks at both at least once a second."""
+    round_trip_s: float = 0.0
+    """Seconds from an order until the launcher can report its effect. Where attempts run far away, an instance sets it,
+    and the runner claims jobs ahead for so much longer."""
 
     @classmethod
     def can_launch_here(cls) -> bool:

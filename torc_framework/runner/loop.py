@@ -142,6 +142,7 @@ class Runner(RunnerParts):
             self._workload.withdraw(self._workload.at(JobStage.QUEUED))
         elif self._accepts and not accepted:
             self._got_nothing, self._has_vacancy = False, True
+        self._end_rate.round_trip_s = self._launchers.round_trip_s()
         if self._member.update(accepts=self._accepts, is_idle=self._got_nothing):
             self._asks_again = self._got_nothing
         if self._member.stays:
@@ -456,7 +457,7 @@ class Runner(RunnerParts):
             ahead=max(0, self._end_rate.ahead(now) - at_hand),
             starving=at_hand == 0 and (room > 0 or self._chains.is_running_out()),
             alone=not self._workload.items,
-            ask=self._has_vacancy if self._workload.items else self._asks_again or not self._got_nothing,
+            ask=(self._has_vacancy and room > 0) if self._workload.items else self._asks_again or not self._got_nothing,
             flush=self._asks_again,
             counts=wants_counts,
             recount=wants_recount,

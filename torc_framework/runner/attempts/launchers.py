@@ -158,6 +158,10 @@ class Launchers:
         """Return why attempts cannot begin at present; None if they can."""
         return next((each.hindrance for each in self.by_name.values() if each.hindrance), None)
 
+    def round_trip_s(self) -> float:
+        """Return the longest time from an order until its effect can be reported."""
+        return max((each.round_trip_s for each in self.by_name.values()), default=0.0)
+
     def poll_interval_s(self) -> float | None:
         """Return how often `poll` must be called; None if every launcher has a descriptor to wait for."""
         return min((each.poll_interval_s for each in self.by_name.values() if each.wait_fd() is None), default=None)

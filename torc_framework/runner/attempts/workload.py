@@ -12,6 +12,8 @@ from torc_framework.runner.attempts.resource_pool import ResourcePool
 
 HORIZON_S: Final = 0.5
 """Jobs are claimed ahead for about this many seconds of work."""
+ROUND_TRIPS: Final = 2
+"""And for so many round trips to where they run."""
 MOST_AHEAD: Final = 128
 """Most jobs that are claimed ahead."""
 RATE_SMOOTHING: Final = 0.7
@@ -19,10 +21,19 @@ RATE_SMOOTHING: Final = 0.7
 
 
 class EndRate:
-    """How fast attempts end, and from that how many jobs to claim ahead."""
+    """How fast attempts end, and from that how many jobs to claim ahead.
+
+    Attributes:
+        round_trip_s: `Launcher.round_trip_s` of the launcher that is farthest away.
+    """
 
     def __init__(self, now: float) -> None:
         self._last, self._interval_s = now, float("inf")
+        self.round_trip_s = 0.0
+
+    @property
+    def _horizon_s(self) -> float:
+        return HORIZON_S + ROUND_TRIPS * self.round_trip_s
 
     def ended(self, number: int, now: float) -> None:
         """Count attempts that ended."""
@@ -34,11 +45,11 @@ class EndRate:
     def ahead(self, now: float) -> int:
         """Return how many jobs to hold beyond those that run."""
         interval = max(self._interval_s, now - self._last if self.is_slow(now) else 0.0, 1e-6)
-        return min(MOST_AHEAD, int(HORIZON_S / interval))
+        return min(MOST_AHEAD, int(self._horizon_s / interval))
 
     def is_slow(self, now: float) -> bool:
-        """Return whether no attempt has ended for `HORIZON_S`."""
-        return now - self._last > HORIZON_S
+        """Return whether no attempt has ended for as long as jobs are claimed ahead."""
+        return now - self._last > self._horizon_s
 
 
 class Workload:

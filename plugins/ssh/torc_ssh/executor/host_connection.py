@@ -88,6 +88,11 @@ class HostConnection:
         """Seconds by which the host's clock is ahead of this machine's, as the newest session measured it."""
         return self._newest.clock_offset_s if self._newest is not None else 0.0
 
+    @property
+    def round_trip_s(self) -> float:
+        """Seconds from a request to its answer, 0 if it is not known."""
+        return self._newest.round_trip_s if self._newest is not None else 0.0
+
     def session(self) -> HostSession:
         """Return the present session.
 

@@ -129,22 +129,22 @@ class HostLink:
         """
         options, context = self.plan.options, self.plan.context
         is_restarted = self.facts is not None and self.facts.boot_id != session.facts.boot_id
-        opened = await session.request(
-            "attempts_open",
-            name=self.plan.name,
-            folder=self._state_folder,
-            memory_cgroup=options.memory_cgroup,
-            needs_cgroups=context.enforces_limits,
+        if self._transfers is None:
+            self._transfers = self._make_transfers(session)
+        self._transfers.forget_folders()
+        opened, _, self._api_port = await asyncio.gather(
+            session.request(
+                "attempts_open",
+                name=self.plan.name,
+                folder=self._state_folder,
+                memory_cgroup=options.memory_cgroup,
+                needs_cgroups=context.enforces_limits,
+            ),
+            self._make_folder(session, self._transfers.folder),
+            forward_api(connection, context.api_url, self._api_port) if options.tunnel else _no_port(),
         )
         is_first = not self.journal
         self._state_folder, self.journal, self.facts = opened["folder"], opened["state"], session.facts
-        if self._transfers is None:
-            self._transfers = self._make_transfers(session)
-        folder = self._transfers.folder
-        self._transfers.forget_folders()
-        await self._make_folder(session, folder)
-        if options.tunnel:
-            self._api_port = await forward_api(connection, context.api_url, self._api_port)
         if is_restarted:
             self._before_restart.update(self.outstanding.keys(AttemptStage.SENT, AttemptStage.RUNNING))
         await self._settle(session, with_own=not is_first)
@@ -437,6 +437,10 @@ class HostLink:
         task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+async def _no_port() -> int:
+    return 0
 
 
 def _plain(key: AttemptKey) -> Key:

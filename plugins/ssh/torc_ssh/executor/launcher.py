@@ -138,6 +138,7 @@ class SshLauncher(Launcher):
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake_fd)
         self.accepts_attempts = self._link.hindrances.is_accepting
+        self.round_trip_s = self._link.connection.round_trip_s
         texts = (link.hindrance() for link in self._links())
         self.hindrance = "; ".join(text for text in texts if text) or None
         events: list[LauncherEvent] = []

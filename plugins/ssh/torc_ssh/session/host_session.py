@@ -125,6 +125,11 @@ class HostSession:
             self._best_round_trip_s = after - before
             self.clock_offset_s = host_time - (before + after) / 2
 
+    @property
+    def round_trip_s(self) -> float:
+        """The shortest time from a request to its answer so far."""
+        return self._best_round_trip_s
+
     # --- requests --------------------------------------------------------------------------------
 
     @property
