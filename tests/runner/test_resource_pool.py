@@ -79,7 +79,7 @@ def test_short_jobs_are_claimed_ahead_long_ones_are_not() -> None:
 
 
 def test_jobs_far_away_are_claimed_ahead_for_longer() -> None:
-    """Two lanes of half a second each, at a round trip of 0.4 s: both have a follower although gaps doubled the times."""
+    """Two lanes at a round trip of 0.4 s: each has a follower, although gaps have doubled the times."""
     pace = EndRate(0.0)
     for step in range(1, 50):
         pace.ended(1, step * 0.5)
