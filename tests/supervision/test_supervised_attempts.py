@@ -153,6 +153,15 @@ def test_a_full_disk_is_named(start: Start, disk: Path) -> None:
     assert second.ends(4) == [4]
 
 
+def test_a_log_never_replaces_what_is_no_file(start: Start, tmp_path: Path) -> None:
+    """Such as a device: root could remove it."""
+    os.mkfifo(tmp_path / "pipe")
+    attempts = start(tmp_path)
+    attempts.run((1, "exit 1"), stdout=str(tmp_path / "pipe"))
+    assert "File exists" in attempts.ends(1)[0]
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     """Which says that jobs cannot be run."""
     (tmp_path / "file").touch()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import stat
 
 LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
 SHORTAGE_ERRNOS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
@@ -109,10 +110,13 @@ class Spawner:
 def prepare_log_path(path: str) -> None:
     """Create the folder of a log if it does not exist, and remove an existing file with the log's name.
 
-    Such a file belongs to an attempt with the same numbers before a reset, or of another database.
+    Such a file belongs to an attempt with the same numbers before a reset, or of another database. Anything else that
+    has the name, such as a device, stays: the start then fails.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is not loaded here
     try:
-        os.unlink(path)  # noqa: PTH108 - pathlib is not loaded here
+        kind = stat.S_IFMT(os.lstat(path).st_mode)
+        if kind in (stat.S_IFREG, stat.S_IFLNK):
+            os.unlink(path)  # noqa: PTH108 - pathlib is not loaded here
     except FileNotFoundError:
         return
