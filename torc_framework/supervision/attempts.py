@@ -71,13 +71,17 @@ class SupervisedAttempts:
         memory_cgroup: When attempts with a memory limit have control groups of their own: ``auto`` (where they can be
             made), ``off`` (never) or ``require``.
         needs_cgroups: Find out now whether the required groups can be made.
+        sources: Folder with the files of `sources.package_sources`, from which supervisors are started; the one from
+            which this module was imported unless given.
 
     Raises:
         SupervisionError: the supervisor cannot be started, or `CgroupsUnavailable`.
     """
 
-    def __init__(self, journal: Path, *, memory_cgroup: str = "auto", needs_cgroups: bool = False) -> None:
-        self._path = journal
+    def __init__(
+        self, journal: Path, *, memory_cgroup: str = "auto", needs_cgroups: bool = False, sources: Path | None = None
+    ) -> None:
+        self._path, self._sources = journal, sources
         self._groups = AttemptCgroups(
             memory_cgroup, journal, is_required_now=needs_cgroups and memory_cgroup == "require"
         )
@@ -108,7 +112,7 @@ class SupervisedAttempts:
         """Start a supervisor with a new journal."""
         self._number = max([self._number, *journal_paths(self._path)]) + 1
         path = journal_path(self._path, self._number)
-        self._supervisor = SupervisorProcess(path, self._groups.home, self._epoll)
+        self._supervisor = SupervisorProcess(path, self._groups.home, self._epoll, self._sources)
         self._reapers.append(self._supervisor.reaper)
         self._journals.append(self._supervisor.journal)
         self._own_paths.append(path)

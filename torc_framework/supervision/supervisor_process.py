@@ -30,12 +30,13 @@ class SupervisorProcess:
         path: Path of its journal; the file must not exist.
         home: Version and folder of the control group of this process, if it is known.
         epoll: Is to wake up for messages of the supervisor.
+        sources: Folder with the package's files; the one from which this module was imported if it is None.
 
     Raises:
         SupervisionError: the process cannot be started.
     """
 
-    def __init__(self, path: Path, home: Cgroup | None, epoll: select.epoll) -> None:
+    def __init__(self, path: Path, home: Cgroup | None, epoll: select.epoll, sources: Path | None) -> None:
         self._epoll = epoll
         self._control, theirs = socket.socketpair()
         self._inbox = bytearray()
@@ -45,7 +46,7 @@ class SupervisorProcess:
             try:
                 self.journal = Journal(path)
                 fcntl.flock(fd, fcntl.LOCK_EX)
-                self.reaper = start_process_with_retry(lambda: _spawn(fd, theirs.fileno(), home))
+                self.reaper = start_process_with_retry(lambda: _spawn(fd, theirs.fileno(), sources, home))
                 """Pid of the reaper, a child of this process."""
             finally:
                 os.close(fd)
@@ -80,13 +81,14 @@ class SupervisorProcess:
             self._control.close()
 
 
-def _spawn(journal: int, control: int, home: Cgroup | None) -> int:
+def _spawn(journal: int, control: int, sources: Path | None, home: Cgroup | None) -> int:
     # A group of its own, where Python cannot start sessions: signals of the terminal reach neither.
     apart: dict[str, Any] = {"setsid": True} if spawns_sessions() else {"setpgroup": 0}
+    folder = (sources or Path(__file__).parents[2]) / "torc_framework"
     python = sys.executable or "/proc/self/exe"  # Python does not always know it, for example without PATH
     return os.posix_spawn(
         python,
-        [python, "-I", "-S", "-c", supervisor.PROGRAM, str(Path(__file__).parents[1]), *map(str, home or ())],
+        [python, "-I", "-S", "-c", supervisor.PROGRAM, str(folder), *map(str, home or ())],
         os.environ,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import pathlib
-import sys
 from typing import TYPE_CHECKING, Any, Callable
 
 from torc_ssh.helper.errors import INVALID, RefusedRequestError
@@ -67,12 +66,13 @@ class HostAttempts:
         folder = choose_state_folder(folder)
         library = install_sources(folder, self._sources)
         self._lock = HelperLock(f"{folder}/{name}{LOCK}")
-        if library not in sys.path:
-            sys.path.insert(0, library)
         room = importlib.import_module("torc_framework.supervision.attempts")
         try:
             attempts = room.SupervisedAttempts(
-                pathlib.Path(folder, name + JOURNAL), memory_cgroup=memory_cgroup, needs_cgroups=needs_cgroups
+                pathlib.Path(folder, name + JOURNAL),
+                memory_cgroup=memory_cgroup,
+                needs_cgroups=needs_cgroups,
+                sources=pathlib.Path(library),
             )
         except BaseException:
             self._lock.release(remove=False)

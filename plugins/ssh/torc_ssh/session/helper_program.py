@@ -47,6 +47,9 @@ class SentSources(object):
         name = module.__name__
         exec(compile(self.sources[name], "<torc>/" + name.replace(".", "/"), "exec", 0, True), module.__dict__)
 modules, files = json.loads(zlib.decompress(i.read(ARCHIVE)).decode())
+for path in files:
+    name = path[:-3].replace("/", ".")
+    modules[name[:-9] if name.endswith(".__init__") else name] = files[path]
 sys.meta_path.insert(0, SentSources(modules))
 os.write(1, MARKER)
 os.set_blocking(0, False)

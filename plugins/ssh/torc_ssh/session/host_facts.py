@@ -26,8 +26,7 @@ class HostFacts:
         pid: Process of the helper.
         cpus: CPUs that processes may use, by affinity and control groups.
         memory_bytes: Memory that processes may use.
-        gpus: Indices of the GPUs that processes may use.
-        gpu_names: Their models, in the same order.
+        gpus: Names of the GPUs that processes may use, as in ``CUDA_VISIBLE_DEVICES``.
         time: Time of the host when it answered, in seconds since the epoch.
     """
 
@@ -42,7 +41,6 @@ class HostFacts:
     cpus: int
     memory_bytes: int
     gpus: tuple[str, ...]
-    gpu_names: tuple[str, ...]
     time: float
 
     @classmethod
@@ -53,8 +51,7 @@ class HostFacts:
             HelperError: a fact is missing or has a value that it cannot have.
         """
         try:
-            gpus = [(each["index"], each["name"]) for each in answer["gpus"][:MOST_GPUS]]
-            names = {**answer, "gpus": tuple(index for index, _ in gpus), "gpu_names": tuple(name for _, name in gpus)}
+            names = {**answer, "gpus": tuple(answer["gpus"][:MOST_GPUS])}
             values = {each.name: names[each.name] for each in fields(cls)}
             found = cls(**values)
         except (KeyError, TypeError) as error:
