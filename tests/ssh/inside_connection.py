@@ -1,21 +1,24 @@
 """Connections to real hosts; runs in the client's network, by `test_ssh_connection.py`."""
 
 import asyncio
+import contextlib
 import os
 import pty
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
 from attrs import evolve
-from ssh_hosts import SshHosts
+from ssh_hosts import SCRIPT, SshHosts
 from torc_ssh.addresses import parse_address
 from torc_ssh.connection import Channel, ConnectError, SshConnection, SshSettings, connect
 
@@ -37,8 +40,9 @@ def ssh_folder(hosts: SshHosts) -> Iterator[Path]:
     saved = folder.with_suffix(".saved")
     shutil.copytree(folder, saved, dirs_exist_ok=True)
     yield folder
-    shutil.rmtree(folder)
+    used = folder.rename(folder.with_suffix(".used"))
     saved.rename(folder)
+    shutil.rmtree(used, ignore_errors=True)  # a master may remove its socket meanwhile
 
 
 async def output(channel: Channel) -> bytes:
@@ -537,3 +541,167 @@ def two_log_ins_at_a_terminal(host: str, password: str) -> str:
     os.close(terminal)
     os.waitpid(pid, 0)
     return shown
+
+
+# --- hostile and broken servers ------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def server_that(sends: Callable[[asyncio.StreamWriter], Coroutine[None, None, None]]) -> AsyncIterator[str]:
+    """Run a server on the loopback that sends something to each client; yield its address."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.append(asyncio.ensure_future(sends(writer)))
+        await asyncio.wait(tasks[-1:])
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    tasks: list[asyncio.Future[None]] = []
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.sleep(0.05)
+
+
+async def nothing(writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(60)
+
+
+async def endless_line(writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(b"x" * 65536)
+        await writer.drain()
+
+
+async def endless_lines(writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(b"please wait\r\n" * 5000)
+        await writer.drain()
+
+
+async def slow_lines(writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(b"please wait\r\n")
+        await writer.drain()
+        await asyncio.sleep(0.1)
+
+
+async def old_version(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"SSH-1.5-old\r\n")
+
+
+async def garbage(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"SSH-2.0-garbage\r\n" + os.urandom(100_000))
+    await asyncio.sleep(60)
+
+
+async def refuses_with_a_long_text(writer: asyncio.StreamWriter) -> None:
+    text = b"\x1b[2Jgo away\n" * 3000
+    body = b"\x01" + (2).to_bytes(4, "big") + len(text).to_bytes(4, "big") + text + (0).to_bytes(4, "big")
+    padding = 8 - (len(body) + 5) % 8 + 8
+    packet = (len(body) + padding + 1).to_bytes(4, "big") + bytes([padding]) + body + bytes(padding)
+    writer.write(b"SSH-2.0-rude\r\n" + packet)
+    await asyncio.sleep(60)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "sends", [nothing, endless_line, endless_lines, slow_lines, old_version, garbage, refuses_with_a_long_text]
+)
+def test_a_hostile_server_ends_in_time(
+    sends: Callable[[asyncio.StreamWriter], Coroutine[None, None, None]], settings: SshSettings
+) -> None:
+    async def main() -> None:
+        async with server_that(sends) as address, asyncio.timeout(30):
+            with pytest.raises(ConnectError) as caught:
+                await connect(parse_address(address), evolve(settings, connect_timeout_s=2))
+            assert caught.value.reason.isprintable()
+            assert 5 < len(caught.value.reason) < 700
+
+    asyncio.run(main())
+
+
+# --- the process that connects -------------------------------------------------------------------
+
+
+def run_program(source: str, *arguments: str, signal_after: str = "") -> "subprocess.CompletedProcess[str]":
+    """Run a program; send it SIGINT after a line of output."""
+    words = [sys.executable, "-c", source, *arguments]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        if signal_after:
+            assert process.stdout.readline() == f"{signal_after}\n"
+            process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+    return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
+
+
+LOSES: Final = """
+import sys, subprocess
+from torc_ssh.addresses import parse_address
+from torc_ssh.connection import ConnectError, SshSettings, connect, loop_thread
+
+settings = SshSettings(ssh_command=sys.argv[1])
+connection = loop_thread.run(connect(parse_address("h2"), settings))
+channel = loop_thread.run(connection.start("cat"))
+
+async def lost():
+    return await connection.lost
+
+subprocess.run([sys.argv[2], "hangup", "h2"], check=True, stdout=subprocess.DEVNULL)
+print(loop_thread.run(lost()))
+other = loop_thread.run(connect(parse_address("h1"), settings))
+try:
+    loop_thread.run(connect(parse_address("nobody@h1"), settings))
+except ConnectError as error:
+    print(error)
+"""
+
+
+@BOTH
+def test_nothing_is_written_to_the_terminal(hosts: SshHosts, settings: SshSettings) -> None:
+    done = run_program(LOSES, settings.ssh_command, str(SCRIPT))
+    assert (done.returncode, done.stderr) == (0, "")
+    lost, denied = done.stdout.splitlines()
+    assert lost in {"the host closed the connection", *LIKE_HANGUP}
+    assert denied.startswith("Permission denied (publickey)")
+
+
+WAITS: Final = """
+import sys
+from torc_ssh.addresses import parse_address
+from torc_ssh.connection import SshSettings, connect, loop_thread
+
+loop_thread.run(connect(parse_address("h1"), SshSettings(ssh_command=sys.argv[1])))
+try:
+    print("connecting", flush=True)
+    loop_thread.run(connect(parse_address("h2"), SshSettings(ssh_command=sys.argv[1])))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@BOTH
+def test_an_interrupt_ends_the_wait_for_a_connection(hosts: SshHosts, settings: SshSettings) -> None:
+    hosts.fault("cut", "h2")
+    try:
+        done = run_program(WAITS, settings.ssh_command, signal_after="connecting")
+    finally:
+        hosts.fault("join", "h2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
+def test_a_key_that_changes_while_known_hosts_cannot_be_written(ssh_folder: Path, hosts: SshHosts) -> None:
+    """The last test: afterwards h3 has other keys."""
+    (ssh_folder / "config").write_text("User worker\nUserKnownHostsFile /proc/none/known_hosts\n")
+    assert b"h3" in asyncio.run(ask("h3"))
+    hosts.fault("rekey", "h3")
+    error = refusal("h3")
+    assert "the host key has changed" in error.reason
+    assert "an earlier connection of this process" in error.reason

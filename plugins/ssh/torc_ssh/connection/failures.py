@@ -8,7 +8,7 @@ from typing import Final
 
 import asyncssh
 
-from torc_ssh.connection.interface import ConnectError
+from torc_ssh.connection.interface import ConnectError, one_line
 from torc_ssh.connection.logins import DROPPED
 
 _Reason = tuple[str, bool]
@@ -31,7 +31,7 @@ def connect_error(error: BaseException) -> ConnectError:
     for kind, reason_of in _REASONS:
         if isinstance(error, kind):
             reason, is_permanent = reason_of(error)
-            return ConnectError(" ".join(reason.split()), is_permanent=is_permanent)
+            return ConnectError(reason, is_permanent=is_permanent)
     raise error
 
 
@@ -42,8 +42,8 @@ def loss_reason(error: BaseException | None) -> str:
     if isinstance(error, asyncssh.ConnectionLost):
         return _LOSSES.get(error.reason, error.reason)
     if isinstance(error, asyncssh.DisconnectError):
-        return f"the host closed the connection: {' '.join(error.reason.split())}"
-    return " ".join(_system_reason(error)[0].split())
+        return one_line(f"the host closed the connection: {error.reason}")
+    return one_line(_system_reason(error)[0])
 
 
 _LOSSES: Final = {

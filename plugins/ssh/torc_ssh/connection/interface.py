@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from attrs import frozen
 
@@ -33,6 +33,16 @@ class SshSettings:
     config_files: tuple[Path, ...] | None = None
 
 
+LONGEST_REASON: Final = 600
+"""Characters of a reason that are kept; some come from the host."""
+
+
+def one_line(text: str) -> str:
+    """Return a text that a host may have chosen as one line, without control characters, and not too long."""
+    line = " ".join("".join(one if one.isprintable() else " " for one in text[: 8 * LONGEST_REASON]).split())
+    return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
+
+
 class ConnectError(TorcError):
     """A host could not be connected to.
 
@@ -43,8 +53,8 @@ class ConnectError(TorcError):
     """
 
     def __init__(self, reason: str, *, is_permanent: bool) -> None:
-        super().__init__(reason)
-        self.reason, self.is_permanent = reason, is_permanent
+        self.reason, self.is_permanent = one_line(reason), is_permanent
+        super().__init__(self.reason)
 
 
 class Channel(Protocol):

@@ -11,7 +11,7 @@ T = TypeVar("T")
 DROPPED: Final = "the host closed the connection before the log-in; it may limit how many log in at once (MaxStartups)"
 AT_ONCE: Final = 2
 """So many log-ins at one sshd at once."""
-ATTEMPTS: Final = 10
+ATTEMPTS: Final = 8
 FIRST_PAUSE_S: Final = 0.25
 LONGEST_PAUSE_S: Final = 4.0
 

@@ -8,6 +8,9 @@ from torc_ssh.connection.ssh_program import end_program
 
 STDERR_BYTES: Final = 8192
 """So much of the end of the standard error is kept."""
+FAILED_STATUS: Final = 255
+"""Exit code of ``ssh`` for errors of its own; a command may have it also."""
+LOSS_S: Final = 2.0
 
 
 class ProcessChannel:
@@ -47,7 +50,9 @@ class ProcessChannel:
     async def exit_status(self) -> int | None:
         status = await self._process.wait()
         await self._errors
-        return None if status < 0 or (self._lost.done() and status == 255) else status
+        if status == FAILED_STATUS:  # that of ssh, if the connection is lost; the master may be noticed to end later
+            await asyncio.wait([self._lost], timeout=LOSS_S)
+        return None if status < 0 or (self._lost.done() and status == FAILED_STATUS) else status
 
     def stderr_tail(self) -> str:
         return self._stderr.decode("utf-8", "replace")

@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
+import weakref
 from asyncio.subprocess import DEVNULL
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from torc_ssh.addresses import HostAddress
 from torc_ssh.connection.interface import Channel, ConnectError, SshSettings
@@ -125,10 +126,9 @@ class _OwnMaster:
     """A master that this process has started: the folder of its socket, and its messages."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(
-            prefix="torc-ssh-", dir=_folder_for_sockets(), ignore_cleanup_errors=True
-        )
-        self.socket, self.log = Path(self._folder.name, "socket"), MasterLog()
+        folder = tempfile.mkdtemp(prefix="torc-ssh-", dir=_folder_for_sockets())
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.socket, self.log = Path(folder, "socket"), MasterLog()
 
     async def end_reason(self) -> str:
         """Return why the master ended, from its messages."""
@@ -138,7 +138,7 @@ class _OwnMaster:
     def clean_up(self) -> None:
         """Remove what is left of it."""
         self.log.close()
-        self._folder.cleanup()
+        self._remove_folder()
 
 
 async def _make_master(program: SshProgram, configuration: dict[str, str], settings: SshSettings) -> SystemConnection:
@@ -257,4 +257,4 @@ def _folder_for_sockets() -> str:
 
 _asked: Final[set[tuple[str, ...]]] = set()
 """The hosts about which the person at the terminal was asked: never again in this process."""
-_terminals: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = WeakKeyDictionary()
+_terminals: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = weakref.WeakKeyDictionary()

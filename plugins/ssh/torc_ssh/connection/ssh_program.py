@@ -90,10 +90,21 @@ async def start_program(words: Sequence[str], *, has_terminal: bool = False, **s
         ConnectError: it cannot be started.
     """
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE)
+    options: dict[str, Any] = {**pipes, **streams, "start_new_session": not has_terminal}
+    start = asyncio.ensure_future(asyncio.create_subprocess_exec(*words, **options))
     try:
-        return await asyncio.create_subprocess_exec(*words, **pipes | streams, start_new_session=not has_terminal)
+        return await asyncio.shield(start)  # CPython 3.11 waits for ever in a start that is cancelled
     except OSError as error:
         raise ConnectError(f"{words[0]} cannot be started: {error.strerror}", is_permanent=True) from None
+    except asyncio.CancelledError:
+        start.add_done_callback(_kill_started)
+        raise
+
+
+def _kill_started(start: asyncio.Future[Process]) -> None:
+    """Kill a program of which no one has taken note."""
+    if not start.cancelled() and start.exception() is None and start.result().returncode is None:
+        start.result().kill()
 
 
 async def end_program(process: Process) -> None:
