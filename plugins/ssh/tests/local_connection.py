@@ -96,15 +96,21 @@ class LocalConnection:
     async def forward_remote_port(self, local_host: str, local_port: int, remote_port: int = 0) -> int:
         raise NotImplementedError
 
-    def cut(self, reason: str = "Connection lost") -> None:
-        """Lose the connection: the processes are killed as a network that fails would leave them, without a word."""
-        self.lost.set_result(reason)
+    def kill(self) -> None:
+        """Kill all processes of the channels."""
         for channel in self.channels:
             with contextlib.suppress(ProcessLookupError):
-                channel.process.send_signal(signal.SIGKILL)
+                os.killpg(channel.process.pid, signal.SIGKILL)
+
+    def cut(self, reason: str = "Connection lost") -> None:
+        """Lose the connection, and the helper with it."""
+        self.lost.set_result(reason)
+        self.kill()
 
     async def close(self) -> None:
         self.lost.cancel()
         for channel in self.channels:
             channel.close()
+            while await channel.read(TAIL_BYTES):
+                continue
             await channel.exit_status()

@@ -234,12 +234,13 @@ class HelperRequests:
             pending.changed.set()
         self._acknowledged.set()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End the channel; requests without an answer get `SessionLost`."""
         self.lost.cancel()
+        self._fail_all()
         if self._reading is not None:
             self._reading.cancel()
-        self._fail_all()
+            await asyncio.wait([self._reading])
 
 
 def clean_text(text: object) -> str:

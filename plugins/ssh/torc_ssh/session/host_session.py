@@ -225,7 +225,7 @@ class HostSession:
         """End the session; the helper ends, and the processes that it supervises go on."""
         if self._clocks is not None:
             self._clocks.cancel()
-        self._requests.close()
+        await self._requests.close()
 
 
 def _checked_state(state: Any) -> dict[str, Any] | None:

@@ -1,0 +1,88 @@
+"""Sessions with helpers that are processes of this machine, for tests."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from local_connection import LocalConnection
+from torc_ssh.session import HostSession
+
+T = TypeVar("T")
+PATIENCE_S = 60.0
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, with a deadline."""
+
+    async def with_deadline() -> T:
+        async with asyncio.timeout(PATIENCE_S):
+            return await coroutine
+
+    return asyncio.run(with_deadline())
+
+
+class Recorder:
+    """The events of a helper."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+
+    def reports(self, kind: str = "") -> list[list[Any]]:
+        """Return the reports of attempts, of one kind or all."""
+        found = [report for event in self.events if event["event"] == "attempts" for report in event["reports"]]
+        return [report for report in found if kind in ("", report[0])]
+
+    async def until(self, condition: Callable[["Recorder"], T]) -> T:
+        """Wait until a condition holds; return its value."""
+        return await until(lambda: condition(self))
+
+
+async def until(condition: Callable[[], T | Awaitable[T]]) -> T:
+    """Wait until a condition, which may be a coroutine, holds; return its value."""
+    while True:
+        value = condition()
+        found = await value if isinstance(value, Awaitable) else value
+        if found:
+            return found
+        await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def local_session(
+    home: Path, *, python: str = "python3", on_event: Callable[[dict[str, Any]], None] | None = None, **how: Any
+) -> AsyncIterator[HostSession]:
+    """A session with a helper on this machine, whose home is a folder; ``how`` is as in `LocalConnection`."""
+    home.mkdir(exist_ok=True)
+    connection = LocalConnection(home, **how)
+    session = await HostSession.open(connection, python=python, on_event=on_event)
+    try:
+        yield session
+    finally:
+        await session.close()
+        await connection.close()
+
+
+def interpreter(version: str) -> str:
+    """Return an interpreter of a version, of PATH or of pyenv; skip the test if there is none."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
+    places = [*map(str, pyenv.glob(f"versions/{version}.*/bin/python")), shutil.which(f"python{version}")]
+    for place in places:
+        if place:
+            return place
+    pytest.skip(f"no Python {version} in PATH or of pyenv")
+
+
+def command(home: Path, job: int, text: str, *, attempt: int = 1, lane: int | None = None, **more: Any) -> list[Any]:
+    """Return the values of an `AttemptCommand` whose output goes to ``out<job>`` in the home folder."""
+    out = str(home / f"out{job}")
+    lane = job if lane is None else lane
+    environment, limit = more.get("environment", {}), more.get("memory_limit_bytes")
+    return [job, attempt, text, environment, out, "", str(home), lane, more.get("shell", "sh"), limit]
