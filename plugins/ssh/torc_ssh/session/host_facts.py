@@ -6,7 +6,14 @@ from attrs import fields, frozen
 
 from torc_ssh.session.helper_requests import HelperError, clean_text
 
-MOST_CPUS = 1 << 16
+RANGES = {
+    "cpus": (1, 1 << 16),
+    "memory_bytes": (1, 1 << 60),
+    "time": (0, 1 << 36),
+    "uid": (0, 1 << 32),
+    "pid": (1, 1 << 32),
+}
+"""Least and largest value of numbers; times are in seconds since the epoch."""
 MOST_GPUS = 1 << 10
 MOST_TEXT = 4096
 
@@ -63,6 +70,7 @@ class HostFacts:
                 each.type in (int, float) and (isinstance(value, bool) or not isinstance(value, int | float))
             ):
                 raise HelperError("invalid", f"the host's fact {each.name} is {clean_text(repr(value))}")
-        if not 1 <= found.cpus <= MOST_CPUS or not 1 <= found.memory_bytes < 1 << 60:
-            raise HelperError("invalid", f"the host has {found.cpus} CPUs and {found.memory_bytes} bytes of memory?")
+        for name, (least, most) in RANGES.items():
+            if not least <= getattr(found, name) <= most:
+                raise HelperError("invalid", f"the host's fact {name} is {getattr(found, name)}")
         return found

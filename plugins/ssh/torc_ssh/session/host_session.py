@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from torc_ssh.connection import Channel, ConnectError, SshConnection
 from torc_ssh.session.helper_program import helper_command, helper_program
 from torc_ssh.session.helper_requests import HelperError, HelperRequests, SessionLost, clean_text, describe_failure
-from torc_ssh.session.host_facts import HostFacts
+from torc_ssh.session.host_facts import RANGES, HostFacts
 from torc_ssh.session.transfers import Progress, get_file, put_file
 
 START_TIMEOUT_S: Final = 30.0
@@ -116,8 +116,9 @@ class HostSession:
                 answer = await self.request("ping")
             except (SessionLost, HelperError):
                 return
-            if isinstance(answer, dict) and isinstance(answer.get("time"), float):
-                self._compare_clock(before, answer["time"])
+            host_time = answer.get("time") if isinstance(answer, dict) else None
+            if isinstance(host_time, float) and RANGES["time"][0] <= host_time <= RANGES["time"][1]:
+                self._compare_clock(before, host_time)
 
     def _compare_clock(self, before: float, host_time: float) -> None:
         after = time.time()
@@ -259,6 +260,6 @@ async def _skip_noise(channel: Channel, marker: bytes) -> bytes:
 async def _start_failure(channel: Channel, seen: bytes) -> ConnectError:
     status = await channel.exit_status()
     tail = channel.stderr_tail() or seen[-500:].decode(errors="replace")
-    if status == NOT_FOUND_STATUS:
+    if status == NOT_FOUND_STATUS or tail.rstrip().endswith("Command not found."):  # the latter is csh's
         return ConnectError(describe_failure("there is no Python of that name on the host", tail), is_permanent=True)
     return ConnectError(describe_failure("the helper does not start", tail), is_permanent=False)
