@@ -13,7 +13,7 @@ from local_connection import LocalConnection
 from torc_ssh.session import HostSession
 
 T = TypeVar("T")
-PATIENCE_S = 60.0
+PATIENCE_S = 30.0
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
