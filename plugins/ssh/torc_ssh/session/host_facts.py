@@ -58,14 +58,14 @@ class HostFacts:
             HelperError: a fact is missing or has a value that it cannot have.
         """
         try:
-            names = {**answer, "gpus": tuple(answer["gpus"][:MOST_GPUS])}
-            values = {each.name: names[each.name] for each in fields(cls)}
+            values = {each.name: answer[each.name] for each in fields(cls)}
+            values["gpus"] = tuple(values["gpus"][:MOST_GPUS]) if isinstance(values["gpus"], list) else None
             found = cls(**values)
         except (KeyError, TypeError) as error:
             raise HelperError("invalid", f"the host's facts are incomplete: {clean_text(error)}") from None
         for each in fields(cls):
             value = getattr(found, each.name)
-            texts = value if isinstance(value, tuple) else (value,) if each.type is str else ()
+            texts = value if isinstance(value, tuple) else () if each.type in (int, float) else (value,)
             if any(not isinstance(text, str) or len(text) > MOST_TEXT for text in texts) or (
                 each.type in (int, float) and (isinstance(value, bool) or not isinstance(value, int | float))
             ):
