@@ -228,7 +228,7 @@ def test_a_full_home_is_passed_over(tmp_path: Path) -> None:
                 folder = (await opened(session))["folder"]
                 assert not folder.startswith(str(home))
                 row = command(home, 1, "exit 1")
-                row[4] = "/dev/null"
+                row[4] = str(tmp_path / "out")
                 await session.request("attempts_start", commands=[row])
                 await events.until(lambda each: each.reports("E"))
                 await session.request("attempts_close")
