@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from helper_sessions import Recorder, run, until
+from helper_sessions import Recorder, run
 from ssh_hosts import SshHosts
 from torc_ssh.addresses import parse_address
 from torc_ssh.connection import ConnectError, SshConnection, SshSettings, connect
@@ -242,11 +242,7 @@ def test_a_detached_process_outlives_the_log_in() -> None:
         async with session_with("h3") as session:
             assert (await session.request("process", record=files["record"]))["state"] == "running"
             await session.request("run", argv=["touch", "go"])
-
-            async def has_ended() -> bool:
-                found = await session.request("process", record=files["record"])
-                return bool(found.get("exit_code") == 6)
-
-            await until(has_ended)
+            while (await session.request("process", record=files["record"])).get("exit_code") != 6:
+                await asyncio.sleep(0.05)
 
     run(story())

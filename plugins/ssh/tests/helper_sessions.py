@@ -3,7 +3,7 @@
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,14 +45,11 @@ class Recorder:
         return await until(lambda: condition(self))
 
 
-async def until(condition: Callable[[], T | Awaitable[T]]) -> T:
-    """Wait until a condition, which may be a coroutine, holds; return its value."""
-    while True:
-        value = condition()
-        found = await value if isinstance(value, Awaitable) else value
-        if found:
-            return found
+async def until(condition: Callable[[], T]) -> T:
+    """Wait until a condition holds; return its value."""
+    while not (value := condition()):
         await asyncio.sleep(0.01)
+    return value
 
 
 @asynccontextmanager
