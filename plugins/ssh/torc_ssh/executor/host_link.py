@@ -37,7 +37,7 @@ from torc_ssh.executor.host_connection import HostConnection
 from torc_ssh.executor.job_files import WorkflowFiles
 from torc_ssh.executor.options import SshOptions
 from torc_ssh.executor.outstanding import OWN, AttemptStage, OutstandingAttempts, WireOrder
-from torc_ssh.executor.work_folder import LOG_FOLDER, UnmappedPathError, WorkFolder, work_folder
+from torc_ssh.executor.work_folder import LOG_FOLDER, OUTPUT_FOLDER, UnmappedPathError, WorkFolder, work_folder
 from torc_ssh.session import HelperError, HostFacts, HostSession, SessionLost
 
 LAST_ANSWER_S: Final = 15.0
@@ -163,7 +163,12 @@ class HostLink:
     async def _make_folder(self, session: HostSession, folder: WorkFolder) -> None:
         """Make the working folder; a shared one must exist."""
         if not folder.is_shared:
-            await session.request("mkdir", path=f"{folder.remote}/{LOG_FOLDER}")
+            try:
+                paths = [f"{folder.remote}/{name}" for name in (LOG_FOLDER, OUTPUT_FOLDER)]
+                await asyncio.gather(*(session.request("mkdir", path=path) for path in paths))
+            except HelperError as error:
+                reason = f"the working folder cannot be made: {error}; --remote-dir names another place"
+                raise HelperError(error.kind, reason) from None
             return
         (found,) = await session.stat([folder.remote])
         if found is None:
