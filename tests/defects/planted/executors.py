@@ -72,6 +72,15 @@ class TestPollSleeps(Suite):
             return super().poll()
 
 
+class TestPollSleepsLong(Suite):
+    promise = "poll returns without blocking"
+
+    class executor(Nice):
+        def poll(self) -> list[Any]:
+            time.sleep(2)
+            return super().poll()
+
+
 class TestPollWaitsForOne(Suite):
     only = "test_polling_does_not_wait"
     promise = "poll returns without blocking"
