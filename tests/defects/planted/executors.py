@@ -213,19 +213,19 @@ class TestSharedState(Suite):
 
 
 class TestSignalsAsCodes(Suite):
-    only = "test_signals_arrive_as_signals"
+    only = "test_signals_arrive_as_signals[9]"
     promise = "has that signal"
     executor = observing(lambda end: {"signal": None, "exit_code": 128 + end.signal} if end.signal else {})
 
 
 class TestSignalAndCode(Suite):
-    only = "test_signals_arrive_as_signals"
+    only = "test_signals_arrive_as_signals[9]"
     promise = "never both"
     executor = observing(lambda end: {"exit_code": 128 + end.signal} if end.signal else {})
 
 
 class TestNegativeCodes(Suite):
-    only = "test_signals_arrive_as_signals"
+    only = "test_signals_arrive_as_signals[9]"
     promise = "exit_code is from 0 to 255"
     executor = observing(lambda end: {"signal": None, "exit_code": -end.signal} if end.signal else {})
 
