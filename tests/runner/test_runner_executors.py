@@ -111,7 +111,8 @@ def test_a_run_begun_anew_stops_its_old_runner(bench: Bench) -> None:
 
     def restart() -> None:
         client = TorcClient(bench.client.url)
-        eventually((bench.folder / "pid").exists)
+        pid = bench.folder / "pid"
+        eventually(lambda: pid.exists() and pid.read_text().strip())
         client.begin_run(workflow_id, force=True)
         (bench.folder / "go").touch()
 

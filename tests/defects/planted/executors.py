@@ -72,6 +72,15 @@ class TestPollSleeps(Suite):
             return super().poll()
 
 
+class TestPollSleepsLong(Suite):
+    promise = "poll returns without blocking"
+
+    class executor(Nice):
+        def poll(self) -> list[Any]:
+            time.sleep(2)
+            return super().poll()
+
+
 class TestPollWaitsForOne(Suite):
     only = "test_polling_does_not_wait"
     promise = "poll returns without blocking"
@@ -204,19 +213,19 @@ class TestSharedState(Suite):
 
 
 class TestSignalsAsCodes(Suite):
-    only = "test_signals_arrive_as_signals"
+    only = "test_signals_arrive_as_signals[9]"
     promise = "has that signal"
     executor = observing(lambda end: {"signal": None, "exit_code": 128 + end.signal} if end.signal else {})
 
 
 class TestSignalAndCode(Suite):
-    only = "test_signals_arrive_as_signals"
+    only = "test_signals_arrive_as_signals[9]"
     promise = "never both"
     executor = observing(lambda end: {"exit_code": 128 + end.signal} if end.signal else {})
 
 
 class TestNegativeCodes(Suite):
-    only = "test_signals_arrive_as_signals"
+    only = "test_signals_arrive_as_signals[9]"
     promise = "exit_code is from 0 to 255"
     executor = observing(lambda end: {"signal": None, "exit_code": -end.signal} if end.signal else {})
 

@@ -65,10 +65,16 @@ def answer(
     return found
 
 
-def _overdue(clause: str, limit_s: float) -> NoReturn:
+def too_slow(clause: str, seen: str) -> NoReturn:
+    """Fail with a clause of the contract that calls break which take too long."""
     __tracebackhide__ = True
     SLOW_CLAUSES.add(clause)
-    broken(clause, f"it had not returned after {limit_s:g} s")
+    broken(clause, seen)
+
+
+def _overdue(clause: str, limit_s: float) -> NoReturn:
+    __tracebackhide__ = True
+    too_slow(clause, f"it had not returned after {limit_s:g} s")
 
 
 def _raised(clause: str, error: BaseException) -> NoReturn:

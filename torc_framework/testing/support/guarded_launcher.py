@@ -5,12 +5,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from torc_framework.api import Adoption, Attempt, AttemptKey, Launcher, LauncherEvent
-from torc_framework.testing.support.clauses import answer, require
+from torc_framework.testing.support.clauses import answer, require, too_slow
+from torc_framework.testing.support.time_limits import undelayed_clock_s
 
 _T = TypeVar("_T")
 CALL_LIMIT_S: Final = 8.0
 """How long a call may take that starts programs or asks a batch system."""
 POLL_LIMIT_S: Final = 4.0
+SLOW_POLL_S: Final = 0.5
+SLOW_POLLS: Final = 4
+SLOW_POLLS_S: Final = 6.0
+"""A plugin's polls block if so many in a row take longer than `SLOW_POLL_S` each and so long together."""
 STARTS_AT_ONCE: Final = "start returns at once; attempts run on their own"
 _CLAUSES: Final[Mapping[str, tuple[str, str]]] = {
     "start": (STARTS_AT_ONCE, "start does not raise for an attempt that cannot be started"),
@@ -31,6 +36,10 @@ _CLAUSES: Final[Mapping[str, tuple[str, str]]] = {
     "abandon": ("abandon returns soon, and waits for no attempt", "abandon does not raise"),
 }
 """For each method the clause on its time, and the clause on exceptions."""
+
+
+_SLOW_POLLS_S: Final[dict[type[Launcher], list[float]]] = {}
+"""The times of the last polls of each class, if these were slow."""
 
 
 class GuardedLauncher:
@@ -73,9 +82,23 @@ class GuardedLauncher:
 
     def poll(self) -> list[LauncherEvent]:
         """Pass on `Launcher.poll`."""
+        began_s = undelayed_clock_s()
         events: list[LauncherEvent] = self._call("poll")
+        self._note_poll(undelayed_clock_s() - began_s)
         require(isinstance(events, list), "poll answers with a list of events", events)
         return list(events)
+
+    def _note_poll(self, seconds: float) -> None:
+        """Fail if all of the last polls were slow: a suite that polls hundreds of times would take minutes."""
+        __tracebackhide__ = True
+        slow = _SLOW_POLLS_S.setdefault(type(self._launcher), [])
+        slow.append(seconds)
+        if seconds <= SLOW_POLL_S:
+            slow.clear()
+        elif len(slow) >= SLOW_POLLS and sum(slow) >= SLOW_POLLS_S:
+            seen = f"the fastest of {len(slow)} polls in a row took {min(slow):.2f} s"
+            slow.clear()
+            too_slow(_CLAUSES["poll"][0], seen)
 
     def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
         """Pass on `Launcher.stop`."""

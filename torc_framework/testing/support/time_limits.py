@@ -26,6 +26,11 @@ def _waited_for_cpu_s() -> float:
         return 0.0
 
 
+def undelayed_clock_s() -> float:
+    """Return the seconds of a monotonic clock that stands still while this thread waits for a CPU."""
+    return time.monotonic() - _waited_for_cpu_s()
+
+
 class time_limit:  # noqa: N801 - it is used like a function
     """Interrupt a block that takes longer than some seconds, and call ``overdue``, which raises.
 
