@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -184,6 +185,19 @@ def test_queued_and_long_attempts_are_held_too(limited: Bench) -> None:
     limited.launcher.start([third])
     limited.until(lambda: len(limited.ended) == 3)
     assert [limited.ended[key].oom_kills for key in (first.key, second.key, third.key)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("shell", ["", "bash -e", "bash --norc -o pipefail", f"{sys.executable} -B"])
+@pytest.mark.parametrize("size", [0, 200_000])
+def test_every_shell_and_folder_may_be_held(limited: Bench, tmp_path: Path, shell: str, size: int) -> None:
+    """Shells with options, other programs as shells, other folders, long commands: each runs, and within its limit."""
+    check = "import os, sys; sys.exit(9 if os.getcwd() == os.environ['THERE'] else 1)"
+    command = check if "python" in shell else f"{sys.executable} -c {shlex.quote(check)}; exit $?"
+    changes: dict[str, Any] = {"shell": shell, "working_dir": str(tmp_path), "environment": {"THERE": str(tmp_path)}}
+    held = evolve(limited.attempt(command + "\n#" * bool(size) + "x" * size, **changes), memory_limit_bytes=LIMIT)
+    (seen,) = limited.run(held)
+    assert seen.exit_code == 9, limited.text("1.e")
+    assert seen.raw["cgroup_peak_memory_bytes"]
 
 
 def test_attempts_that_ask_for_nothing_have_no_group(limited: Bench, place: Cgroup) -> None:

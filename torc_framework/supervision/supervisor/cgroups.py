@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 JOIN_FILES = {1: "tasks", 2: "cgroup.procs"}
 """File to which a process writes 0 to join the group; ``tasks`` takes no lock that all processes share."""
 MEMBERS_FILE = "cgroup.procs"
+COMMON_SHELLS = ("sh", "bash", "dash")
 _LIMITS = {1: "memory.limit_in_bytes", 2: "memory.max"}
 _SWAP_LIMITS = {1: "memory.memsw.limit_in_bytes", 2: "memory.swap.max"}
 _EVENTS = {1: "memory.oom_control", 2: "memory.events"}
@@ -73,14 +74,17 @@ def create(group: Cgroup, limit_bytes: int) -> None:
 
 
 def run_inside(group: Cgroup, arguments: list[str]) -> list[str]:
-    """Return a shell's arguments, changed so that the shell first joins a group."""
+    """Return a command line, changed so that its process first joins a group.
+
+    If it is a common shell with a command, that shell does so; otherwise another one does, and then runs it.
+    """
     version, folder = group
-    shell, *rest = arguments
     entrance = f"{folder}/{JOIN_FILES[version]}".replace("'", "'\\''")
     enter = f"echo 0 >'{entrance}' || exit 126;"
-    if rest[0] == "-c":
-        return [shell, "-c", enter + rest[1]]
-    return [shell, "-c", f'{enter} exec "$0" "$1"', shell, *rest]
+    program, *rest = arguments
+    if rest[0] == "-c" and program.rpartition("/")[2] in COMMON_SHELLS:
+        return [program, "-c", enter + rest[1], *rest[2:]]
+    return ["/bin/sh", "-c", f'{enter} exec "$@"', "torc", *arguments]
 
 
 def read_counters(group: Cgroup) -> dict[str, int]:
