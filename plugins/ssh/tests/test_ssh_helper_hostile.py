@@ -124,6 +124,27 @@ def test_messages_without_meaning_are_ignored() -> None:
     run(story())
 
 
+def test_an_event_that_cannot_be_taken_does_not_end_the_session() -> None:
+    async def story() -> None:
+        channel, lost = ScriptedChannel(), asyncio.get_running_loop().create_future()
+        taken: list[Any] = []
+
+        def take(event: dict[str, Any]) -> None:
+            taken.append(event["reports"][0])
+
+        requests = HelperRequests(channel, lost, take)
+        requests.start(b"")
+        pending = requests.begin("ping")
+        channel.incoming.put_nowait(encode_message({"event": "attempts"}))
+        channel.incoming.put_nowait(encode_message({"event": "attempts", "reports": [1]}))
+        channel.answer(pending.number, ok="yes")
+        assert await pending.answer == "yes"
+        assert taken == [1]
+        await requests.close()
+
+    run(story())
+
+
 def test_an_error_is_one_printable_line() -> None:
     async def story() -> None:
         channel, requests, _ = scripted()

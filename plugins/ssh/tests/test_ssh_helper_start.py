@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,19 @@ def test_an_interpreter_that_a_shell_would_interpret_is_refused(tmp_path: Path, 
     async def story() -> None:
         with pytest.raises(UserError, match="python"):
             await HostSession.open(LocalConnection(tmp_path), python=python)
+
+    run(story())
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "zsh", "ksh", "mksh", "fish", "elvish", "tcsh", "csh"])
+def test_every_login_shell(tmp_path: Path, shell: str) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"no {shell}")
+
+    async def story() -> None:
+        async with local_session(tmp_path, shell=program) as session:
+            assert (await session.request("ping"))["time"] > 0
 
     run(story())
 

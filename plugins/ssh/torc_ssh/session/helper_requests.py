@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from torc_ssh.connection import Channel
 from torc_ssh.helper.window import MOST_BYTES, Window
 from torc_ssh.helper.wire import FrameReader, WireError, encode_message, piece_header
 
+_LOG: Final = logging.getLogger("torc_framework.ssh")
 READ_BYTES: Final = 1 << 18
 MOST_ANSWER_BYTES: Final = 256 << 20
 """How large an answer in parts may become."""
@@ -99,8 +101,8 @@ class HelperRequests:
         if self.lost.done():
             pending.answer.set_exception(SessionLost(self._reason()))
         else:
-            self._pending[pending.number] = pending
             self.tell(do, id=pending.number, **arguments)
+            self._pending[pending.number] = pending
         return pending
 
     def end(self, pending: PendingRequest) -> None:
@@ -133,7 +135,8 @@ class HelperRequests:
     def _flush(self) -> None:
         """Write the messages of this turn of the event loop at once."""
         outgoing, self._outgoing = self._outgoing, []
-        self._channel.write(b"".join(outgoing))
+        if outgoing:
+            self._channel.write(b"".join(outgoing))
 
     async def send_piece(self, pending: PendingRequest, data: bytes) -> None:
         """Send a piece of a file when the window allows it; return at once if the request is answered."""
@@ -170,6 +173,10 @@ class HelperRequests:
         except WireError as error:
             self._lose(f"the host sent what is no answer of the helper: {clean_text(error)}")
             return
+        except Exception as error:
+            _LOG.exception("event=session_failed")
+            self._lose(f"{type(error).__name__}: {clean_text(error)}")
+            return
         if not self._connection_lost.done():
             await asyncio.wait([self._connection_lost], timeout=REASON_PATIENCE_S)
         if self._connection_lost.done() and not self._connection_lost.cancelled():
@@ -182,7 +189,7 @@ class HelperRequests:
             if message["event"] == "ack":
                 self._take_ack(message.get("stream"), message.get("bytes"))
             else:
-                self._on_event(message)
+                self._call_on_event(message)
             return
         number = message.get("id")
         pending = self._pending.get(number) if isinstance(number, int) else None
@@ -200,6 +207,12 @@ class HelperRequests:
             pending.answer.set_result(message.get("ok"))
         pending.changed.set()
         self._acknowledged.set()
+
+    def _call_on_event(self, event: dict[str, Any]) -> None:
+        try:
+            self._on_event(event)
+        except Exception:  # a strange event does not end the session, nor what is said of the others
+            _LOG.exception("event=event_not_taken name=%.40r", event["event"])
 
     def _take_ack(self, stream: Any, size: Any) -> None:
         if isinstance(stream, int) and isinstance(size, int) and stream in self._pending:

@@ -14,7 +14,9 @@ from torc_ssh.session.host_facts import RANGES, HostFacts
 from torc_ssh.session.transfers import Progress, get_file, put_file
 
 START_TIMEOUT_S: Final = 30.0
-"""How long the login shell and the helper may take until the first answer."""
+"""How long the login shell may take until the helper begins."""
+FACTS_TIMEOUT_S: Final = 60.0
+"""How long the helper may take to find out what the host has; a program that lists GPUs may hang for 30 s."""
 MOST_NOISE_BYTES: Final = 64 << 10
 """How much the shell's files may print before the helper begins."""
 READ_BYTES: Final = 1 << 16
@@ -83,17 +85,18 @@ class HostSession:
         requests = HelperRequests(channel, connection.lost, take_event)
         session = cls(requests, channel)
         try:
-            async with asyncio.timeout(START_TIMEOUT_S):
+            async with asyncio.timeout(START_TIMEOUT_S) as deadline:
                 channel.write(program)
                 facts = asyncio.ensure_future(session._ask_facts())
                 try:
                     requests.start(await _skip_noise(channel, marker))
+                    deadline.reschedule(asyncio.get_running_loop().time() + FACTS_TIMEOUT_S)
                     await facts
                 finally:
                     facts.cancel()
         except TimeoutError:
             await session.close()
-            what = f"the helper on the host does not answer within {START_TIMEOUT_S:.0f} s"
+            what = "the helper on the host does not answer"
             raise ConnectError(describe_failure(what, channel.stderr_tail()), is_permanent=False) from None
         except (SessionLost, HelperError) as error:
             await session.close()
