@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ssh_hosts import CLIENT, ClientTorc, SshHosts
+from ssh_hosts import CLIENT, USER, ClientTorc, SshHosts
 from waiting import eventually
 
+HOME = f"/home/{USER}"
 SPEC = {
     "name": "measured",
     "resource_monitor": {"enabled": True, "granularity": "time_series", "sample_interval_seconds": 1},
     "jobs": [{"name": f"job_{i}", "command": "hostname; sleep 1.5"} for i in range(2)],
 }
-FOLDER = "/home/worker/torc_output"
+FOLDER = f"{HOME}/torc_output"
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_only_what_was_collected_is_deleted(torc: ClientTorc) -> None:
     assert f"{FOLDER}/job_stdio/link" in left
     assert f"{FOLDER}/torc_worker_8.log" in left
     assert f"{FOLDER}/new" not in left
-    assert hosts.exec("h2", "ls", "/home/worker").split() == []
+    assert hosts.exec("h2", "ls", HOME).split() == []
     assert torc("remote", "status", 1).count("no runner was started") >= 1
 
 
@@ -104,10 +105,10 @@ def test_a_folder_that_is_not_only_torcs_stays(torc: ClientTorc) -> None:
     )
     assert "[DELETED] h2: torc_output" in said
     assert "torc_worker_1.log" in hosts.exec("h1", "ls", FOLDER)
-    assert hosts.exec("h2", "ls", "/home/worker").split() == []
-    for wrong in ("/", "~", "..", "/home/worker/../.."):
+    assert hosts.exec("h2", "ls", HOME).split() == []
+    for wrong in ("/", "~", "..", f"{HOME}/../.."):
         assert "--remote-output-dir" in torc("remote", "delete-logs", 1, "--remote-output-dir", wrong, code=2)
-    assert "home folder" in torc("remote", "delete-logs", 1, "--remote-output-dir", "/home/worker", code=1)
+    assert "home folder" in torc("remote", "delete-logs", 1, "--remote-output-dir", HOME, code=1)
 
 
 def test_logs_of_a_runner_that_works_are_collected_and_stay(torc: ClientTorc) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ssh_hosts import CLIENT, ClientTorc, SshHosts
+from ssh_hosts import CLIENT, USER, ClientTorc, SshHosts
 from waiting import eventually
 
 from torc_framework import __version__
 
+HOME = f"/home/{USER}"
 QUICK = {"name": "quick", "jobs": [{"name": f"quick_{i}", "command": "hostname; sleep 0.3"} for i in range(9)]}
 LONG = {"name": "long", "jobs": [{"name": f"long_{i}", "command": "exec sleep 1000"} for i in range(4)]}
 ONE_AT_ONCE = ("--max-parallel-jobs", 1)
@@ -24,7 +25,7 @@ def near_torc(hosts: SshHosts, work: Path, tmp_path: Path) -> Iterator[ClientTor
     with hosts.server(tmp_path, address=CLIENT) as url:
         yield ClientTorc(hosts, work, url)
         for host in ("h1", "h2", "h3"):
-            hosts.exec(host, "rm", "-rf", "/home/worker/torc_output")
+            hosts.exec(host, "rm", "-rf", f"{HOME}/torc_output")
 
 
 def create(torc: ClientTorc, spec: dict[str, Any], *workers: str) -> int:
@@ -70,7 +71,7 @@ def test_a_workflow_runs_on_three_machines(near_torc: ClientTorc) -> None:
     assert again.count("[RUNNING]") == 3
     assert "a runner works here already, with PID" in again
     elsewhere = torc("remote", "run", workflow_id, "--output-dir", "other")
-    assert elsewhere.count("its output directory is /home/worker/torc_output") == 3
+    assert elsewhere.count(f"its output directory is {HOME}/torc_output") == 3
 
     def each_holds_one() -> bool:
         return [len(each["jobs"]) for each in states(torc, workflow_id).values()] == [1, 1, 1]
@@ -99,8 +100,8 @@ def test_runners_end_with_their_workflow(near_torc: ClientTorc) -> None:
 def test_all_machines_are_checked_before_one_starts(own_hosts: SshHosts, work: Path, tmp_path: Path) -> None:
     """Each that fails is named with its reason: no connection, no torc, or another version."""
     own_hosts.install_torc("h1")
-    own_hosts.exec("h2", "install", "-D", "-o", "worker", "/dev/stdin", "/home/worker/.local/bin/torc")
-    own_hosts.exec("h2", "sh", "-c", "printf '#!/bin/sh\\necho torc 0.0.1\\n' >/home/worker/.local/bin/torc")
+    own_hosts.exec("h2", "install", "-D", "-o", "worker", "/dev/stdin", f"{HOME}/.local/bin/torc")
+    own_hosts.exec("h2", "sh", "-c", f"printf '#!/bin/sh\\necho torc 0.0.1\\n' >{HOME}/.local/bin/torc")
     own_hosts.fault("sshd", "h4", "stop")
     with own_hosts.server(tmp_path, address=CLIENT) as url:
         torc = ClientTorc(own_hosts, work, url)
@@ -154,7 +155,7 @@ def test_a_process_with_the_pid_of_an_ended_runner_gets_no_signal(near_torc: Cli
     torc("remote", "run", workflow_id, *ONE_AT_ONCE)
     torc("remote", "stop", workflow_id, "--force")
     other = hosts.exec("h1", "su", "worker", "-c", "setsid sleep 999 >/dev/null 2>&1 & echo $!").strip()
-    record = f"/home/worker/torc_output/torc_worker_{workflow_id}.json"
+    record = f"{HOME}/torc_output/torc_worker_{workflow_id}.json"
     values = json.loads(hosts.exec("h1", "cat", record))
     values.pop("exit_code")
     values.update(pid=int(other), watcher=int(other))

@@ -5,11 +5,13 @@ import subprocess
 from pathlib import Path
 
 from programs import BIN
-from ssh_hosts import ClientTorc, SshHosts
+from ssh_hosts import USER, ClientTorc, SshHosts
 from waiting import eventually
 
+HOME = f"/home/{USER}"
 PASSWORD = "correct-horse-battery"
-SPEC = {"name": "tunneled", "jobs": [{"name": f"job_{i}", "command": "sleep 1; torc ping"} for i in range(12)]}
+PING = "sleep 1; until torc ping; do sleep 0.2; done"
+SPEC = {"name": "tunneled", "jobs": [{"name": f"job_{i}", "command": PING} for i in range(12)]}
 LONG = {"name": "long", "jobs": [{"name": "long", "command": "exec sleep 1000"}]}
 
 
@@ -113,7 +115,7 @@ def test_no_other_user_sees_the_password(own_hosts: SshHosts, work: Path, tmp_pa
         assert "--worker" in seen, "command lines are seen"
         assert PASSWORD not in seen
         assert PASSWORD not in own_hosts.exec("h1", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-        found = own_hosts.exec("h1", "sh", "-c", f"grep -rl {PASSWORD} /home/worker /tmp /var/tmp || true")
+        found = own_hosts.exec("h1", "sh", "-c", f"grep -rl {PASSWORD} {HOME} /tmp /var/tmp || true")
         assert found == ""
         torc("remote", "stop", 1, "--force")
         keeper.communicate(timeout=60)
