@@ -20,6 +20,7 @@ from torc_framework.models.records import (
     SlurmSchedulerRecord,
 )
 from torc_framework.models.resource_fit import offered_resources, requested_resources, resource_shortfalls
+from torc_framework.models.runner_location import machine_of, site_of
 from torc_framework.models.statuses import LIVE
 from torc_framework.models.workflow_states import UNINITIALIZED
 from torc_framework.system.machine import this_machine
@@ -124,6 +125,20 @@ def executor_option(client: TorcClient, workflow_id: int, executors: InstalledEx
     return f" --executor {name}" if is_known else ""
 
 
+_MOST_SITES: Final = 1000
+
+
+def sites_of_last_run(client: TorcClient, workflow_id: int) -> list[ComputeNodeRecord]:
+    """Return the last runner of each site on which a workflow ran last; none if that run had no named sites."""
+    newest_first: Mapping[str, Any] = {"workflow_id": workflow_id, "sort_by": "id", "reverse_sort": True}
+    last = client.find(ComputeNodeRecord, limit=1, **newest_first)
+    if not last or not site_of(last[0]):
+        return []
+    process = machine_of(last[0]), last[0].pid
+    records = reversed(client.find(ComputeNodeRecord, limit=_MOST_SITES, **newest_first))
+    return [*{site_of(each): each for each in records if (machine_of(each), each.pid) == process}.values()]
+
+
 # --- the states -----------------------------------------------------------------------------------
 
 
@@ -187,7 +202,10 @@ class _Situation:
 
     @cached_property
     def fits_nothing(self) -> bool:
-        """Whether no ready job fits a runner or this machine; unknown nodes of batch systems fit."""
+        """Whether no ready job fits a runner, a site of the last run or this machine.
+
+        Unknown nodes of batch systems fit.
+        """
         if not self.progress.ready or (not self.runners and (self.on_nodes or self.advice)):
             return False
         records = self._client.find(ResourceRequirementsRecord, workflow_id=self.id)
@@ -195,7 +213,9 @@ class _Situation:
         if len(requests) < len(self.progress.ready):
             return False
         offers = [offered_resources(runner, None) for runner in self.runners]
-        if not self.on_nodes:
+        sites = [] if self.on_nodes else sites_of_last_run(self._client, self.id)
+        offers += [offered_resources(site, None) for site in sites]
+        if not self.on_nodes and not sites:
             offers.append(this_machine(count_gpus=any(request.num_gpus for request in requests)))
         return all(resource_shortfalls(request, offer) for request in requests for offer in offers)
 

@@ -128,6 +128,47 @@ def test_more_than_any_runner_has(call: Explain, create: Callable[..., int], ser
     assert call("explain", wid, "--job", "a")["reason"] == "waits_turn"
 
 
+def test_each_of_several_runners_lacks_something_else(
+    call: Explain, create: Callable[..., int], server: str, torc: Any
+) -> None:
+    """The nearest is in the reason, all are listed; a job that fits none says per host why."""
+    big = "resource_requirements:\n  - {name: big, num_cpus: 8, num_gpus: 2, memory: 4g, runtime: PT1H}"
+    wid = create("name: a, command: 'true', resource_requirements: big", more=big)
+    node(server, wid, hostname="h2", num_cpus=16)
+    node(server, wid, hostname="h1", num_gpus=1)
+    expected = [
+        {"hostname": "h1", "lacking": ["8 CPUs of 4", "2 GPUs of 1"]},
+        {"hostname": "h2", "lacking": ["2 GPUs of 0"]},
+    ]
+    found = call("explain", wid, "--job", "a")
+    assert found["runners"] == expected
+    assert "on h2, which comes nearest" in found["text"]
+    assert call("explain", wid)["groups"][0]["runners"] == expected
+    for asked in (("explain", wid), ("explain", wid, "--job", "a")):
+        said = torc(*asked, env={"TORC_API_URL": server}).stdout
+        assert "h1 lacks: 8 CPUs of 4, 2 GPUs of 1\n" in said
+        assert "h2 lacks: 2 GPUs of 0\n" in said
+
+
+def test_without_a_runner_the_sites_of_the_last_run_count(
+    call: Explain, create: Callable[..., int], server: str
+) -> None:
+    """Not this machine, which may be larger or smaller."""
+    small = "resource_requirements:\n  - {name: small, num_cpus: 1, memory: 1m, num_gpus: 1, runtime: PT1H}"
+    wid = create("name: a, command: 'true', resource_requirements: small", more=small)
+    for host in ("h1", "h2"):
+        described = {"type": "local", "site": host, "machine": "here"}
+        node(server, wid, hostname=host, scheduler=described, pid=77, is_active=False)
+    found = call("explain", wid, "--job", "a")
+    assert found["reason"] == "lacks_resources"
+    assert "more than any host of the last run has" in found["text"]
+    assert [each["hostname"] for each in found["runners"]] == ["h1", "h2"]
+    with TorcClient(server) as client:
+        (large, _) = client.find(ComputeNodeRecord, workflow_id=wid)
+        client.update(ComputeNodeRecord, large.id or 0, {"num_gpus": 1})
+    assert call("explain", wid, "--job", "a")["reason"] == "no_runner"
+
+
 def test_walltime_and_schedulers(call: Explain, create: Callable[..., int], server: str) -> None:
     """A runner whose time is nearly over takes nothing; one of another scheduler leaves bound jobs for later."""
     wid = create("name: a, command: 'true'")

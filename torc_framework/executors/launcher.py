@@ -42,7 +42,8 @@ class Adoption:
     """How a launcher found each attempt of a dead runner.
 
     Attributes:
-        adopted: The launcher follows them now: `Launcher.poll` returns an `AttemptEnded` for each.
+        adopted: The launcher follows them now: `Launcher.poll` returns an `AttemptEnded` for each, or an
+            `AttemptWithdrawn` for one of which it learns only later that it was never begun.
         never_started: They were never begun. The server may hand them out again unchanged.
         unknown: They were begun, are gone, and no process saw their end.
     """
@@ -208,9 +209,10 @@ class Launcher(Executor):
         """Take over the attempts of a runner that is dead.
 
         A normal return guarantees that every key is in exactly one field of the answer, and that `poll` returns an
-        `AttemptEnded` for each adopted one, whether it still runs or has ended meanwhile. Attempts of the dead runner
-        that still run and are not among ``keys`` have been stopped, and no event tells of them: their workflow was
-        canceled or has begun another run. The default reports every key as unknown.
+        `AttemptEnded` for each adopted one, whether it still runs or has ended meanwhile. A launcher that cannot reach
+        the machine of the attempts at present counts them as adopted, and does not wait for it. Attempts of the dead
+        runner that still run and are not among ``keys`` have been stopped, and no event tells of them: their workflow
+        was canceled or has begun another run. The default reports every key as unknown.
 
         Args:
             state: What `state` of the dead runner's launcher returned.

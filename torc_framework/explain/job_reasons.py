@@ -4,7 +4,7 @@ The table `URGENCY` orders reasons: those that need a person come before those t
 job depends on, directly or not, the one with the most urgent reason is its root.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final
 
@@ -52,17 +52,32 @@ RANK: Final = {code: rank for rank, code in enumerate(URGENCY)}
 
 
 @frozen
+class RunnerShortfall:
+    """What a runner has too little of for a job.
+
+    Attributes:
+        hostname: The machine.
+        lacking: A clause for each resource: the request and the offer.
+    """
+
+    hostname: str
+    lacking: tuple[str, ...]
+
+
+@frozen
 class JobReason:
     """Why a job does not run, or runs.
 
     Attributes:
         text: The reason as a clause, the same for all jobs with this reason.
         commands: Alternative commands that change it, the smallest change first.
+        shortfalls: What each runner lacks, where the job fits none of several.
     """
 
     code: str
     text: str
     commands: tuple[str, ...] = Factory(tuple)
+    shortfalls: tuple[RunnerShortfall, ...] = ()
 
     @property
     def is_problem(self) -> bool:
@@ -215,7 +230,10 @@ class JobReasons:
             return JobReason("walltime_over", text, again)
         if count := len(self.state.queued_allocations):
             return self._queued(count)
-        return self._exceeds_this_machine(job) or JobReason("no_runner", "no runner works on this workflow", again)
+        too_large = self._exceeds_this_machine(job) or self._exceeds_all(
+            job, self.state.sites, "any host of the last run"
+        )
+        return too_large or JobReason("no_runner", "no runner works on this workflow", again)
 
     def _exceeds_this_machine(self, job: JobRecord) -> JobReason | None:
         """Return the reason of a job that does not fit this machine, where a runner would be started."""
@@ -253,15 +271,21 @@ class JobReasons:
         return JobReason("allocation_waits", f"{text}; they wait for {join_reasons(reasons)}" if reasons else text)
 
     def _exceeds_all_runners(self, job: JobRecord) -> JobReason | None:
+        return self._exceeds_all(job, self._open_runners, "any runner")
+
+    def _exceeds_all(self, job: JobRecord, runners: Collection[ActiveRunner], which: str) -> JobReason | None:
+        """Return the reason of a job that fits none of these runners; None if it fits one, or there is none."""
         record = self.state.requirements.get(job.resource_requirements_id or 0)
-        if record is None:
+        if record is None or not runners:
             return None
         wanted = requested_resources(record)
-        short = {id(runner): resource_shortfalls(wanted, runner.total) for runner in self._open_runners}
+        short = {id(runner): resource_shortfalls(wanted, runner.total) for runner in runners}
         if not all(short.values()):
             return None
-        nearest = min(self._open_runners, key=lambda runner: len(short[id(runner)]))
-        return self._lacking_resources(job, nearest, short[id(nearest)])
+        nearest = min(runners, key=lambda runner: len(short[id(runner)]))
+        found = self._lacking_resources(job, nearest, short[id(nearest)], which)
+        shortfalls = [RunnerShortfall(each.record.hostname, tuple(short[id(each)])) for each in runners]
+        return evolve(found, shortfalls=tuple(sorted(shortfalls, key=lambda each: each.hostname)))
 
     def _bound_to_other_scheduler(self, job: JobRecord) -> JobReason | None:
         of_runners = {runner.record.scheduler_config_id for runner in self._open_runners}
@@ -284,11 +308,11 @@ class JobReasons:
         text = f"it waits for a runner that can start more, {self._remedy(self._open_runners[0])}"
         return JobReason("launch_hindered", text)
 
-    def _lacking_resources(self, job: JobRecord, runner: ActiveRunner, short: list[str]) -> JobReason:
+    def _lacking_resources(self, job: JobRecord, runner: ActiveRunner, short: list[str], which: str) -> JobReason:
         record, requirements_id = runner.record, job.resource_requirements_id
         name = self.state.requirements[requirements_id or 0].name
         text = (
-            f"it asks for more than any runner has (resource requirements {name!r}): {', '.join(short)} "
+            f"it asks for more than {which} has (resource requirements {name!r}): {', '.join(short)} "
             f"on {record.hostname}, which comes nearest"
         )
         flags = {

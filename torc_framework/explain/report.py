@@ -28,9 +28,15 @@ def explain_job(state: WorkflowState, job: JobRecord) -> dict[str, Any]:
         "waits_for": [_brief(reasons, other) for other in waits_for[:_MAX_WAITS_FOR]],
         "waits_for_count": len(waits_for),
         "root": None if root is None else _brief(reasons, root),
+        "runners": _runners(root_reason or reason),
         "commands": list((root_reason or reason).commands),
         "next_command": next(iter((root_reason or reason).commands), None),
     }
+
+
+def _runners(reason: JobReason) -> list[dict[str, Any]]:
+    """Return what each runner lacks for a job that fits none."""
+    return [{"hostname": each.hostname, "lacking": list(each.lacking)} for each in reason.shortfalls]
 
 
 def _brief(reasons: JobReasons, job: JobRecord) -> dict[str, Any]:
@@ -118,5 +124,6 @@ def _group(reasons: JobReasons, job: JobRecord, reason: JobReason, root: JobReco
         "job_ids": [],
         "job_names": [],
         "root": None if root is None else _brief(reasons, root),
+        "runners": _runners(cause),
         "commands": list(cause.commands),
     }

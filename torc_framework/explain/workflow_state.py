@@ -20,13 +20,20 @@ from torc_framework.models.records import (
 )
 from torc_framework.models.resource_fit import offered_resources
 from torc_framework.models.resources import Resources, parse_duration
-from torc_framework.next_step import InstalledExecutors, NextStep, continuing_step, next_step, runs_on_nodes
+from torc_framework.next_step import (
+    InstalledExecutors,
+    NextStep,
+    continuing_step,
+    next_step,
+    runs_on_nodes,
+    sites_of_last_run,
+)
 from torc_framework.system.machine import this_machine
 
 
 @define
 class ActiveRunner:
-    """An active runner; ``remaining_s`` is its remaining walltime in seconds, None if unlimited."""
+    """A runner; ``remaining_s`` is its remaining walltime in seconds, None if unlimited."""
 
     record: ComputeNodeRecord
     remaining_s: float | None
@@ -60,7 +67,8 @@ class WorkflowState:
         executors: Names of the executors of the plugins here; None if they were not queried.
         next_command: The command that continues the workflow when no runner works on it.
         next: The next step of the workflow, the causes of failures having been shown; None if nothing is left to do.
-        machine: What this machine offers; None if the workflow runs on nodes of a batch system.
+        machine: What this machine offers; None if the workflow runs on nodes of a batch system or on sites.
+        sites: What the sites of the last run offered; empty if that had no named sites.
         interrupted: Number of jobs that were interrupted and run again.
         reasons: Why queued allocations wait, as far as their batch systems report it.
     """
@@ -78,6 +86,7 @@ class WorkflowState:
     next_command: str = ""
     next: NextStep | None = None
     machine: Resources | None = None
+    sites: Collection[ActiveRunner] = ()
     interrupted: int = 0
     counts: dict[str, int] = Factory(dict)
     reasons: Collection[PendingReason] = ()
@@ -127,6 +136,8 @@ def read_workflow_state(
         found = client.find(ResultRecord, workflow_id=workflow_id, job_id=job_id, limit=1)
         return found[0] if found else None
 
+    sites = sites_of_last_run(client, workflow_id)
+    on_this_machine = not sites and not runs_on_nodes(client, workflow_id)
     queued_allocations = client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending")
     return WorkflowState(
         workflow=workflow,
@@ -148,7 +159,8 @@ def read_workflow_state(
         executors=executors() if executors else None,
         next_command=continuing_step(client, progress, executors or dict).command,
         next=next_step(client, progress, executors or dict, causes_shown=True),
-        machine=None if runs_on_nodes(client, workflow_id) else this_machine(count_gpus=wants_gpus),
+        machine=this_machine(count_gpus=wants_gpus) if on_this_machine else None,
+        sites=[ActiveRunner(record, None) for record in sites],
         interrupted=progress.overview.interrupted,
         counts=counts,
     )

@@ -275,6 +275,8 @@ class Runner(RunnerParts):
                 self._has_vacancy = True
             case AttemptEnded():
                 self._report_end(item, event.observation, now)
+            case AttemptWithdrawn() if self._takeover.holds(item.key):  # for the server it has begun
+                self._report_end(item, ExitObservation(item.executor, lost=True, ended_at=time.time()), now)
             case AttemptWithdrawn():
                 self._release([item], now)
 

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 from doc_pages import executor_of_the_docs
 
-from torc_framework.api import AttemptEnded, AttemptStarted, Capabilities, ExitObservation, Launcher
+from torc_framework.api import (
+    AttemptEnded,
+    AttemptStarted,
+    Capabilities,
+    ExitObservation,
+    Launcher,
+    LaunchSite,
+    Resources,
+)
 from torc_framework.testing import ExecutorContract
 
 if TYPE_CHECKING:
@@ -630,6 +638,56 @@ class TestBoastsOfSurvival(Suite):
 
     class executor(Nice):
         capabilities = Capabilities(can_launch=True, survives_runner=True)
+
+
+class TestHasNoSite(Suite):
+    only = "test_its_sites_have_names"
+    promise = "sites answers with a list of at least one name"
+
+    class executor(Nice):
+        @classmethod
+        def sites(cls, options: Any, context: Any) -> list[str]:
+            return []
+
+
+class TestNamesASiteTwice(Suite):
+    only = "test_its_sites_have_names"
+    promise = "all different"
+
+    class executor(Nice):
+        @classmethod
+        def sites(cls, options: Any, context: Any) -> list[str]:
+            return ["a", "b", "a"]
+
+
+class TestOtherSitesEachTime(Suite):
+    only = "test_its_sites_have_names"
+    promise = "sites answers the same when asked again"
+
+    class executor(Nice):
+        asked = 0
+
+        @classmethod
+        def sites(cls, options: Any, context: Any) -> list[str]:
+            cls.asked += 1
+            return [f"host{cls.asked}"]
+
+
+class TestAcceptsPerhaps(Suite):
+    only = "test_its_sites_have_names"
+    promise = "accepts_attempts is True or False"
+
+    class executor(Nice):
+        accepts_attempts: Any = "yes"
+
+
+class TestHostnameIsAnAddressObject(Suite):
+    only = "test_its_sites_have_names"
+    promise = "hostname of LaunchSite is a name or None"
+
+    class executor(Nice):
+        def launch_site(self) -> Any:
+            return LaunchSite(Resources(1, 1), hostname=Path("h1"))  # type: ignore[arg-type] # that is the defect
 
 
 class TestKnowsTooMuch(Suite):

@@ -130,6 +130,10 @@ class Takeover:
         is_gone_here = machine_of(node) == hostname and is_gone(_described(node))
         return is_gone_here or self._member.group.has_crashed(node)
 
+    def holds(self, key: AttemptKey) -> bool:
+        """Return whether an attempt was adopted and its end is not on the server yet."""
+        return any(key in dead.open for dead in self._dead)
+
     def reported(self, keys: Iterable[AttemptKey]) -> None:
         """Note that the server has the ends of these attempts, or that they are not to be reported any more."""
         if self._dead:

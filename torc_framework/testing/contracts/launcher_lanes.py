@@ -66,7 +66,7 @@ class LauncherAdoptionTests(LauncherSuite):
         commands = ("echo up; exit 11", f"echo up; while ! [ -e '{gate}' ]; do sleep 0.05; done; exit 12")
         keys = [AttemptKey(job, 1) for job in (1, 2, 3)]
         bench.expect(keys)
-        runner = DyingRunner(self.executor, self.options, bench.folder, *commands)
+        runner = DyingRunner(self.executor, self.options, bench.folder, *commands, site=self.site)
         for name in ("1.o", "2.o"):
             bench.wait_for(name)
         state = runner.kill()
@@ -93,7 +93,8 @@ class LauncherAdoptionTests(LauncherSuite):
         self._needs_files()
         first, second = AttemptKey(1, 1), AttemptKey(2, 1)
         bench.expect([first])
-        runner = DyingRunner(self.executor, self.options, bench.folder, *["echo $$; sleep 100; true"] * 2)
+        commands = ["echo $$; sleep 100; true"] * 2
+        runner = DyingRunner(self.executor, self.options, bench.folder, *commands, site=self.site)
         kept, left = int(bench.wait_for("1.o")), int(bench.wait_for("2.o"))
         adoption = bench.launcher.adopt(runner.kill(), [first])
         require(adoption.adopted == (first,), "attempts that were begun survive their runner", adoption)

@@ -1,15 +1,18 @@
 """What the suites of launchers have in common: attributes, the launcher under test, and its bench."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import pytest
 
 from torc_framework.api import Launcher
+from torc_framework.testing.support.clauses import require
 from torc_framework.testing.support.guarded_launcher import GuardedLauncher
 from torc_framework.testing.support.launcher_bench import LauncherBench, context
 from torc_framework.testing.support.suites import ContractSuite
+
+SITES: Final = "sites answers with a list of at least one name, all different"
 
 
 class LauncherSuite(ContractSuite):
@@ -30,8 +33,20 @@ class LauncherSuite(ContractSuite):
     sees_signals: ClassVar[bool] = True
 
     def make_launcher(self, folder: Path) -> Launcher:
-        """Return a launcher whose output goes to ``folder``; override it if yours needs more."""
-        return self.executor(self.executor.Options(**self.options), context(folder))
+        """Return a launcher of the first site whose output goes to ``folder``; override it if yours needs more."""
+        return self.executor(self.executor.Options(**self.options), context(folder, self.site))
+
+    @property
+    def site(self) -> str:
+        """The site whose launcher is tested: the first of the executor's."""
+        return self.sites()[0]
+
+    def sites(self) -> Sequence[str]:
+        """Return the executor's answer on its sites."""
+        named = self.executor.sites(self.executor.Options(**self.options), context(Path.cwd()))
+        is_list = isinstance(named, list | tuple) and all(isinstance(name, str) for name in named)
+        require(is_list and 0 < len(named) == len(set(named)), SITES, named)
+        return named
 
     @pytest.fixture
     def bench(self, tmp_path: Path) -> Iterator[LauncherBench]:

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from contextlib import suppress
 
 from attrs import has
 
@@ -64,6 +65,18 @@ class ExecutorContract(
             is_epoch = site.ends_at is None or now - CLOCK_SLACK_S <= site.ends_at <= now + 366 * 86_400
             require(is_epoch, f"ends_at of LaunchSite {EPOCH}", site.ends_at)
             require(json.loads(json.dumps(dict(site.facts))) == site.facts, "facts of LaunchSite are JSON values")
+
+    def test_its_sites_have_names(self, bench: LauncherBench) -> None:
+        """`sites` returns the same names when asked again, each of which a launcher can serve."""
+        named = self.sites()
+        require(list(self.sites()) == list(named), "sites answers the same when asked again", named)
+        accepts = bench.launcher.accepts_attempts
+        require(isinstance(accepts, bool), "accepts_attempts is True or False", accepts)
+        with suppress(LaunchError):
+            site = bench.launcher.launch_site()
+            host = None if site is None else site.hostname
+            is_name = host is None or (isinstance(host, str) and host.strip() and host.isprintable())
+            require(is_name, "hostname of LaunchSite is a name or None", host)
 
     def test_its_state_can_be_stored(self, bench: LauncherBench) -> None:
         """`state` returns JSON values: they are stored with the runner's record."""

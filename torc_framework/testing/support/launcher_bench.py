@@ -34,9 +34,9 @@ NO_OTHER_EVENTS: Final = "poll returns nothing but AttemptStarted, AttemptSlotFr
 ONE_END: Final = "every started attempt gives exactly one AttemptEnded"
 
 
-def context(folder: Path) -> RunnerContext:
-    """Return the context of a runner whose output goes to ``folder``, where its jobs run as well."""
-    return RunnerContext(1, 1, str(folder), str(folder), "http://127.0.0.1:1/torc-service/v1")
+def context(folder: Path, site: str = "") -> RunnerContext:
+    """Return the context of the runner of a site, whose output goes to ``folder``, where its jobs run as well."""
+    return RunnerContext(1, 1, str(folder), str(folder), "http://127.0.0.1:1/torc-service/v1", site=site)
 
 
 MARK: Final = "TORC_CONTRACT_BENCH"
@@ -218,11 +218,11 @@ import importlib, json, sys, time
 from pathlib import Path
 from torc_framework.api import Attempt, AttemptKey
 from torc_framework.testing.support.launcher_bench import context
-module, name, options, folder, commands = json.loads(sys.stdin.readline())
+module, name, options, folder, site, commands = json.loads(sys.stdin.readline())
 kind = importlib.import_module(module)
 for part in name.split("."):
     kind = getattr(kind, part)
-launcher = kind(kind.Options(**options), context(Path(folder)))
+launcher = kind(kind.Options(**options), context(Path(folder), site))
 launcher.start([
     Attempt(AttemptKey(job, 1), "job", command, {}, f"{folder}/{job}.o", f"{folder}/{job}.e", folder)
     for job, command in enumerate(commands, 1)
@@ -243,10 +243,13 @@ class DyingRunner:
         options: Values of the launcher's options.
         folder: Its output directory.
         commands: What the attempts run.
+        site: The site that the launcher serves.
     """
 
-    def __init__(self, launcher: type[Launcher], options: Mapping[str, Any], folder: Path, *commands: str) -> None:
-        order = [launcher.__module__, launcher.__qualname__, dict(options), str(folder), commands]
+    def __init__(
+        self, launcher: type[Launcher], options: Mapping[str, Any], folder: Path, *commands: str, site: str = ""
+    ) -> None:
+        order = [launcher.__module__, launcher.__qualname__, dict(options), str(folder), site, commands]
         self._process = subprocess.Popen(
             [sys.executable, "-c", _VICTIM],
             stdin=subprocess.PIPE,

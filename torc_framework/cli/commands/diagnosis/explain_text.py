@@ -33,6 +33,8 @@ _CLAUSES: Final[dict[str, tuple[str, str]]] = {
 _WAITS: Final = {"blocked": ("waits for {}", "wait for {}"), "dependency_failed": ("was canceled", "were canceled")}
 """The same for jobs whose reason is another job."""
 _MOST_WAITS: Final = 10
+_MOST_RUNNERS: Final = 10
+_FEWEST_RUNNERS: Final = 2
 
 
 def _line(text: str, indent: str) -> str:
@@ -55,6 +57,7 @@ def print_workflow(found: dict[str, Any]) -> None:
         glyph = workflow_glyph("interrupted") if group["is_interrupted"] else status_glyph(group["status"])
         text += _line(f"{glyph} {count_text(group['count'], 'job')} {_clause(group, found['workflow_id'])}", "  ")
         text += _line(names_text(group["job_names"], group["count"]), "      ")
+        text += _shortfalls(group, "      ")
     if not found["groups"]:
         text += "Nothing is left to run.\n" if found["total_jobs"] else "It has no jobs.\n"
     if (step := found["next"]) is not None:
@@ -76,6 +79,18 @@ def _clause(group: dict[str, Any], workflow_id: int) -> str:
     return f"cannot run: {group['text']}" if group["is_problem"] else f"{('waits', 'wait')[several]}: {group['text']}"
 
 
+def _shortfalls(found: dict[str, Any], indent: str) -> str:
+    """Return a line for each of several runners that lack something for a job; the reason itself names a single one."""
+    runners = found["runners"]
+    if len(runners) < _FEWEST_RUNNERS:
+        return ""
+    shown = runners[:_MOST_RUNNERS]
+    lines = [_line(f"{each['hostname']} lacks: {', '.join(each['lacking'])}", indent) for each in shown]
+    if more := len(runners) - len(shown):
+        lines.append(f"{indent}and {count_text(more, 'other')}\n")
+    return "".join(lines)
+
+
 def print_job(found: dict[str, Any]) -> None:
     """Print why one job does not run."""
     look = STATUS_LOOKS[found["status"]]
@@ -88,6 +103,7 @@ def print_job(found: dict[str, Any]) -> None:
     if (root := found["root"]) is not None:
         named = f"{one_line(root['job_name'])} (job {root['job_id']}) {STATUS_LOOKS[root['status']].word}"
         text += f"Root cause: {named}: {one_line(root['text'])}\n"
+    text += _shortfalls(found, "  ")
     if found["next_command"] is not None:
         text += f"\nNext: {found['next_command']}\n"
     sys.stdout.write(text)
