@@ -125,7 +125,6 @@ def read_workflow_state(
     for job in jobs.values():
         counts[job.status or ""] = counts.get(job.status or "", 0) + 1
     requirements = client.find(ResourceRequirementsRecord, workflow_id=workflow_id)
-    wants_gpus = any(record.num_gpus for record in requirements)
     runners: list[ActiveRunner] = []
     dead: list[ComputeNodeRecord] = []
     buffer_s = workflow.compute_node_expiration_buffer_seconds
@@ -137,7 +136,6 @@ def read_workflow_state(
         return found[0] if found else None
 
     sites = sites_of_last_run(client, workflow_id)
-    on_this_machine = not sites and not runs_on_nodes(client, workflow_id)
     queued_allocations = client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending")
     return WorkflowState(
         workflow=workflow,
@@ -159,11 +157,16 @@ def read_workflow_state(
         executors=executors() if executors else None,
         next_command=continuing_step(client, progress, executors or dict).command,
         next=next_step(client, progress, executors or dict, causes_shown=True),
-        machine=this_machine(count_gpus=wants_gpus) if on_this_machine else None,
+        machine=None if sites or runs_on_nodes(client, workflow_id) else _this_machine(requirements),
         sites=[ActiveRunner(record, None) for record in sites],
         interrupted=progress.overview.interrupted,
         counts=counts,
     )
+
+
+def _this_machine(requirements: Collection[ResourceRequirementsRecord]) -> Resources:
+    """Return what this machine offers; its GPUs are counted only if a job may ask for some."""
+    return this_machine(count_gpus=any(record.num_gpus for record in requirements))
 
 
 def _held_by(client: TorcClient, workflow_id: int, runner: ComputeNodeRecord) -> Iterator[JobRecord]:
