@@ -149,6 +149,10 @@ class Takeover:
                 self._close_record(dead)
             except ServerUnreachableError:
                 return  # tried again when this runner ends
+            except ApiError as error:
+                self._log.warning("not_settled", compute_node_id=dead.node_id, reason=str(error))
+                if error.status >= 500:
+                    return
             self._dead.remove(dead)
 
     def _close_record(self, dead: DeadRunner) -> None:

@@ -16,6 +16,8 @@ LAST_PAUSE_S: Final = 60.0
 """The pause between two tries to make the runner of a site doubles from the first to the last."""
 CRASH_PAUSE_S: Final = 1.0
 """The pause after a runner that ended by an error; it doubles as well."""
+_SERVER_ERROR: Final = 500
+"""Lowest HTTP status for errors of the server itself, which may not occur again."""
 MOST_CRASHES: Final = 3
 """So many runners of a site may end by an error; what the last one held is left to the next run."""
 
@@ -160,10 +162,11 @@ class SiteWorker:
         try:
             runner.run()
             self.error = None
-        except (ServerUnreachableError, ApiError) as error:  # it has told the others' server, too
+        except BaseException as error:
             self.error = error
-        except BaseException as error:  # its attempts go on, and the next runner takes them over
-            self.error = error
+            if _comes_from_the_server(error):
+                group.set_state(site, SiteState.ENDED)
+                return True
             group.note_crashed(runner.node_id, site)
             self._shared.warn(f"the runner of {site} ended by an error and is replaced: {error_text(error)}")
             group.set_state(site, SiteState.STARTING)
@@ -175,6 +178,11 @@ class SiteWorker:
                 self._runner = None
         group.set_state(site, SiteState.ENDED)
         return True
+
+
+def _comes_from_the_server(error: BaseException) -> bool:
+    """Return whether the server is gone or refused the runner, so that another one would end in the same way."""
+    return isinstance(error, ServerUnreachableError) or (isinstance(error, ApiError) and error.status < _SERVER_ERROR)
 
 
 def error_text(error: BaseException) -> str:
