@@ -67,7 +67,8 @@ class EndingClassifier:
         """Return the report on an ended attempt.
 
         Declared output files are checked only after exit code 0: a failed attempt is expected to lack some. Files that
-        the launcher missed count too: it ran the attempt on another machine.
+        the launcher missed count too, and so does the reason for which it stopped the attempt: it ran on another
+        machine.
         """
         job = item.job
         mtimes, missing = self._attempts.modification_times(job) if job.output_files and not seen.lost else ({}, [])
@@ -77,9 +78,9 @@ class EndingClassifier:
         is_stopped_clean = item.stop_reason is not None and seen.exit_code == 0
         seen = evolve(
             seen,
-            stop_reason=item.stop_reason,
+            stop_reason=item.stop_reason or seen.stop_reason,
             stop_cause=item.stop_cause,
-            stop_forced=item.stop_forced,
+            stop_forced=item.stop_forced or seen.stop_forced,
             clean_exit=_clean_exit(item),
             log_disk_full=log_disk_full,
             outputs_written=is_stopped_clean and all_outputs_written(job, mtimes, seen.started_at),

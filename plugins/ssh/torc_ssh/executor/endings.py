@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from torc_framework.api import ExitClass, ExitObservation, ExitVerdict
+from torc_framework.api import ExitClass, ExitObservation, ExitVerdict, StopReason
 
 EXECUTOR: Final = "ssh"
 HOST_LOST: Final = "host_lost"
@@ -34,6 +34,12 @@ def host_lost(reason: str, seen: ExitObservation | None = None) -> ExitObservati
 def cannot_begin(reason: str) -> ExitObservation:
     """Return the observation of an attempt that could not be started."""
     return ExitObservation(EXECUTOR, launch_error=reason)
+
+
+def over_memory_limit(seen: ExitObservation, size: int) -> ExitObservation:
+    """Return the observation of an attempt that was killed because it used so many bytes of memory."""
+    peak = max(seen.peak_memory_bytes or 0, size)
+    return evolve(seen, stop_reason=StopReason.MEMORY_LIMIT, stop_forced=True, peak_memory_bytes=peak)
 
 
 def with_raw(seen: ExitObservation, facts: Mapping[str, Any]) -> ExitObservation:

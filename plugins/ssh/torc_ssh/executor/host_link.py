@@ -31,7 +31,7 @@ from torc_ssh.connection import ConnectError, SshConnection, SshSettings
 from torc_ssh.executor.attempt_commands import attempt_command, forward_api, in_messages
 from torc_ssh.executor.attempt_records import AttemptRecords
 from torc_ssh.executor.attempt_transfers import AttemptTransfers, FilePlan
-from torc_ssh.executor.endings import EXECUTOR, cannot_begin, host_lost
+from torc_ssh.executor.endings import EXECUTOR, cannot_begin, host_lost, over_memory_limit
 from torc_ssh.executor.hindrances import LinkHindrances
 from torc_ssh.executor.host_connection import HostConnection
 from torc_ssh.executor.job_files import WorkflowFiles
@@ -181,8 +181,17 @@ class HostLink:
             keys = self.outstanding.unsettled(origin)
             if not (keys or (origin == OWN and with_own)):
                 continue
-            answer = await session.request("attempts_adopt", state=journal, keys=[_plain(key) for key in keys])
+            answer = await session.request(
+                "attempts_adopt",
+                state=journal,
+                keys=[_plain(key) for key in keys],
+                memory_limits=[(_plain(key), limit) for key in keys if (limit := self._memory_limit(key))],
+            )
             self.outstanding.settle(*_adoption(answer), self._unseen_end)
+
+    def _memory_limit(self, key: AttemptKey) -> int | None:
+        held = self.outstanding.get(key)
+        return held.order.memory_limit_bytes if held is not None and held.order is not None else None
 
     def hindrance(self) -> str | None:
         """Return what hinders the host or keeps it busy, for people; may be called from any thread."""
@@ -354,9 +363,18 @@ class HostLink:
                         self._take_report(launcher_event(EXECUTOR, report, -self.connection.clock_offset_s))
                     except (ValueError, TypeError):
                         _LOG.warning("event=strange_report host=%s report=%.200r", self.plan.address, report)
+            case "memory_exceeded":
+                self._note_excess(event.get("key"), event.get("bytes"))
             case "hindrance":
                 self.hindrances.of_helper(event.get("reason"))
         self.changed()
+
+    def _note_excess(self, key: Any, size: Any) -> None:
+        """Note that the helper kills an attempt for its use of memory."""
+        if isinstance(key, list) and len(key) == 2 and isinstance(size, int):
+            held = self.outstanding.get(AttemptKey(*key))
+            if held is not None:
+                held.excess_bytes = size
 
     def _take_report(self, event: LauncherEvent) -> None:
         match event:
@@ -369,7 +387,8 @@ class HostLink:
             case AttemptEnded(key, seen) if seen.launch_error is not None:
                 self.outstanding.over(key, cannot_begin(f"host {self.plan.address}: {seen.launch_error}"))
             case AttemptEnded(key, seen):
-                self._end(key, seen)
+                held = self.outstanding.get(key)
+                self._end(key, over_memory_limit(seen, held.excess_bytes) if held and held.excess_bytes else seen)
 
     def _end(self, key: AttemptKey, seen: ExitObservation) -> None:
         """Bring the files of an attempt home whose processes are over, then report its end."""

@@ -51,6 +51,7 @@ class OutstandingAttempt:
         signal: The strongest signal that was requested; 0 is none.
         is_withdrawn: It must not begin any more.
         observation: How its processes ended; None as long as they have not.
+        excess_bytes: Memory with which it exceeded its limit, so that the helper kills it; 0 if it did not.
     """
 
     order: Any
@@ -60,6 +61,7 @@ class OutstandingAttempt:
     signal: int = 0
     is_withdrawn: bool = False
     observation: ExitObservation | None = None
+    excess_bytes: int = 0
 
 
 @define

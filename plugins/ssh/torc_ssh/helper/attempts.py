@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 import pathlib
+import signal
 from typing import TYPE_CHECKING, Any, Callable
 
 from torc_ssh.helper.errors import INVALID, RefusedRequestError
 from torc_ssh.helper.loop import HelperLoop
+from torc_ssh.helper.memory_watch import MemoryWatch
 from torc_ssh.helper.process_identity import signal_number
 from torc_ssh.helper.state_folder import HelperLock, check_name, choose_state_folder, install_sources
 
@@ -35,6 +37,7 @@ class HostAttempts:
         self._attempts: SupervisedAttempts | None = None
         self._lock: HelperLock | None = None
         self._hindrance: str | None = None
+        self._memory = MemoryWatch()
 
     def requests(self) -> dict[str, Callable[..., Any]]:
         """Return the functions of the requests by their names."""
@@ -79,18 +82,21 @@ class HostAttempts:
             raise
         self._attempts = attempts
         self._loop.watch(attempts.fileno(), self.poll)
-        self._loop.on_tick = self.poll
+        self._loop.on_tick = self._tick
         return {"folder": folder, "state": attempts.state()}
 
     def _commands(self, rows: list[Any]) -> list[Any]:
         room = importlib.import_module("torc_framework.supervision.commands")
-        return [room.AttemptCommand(*row) for row in rows]
+        commands = [room.AttemptCommand(*row) for row in rows]
+        self._memory.watch((command.key, command.memory_limit_bytes) for command in commands)
+        return commands
 
-    def _adopt(self, state: dict[str, Any], keys: list[Any]) -> dict[str, Any]:
+    def _adopt(self, state: dict[str, Any], keys: list[Any], memory_limits: list[Any] | None = None) -> dict[str, Any]:
         attempts, journal = self._opened, str(state.get("journal") or "")
         if journal != str(attempts.state().get("journal")) and os.path.exists(lock := _lock_of(journal)):
             HelperLock(lock).release(remove=False)  # the helper of a dead runner may not know that it is alone
         found = attempts.adopt(state, _keys(keys))
+        self._memory.watch((tuple(key), limit) for key, limit in memory_limits or ())
         return {name: [list(key) for key in getattr(found, name)] for name in found._fields}
 
     def _forget(self, state: dict[str, Any]) -> None:
@@ -98,6 +104,15 @@ class HostAttempts:
         journal = str(state.get("journal") or "")
         if journal != str(self._opened.state().get("journal")) and os.path.exists(lock := _lock_of(journal)):
             HelperLock(lock).release(remove=True)
+
+    def _tick(self) -> None:
+        """Poll, and kill the attempts that use more memory than their limit; an event tells why."""
+        self.poll()
+        if self._attempts is None:
+            return
+        for key, size in self._memory.exceeded(self._attempts):
+            self._loop.send({"event": "memory_exceeded", "key": list(key), "bytes": size})
+            self._attempts.stop([key], signal.SIGKILL)
 
     def poll(self) -> None:
         """Send the reports that there are, and a hindrance that has changed.
@@ -108,6 +123,9 @@ class HostAttempts:
         if self._attempts is None:
             return
         reports = self._attempts.poll()
+        for kind, *key in (report[:3] for report in reports):
+            if kind != "S":
+                self._memory.forget((key[0], key[1]))
         for first in range(0, len(reports), MOST_REPORTS):
             self._loop.send({"event": "attempts", "reports": reports[first : first + MOST_REPORTS]})
         if self._attempts.hindrance != self._hindrance:
