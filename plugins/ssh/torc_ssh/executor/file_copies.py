@@ -7,6 +7,7 @@ sizes and digests are equal. A folder is copied with everything below it.
 import asyncio
 import hashlib
 import os
+import secrets
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -174,13 +175,20 @@ class FileCopies:
     async def _fetch_folder(self, pair: FilePair) -> None:
         Path(pair.local).mkdir(parents=True, exist_ok=True)
         below: list[tuple[FilePair, Mapping[str, Any]]] = []
-        for name, kind, size, mtime_ns, mode, *_ in await self._session().request("list", path=pair.remote):
+        links: dict[str, str] = {}
+        for name, kind, size, mtime_ns, mode, *more in await self._session().request("list", path=pair.remote):
             child = FilePair(_below(pair.local, name), f"{pair.remote}/{name}")
             if kind == "dir":
                 Path(child.local).mkdir(parents=True, exist_ok=True)
+            elif kind == "link" and _stays_below(name, more[0]):
+                links[child.local] = more[0]
             elif kind in ("file", "link"):
                 below.append((child, {"kind": kind, "size": size, "mtime_ns": mtime_ns, "mode": mode}))
+            elif kind == "error":
+                raise LocalFileError(f"{child.remote} on the host: {more[0]}")
         await _all(self._fetch_one(child, entry) for child, entry in below)
+        for path, target in links.items():  # after the files, none of which is written through a link of the host then
+            await asyncio.to_thread(_make_link, pair.local, path, target)
 
     async def _fetch_file(self, pair: FilePair, there: Mapping[str, Any]) -> None:
         local, remote = Path(pair.local), _remote_stamp(there)
@@ -247,6 +255,30 @@ def _below(folder: str, name: str) -> str:
     if not path.startswith(folder.rstrip("/") + "/"):
         raise LocalFileError(f"the host names {name!r}, which is not below {folder}")
     return path
+
+
+def _stays_below(name: str, target: str) -> bool:
+    """Return whether a link in a folder leads to another name in it."""
+    end = os.path.normpath(os.path.join(os.path.dirname(name), target))  # noqa: PTH118, PTH120 - Path keeps '..'
+    return not os.path.isabs(target) and end.split("/")[0] != ".."  # noqa: PTH117 - as the line above
+
+
+def _make_link(folder: str, path: str, target: str) -> None:
+    """Make a symbolic link below a folder, or replace the one that is there.
+
+    Raises:
+        LocalFileError: there is something else, or the path leads through another link.
+    """
+    parent = Path(path).parent
+    if parent.resolve() != Path(folder).resolve() / parent.relative_to(folder):
+        raise LocalFileError(f"the host names {path!r}, which leads through a link")
+    temporary = parent / f".torc-link-{secrets.token_hex(4)}"
+    try:
+        temporary.symlink_to(target)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise LocalFileError(f"{path}: {error.strerror}") from error
 
 
 def _stamp(path: str) -> FileStamp:

@@ -66,8 +66,8 @@ def _stat_one(path: str, digest: bool) -> dict[str, Any] | None:
 def list_folder(path: str, part: Callable[[Any], None]) -> None:
     """Give all that is below a folder in parts: rows of path, kind, size, mtime_ns and mode; links are not followed.
 
-    Folders that cannot be read are rows of kind ``error``. Paths are relative to the folder; a folder precedes what is
-    in it.
+    Rows of links have their target besides. Folders that cannot be read are rows of kind ``error`` with the reason.
+    Paths are relative to the folder; a folder precedes what is in it.
     """
     if not os.path.isdir(path):
         raise RefusedRequestError(NOT_FOUND, f"no folder: {path}")
@@ -94,9 +94,10 @@ def _walk(root: str, below: str) -> Iterator[list[Any]]:
             name = os.path.join(folder, entry.name)
             try:
                 each = describe(entry.stat(follow_symlinks=False))
+                target = [os.readlink(entry.path)] if each["kind"] == "link" else []
             except OSError:
                 continue  # it was removed meanwhile
-            yield [name, each["kind"], each["size"], each["mtime_ns"], each["mode"]]
+            yield [name, each["kind"], each["size"], each["mtime_ns"], each["mode"], *target]
             if each["kind"] == "dir":
                 folders.append(name)
 
