@@ -36,7 +36,7 @@ def attempt_command(attempt: Attempt, folder: WorkFolder, default_shell: str, ap
         environment,
         folder.log(attempt.stdout_path),
         folder.log(attempt.stderr_path),
-        folder.remote,
+        attempt.working_dir if folder.is_shared else folder.remote,
         attempt.lane,
         attempt.shell or default_shell,
         attempt.memory_limit_bytes,

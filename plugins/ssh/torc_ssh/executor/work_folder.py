@@ -87,7 +87,7 @@ def work_folder(context: RunnerContext, remote_dir: str, home: str, *, is_shared
     local = context.working_dir
     if is_shared:
         return WorkFolder(local, local, local, is_shared=True)
-    place = "\0".join((context.hostname, context.output_dir, local, context.api_url))
+    place = "\0".join((context.hostname, context.output_dir, local))
     digest = hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:10]
     parent = os.path.normpath(os.path.join(home, remote_dir))  # noqa: PTH118 - Path does not remove '..'
     root = f"{parent}/wf{context.workflow_id}_{digest}"
