@@ -61,7 +61,7 @@ def main(*home: str) -> None:
 def close_inherited() -> None:
     """Close all descriptors beyond those of control socket and journal.
 
-    `os.closerange` would try every possible one on Python 3.8 and on kernels before Linux 5.9: a billion in containers.
+    To close all possible ones takes long on Python 3.8 and on kernels before Linux 5.9: containers allow a billion.
     """
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - pathlib is not loaded here
         if int(name) > JOURNAL_FD:
