@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,25 @@ def test_a_helper_that_fails_says_why(tmp_path: Path) -> None:
         session = await HostSession.open(connection)
         connection.channels[0].write(b"X\0\0\0\0")  # no frame
         assert "frame of kind b'X'" in await session.lost
+        await connection.close()
+
+    run(story())
+
+
+def test_a_helper_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_session, "PING_INTERVAL_S", 0.05)
+    monkeypatch.setattr(host_session, "PING_TIMEOUT_S", 1.0)
+
+    async def story() -> None:
+        connection = LocalConnection(tmp_path)
+        session = await HostSession.open(connection)
+        for _ in range(50):
+            await session.request("ping")
+        os.kill(session.facts.pid, signal.SIGSTOP)
+        with pytest.raises(SessionLost, match="does not answer for 1 s"):
+            await session.request("ping")
+        connection.kill()
+        await session.close()
         await connection.close()
 
     run(story())

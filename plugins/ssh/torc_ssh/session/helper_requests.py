@@ -171,18 +171,18 @@ class HelperRequests:
                 if not data:
                     break
         except WireError as error:
-            self._lose(f"the host sent what is no answer of the helper: {clean_text(error)}")
+            self.lose(f"the host sent what is no answer of the helper: {clean_text(error)}")
             return
         except Exception as error:
             _LOG.exception("event=session_failed")
-            self._lose(f"{type(error).__name__}: {clean_text(error)}")
+            self.lose(f"{type(error).__name__}: {clean_text(error)}")
             return
         if not self._connection_lost.done():
             await asyncio.wait([self._connection_lost], timeout=REASON_PATIENCE_S)
         if self._connection_lost.done() and not self._connection_lost.cancelled():
-            self._lose(self._connection_lost.result())
+            self.lose(self._connection_lost.result())
         else:
-            self._lose(describe_failure("the helper on the host has ended", self._channel.stderr_tail()))
+            self.lose(describe_failure("the helper on the host has ended", self._channel.stderr_tail()))
 
     def _take_message(self, message: dict[str, Any], size: int) -> None:
         if isinstance(message.get("event"), str):
@@ -234,7 +234,8 @@ class HelperRequests:
     def _reason(self) -> str:
         return "the session was closed" if self.lost.cancelled() else self.lost.result()
 
-    def _lose(self, reason: str) -> None:
+    def lose(self, reason: str) -> None:
+        """Take the session as lost: all requests fail with this reason."""
         if not self.lost.done():
             self.lost.set_result(reason)
         self._fail_all()

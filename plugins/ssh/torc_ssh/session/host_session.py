@@ -1,6 +1,7 @@
 """The session with the helper of one host: its start, requests, files, and what ends it."""
 
 import asyncio
+import itertools
 import secrets
 import time
 from collections.abc import Callable
@@ -21,6 +22,12 @@ MOST_NOISE_BYTES: Final = 64 << 10
 """How much the shell's files may print before the helper begins."""
 READ_BYTES: Final = 1 << 16
 CLOCK_PINGS: Final = 4
+"""How many questions for the time are asked at the beginning."""
+MOST_CLOCK_ERROR_S: Final = 0.002
+"""An answer tells the time if it took at most this much longer than the quickest one."""
+PING_INTERVAL_S: Final = 30.0
+PING_TIMEOUT_S: Final = 120.0
+"""A helper that answers nothing for so long hangs, although its connection lives. It may wait 20 s for an older one."""
 LARGE_BYTES: Final = 1 << 20
 MOST_TRANSFERS: Final = 64
 MOST_LARGE_TRANSFERS: Final = 4
@@ -36,8 +43,8 @@ class HostSession:
 
     Attributes:
         facts: What the helper tells of its host.
-        clock_offset_s: Seconds by which the host's clock is ahead of this machine's, wrong by at most half of the
-            shortest round trip so far; it becomes better shortly after `open`.
+        clock_offset_s: Seconds by which the host's clock is ahead of this machine's, wrong by little more than half of
+            a round trip; it becomes better shortly after `open`, and follows changes of the clocks.
     """
 
     facts: HostFacts
@@ -46,7 +53,7 @@ class HostSession:
         self._requests = requests
         self._channel = channel
         self._best_round_trip_s = float("inf")
-        self._clocks: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
         self._transfers = asyncio.Semaphore(MOST_TRANSFERS)
         self._large_transfers = asyncio.Semaphore(MOST_LARGE_TRANSFERS)
         self._digests = asyncio.Semaphore(MOST_DIGESTS)
@@ -104,7 +111,7 @@ class HostSession:
         except BaseException:
             await session.close()
             raise
-        session._clocks = asyncio.ensure_future(session._compare_clocks())
+        session._watch = asyncio.ensure_future(session._keep_watch())
         return session
 
     async def _ask_facts(self) -> None:
@@ -112,11 +119,18 @@ class HostSession:
         self.facts = HostFacts.from_answer(await self.request("facts"))
         self._compare_clock(before, self.facts.time)
 
-    async def _compare_clocks(self) -> None:
-        for _ in range(CLOCK_PINGS):
+    async def _keep_watch(self) -> None:
+        """Ask the helper for its time, a few times at once and then now and then, and notice when it hangs."""
+        for number in itertools.count():
+            if number >= CLOCK_PINGS:
+                await asyncio.sleep(PING_INTERVAL_S)
             before = time.time()
             try:
-                answer = await self.request("ping")
+                async with asyncio.timeout(PING_TIMEOUT_S):
+                    answer = await self.request("ping")
+            except TimeoutError:
+                self._requests.lose(f"the helper on the host does not answer for {PING_TIMEOUT_S:g} s")
+                return
             except (SessionLost, HelperError):
                 return
             host_time = answer.get("time") if isinstance(answer, dict) else None
@@ -124,9 +138,10 @@ class HostSession:
                 self._compare_clock(before, host_time)
 
     def _compare_clock(self, before: float, host_time: float) -> None:
+        """Take the clocks' difference from an answer that took little longer than the quickest one, if at all."""
         after = time.time()
-        if 0 <= after - before < self._best_round_trip_s:
-            self._best_round_trip_s = after - before
+        if 0 <= after - before <= self._best_round_trip_s + MOST_CLOCK_ERROR_S:
+            self._best_round_trip_s = min(self._best_round_trip_s, after - before)
             self.clock_offset_s = host_time - (before + after) / 2
 
     @property
@@ -227,8 +242,8 @@ class HostSession:
 
     async def close(self) -> None:
         """End the session; the helper ends, and the processes that it supervises go on."""
-        if self._clocks is not None:
-            self._clocks.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
         await self._requests.close()
 
 
