@@ -78,7 +78,8 @@ def run(
 ) -> None:
     """Run a workflow on this machine: create it from a spec file, or continue an existing one.
 
-    The options of an executor follow its name: 'torc run --executor local --help' lists them.
+    The options of an executor follow its name: 'torc run --executor local --help' lists them. Where it
+    runs jobs on several hosts at once, numbers of jobs, CPUs, GPUs and memory hold for each of them.
 
     Examples:
         torc run workflow.yaml
@@ -106,13 +107,18 @@ def run(
     is_spec = path.is_file() or not workflow.isdecimal()
     session.start_server()  # it starts up while plugins are imported and the spec is read
     if retry_failed:
-        from torc_framework.cli.commands.running.run_start import retry_failed_jobs
-
-        retry_failed_jobs(session, path if is_spec else int(workflow))
+        _retry_failed(session, path if is_spec else int(workflow))
     if is_spec:
         _run_spec(session, path, given, skip_checks=skip_checks, worker=worker)
     else:
         run_existing(session, int(workflow), given, worker=worker)
+
+
+def _retry_failed(session: Session, source: Path | int) -> None:
+    """Make jobs ready again that failed, were canceled or terminated, and what follows them."""
+    from torc_framework.cli.commands.running.run_start import retry_failed_jobs
+
+    retry_failed_jobs(session, source)
 
 
 def _run_spec(session: Session, path: Path, given: dict[str, Any], *, skip_checks: bool, worker: bool) -> None:
