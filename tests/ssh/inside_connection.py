@@ -21,6 +21,7 @@ from attrs import evolve
 from ssh_hosts import SCRIPT, SshHosts
 from torc_ssh.addresses import parse_address
 from torc_ssh.connection import Channel, ConnectError, SshConnection, SshSettings, connect
+from waiting import eventually
 
 SETTINGS: Final = SshSettings(connect_timeout_s=10)
 SYSTEM: Final = SshSettings(connect_timeout_s=10, ssh_command="ssh")
@@ -248,6 +249,28 @@ def test_keys_and_certificates_of_users(ssh_folder: Path, monkeypatch: pytest.Mo
     config.write_text("User worker\nIdentityFile ~/.ssh/id_bad\n")
     monkeypatch.setenv("SSH_AUTH_SOCK", str(ssh_folder / "no-agent"))
     assert "Permission denied" in refusal("h2").reason
+
+
+@BOTH
+def test_keys_of_an_agent(
+    ssh_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: SshSettings
+) -> None:
+    (ssh_folder / "config").write_text("User worker\nIdentityFile ~/.ssh/id_bad\n")
+    socket = tmp_path / "agent"
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+    with subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL) as agent:
+        try:
+            eventually(socket.exists, "the agent does not start")
+            subprocess.run(["ssh-add", "-q", ssh_folder / "id_ed25519"], check=True)
+            assert asyncio.run(ask("h2", settings=settings)) == b"h2\n"
+        finally:
+            agent.terminate()
+
+
+@BOTH
+def test_a_program_makes_the_connection(ssh_folder: Path, settings: SshSettings) -> None:
+    (ssh_folder / "config").write_text("User worker\nHost inner\n HostName h4\n ProxyCommand ssh -W %h:%p h1\n")
+    assert asyncio.run(ask("inner", settings=settings)) == b"h4\n"
 
 
 def test_what_is_wrong_in_the_configuration_is_named(ssh_folder: Path) -> None:
@@ -610,9 +633,13 @@ async def refuses_with_a_long_text(writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(60)
 
 
-@BOTH
+HOSTILE: Final = [nothing, endless_line, endless_lines, slow_lines, old_version, garbage, refuses_with_a_long_text]
+HOSTILE_TO_SSH: Final = [nothing, slow_lines, garbage, refuses_with_a_long_text]
+
+
 @pytest.mark.parametrize(
-    "sends", [nothing, endless_line, endless_lines, slow_lines, old_version, garbage, refuses_with_a_long_text]
+    ("sends", "settings"),
+    [*((sends, SETTINGS) for sends in HOSTILE), *((sends, SYSTEM) for sends in HOSTILE_TO_SSH)],
 )
 def test_a_hostile_server_ends_in_time(
     sends: Callable[[asyncio.StreamWriter], Coroutine[None, None, None]], settings: SshSettings
