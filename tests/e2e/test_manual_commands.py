@@ -173,9 +173,8 @@ def test_all_questions_are_answered_by_yes(call: Any, two: int) -> None:
 
 
 def test_a_command_that_does_not_exist_yet_says_so(torc: Any) -> None:
-    for command in ("tui", "remote"):
-        done = torc(command, "--standalone")
-        assert (done.returncode, "which does not exist yet" in done.stderr) == (2, True)
+    done = torc("tui", "--standalone")
+    assert (done.returncode, "which does not exist yet" in done.stderr) == (2, True)
 
 
 # --- torc-htpasswd --------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class _Start:
     _addresses: Sequence[HostAddress]
     _pool: HostPool
     lines: HostLines = field(init=False)
-    _tunneled: dict[HostAddress, StartedRunner] = field(factory=dict, init=False)
+    _ports: dict[HostAddress, int] = field(factory=dict, init=False)
     _begun: list[HostAddress] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -79,7 +79,7 @@ class _Start:
                 return await startup.start(host)
 
             await pool.for_each(self._addresses, start, self._report_start)
-            if self._tunneled:
+            if self._ports:
                 await self._keep_tunnels(pool)
 
     async def _check(self, pool: HostPool, startup: Startup) -> None:
@@ -112,11 +112,11 @@ class _Start:
         else:
             self.lines.add(address, result.state, _start_text(result, self._order), values=values)
             if result.port is not None:
-                self._tunneled[address] = result
+                self._ports[address] = result.port
 
     async def _keep_tunnels(self, pool: HostPool) -> None:
         self.lines.say(
-            f"The tunnels of {len(self._tunneled)} worker(s) are open, and this command stays until their runners have "
+            f"The tunnels of {len(self._ports)} worker(s) are open, and this command stays until their runners have "
             "ended. After Ctrl-C the runners go on and wait for the server; the same command opens the tunnels again."
         )
         keeper = TunnelKeeper(pool, self._order, self.lines.warn)
@@ -130,7 +130,7 @@ class _Start:
                     address, "ended", result.exit_text, failed=code != 0, values={"pid": result.pid, "exit_code": code}
                 )
 
-        await keeper.keep(list(self._tunneled), report)
+        await keeper.keep(self._ports, report)
 
     def say_what_was_started(self) -> None:
         """Say after Ctrl-C which runners were started, and of which that is not known."""

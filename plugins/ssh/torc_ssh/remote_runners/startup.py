@@ -91,6 +91,8 @@ class Startup:
             UnfitTorcError: there is none, or it has another version.
         """
         torc = self.order.torc or await find_torc(host.session)
+        if torc.startswith("~/"):
+            torc = posixpath.join(host.session.facts.home, torc[2:])
         self._programs[host.address] = torc
         if not self.order.checks_version:
             return ""
@@ -104,14 +106,16 @@ class Startup:
         session, files = host.session, self.order.files
         if (found := await self._running(session)) is not None:
             running, folder = found
-            port = None if folder else await self._reopen_tunnel(host)
+            port = None if folder else await self._reopen_tunnel(host, running)
             return StartedRunner("running", running, port, output_dir=folder)
-        port = None
-        if self.order.uses_tunnel:
-            port = await Tunnel(files, self.order.access).open(host, keeps_port=False)
+        tunnel = Tunnel(files, self.order.access)
+        port = await tunnel.open(host) if self.order.uses_tunnel else None
         began = await start_runner(session, files, self._command(host.address), await self._environment(session, port))
         if began is None:  # another process like this one was faster
-            return StartedRunner("running", await runner_state(session, files), port)
+            running = await runner_state(session, files)
+            return StartedRunner("running", running, await self._reopen_tunnel(host, running))
+        if port is not None:
+            await tunnel.remember(host, port)
         return await self._observe(session, port)
 
     async def _running(self, session: HostSession) -> tuple[RunnerState, str | None] | None:
@@ -129,12 +133,14 @@ class Startup:
                     return state, folder
         return None
 
-    async def _reopen_tunnel(self, host: Host) -> int | None:
+    async def _reopen_tunnel(self, host: Host, runner: RunnerState) -> int | None:
         """Open the tunnel of a runner that runs already, if it was started with one."""
         tunnel = Tunnel(self.order.files, self.order.access)
-        if not self.order.uses_tunnel or not await tunnel.has_port(host.session):
-            return None
-        return await tunnel.open(host, keeps_port=True)
+        port = await tunnel.port_of_runner(host.session, runner.pid or 0) if self.order.uses_tunnel else None
+        if port is not None:
+            await tunnel.open(host, port)
+            await tunnel.remember(host, port)
+        return port
 
     def _command(self, address: HostAddress) -> list[str]:
         files = self.order.files

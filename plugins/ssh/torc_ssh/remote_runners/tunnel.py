@@ -2,12 +2,14 @@
 
 A runner keeps the address of the server for its life, so the port stays the same when the tunnel is opened again. The
 host's ``sshd`` may keep the port of a connection that was lost for many minutes; it is then ended by its process id.
+The runner's environment tells the port, and a file beside the runner's record the process.
 """
 
 import asyncio
 import json
 import posixpath
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from attrs import asdict, define, frozen
 
@@ -15,7 +17,7 @@ from torc_framework.api import TorcError
 from torc_ssh.connection import ConnectError
 from torc_ssh.remote_runners.host_pool import Host, HostError
 from torc_ssh.remote_runners.runner_process import RunnerFiles
-from torc_ssh.remote_runners.server_access import ServerAccess
+from torc_ssh.remote_runners.server_access import URL, ServerAccess
 from torc_ssh.session import HelperError, HostSession
 
 PORT_PATIENCE_S: Final = 10.0
@@ -32,6 +34,8 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5) as s:
 
 A tunnel whose server does not run closes the connection.
 """
+_URL_OF: Final = "tr '\\0' '\\n' </proc/$1/environ | sed -n 's/^TORC_API_URL=//p'"
+"""Script for ``sh`` that prints the address of the server in the environment of a process."""
 _END: Final = """
 import os, signal, sys
 pid, start = int(sys.argv[1]), sys.argv[2]
@@ -80,57 +84,51 @@ class Tunnel:
     def _file(self) -> str:
         return posixpath.join(self.files.output_dir, f"torc_worker_{self.files.workflow_id}.tunnel")
 
-    async def open(self, host: Host, *, keeps_port: bool) -> int:
+    async def open(self, host: Host, port: int = 0) -> int:
         """Forward a port of the host to the server; return the port.
 
         Args:
             host: The host.
-            keeps_port: A runner uses the port of the last tunnel; otherwise another one is as good.
+            port: The port at which a runner expects the server; 0 lets the host choose.
 
         Raises:
             TakenPortError: another program, such as another process like this one, has the port.
             HostError: the host does not allow it.
         """
-        known = await self._read(host.session)
-        port = 0
-        if known is not None:
-            try:
-                port = await self._take(host, known)
-            except TorcError:
-                if keeps_port:
-                    raise
-        if not port:
-            port = await self._forward(host, 0)
-        await self._write(host, port)
-        return port
+        return await self._take(host, port) if port else await self._forward(host, 0)
 
-    async def has_port(self, session: HostSession) -> bool:
-        """Return whether the runner was started with a tunnel."""
-        return await self._read(session) is not None
-
-    async def _take(self, host: Host, known: TunnelEnd) -> int:
-        """Forward the port of the last tunnel; end the connection that has it if nothing answers there."""
+    async def port_of_runner(self, session: HostSession, pid: int) -> int | None:
+        """Return the port at which a runner expects the server; None if it was started without a tunnel."""
+        answer = await session.request("run", argv=["/bin/sh", "-c", _URL_OF, "sh", str(pid)])
+        url = str(answer["stdout"]).strip()
         try:
-            return await self._forward(host, known.port)
+            port = urlsplit(url).port
+        except ValueError:
+            return None
+        return port if port and url == self.access.through_port(port)[URL] != self.access.url else None
+
+    async def _take(self, host: Host, port: int) -> int:
+        """Forward a certain port; end the connection of the last tunnel if that has it and nothing answers there."""
+        try:
+            return await self._forward(host, port)
         except HostError:
             pass  # it is taken
-        if await _answers(host.session, known.port):
+        if await _answers(host.session, port):
             raise TakenPortError(
-                f"port {known.port} leads to a server already: another 'torc remote run --tunnel' keeps this tunnel; "
+                f"port {port} leads to a server already: another 'torc remote run --tunnel' keeps this tunnel; "
                 "end that one first"
             )
-        if known.boot_id == host.session.facts.boot_id:
+        known = await self._read(host.session)
+        if known is not None and (known.port, known.boot_id) == (port, host.session.facts.boot_id):
             await _run_python(host.session, _END, str(known.pid), str(known.pid_start))
         clock = asyncio.get_running_loop()
         deadline = clock.time() + PORT_PATIENCE_S
         while True:
             try:
-                return await self._forward(host, known.port)
+                return await self._forward(host, port)
             except HostError as error:
                 if clock.time() > deadline:
-                    raise TakenPortError(
-                        f"port {known.port}, at which the runner expects the server: {error}"
-                    ) from None
+                    raise TakenPortError(f"port {port}, at which the runner expects the server: {error}") from None
             await asyncio.sleep(0.5)
 
     async def _forward(self, host: Host, port: int) -> int:
@@ -149,7 +147,8 @@ class Tunnel:
             return None
         return found if 0 < found.port < 1 << 16 and min(numbers) > 0 else None
 
-    async def _write(self, host: Host, port: int) -> None:
+    async def remember(self, host: Host, port: int) -> None:
+        """Store which connection serves the tunnel, so that a later one can end it."""
         pid, start = await _sshd_of(host.session)
         text = json.dumps(asdict(TunnelEnd(port, pid, start, host.session.facts.boot_id)))
         folder = self.files.output_dir

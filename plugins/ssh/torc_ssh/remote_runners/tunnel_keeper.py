@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from attrs import frozen
@@ -38,21 +38,26 @@ class TunnelKeeper:
     _say: Callable[[str], None]
 
     async def keep(
-        self, addresses: Sequence[HostAddress], report: Callable[[HostAddress, RunnerState | TorcError], None]
+        self, ports: Mapping[HostAddress, int], report: Callable[[HostAddress, RunnerState | TorcError], None]
     ) -> None:
-        """Keep the tunnels of these hosts until their runners have ended; report each end as soon as it is known."""
+        """Keep tunnels until their runners have ended; report each end as soon as it is known.
+
+        Args:
+            ports: The port of each host's tunnel.
+            report: Called with each host and how its runner ended, or why its tunnel cannot be kept.
+        """
 
         async def keep_one(address: HostAddress) -> None:
             try:
-                report(address, await self._keep_one(address))
+                report(address, await self._keep_one(address, ports[address]))
             except TorcError as error:
                 report(address, error)
 
         async with asyncio.TaskGroup() as tasks:
-            for address in addresses:
+            for address in ports:
                 tasks.create_task(keep_one(address))
 
-    async def _keep_one(self, address: HostAddress) -> RunnerState:
+    async def _keep_one(self, address: HostAddress, port: int) -> RunnerState:
         """Return how the runner ended.
 
         Raises:
@@ -64,7 +69,9 @@ class TunnelKeeper:
             try:
                 if host is None:
                     host = await self._pool.reopen(address)
-                    await Tunnel(self._order.files, self._order.access).open(host, keeps_port=True)
+                    tunnel = Tunnel(self._order.files, self._order.access)
+                    await tunnel.open(host, port)
+                    await tunnel.remember(host, port)
                     self._say(f"{address}: the tunnel is open again")
                     pause = SHORTEST_PAUSE_S
                 return await self._wait_for_end(host)
