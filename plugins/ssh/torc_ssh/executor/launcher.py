@@ -35,7 +35,10 @@ from torc_ssh.executor.options import SshOptions
 
 
 class SshLauncher(Launcher):
-    """Runs attempts on one host, over one connection."""
+    """Runs attempts on one host, over one connection.
+
+    Without a site it has no host, starts nothing, and only adopts attempts of dead runners on any host.
+    """
 
     name: ClassVar[str] = EXECUTOR
     description: ClassVar[str] = "Processes of machines that are reached over SSH"
@@ -44,16 +47,17 @@ class SshLauncher(Launcher):
 
     def __init__(self, options: SshOptions, context: RunnerContext) -> None:
         super().__init__(options, context)
-        self.address = _address_of(options, context)
+        self.address = parse_address(context.site) if context.site else None
         self._events: SimpleQueue[list[LauncherEvent]] = SimpleQueue()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._name = f"wf{context.workflow_id}_r{context.run_id}_p{os.getpid()}_{secrets.token_hex(4)}"
         self._records = AttemptRecords(self._state_dir / f"ssh_{self._name}.attempts")
-        self._link = self._make_link(self.address)
+        self._own_link = None if self.address is None else self._make_link(self.address)
         self._other_links: dict[str, HostLink] = {}
         """Links to other hosts, on which dead runners of other sites had attempts."""
         try:
-            loop_thread.run(self._link.open())
+            if self._own_link is not None:
+                loop_thread.run(self._own_link.open())
         except BaseException:
             os.close(self._wake_fd)
             raise
@@ -61,6 +65,13 @@ class SshLauncher(Launcher):
     @property
     def _state_dir(self) -> Path:
         return Path(self.context.output_dir) / STATE_DIR
+
+    @property
+    def _link(self) -> HostLink:
+        """The link to the host of the site."""
+        if self._own_link is None:
+            raise LaunchError("executor ssh starts nothing here: the runner serves none of its hosts")
+        return self._own_link
 
     def _make_link(self, address: HostAddress) -> HostLink:
         plan = LinkPlan(
@@ -81,8 +92,10 @@ class SshLauncher(Launcher):
         check_named_hosts(options.sizes(), addresses)
         return [str(address) for address in addresses]
 
-    def launch_site(self) -> LaunchSite:
-        """Return what the host offers: what was said of it, else what was found there."""
+    def launch_site(self) -> LaunchSite | None:
+        """Return what the host offers: what was said of it, else what was found there; None without a host."""
+        if self.address is None:
+            return None
         facts, said = self._link.facts, size_of(self.options.sizes(), self.address)
         assert facts is not None, "the constructor connects"
         gpus = _gpu_names(facts.gpus, said.gpus)
@@ -102,11 +115,13 @@ class SshLauncher(Launcher):
 
     def start(self, attempts: Sequence[Attempt]) -> None:
         """Start these attempts; queued ones among them start at once."""
-        loop_thread.post(lambda: self._link.begin(attempts, is_queued=False))
+        link = self._link
+        loop_thread.post(lambda: link.begin(attempts, is_queued=False))
 
     def queue(self, attempts: Sequence[Attempt]) -> None:
         """Start each of these attempts when a running one of its lane ends."""
-        loop_thread.post(lambda: self._link.begin(attempts, is_queued=True))
+        link = self._link
+        loop_thread.post(lambda: link.begin(attempts, is_queued=True))
 
     def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
         """Send SIGTERM, or SIGKILL with ``force``, to the processes of these attempts."""
@@ -119,7 +134,8 @@ class SshLauncher(Launcher):
         loop_thread.post(self._link.withdraw, list(keys))
 
     def _links(self) -> list[HostLink]:
-        return [self._link, *self._other_links.values()]
+        own = () if self._own_link is None else (self._own_link,)
+        return [*own, *self._other_links.values()]
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -137,8 +153,9 @@ class SshLauncher(Launcher):
         """Return the events since the last call."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake_fd)
-        self.accepts_attempts = self._link.hindrances.is_accepting
-        self.round_trip_s = self._link.connection.round_trip_s
+        if self._own_link is not None:
+            self.accepts_attempts = self._own_link.hindrances.is_accepting
+            self.round_trip_s = self._own_link.connection.round_trip_s
         texts = (link.hindrance() for link in self._links())
         self.hindrance = "; ".join(text for text in texts if text) or None
         events: list[LauncherEvent] = []
@@ -151,7 +168,9 @@ class SshLauncher(Launcher):
 
     def state(self) -> dict[str, Any]:
         """Return the host, and what it and this machine keep of the attempts."""
-        return {"host": str(self.address), "journal": dict(self._link.journal), "records": str(self._records.path)}
+        if self._own_link is None:
+            return {}  # the records of the dead runners name what was adopted
+        return {"host": str(self.address), "journal": dict(self._own_link.journal), "records": str(self._records.path)}
 
     def adopt(self, state: Mapping[str, Any], keys: Sequence[AttemptKey]) -> Adoption:
         """Take over the attempts of a dead runner, on this host or on another one."""
@@ -163,8 +182,8 @@ class SshLauncher(Launcher):
 
     def _link_to(self, host: str) -> HostLink:
         """Return the link to a host; a new one connects in the background if the host does not answer now."""
-        if host == str(self.address):
-            return self._link
+        if self._own_link is not None and host == str(self.address):
+            return self._own_link
         if host not in self._other_links:
             link = self._make_link(parse_address(host))
             try:
@@ -177,7 +196,7 @@ class SshLauncher(Launcher):
     def forget(self, state: Mapping[str, Any]) -> None:
         """Remove what a dead runner's launcher left on the host and on this machine."""
         host, journal = state.get("host"), state.get("journal")
-        link = self._link if host == str(self.address) else self._other_links.get(str(host))
+        link = self._own_link if host == str(self.address) else self._other_links.get(str(host))
         if link is not None and isinstance(journal, Mapping):
             loop_thread.run(link.forget(journal))
         if state.get("records"):
@@ -232,16 +251,6 @@ def _addresses(options: SshOptions, context: RunnerContext) -> list[HostAddress]
             f"remote workers to the workflow: torc remote add-workers {context.workflow_id} a b c"
         )
     return addresses
-
-
-def _address_of(options: SshOptions, context: RunnerContext) -> HostAddress:
-    """Return the host that a launcher serves: that of its site, else the only one."""
-    if context.site:
-        return parse_address(context.site)
-    addresses = _addresses(options, context)
-    if len(addresses) > 1:
-        raise ConfigError(f"a launcher of executor ssh serves one host; the options name {len(addresses)}")
-    return addresses[0]
 
 
 def _gpu_names(found: Sequence[str], said: int | None) -> tuple[str, ...]:
