@@ -153,6 +153,18 @@ def test_a_full_disk_is_named(start: Start, disk: Path) -> None:
     assert second.ends(4) == [4]
 
 
+def test_an_attempt_that_is_over_is_not_promoted(start: Start, tmp_path: Path) -> None:
+    """The promotion may have been on its way from another machine meanwhile."""
+    attempts = start(tmp_path)
+    attempts.run((1, "exit 1"))
+    attempts.queue([attempts.command(2, f"echo x >> {tmp_path}/ran; exit 2")])
+    assert attempts.ends(1, 2) == [1, 2]
+    attempts.promote(keys(2))
+    attempts.run((3, "exit 3"))
+    assert attempts.ends(3) == [3]
+    assert (tmp_path / "ran").read_text() == "x\n"
+
+
 def test_a_log_never_replaces_what_is_no_file(start: Start, tmp_path: Path) -> None:
     """Such as a device: root could remove it."""
     os.mkfifo(tmp_path / "pipe")

@@ -122,12 +122,16 @@ class SupervisedAttempts:
     def start(self, commands: Iterable[AttemptCommand]) -> None:
         """Start these attempts; queued ones among them start at once."""
         wanted = [*commands]
-        queued = [each.key for each in wanted if self._orders.get(each.key, ("",))[0] == "queue"]
+        self.promote(each.key for each in wanted)
+        self._order("start", [each for each in wanted if each.key not in self._orders])
+
+    def promote(self, keys: Iterable[Key]) -> None:
+        """Start those of these attempts that are queued; others, also those that are over, are ignored."""
+        queued = [key for key in keys if self._orders.get(key, ("",))[0] == "queue"]
         for key in queued:
             self._orders[key] = "start", self._orders[key][1]
         if queued:
             self._supervisor.send("promote", queued)
-        self._order("start", [each for each in wanted if each.key not in self._orders])
 
     def queue(self, commands: Iterable[AttemptCommand]) -> None:
         """Start each of these attempts when a running one of its lane ends."""

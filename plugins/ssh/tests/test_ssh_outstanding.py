@@ -30,9 +30,10 @@ class ScriptedHost:
         self.reports: list[tuple[str, AttemptKey]] = []
 
     def carry_out(self, do: str, key: AttemptKey, signal: int) -> None:
-        if do == "start" and key not in self.journal:
-            if key in self.queued:
-                self.queued.remove(key)
+        if do == "start":
+            self.begin(key)
+        elif do == "promote" and key in self.queued:
+            self.queued.remove(key)
             self.begin(key)
         elif do == "queue":
             self.queued.append(key)

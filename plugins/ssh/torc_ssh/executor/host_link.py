@@ -327,8 +327,8 @@ class HostLink:
         match order.do:
             case "stop":
                 self._spawn(self._request("attempts_stop", order.keys, keys=keys, signal=order.signal))
-            case "withdraw":
-                self._spawn(self._request("attempts_withdraw", order.keys, keys=keys))
+            case "withdraw" | "promote":
+                self._spawn(self._request(f"attempts_{order.do}", order.keys, keys=keys))
             case _:
                 held = [each for key in order.keys if (each := self.outstanding.get(key)) is not None]
                 for commands in in_messages(self._command(each.order) for each in held):

@@ -66,7 +66,11 @@ class OutstandingAttempt:
 
 @define
 class WireOrder:
-    """One request to the helper: ``start``, ``queue``, ``withdraw``, or ``stop`` with a signal."""
+    """One request to the helper: ``start``, ``queue``, ``promote``, ``withdraw``, or ``stop`` with a signal.
+
+    A queued attempt that is to begin at once is promoted, not started: it may have begun and ended already while the
+    order is on its way, and must not begin again.
+    """
 
     do: str
     signal: int = 0
@@ -123,7 +127,7 @@ class OutstandingAttempts:
         if held.is_queued and held.stage < AttemptStage.RUNNING:
             held.is_queued = False
             if held.stage is AttemptStage.SENT:
-                self._send("start", key)
+                self._send("promote", key)
 
     def ready(self, key: AttemptKey) -> None:
         """Send an attempt whose input files are on the host."""

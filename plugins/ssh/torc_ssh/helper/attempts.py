@@ -47,6 +47,7 @@ class HostAttempts:
             "forget": self._forget,
             "start": lambda commands: self._opened.start(self._commands(commands)),
             "queue": lambda commands: self._opened.queue(self._commands(commands)),
+            "promote": lambda keys: self._opened.promote(_keys(keys)),
             "stop": lambda keys, signal: self._opened.stop(_keys(keys), signal_number(signal)),
             "withdraw": lambda keys: self._opened.withdraw(_keys(keys)),
             "close": lambda: self._end(finished=True),
