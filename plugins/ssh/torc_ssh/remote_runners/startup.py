@@ -82,6 +82,7 @@ class Startup:
     _programs: dict[HostAddress, str] = field(factory=dict, init=False)
     _newest_before: dict[str, int] = field(factory=dict, init=False)
     """The newest record on the server before a host's runner was started, by the name of the host."""
+    _refreshed_at: float = field(default=-1.0, init=False)
     _refreshing: asyncio.Lock = field(factory=asyncio.Lock, init=False)
 
     async def check(self, host: Host) -> str:
@@ -180,5 +181,9 @@ class Startup:
         )
 
     async def _refresh(self) -> None:
+        """Ask the server for the records, unless another host's start did just now."""
+        clock = asyncio.get_running_loop()
         async with self._refreshing:
-            await asyncio.to_thread(self._records.refresh)
+            if clock.time() - self._refreshed_at >= _POLL_S / 2:
+                await asyncio.to_thread(self._records.refresh)
+                self._refreshed_at = clock.time()
