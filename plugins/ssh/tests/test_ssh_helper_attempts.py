@@ -236,6 +236,23 @@ def test_a_full_home_is_passed_over(tmp_path: Path) -> None:
         run(story())
 
 
+def test_sources_of_other_versions_are_removed_when_they_are_old(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with local_session(tmp_path) as session:
+            folder = Path((await opened(session))["folder"])
+            await session.request("attempts_close")
+            (own,) = folder.glob("lib-*")
+            for name, age_days in (("lib-old", 40), ("lib-young", 20), ("other", 40)):
+                (folder / name / "sub").mkdir(parents=True)
+                os.utime(folder / name, (session.facts.time - age_days * 86400,) * 2)
+            os.utime(own, (0, 0))
+            await opened(session)
+            await session.request("attempts_close")
+            assert {path.name for path in folder.iterdir()} == {own.name, "lib-young", "other"}
+
+    run(story())
+
+
 def has_ends(events: Recorder, number: int) -> bool:
     """Return whether so many attempts have ended."""
     return len(events.reports("E")) == number

@@ -20,6 +20,8 @@ PROBE_BYTES = 256 << 10
 TERM_PATIENCE_S = 5.0
 KILL_PATIENCE_S = 5.0
 """How long an older helper has to end after each signal."""
+LIBRARY_LIFE_S = 30 * 86400
+"""How long the sources of another version of torc are kept after their last use."""
 _PAUSE_S = 0.02
 _NAME = re.compile(r"[\w.-]{1,200}", re.ASCII)
 _LIBRARY = "lib-"
@@ -115,6 +117,8 @@ def _write(path: str, data: bytes) -> None:
 def install_sources(folder: str, sources: dict[str, str]) -> str:
     """Write source files into a folder of their own, named by their content; return that folder.
 
+    Folders of other contents that were not used for `LIBRARY_LIFE_S` are removed.
+
     Args:
         folder: The state folder.
         sources: Text of each file by its path.
@@ -137,7 +141,19 @@ def install_sources(folder: str, sources: dict[str, str]) -> str:
             if os.path.exists(temporary):
                 os.unlink(temporary)
             raise
+    os.utime(library)
+    _remove_old_libraries(folder)
     return library
+
+
+def _remove_old_libraries(folder: str) -> None:
+    oldest = time.time() - LIBRARY_LIFE_S
+    with os.scandir(folder) as entries:
+        old = [each for each in entries if each.name.startswith(_LIBRARY) and each.stat().st_mtime < oldest]
+    for each in old:
+        import shutil
+
+        shutil.rmtree(each.path, ignore_errors=True)
 
 
 def _read(path: str) -> bytes | None:
