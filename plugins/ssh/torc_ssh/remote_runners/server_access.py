@@ -48,7 +48,11 @@ class ServerAccess:
         if ca is not None and not Path(ca).is_file():
             raise UserError(f"{TLS_CA} is {ca}; runners on other machines need a file with certificates")
         access = cls(variables, None if ca is None else Path(ca))
-        if for_tunnel and urlsplit(access.url).scheme == "https" and not access.is_loopback:
+        if (
+            for_tunnel
+            and urlsplit(access.url).scheme == "https"
+            and not (access.is_loopback and ":" not in access.host)
+        ):
             raise UserError(
                 f"--tunnel: runners would reach {access.url} as https://localhost, for which its certificate does not "
                 "hold; without --tunnel they reach it directly"
@@ -83,5 +87,4 @@ class ServerAccess:
         """Return the environment of a runner that reaches the server at a port of its own machine."""
         parts = urlsplit(self.url)
         host = "127.0.0.1" if parts.scheme == "http" else self.host
-        shown = f"[{host}]" if ":" in host else host
-        return {**self.environment, URL: urlunsplit(parts._replace(netloc=f"{shown}:{port}"))}
+        return {**self.environment, URL: urlunsplit(parts._replace(netloc=f"{host}:{port}"))}
