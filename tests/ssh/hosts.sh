@@ -43,7 +43,8 @@
 #   h3        10.77.0.13 fd77::13         tcsh          sshd banner, and ~/.cshrc prints lines on stdout and stderr
 #   h4        10.78.0.14                  bash          inner network only: reached through h1
 #   h5...     10.77.0.15 fd77::15 ...     bash
-#   client    10.77.0.1  fd77::1          -             where `run` runs; a server of a test there is reached as `client`
+#   client    10.77.0.1  fd77::1          bash          where `run` runs; a server of a test there is reached as `client`.
+#                                                       As a host it has the machine's files and processes.
 #
 #   Each host has its own network, pid, mount, UTS and IPC namespace, hostname, host keys (ed25519, ecdsa), machine-id,
 #   boot_id, /home, /tmp, /var/tmp, /var/log, /run, /dev/shm. Shared with the machine: kernel, clock, CPUs, memory, and all
@@ -230,10 +231,15 @@ prepare_client() {
     printf '@cert-authority * %s\n' "$(cat "$DIR/ca/host_ca.pub")" >"$s/known_hosts_ca"
     openssl passwd -6 "$WPASS" >"$DIR/ca/hash" 2>/dev/null || python3 -c 'import crypt,sys;print(crypt.crypt(sys.argv[1]))' "$WPASS" >"$DIR/ca/hash"
     chmod 700 "$DIR/ca"
-    accounts "$CL/etc" $WUSER $WUID /home/$WUSER /bin/bash '*'
+    accounts "$CL/etc" $WUSER $WUID "$CL/worker" /bin/bash '*'
+    mkdir -p "$CL/worker/.ssh" "$CL/ssh"
+    cp "$s/id_ed25519.pub" "$CL/worker/.ssh/authorized_keys"
+    chmod 700 "$CL/worker" "$CL/worker/.ssh"; chown -R $WUID:$WUID "$CL/worker"
+    ssh-keygen -q -t ed25519 -N '' -C client -f "$CL/ssh/key"
+    printf '%s\n' 'Port 22' "HostKey $CL/ssh/key" 'PidFile none' 'UsePAM yes' 'PermitRootLogin no' 'PasswordAuthentication no' >"$CL/ssh/sshd_config"
     sed -i "s|^\(root:[^:]*:[^:]*:[^:]*:[^:]*\):[^:]*:|\1:$CHOME:|" "$CL/etc/passwd"  # ssh looks for root's files there
     names >"$CL/etc/hosts"
-    printf 'Host h4\n    ProxyJump h1\nHost h*\n    User %s\n' $WUSER >"$s/config"
+    printf 'Host h4\n    ProxyJump h1\nHost h* client\n    User %s\n' $WUSER >"$s/config"
     chmod 700 "$s"
     : >"$CL/made"
 }
@@ -247,6 +253,7 @@ known_hosts() {
             else printf '%s,%sv6,10.77.0.%d,fd77::%d %s\n' "$h" "$h" $((10 + $(number "$h"))) $((10 + $(number "$h"))) "$k"; fi
         done
     done >"$f"
+    echo "client $(cut -d' ' -f1,2 "$CL/ssh/key.pub")" >>"$f"
     chmod 600 "$f"
 }
 
@@ -284,6 +291,8 @@ _hold() { # inside
             record switch "$pid"; exec -a "ssh-dev switch" sleep infinity ;;
     client) ip link set lo up; hostname client
             for f in passwd group shadow hosts nsswitch.conf resolv.conf; do [ -e /etc/$f ] && mount --bind "$CL/etc/$f" "$(readlink -f /etc/$f)"; done
+            mount -t tmpfs -o mode=755 none /run; mkdir /run/sshd
+            env -i PATH=$PATH LC_ALL= /usr/sbin/sshd -f "$CL/ssh/sshd_config" -E "$CL/ssh/log"
             record client "$pid"; exec -a "ssh-dev client" sleep infinity ;;
     esac
     local d=$DIR/hosts/$name

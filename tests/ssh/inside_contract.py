@@ -1,19 +1,41 @@
-"""The contract of executors, for jobs on a host over SSH; run in the client's network, by test_ssh_contract.py."""
+"""The contract of executors, for jobs on hosts; run in the client's network, by test_ssh_contract.py."""
 
 import os
+from pathlib import Path
 from typing import Any, ClassVar
 
 from torc_ssh.executor.launcher import SshLauncher
 
+from torc_framework.api import Launcher
 from torc_framework.testing import ExecutorContract
 
-HOST = os.environ["TORC_TEST_HOST"]
 
-
-class TestSsh(ExecutorContract):
-    """Each attempt a process of another machine, with which no folder is shared."""
+class TestSharedFolder(ExecutorContract):
+    """On the client as a host: it shares folders with the runner, and the suite sees the processes of attempts."""
 
     executor = SshLauncher
-    options: ClassVar[dict[str, Any]] = {"hosts": HOST, "memory_cgroup": "off"}
+    options: ClassVar[dict[str, Any]] = {"hosts": "client", "shared_dir": True}
+    patience_s = 60.0
+
+    def make_launcher(self, folder: Path) -> Launcher:
+        """Let the user on the hosts write to the folder, which belongs to the user who runs the tests."""
+        for each in (folder, *folder.parents):
+            if each == Path(os.environ["TORC_TEST_SHARED"]):
+                break
+            each.chmod(0o777)
+        return super().make_launcher(folder)
+
+
+class TestOtherMachine(ExecutorContract):
+    """Behind a jump host, with nothing shared: files are copied."""
+
+    executor = SshLauncher
+    options: ClassVar[dict[str, Any]] = {"hosts": "h4"}
     shares_files = False
     patience_s = 60.0
+
+
+class TestTcsh(TestOtherMachine):
+    """On a host whose log-in shell is tcsh and prints lines."""
+
+    options: ClassVar[dict[str, Any]] = {"hosts": "h3"}

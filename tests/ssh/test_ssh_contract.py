@@ -1,5 +1,6 @@
 """The executor ``ssh`` keeps the contract of executors, on real hosts."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ INSIDE = Path(__file__).parent / "inside_contract.py"
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("host", ["h2", "h3", "h4"])
-def test_jobs_on_a_host_keep_the_contract(hosts: SshHosts, tmp_path: Path, host: str) -> None:
-    """On a plain host, behind tcsh and a banner, and behind a jump host."""
-    hosts.pytest(INSIDE, tmp_path / "base", env={"TORC_TEST_HOST": host})
+@pytest.mark.parametrize("suite", ["TestSharedFolder", "TestOtherMachine", "TestTcsh"])
+def test_jobs_on_a_host_keep_the_contract(hosts: SshHosts, suite: str) -> None:
+    folder = Path(tempfile.mkdtemp(dir=hosts.shared))
+    hosts.pytest(INSIDE, folder / "base", "-k", suite, env={"TORC_TEST_SHARED": str(hosts.shared)})

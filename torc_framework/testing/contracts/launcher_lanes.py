@@ -62,6 +62,7 @@ class LauncherAdoptionTests(LauncherSuite):
     def test_attempts_outlive_their_runner(self, bench: LauncherBench) -> None:
         """Attempts that ended before the kill, before the adoption or after it are reported once, truly."""
         self._needs("survives_runner")
+        self._needs_files()
         gate = bench.folder / "gate"
         commands = ("echo up; exit 11", f"echo up; while ! [ -e '{gate}' ]; do sleep 0.05; done; exit 12")
         keys = [AttemptKey(job, 1) for job in (1, 2, 3)]
