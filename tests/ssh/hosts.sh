@@ -283,6 +283,10 @@ show() { # folder-of-shares: put them where they belong, through folders that ar
         mkdir -p "$f"; mount --rbind "${n%.path}" "$f"
     done
 }
+own_etc() { # folder: its files stand before those of /etc
+    # Not a mount for each file: such a mount vanishes when the machine replaces the file, as some do with /etc/hosts.
+    mount -t overlay none -o "lowerdir=$1:/etc" /etc || { local f; for f in "$1"/*; do mount --bind "$f" "/etc/${f##*/}"; done; }
+}
 _hold() { # inside
     local name=$1 pid _ f
     read -r pid _ </proc/self/stat  # /proc is still the machine's: this is the pid seen from outside
@@ -290,7 +294,7 @@ _hold() { # inside
     switch) ip link set lo up; ip link add br0 type bridge; ip link add br1 type bridge; ip link set br0 up; ip link set br1 up
             record switch "$pid"; exec -a "ssh-dev switch" sleep infinity ;;
     client) ip link set lo up; hostname client
-            for f in passwd group shadow hosts nsswitch.conf resolv.conf; do [ -e /etc/$f ] && mount --bind "$CL/etc/$f" "$(readlink -f /etc/$f)"; done
+            own_etc "$CL/etc"
             mount -t tmpfs -o mode=755 none /run; mkdir /run/sshd
             env -i PATH=$PATH LC_ALL= /usr/sbin/sshd -f "$CL/ssh/sshd_config" -E "$CL/ssh/log"
             record client "$pid"; exec -a "ssh-dev client" sleep infinity ;;
@@ -300,7 +304,7 @@ _hold() { # inside
     mount -t tmpfs -o mode=755 none "$d/run"  # first of all: the folders to share may lie where the host's own come
     mkdir -p "$d/run/sshd"
     share "$d/run/share" "$DIR/shared${SHARE:+:$SHARE}"
-    for f in passwd group shadow hosts nsswitch.conf resolv.conf hostname machine-id; do [ -e /etc/$f ] && mount --bind "$d/etc/$f" "$(readlink -f /etc/$f)"; done
+    own_etc "$d/etc"
     mount --bind "$d/ssh" /etc/ssh; mount --bind "$d/log" /var/log
     mount --bind "$d/home" /home; mount --bind "$d/tmp" /tmp
     cat /proc/sys/kernel/random/uuid >"$d/etc/boot_id"
@@ -320,7 +324,7 @@ start_holder() { # name flags... ; waits for its record
     local i
     pid_of "$1" >/dev/null && return 0
     rm -f "$RUN/$1.pid"; hold "$@"
-    for i in $(seq 400); do pid_of "$1" >/dev/null && return 0; sleep 0.01; done
+    for i in $(seq 3000); do pid_of "$1" >/dev/null && return 0; sleep 0.01; done
     die "$1 did not start, see $RUN/$1.out"
 }
 
@@ -349,7 +353,7 @@ start_host() { # host
     rm -f "$RUN/$h.pid"
     setsid unshare --mount --uts --ipc --net --pid --fork --kill-child --propagation private "$SELF" _hold "$h" </dev/null >"$RUN/$h.out" 2>&1 8<&- &
     u=$!; disown; record "boot-$h" $u
-    for i in $(seq 400); do  # the child of unshare is the host's pid 1; it is ready when it calls itself init
+    for i in $(seq 3000); do  # the child of unshare is the host's pid 1; it is ready when it calls itself init
         [ -d "/proc/$u" ] || { i=; break; }
         i=$(cat "/proc/$u/task/$u/children"); i=${i% }
         case "$i:$(tr '\0' ' ' 2>/dev/null <"/proc/$i/cmdline")" in [0-9]*:"init -c "*) break ;; esac
@@ -383,7 +387,7 @@ up() {
     for i in $(seq "$n"); do ( prepare_host "h$i" && start_host "h$i" ) & done; wait
     known_hosts
     for h in $(hosts); do
-        for i in $(seq 40); do answers "$h" && continue 2; [ $SECONDS -gt 20 ] && break; sleep 0.05; done
+        until [ $SECONDS -gt 60 ]; do answers "$h" && continue 2; sleep 0.05; done
         die "$h does not answer (was it cut, killed, or its sshd stopped?)"
     done
     say "up: $(hosts | xargs)  ($(echo "$EPOCHREALTIME $t0" | awk '{printf "%.1f", $1 - $2}') s, folder $DIR)"
@@ -597,7 +601,7 @@ main() {
           net switch nft delete table bridge "cut_$h" 2>/dev/null; rm -f "$RUN/$h".{pid,cut,slow} ;;
     revive) pid_of "$h" >/dev/null && return 0
           find "$d/tmp" -mindepth 1 -delete; start_host "$h"; forget_arp
-          for _ in $(seq 100); do answers "$h" && return 0; sleep 0.05; done; die "$h does not answer" ;;
+          until [ $SECONDS -gt 60 ]; do answers "$h" && return 0; sleep 0.05; done; die "$h does not answer" ;;
     sshd) case ${1:-} in
           stop) on "$h" sh -c 'kill "$(cat /run/sshd.pid)"; rm -f /run/sshd.pid' ;;
           start) on "$h" sh -c 'kill -0 "$(cat /run/sshd.pid 2>/dev/null)" 2>/dev/null || /usr/sbin/sshd -E /var/log/sshd.log' ;;

@@ -90,8 +90,8 @@ FILES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("hosts", ["h1,h2", "h3", "h4"])
-def test_files_travel(client_torc: ClientTorc, hosts: str) -> None:
+@pytest.mark.parametrize("names", ["h1,h2", "h3", "h4"])
+def test_files_travel(client_torc: ClientTorc, names: str) -> None:
     """What the spec declares comes to the host and home again, with folders and bits; nothing else does."""
     data = bytes(range(256)) * 4096 * 3
     (client_torc.folder / "data" / "tree" / "c").mkdir(parents=True)
@@ -99,7 +99,7 @@ def test_files_travel(client_torc: ClientTorc, hosts: str) -> None:
     (client_torc.folder / "data" / "tree" / "a").write_bytes(b"a")
     (client_torc.folder / "data" / "tree" / "c" / "d").write_bytes(b"d")
     client_torc.write("w.yaml", FILES)
-    client_torc("run", "w.yaml", *by_ssh(hosts))
+    client_torc("run", "w.yaml", *by_ssh(names))
     made = client_torc.folder / "made"
     assert (made / "upper.bin").read_bytes() == data
     assert (made / "folder" / "deep" / "b").read_bytes() == b"a"
