@@ -9,6 +9,8 @@ from attrs import frozen
 from ssh_hosts import USER, ClientTorc, SshHosts
 
 ALL: Final = "h1,h2,h3,h4"
+MARK: Final = 'echo "$TORC_JOB_NAME" >> ~/ran'
+"""What a job runs to say that it has begun; see `marks`."""
 QUICK: Final = ("--keepalive-s", 1, "--connect-timeout-s", 5)
 """Options with which a lost connection is noticed within seconds."""
 
@@ -45,7 +47,7 @@ def ended_jobs(torc: ClientTorc, workflow_id: int = 1) -> dict[str, EndedJob]:
     """Return the jobs of a workflow by name."""
     nodes = {each["id"]: each["hostname"] for each in listed(torc, "compute-nodes", workflow_id)}
     results: dict[int, list[Mapping[str, Any]]] = {}
-    for result in torc.json("results", "list", workflow_id, "--limit", 10_000)["results"]:
+    for result in all_results(torc, workflow_id):
         results.setdefault(result["job_id"], []).append(result)
     ended = {}
     for job in listed(torc, "jobs", workflow_id):
@@ -61,6 +63,11 @@ def ended_jobs(torc: ClientTorc, workflow_id: int = 1) -> dict[str, EndedJob]:
             last,
         )
     return ended
+
+
+def all_results(torc: ClientTorc, workflow_id: int = 1) -> list[dict[str, Any]]:
+    """Return the results of all attempts."""
+    return list(torc.json("results", "list", workflow_id, "--all-runs", "--limit", 10_000)["results"])
 
 
 def listed(torc: ClientTorc, kind: str, workflow_id: int) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 from ssh_hosts import ClientTorc
-from ssh_runs import ALL, QUICK, by_ssh, ended_jobs, marks
+from ssh_runs import ALL, QUICK, all_results, by_ssh, ended_jobs, marks
 from waiting import eventually, let_pass
 
 pytestmark = [pytest.mark.e2e, pytest.mark.crash, pytest.mark.slow]
@@ -40,7 +40,7 @@ def test_every_job_ends_once_with_its_true_exit(own_torc: ClientTorc) -> None:
     jobs = ended_jobs(own_torc)
     assert len(jobs) == JOBS
     assert {name: job.code for name, job in jobs.items()} == {f"j{i}": i % CODES for i in range(1, JOBS + 1)}
-    results = own_torc.json("results", "list", 1, "--limit", 10_000)["results"]
+    results = all_results(own_torc)
     last = {each["job_id"] for each in results if each["exit_class"] != "node_failure"}
     assert len(last) == JOBS
     assert len([each for each in results if each["exit_class"] != "node_failure"]) == JOBS

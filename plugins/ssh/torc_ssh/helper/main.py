@@ -18,6 +18,8 @@ from torc_ssh.helper.streams import Streams
 from torc_ssh.helper.wire import WireError
 
 CONGESTION_PAUSE_S = 0.02
+OF_THE_CONNECTION = ("SSH_CLIENT", "SSH2_CLIENT", "SSH_CONNECTION", "SSH_TTY", "SSH_ORIGINAL_COMMAND")
+"""Variables that no process inherits: if ``SSH_CLIENT`` is set, bash reads ~/.bashrc (SSH_SOURCE_BASHRC)."""
 
 SLOW: dict[str, Callable[..., Any]] = {
     "facts": facts,
@@ -118,6 +120,8 @@ def main(first_bytes: bytes, sources: dict[str, str]) -> None:
         first_bytes: What was read from standard input beyond the program.
         sources: The source files of the room ``supervision`` by their paths.
     """
+    for name in OF_THE_CONNECTION:
+        os.environ.pop(name, None)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit())  # a newer helper ends this one
     try:
