@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,18 +111,30 @@ class SshHosts:
         return self.script("log", host)
 
     def start(
-        self, *command: str | Path | int, env: dict[str, str] | None = None, cwd: Path | None = None
+        self,
+        *command: str | Path | int,
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
+        stderr: Path | None = None,
     ) -> "subprocess.Popen[str]":
-        """Start a program in the client's network; its output goes to pipes, a signal reaches the program itself."""
-        return subprocess.Popen(
-            [str(SCRIPT), "run", *map(str, command)],
-            cwd=cwd or self.home,
-            env={**self.environment, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        """Start a program in the client's network; a signal reaches the program itself.
+
+        Args:
+            command: Its words.
+            env: Further variables.
+            cwd: Where it runs; in the home of the client's user if not given.
+            stderr: File for its standard error; without it a pipe, as for the standard output.
+        """
+        with stderr.open("w") if stderr else nullcontext(subprocess.PIPE) as errors:
+            return subprocess.Popen(
+                [str(SCRIPT), "run", *map(str, command)],
+                cwd=cwd or self.home,
+                env={**self.environment, **(env or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
 
     def run(
         self,
@@ -170,12 +182,12 @@ class SshHosts:
             address: Where it listens in the client's network; hosts reach ``CLIENT`` only.
         """
         words = ["--host", address, "--port", "0", "--log-level", "warning", "--database", str(folder / "torc.db")]
-        process = self.start(BIN / "torc-server", "run", *words, *options, cwd=folder)
+        log = folder / "server.log"
+        process = self.start(BIN / "torc-server", "run", *words, *options, cwd=folder, stderr=log)
         assert process.stdout is not None
-        assert process.stderr is not None
         try:
             line = process.stdout.readline()
-            assert line.startswith("TORC_SERVER_PORT="), process.stderr.read()
+            assert line.startswith("TORC_SERVER_PORT="), log.read_text()
             yield f"http://{address}:{int(line.partition('=')[2])}/torc-service/v1"
         finally:
             process.terminate()

@@ -248,8 +248,8 @@ def test_two_factors_by_the_systems_ssh(own_torc: ClientTorc) -> None:
     config.write_text(f"ControlPath {hosts.home}/.ssh/%C\n" + config.read_text())
     env = {"SSH_ASKPASS": str(ask), "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": ":0"}
     master = ("ssh", "-o", "ControlMaster=yes", "-o", "ControlPersist=120", "-N", "-f", "h2")
-    logged_in = hosts.start(*master, env=env)
-    assert logged_in.wait(30) == 0
+    with hosts.start(*master, env=env, stderr=own_torc.folder / "master.log") as logged_in:
+        assert logged_in.wait(60) == 0
     before = hosts.count("h2").accepted
     own_torc("run", "1", *by_ssh("h2", "--ssh-command", "ssh", *QUICK))
     assert hosts.count("h2").accepted == before
