@@ -13,7 +13,7 @@ from torc_framework.api import RunnerContext
 LOG_FOLDER: Final = ".torc_logs"
 """Folder within the working folder for logs that are not home yet."""
 OUTPUT_FOLDER: Final = "torc_output"
-"""Folder within the working folder that `TORC_OUTPUT_DIR` names."""
+"""Folder within the working folder that ``TORC_OUTPUT_DIR`` names."""
 DEPTH: Final = 3
 """So many folders above the working folder are copied too, so that `../data/x` is a path within the root."""
 
