@@ -44,10 +44,10 @@ class SupervisorProcess:
             path.parent.mkdir(parents=True, exist_ok=True)
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
-                self.journal = Journal(path)
                 fcntl.flock(fd, fcntl.LOCK_EX)
                 self.reaper = start_process_with_retry(lambda: _spawn(fd, theirs.fileno(), sources, home))
                 """Pid of the reaper, a child of this process."""
+                self.journal = Journal(path)
             finally:
                 os.close(fd)
         except OSError as error:
