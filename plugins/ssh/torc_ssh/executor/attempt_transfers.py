@@ -110,7 +110,7 @@ class AttemptTransfers:
         try:
             self._records.add(homes)
         except OSError as error:  # only a take-over would need it
-            _LOG.warning("event=records_not_written path=%r reason=%r", str(self._records.path), str(error))
+            _LOG.warning("%s cannot be written, which a later runner may need: %s", self._records.path, error)
 
     # --- after it has ended ----------------------------------------------------------------------
 
@@ -153,7 +153,9 @@ class AttemptTransfers:
                 continue
             except (HelperError, LocalFileError, OSError) as error:
                 failures += 1
-                _LOG.warning("event=not_brought_home host=%r try=%d reason=%r", self._host, failures, str(error))
+                _LOG.warning(
+                    "files of host %s do not come home, attempt %d of %d: %s", self._host, failures, TRIES, error
+                )
                 if failures == TRIES:
                     return [], str(error)
             await asyncio.sleep(pause_s)

@@ -288,7 +288,7 @@ class HostLink:
         except (OSError, UnmappedPathError) as error:
             self.outstanding.refuse(key, cannot_begin(str(error)))
         except TorcError as error:
-            _LOG.warning("event=files_not_known job_id=%d reason=%r", key.job_id, str(error))
+            _LOG.warning("the files of job %d are not known, it is given back: %s", key.job_id, error)
             self.outstanding.give_back(key)
         except Exception as error:
             _LOG.exception("event=staging_failed job_id=%d", key.job_id)
