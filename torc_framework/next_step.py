@@ -3,6 +3,7 @@
 `_STEPS` is the table of states; the first row that applies is taken.
 """
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeAlias
@@ -117,12 +118,20 @@ def runs_on_nodes(client: TorcClient, workflow_id: int) -> bool:
 
 
 def executor_option(client: TorcClient, workflow_id: int, executors: InstalledExecutors) -> str:
-    """Return ``" --executor NAME"`` for the executor of the workflow's last runner; empty for the default executor."""
+    """Return ``" --executor NAME"`` for the executor of the workflow's last runner; empty for the default executor.
+
+    The option that names the sites of the last run follows, if the executor has one.
+    """
     records = client.find(ComputeNodeRecord, workflow_id=workflow_id, sort_by="id", reverse_sort=True, limit=1)
     described = records[0].scheduler if records else None
     name = str(described.get("type", DEFAULT_EXECUTOR)) if isinstance(described, dict) else DEFAULT_EXECUTOR
-    is_known = name != DEFAULT_EXECUTOR and issubclass(executors().get(name, Executor), Launcher)
-    return f" --executor {name}" if is_known else ""
+    executor = None if name == DEFAULT_EXECUTOR else executors().get(name)
+    if executor is None or not issubclass(executor, Launcher):
+        return ""
+    option: str | None = executor.sites_option
+    sites = sorted(map(site_of, sites_of_last_run(client, workflow_id))) if option else []
+    named = f" --{option.replace('_', '-')} {shlex.quote(','.join(sites))}" if option and sites else ""
+    return f" --executor {name}{named}"
 
 
 _MOST_SITES: Final = 1000

@@ -158,6 +158,20 @@ def test_the_executor_of_the_last_runner_is_named() -> None:
         assert found.command == f"torc run 1{expected}"
 
 
+def test_the_sites_of_the_last_run_are_named() -> None:
+    """Without the option that names them the executor would refuse the command."""
+
+    class Hosts(Launcher):
+        sites_option = "some_hosts"
+
+    runners = [
+        evolve(RUNNER, is_active=False, scheduler={"type": "toy", "site": site}) for site in ("me@h2:22", "h1", "[::1]")
+    ]
+    found = next_step(Server(*runners, SMALL), progress({"ready": 1}), lambda: {"toy": Hosts})  # type: ignore[arg-type]  # answers the same
+    assert found is not None
+    assert found.command == "torc run 1 --executor toy --some-hosts '[::1],h1,me@h2:22'"
+
+
 def test_an_executor_advises_on_a_login_node() -> None:
     class Login(Allocator):
         name = "login"

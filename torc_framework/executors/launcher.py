@@ -69,6 +69,8 @@ class Launcher(Executor):
 
     poll_interval_s: ClassVar[float] = 0.2
     """How often a runner calls `poll` on a launcher without a `wait_fd`, seconds."""
+    sites_option: ClassVar[str | None] = None
+    """Name of the option that names the sites, separated by commas; commands that continue a workflow repeat it."""
     hindrance: str | None = None
     """Why attempts that the launcher was given cannot begin at present, for people; None if they can."""
     accepts_attempts: bool = True

@@ -44,6 +44,7 @@ class SshLauncher(Launcher):
     description: ClassVar[str] = "Processes of machines that are reached over SSH"
     capabilities: Capabilities = Capabilities(can_launch=True, survives_runner=True, queues=True)
     Options: ClassVar[type[Any]] = SshOptions
+    sites_option: ClassVar[str | None] = "hosts"
 
     def __init__(self, options: SshOptions, context: RunnerContext) -> None:
         super().__init__(options, context)

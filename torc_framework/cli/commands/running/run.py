@@ -224,9 +224,7 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
         counts = outcome.counts
         outcome.resumed_jobs += resumed
     except (ExecutorError, LaunchError) as error:
-        name = settings["executor"]
-        chosen = "" if name == RunSection().executor else f" --executor {shlex.quote(name)}"
-        error.next_command = f"torc run {workflow_id}{chosen}"
+        error.next_command = f"torc run {workflow_id}{_chosen_executor(session, settings)}"
         raise
     finally:
         progress.finish(counts)
@@ -236,6 +234,17 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
     report(session, workflow_id, outcome, live.shown if live and sys.stdout.isatty() else ())
     if (status := exit_status(outcome)) is not ExitStatus.OK:
         raise typer.Exit(int(status))
+
+
+def _chosen_executor(session: Session, settings: dict[str, Any]) -> str:
+    """Return the options that name the executor of a run and its sites, with a space before them."""
+    name = settings["executor"]
+    if name == RunSection().executor:
+        return ""
+    option = getattr(session.plugins().executor(name), "sites_option", None)
+    sites = settings["executor_options"].get(name, {}).get(option)
+    named = f" --{option.replace('_', '-')} {shlex.quote(str(sites))}" if option and sites else ""
+    return f" --executor {shlex.quote(name)}{named}"
 
 
 def put_torc_on_path() -> None:
