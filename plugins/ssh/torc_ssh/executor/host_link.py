@@ -34,7 +34,7 @@ from torc_ssh.executor.attempt_transfers import AttemptTransfers, FilePlan
 from torc_ssh.executor.endings import EXECUTOR, cannot_begin, host_lost, over_memory_limit
 from torc_ssh.executor.hindrances import LinkHindrances
 from torc_ssh.executor.host_connection import HostConnection
-from torc_ssh.executor.job_files import WorkflowFiles
+from torc_ssh.executor.job_files import NO_FILES, WorkflowFiles
 from torc_ssh.executor.options import SshOptions
 from torc_ssh.executor.outstanding import OWN, AttemptStage, OutstandingAttempts, WireOrder
 from torc_ssh.executor.work_folder import LOG_FOLDER, OUTPUT_FOLDER, UnmappedPathError, WorkFolder, work_folder
@@ -247,7 +247,7 @@ class HostLink:
             if not self.outstanding.is_connected or self._transfers is None:
                 self.outstanding.give_back(key)
                 continue
-            files = self.plan.files.known(key.job_id)
+            files = NO_FILES if self._transfers.folder.is_shared else self.plan.files.known(key.job_id)
             if files is None:
                 self._spawn(self._bring_files(attempt))
                 continue
