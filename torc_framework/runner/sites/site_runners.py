@@ -73,6 +73,8 @@ class SiteRunners:
                 while worker.has_runner:
                     worker.thread.join(LOOK_S)
             raise
+        finally:
+            self._wakeup.close()
         return self._outcome()
 
     def _watch(self) -> None:
