@@ -123,6 +123,20 @@ def test_a_runner_begins_while_another_ends(tmp_path: Path, monkeypatch: pytest.
     own.close()
 
 
+def test_a_folder_that_goes_while_it_is_made_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Path.mkdir` raises FileExistsError if another process removes the folder between its two steps."""
+    made = Path.mkdir
+
+    def find_it_and_lose_it(path: Path, *_: object, **__: object) -> None:
+        monkeypatch.undo()
+        made(path)
+        path.rmdir()
+        raise FileExistsError(path)
+
+    monkeypatch.setattr(Path, "mkdir", find_it_and_lose_it)
+    os.close(private_files.create_private(tmp_path / "folder" / "file", os.O_RDWR))
+
+
 def report(number: int) -> EndedReport:
     """Return a report with everything in it."""
     return EndedReport(

@@ -66,8 +66,8 @@ def create_private(path: Path, flags: int) -> int:
         OSError: the folder cannot be created, or the file cannot be opened.
     """
     for _ in range(_ATTEMPTS):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, FileExistsError):  # `mkdir` raises the latter if the folder goes meanwhile
+            path.parent.mkdir(parents=True, exist_ok=True)
             return open_private(path, flags)
     return open_private(path, flags)
 
