@@ -117,10 +117,18 @@ def runs_on_nodes(client: TorcClient, workflow_id: int) -> bool:
     )
 
 
-def executor_option(client: TorcClient, workflow_id: int, executors: InstalledExecutors) -> str:
+def executor_option(
+    client: TorcClient, workflow_id: int, executors: InstalledExecutors, sites: Iterable[str] = ()
+) -> str:
     """Return ``" --executor NAME"`` for the executor of the workflow's last runner; empty for the default executor.
 
     The option that names the sites of the last run follows, if the executor has one.
+
+    Args:
+        client: The server.
+        workflow_id: The workflow.
+        executors: The installed executors.
+        sites: Further sites of the last run, on which no runner began.
     """
     records = client.find(ComputeNodeRecord, workflow_id=workflow_id, sort_by="id", reverse_sort=True, limit=1)
     described = records[0].scheduler if records else None
@@ -129,8 +137,9 @@ def executor_option(client: TorcClient, workflow_id: int, executors: InstalledEx
     if executor is None or not issubclass(executor, Launcher):
         return ""
     option: str | None = executor.sites_option
-    sites = sorted(map(site_of, sites_of_last_run(client, workflow_id))) if option else []
-    named = f" --{option.replace('_', '-')} {shlex.quote(','.join(sites))}" if option and sites else ""
+    began = {site_of(each) for each in sites_of_last_run(client, workflow_id)} if option else set()
+    names = ",".join(sorted(began.union(sites))) if began else ""
+    named = f" --{option.replace('_', '-')} {shlex.quote(names)}" if option and names else ""
     return f" --executor {name}{named}"
 
 
@@ -155,8 +164,15 @@ class _Situation:
     """What the next step of a workflow depends on; every request is sent at the first use of its answer."""
 
     def __init__(
-        self, client: TorcClient, progress: WorkflowProgress, executors: InstalledExecutors, *, causes_shown: bool
+        self,
+        client: TorcClient,
+        progress: WorkflowProgress,
+        executors: InstalledExecutors,
+        *,
+        causes_shown: bool,
+        sites: Iterable[str] = (),
     ) -> None:
+        self._sites = sites
         self._client = client
         self._executors = executors
         self.progress = progress
@@ -207,7 +223,7 @@ class _Situation:
     @cached_property
     def executor(self) -> str:
         """What `executor_option` returns for the workflow."""
-        return executor_option(self._client, self.id, self._executors)
+        return executor_option(self._client, self.id, self._executors, self._sites)
 
     @cached_property
     def fits_nothing(self) -> bool:
@@ -308,6 +324,7 @@ def next_step(
     executors: InstalledExecutors,
     *,
     causes_shown: bool = False,
+    sites: Iterable[str] = (),
 ) -> NextStep | None:
     """Return the next step of a workflow; None if nothing is left to do.
 
@@ -316,8 +333,9 @@ def next_step(
         workflow: The workflow's id, or its progress if the caller has it.
         executors: The installed executors.
         causes_shown: The causes of failures have been shown: the step repeats the failed jobs.
+        sites: Sites of the last run, also those on which no runner began.
     """
-    now = _situation(client, workflow, executors, causes_shown=causes_shown)
+    now = _situation(client, workflow, executors, causes_shown=causes_shown, sites=sites)
     return next((step(now) for applies, step in _STEPS if applies(now)), None)
 
 
@@ -328,10 +346,15 @@ def continuing_step(client: TorcClient, workflow: int | WorkflowProgress, execut
 
 
 def _situation(
-    client: TorcClient, workflow: int | WorkflowProgress, executors: InstalledExecutors, *, causes_shown: bool
+    client: TorcClient,
+    workflow: int | WorkflowProgress,
+    executors: InstalledExecutors,
+    *,
+    causes_shown: bool,
+    sites: Iterable[str] = (),
 ) -> _Situation:
     progress = client.progress(workflow) if isinstance(workflow, int) else workflow
-    return _Situation(client, progress, executors, causes_shown=causes_shown)
+    return _Situation(client, progress, executors, causes_shown=causes_shown, sites=sites)
 
 
 def next_step_text(client: TorcClient, workflow_id: int, executors: InstalledExecutors, interrupted: int = 0) -> str:

@@ -170,6 +170,10 @@ def test_the_sites_of_the_last_run_are_named() -> None:
     found = next_step(Server(*runners, SMALL), progress({"ready": 1}), lambda: {"toy": Hosts})  # type: ignore[arg-type]  # answers the same
     assert found is not None
     assert found.command == "torc run 1 --executor toy --some-hosts '[::1],h1,me@h2:22'"
+    began = Server(*runners[1:], SMALL)
+    found = next_step(began, progress({"ready": 1}), lambda: {"toy": Hosts}, sites=["h1", "h3"])  # type: ignore[arg-type]  # answers the same
+    assert found is not None
+    assert found.command == "torc run 1 --executor toy --some-hosts '[::1],h1,h3'"
 
 
 def test_an_executor_advises_on_a_login_node() -> None:

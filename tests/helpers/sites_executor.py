@@ -1,9 +1,11 @@
 """A launcher with several sites, all on this machine, whose faults are files.
 
 A site whose ``.down`` exists in the folder ``state`` cannot begin, and the text of the file is the reason; one whose
-``.cut`` exists accepts no attempts, and one whose ``.crash`` exists raises when it is polled, once.
+``.slow`` exists begins when that is gone. One whose ``.cut`` exists accepts no attempts, and one whose ``.crash``
+exists raises when it is polled, once.
 """
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,8 @@ class SitesLauncher(LocalLauncher):
             error = LaunchError(down.read_text() or "no answer")
             error.is_permanent = "permanent" in str(error)
             raise error
+        while self._file(options, context, "slow").exists():
+            time.sleep(0.02)
         super().__init__(options, context)
         self._cut, self._crash = self._file(options, context, "cut"), self._file(options, context, "crash")
 

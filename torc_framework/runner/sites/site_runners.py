@@ -15,7 +15,7 @@ from torc_framework.runner.process.site_group import SiteGroup, SiteMember
 from torc_framework.runner.process.wakeup import Wakeup
 from torc_framework.runner.sites.merged_outcome import merge_outcomes
 from torc_framework.runner.sites.shared_listeners import SharedListeners
-from torc_framework.runner.sites.site_worker import SiteRunner, SiteWorker
+from torc_framework.runner.sites.site_worker import SiteRunner, SiteWorker, without_site
 from torc_framework.system.processes import start_thread_with_retry
 
 LOOK_S: Final = 1.0
@@ -85,11 +85,16 @@ class SiteRunners:
             while relayed < self._signals.count:
                 relayed, since = relayed + 1, time.monotonic()
                 self._interrupt(self._signals.last)
-            if relayed or self._group.is_over:
+            if relayed or self._group.is_over or self._is_complete:
                 self._stop_trying()
-            is_late = relayed > 1 or (relayed == 1 and time.monotonic() - since >= LEAVE_S)
+            is_late = self._is_complete or relayed > 1 or (relayed == 1 and time.monotonic() - since >= LEAVE_S)
             if is_late and not any(worker.has_runner for worker in self._workers):
                 return  # what is still being made holds no job
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether a runner has seen that nothing of the workflow is left to do."""
+        return any(outcome.is_complete for worker in self._workers for _, outcome in worker.runs)
 
     def _interrupt(self, signal_name: str) -> None:
         for worker in self._workers:
@@ -112,7 +117,8 @@ class SiteRunners:
         merged = merge_outcomes([outcome for _, outcome in runs])
         merged.duration_s = time.monotonic() - self._began
         merged.sites = [worker.outcome() for worker in self._workers]
-        merged.troubles += [f"{each.site}: {each.trouble}" for each in merged.sites if each.trouble]
+        troubles = ((each.site, each.trouble) for each in merged.sites if each.trouble)
+        merged.troubles += [f"{site}: {without_site(site, trouble)}" for site, trouble in troubles]
         return merged
 
 
@@ -123,4 +129,5 @@ def _error_of_all(errors: Mapping[str, BaseException]) -> BaseException:
     other = next((error for error in errors.values() if not isinstance(error, LaunchError)), None)
     if other is not None:
         return other
-    return LaunchError("no site can begin: " + "; ".join(f"{site}: {error}" for site, error in errors.items()))
+    reasons = (f"{site}: {without_site(site, str(error))}" for site, error in errors.items())
+    return LaunchError("no site can begin: " + "; ".join(reasons))

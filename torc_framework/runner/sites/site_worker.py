@@ -133,7 +133,9 @@ class SiteWorker:
         except BaseException as error:  # any error is kept, and raised in the main thread if no site can begin
             is_new = self.error is None or str(error) != str(self.error)
             self.error = error
-            self._set_failed(f"{self.member.site} takes no part{'' if self._is_final() else ' yet'}", warns=is_new)
+            until = "" if self._is_final() else " until it can begin"
+            warns = is_new and not self._leaves.is_set()
+            self._set_failed(f"{self.member.site} takes no part{until}", warns=warns)
             return None
         if self.member.group.state(self.member.site) is SiteState.FAILED:
             self._shared.note_absence(self.member.site, None)
@@ -149,7 +151,7 @@ class SiteWorker:
         self.member.group.set_state(self.member.site, SiteState.FAILED)
         self._shared.note_absence(self.member.site, text)
         if warns and self.error is not None:
-            self._shared.warn(f"{text}: {error_text(self.error)}")
+            self._shared.warn(f"{text}: {without_site(self.member.site, error_text(self.error))}")
         self._on_failure()
 
     def _has_ended(self, runner: SiteRunner) -> bool:
@@ -183,6 +185,12 @@ class SiteWorker:
 def _comes_from_the_server(error: BaseException) -> bool:
     """Return whether the server is gone or refused the runner, so that another one would end in the same way."""
     return isinstance(error, ServerUnreachableError) or (isinstance(error, ApiError) and error.status < _SERVER_ERROR)
+
+
+def without_site(site: str, text: str) -> str:
+    """Return the text of an error without the name of its site at the beginning, as in ``host h1: no answer``."""
+    head, _, rest = text.partition(": ")
+    return rest if rest and site in (head, head.partition(" ")[2]) else text
 
 
 def error_text(error: BaseException) -> str:

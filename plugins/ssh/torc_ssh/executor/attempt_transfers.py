@@ -128,6 +128,7 @@ class AttemptTransfers:
         (_, log_error), (missing, error) = await asyncio.gather(
             self._fetch(files.logs, connected), self._fetch(files.outputs, connected)
         )
+        self.copies.forget(files.logs)
         facts: dict[str, Any] = {}
         if log_error:
             facts[LOG_TRANSFER_ERROR] = f"its log could not be brought home from host {self._host}: {log_error}"

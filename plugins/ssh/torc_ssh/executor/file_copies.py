@@ -165,6 +165,11 @@ class FileCopies:
         await _all(self._fetch_one(pair, found[pair.remote]) for pair in present)
         return [pair for pair in pairs if pair.remote not in found]
 
+    def forget(self, pairs: Iterable[FilePair]) -> None:
+        """Remember no longer that these copies are equal: they are not copied again."""
+        for pair in pairs:
+            self._equal.pop(pair, None)
+
     async def _fetch_one(self, pair: FilePair, there: Mapping[str, Any]) -> None:
         if there.get("kind") == "dir":
             await self._fetch_folder(pair)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
@@ -16,6 +17,8 @@ from torc_ssh.session import HelperError, HostSession, SessionLost
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
 """Pauses between two attempts to connect: the first, and the longest to which it doubles."""
+STEADY_S: Final = 30.0
+"""The host of a session that was lost earlier is connected to again after a pause, which doubles as well."""
 PREPARATION_S: Final = 90.0
 """How long the helper may take, beyond the connection, until it takes orders."""
 LAST_ANSWER_S: Final = 15.0
@@ -76,12 +79,12 @@ class HostConnection:
             SessionLost: the connection was lost meanwhile.
         """
         await self._connect()
-        self._keeper = asyncio.ensure_future(self._keep_connected())
+        self._keeper = asyncio.ensure_future(self._keep_connected(0.0))
 
     def follow(self, reason: str) -> None:
         """Connect as soon as the host answers, and stay connected from then on."""
         self._note_loss(reason)
-        self._keeper = asyncio.ensure_future(self._keep_connected())
+        self._keeper = asyncio.ensure_future(self._keep_connected(FIRST_PAUSE_S))
 
     @property
     def clock_offset_s(self) -> float:
@@ -105,21 +108,26 @@ class HostConnection:
 
     async def wait(self) -> None:
         """Wait until there is a session."""
-        await self._is_connected.wait()
+        while True:
+            await self._is_connected.wait()
+            if self._session is not None and not self._session.lost.done():
+                return
+            await asyncio.sleep(0)  # the session is lost, and the keeper notes that in its next turn
 
-    async def _keep_connected(self) -> None:
-        pause_s = FIRST_PAUSE_S
+    async def _keep_connected(self, pause_s: float) -> None:
         while True:
             if self._session is not None:
+                since = time.monotonic()
                 await self._lose(await asyncio.shield(self._session.lost))
-                pause_s = FIRST_PAUSE_S
-            else:
-                await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
+                if time.monotonic() - since >= STEADY_S:
+                    pause_s = 0.0
+            await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
+            pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, pause_s * 2))
             try:
                 await self._connect()
             except TorcError as error:
-                is_permanent = isinstance(error, ConnectError) and error.is_permanent
-                pause_s = LONGEST_PAUSE_S if is_permanent else min(LONGEST_PAUSE_S, pause_s * 2)
+                if isinstance(error, ConnectError) and error.is_permanent:
+                    pause_s = LONGEST_PAUSE_S
                 self._hindrances.not_connected(str(error))
             except Exception as error:
                 _LOG.exception("event=reconnect_failed host=%s", self.address)
@@ -174,7 +182,7 @@ class HostConnection:
 
 
 async def _close(session: HostSession | None, connection: SshConnection) -> None:
-    with suppress(TorcError, OSError, TimeoutError):
+    with suppress(Exception):  # whatever is wrong with it, the next connection is another one
         async with asyncio.timeout(LAST_ANSWER_S):
             if session is not None:
                 await session.close()

@@ -5,12 +5,10 @@ Everything here runs in the event loop of `torc_ssh.connection.loop_thread`.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
-
-from attrs import frozen
 
 from torc_framework.api import (
     Adoption,
@@ -22,58 +20,28 @@ from torc_framework.api import (
     ExitObservation,
     LauncherEvent,
     LaunchError,
-    RunnerContext,
     TorcError,
 )
-from torc_framework.api.supervision import AttemptCommand, launcher_event
-from torc_ssh.addresses import HostAddress
-from torc_ssh.connection import ConnectError, SshConnection, SshSettings
+from torc_framework.api.supervision import AttemptCommand
+from torc_ssh.connection import ConnectError, SshConnection
 from torc_ssh.executor.attempt_commands import attempt_command, forward_api, in_messages
-from torc_ssh.executor.attempt_records import AttemptRecords
 from torc_ssh.executor.attempt_transfers import AttemptTransfers, FilePlan
 from torc_ssh.executor.endings import EXECUTOR, cannot_begin, host_lost, over_memory_limit
 from torc_ssh.executor.hindrances import LinkHindrances
 from torc_ssh.executor.host_connection import HostConnection
-from torc_ssh.executor.job_files import NO_FILES, WorkflowFiles
-from torc_ssh.executor.options import SshOptions
+from torc_ssh.executor.job_files import NO_FILES
+from torc_ssh.executor.link_plan import LinkPlan
 from torc_ssh.executor.outstanding import OWN, AttemptStage, OutstandingAttempts, WireOrder
+from torc_ssh.executor.reports import checked_event
 from torc_ssh.executor.work_folder import LOG_FOLDER, OUTPUT_FOLDER, UnmappedPathError, WorkFolder, work_folder
-from torc_ssh.session import HelperError, HostFacts, HostSession, SessionLost
+from torc_ssh.session import HelperError, HostFacts, HostSession, SessionLost, clean_text
 
 LAST_ANSWER_S: Final = 15.0
 """How long the last request of a launcher may take."""
+_links: Final[dict[tuple[str, int, int], list["HostLink"]]] = {}
+"""The links of each run of this process that are not closed, by server, workflow and number of the run."""
 _LOG: Final = logging.getLogger("torc_framework.ssh")
 Key = tuple[int, int]
-
-
-@frozen
-class LinkPlan:
-    """What a link is made for.
-
-    Attributes:
-        address: The host.
-        name: Name of the launcher, which no other launcher on this or another machine has.
-        options: Options of the executor.
-        context: The runner.
-        files: The files of the workflow's jobs.
-        report: Takes events, and is called without any when a hindrance has changed.
-    """
-
-    address: HostAddress
-    name: str
-    options: SshOptions
-    context: RunnerContext
-    files: WorkflowFiles
-    records: AttemptRecords
-    report: Callable[[list[LauncherEvent]], None]
-
-    def settings(self) -> SshSettings:
-        """Return how the host is connected to."""
-        return SshSettings(
-            connect_timeout_s=self.options.connect_timeout_s,
-            keepalive_interval_s=self.options.keepalive_s,
-            ssh_command=self.options.ssh_command,
-        )
 
 
 class HostLink:
@@ -90,7 +58,9 @@ class HostLink:
         self.outstanding = OutstandingAttempts()
         self.facts: HostFacts | None = None
         self.journal: Mapping[str, Any] = {}
-        self.hindrances = LinkHindrances(str(plan.address), plan.options.lost_after_s)
+        self._peers = _links.setdefault((plan.context.api_url, plan.context.workflow_id, plan.context.run_id), [])
+        self._peers.append(self)
+        self.hindrances = LinkHindrances(str(plan.address), plan.options.lost_after_s, self._others_work)
         self._origins: list[Mapping[str, Any]] = [{}]
         """Journals of adopted launchers by the number of their origin; the first place is that of the own one."""
         self._state_folder: str | None = None
@@ -105,6 +75,8 @@ class HostLink:
         self._tasks: set[asyncio.Task[None]] = set()
         self._collecting: dict[AttemptKey, asyncio.Task[None]] = {}
         self._loss: asyncio.TimerHandle | None = None
+        self._strays: set[int] = set()
+        """Origins of attempts that were taken for lost, and may still run."""
 
     # --- connection ------------------------------------------------------------------------------
 
@@ -117,7 +89,9 @@ class HostLink:
         try:
             await self.connection.open()
         except (ConnectError, HelperError, SessionLost) as error:
-            raise LaunchError(f"host {self.plan.address}: {error}") from None
+            failure = LaunchError(f"host {self.plan.address}: {error}")
+            failure.is_permanent = isinstance(error, ConnectError) and error.is_permanent
+            raise failure from None
 
     async def prepare(self, connection: SshConnection, session: HostSession) -> None:
         """Open the journal, make the folders, and settle what the host may hold.
@@ -176,18 +150,18 @@ class HostLink:
 
     async def _settle(self, session: HostSession, *, with_own: bool) -> None:
         """Ask the host about all attempts that it may hold, and end what it runs besides."""
-        journals = [self.journal, *self._origins[1:]]
-        for origin, journal in enumerate(journals):
+        for origin, adopted in enumerate(self._origins):  # also one that is added meanwhile
             keys = self.outstanding.unsettled(origin)
-            if not (keys or (origin == OWN and with_own)):
+            if not (keys or origin in self._strays or (origin == OWN and with_own)):
                 continue
             answer = await session.request(
                 "attempts_adopt",
-                state=journal,
+                state=self.journal if origin == OWN else adopted,
                 keys=[_plain(key) for key in keys],
                 memory_limits=[(_plain(key), limit) for key in keys if (limit := self._memory_limit(key))],
             )
             self.outstanding.settle(*_adoption(answer), self._unseen_end)
+            self._strays.discard(origin)
 
     def _memory_limit(self, key: AttemptKey) -> int | None:
         held = self.outstanding.get(key)
@@ -202,24 +176,32 @@ class HostLink:
 
     def connected(self) -> None:
         """Send what waits, now that the host takes orders."""
-        if self._loss is not None:
-            self._loss.cancel()
+        self._expect_loss(expected=False)
         self.outstanding.connected()
         self.changed()
 
     def disconnected(self) -> None:
         """Give back what was not sent, and take the host for lost after a while."""
         self.outstanding.disconnected()
-        self._loss = asyncio.get_running_loop().call_later(self.plan.options.lost_after_s, self._lose_all)
+        self._expect_loss(expected=True)
         self.changed()
+
+    def _expect_loss(self, *, expected: bool) -> None:
+        """Take the host for lost if it does not answer for a while from now on, or do not."""
+        if self._loss is not None:
+            self._loss.cancel()
+        loop = asyncio.get_running_loop()
+        self._loss = loop.call_later(self.plan.options.lost_after_s, self._lose_all) if expected else None
 
     def _lose_all(self) -> None:
         """Take the host for lost: its attempts run elsewhere."""
+        self._loss = None
         reason = self.hindrances.lost()
         held = {key: self.outstanding.get(key) for key in self.outstanding.keys(*AttemptStage)}
         gone = self.outstanding.lose_all(
             lambda key: host_lost(reason, None if (each := held[key]) is None else each.observation)
         )
+        self._strays.update(each.origin for key in gone if (each := held[key]) is not None)
         for key in gone:
             if (task := self._collecting.pop(key, None)) is not None:
                 task.cancel()
@@ -276,9 +258,10 @@ class HostLink:
         try:
             files = self.plan.files.known(key.job_id)
             if files is None:
-                files = await asyncio.to_thread(self.plan.files.read, key.job_id)
+                files = await self.plan.files.read(key.job_id)
             plan = transfers.plan(attempt, files)
             await transfers.bring(plan)
+            self.hindrances.has_room()
             if key in self.outstanding:
                 self._send_ready({key: plan})
         except SessionLost:
@@ -296,12 +279,16 @@ class HostLink:
         self.changed()
 
     def _refuse_for_host(self, key: AttemptKey, error: HelperError) -> None:
-        """Return an attempt because of its host: to other hosts if the disk is full, else as a failure."""
-        if error.kind == "no_space":
-            self.hindrances.disk_full(str(error))
+        """Return an attempt because of its host: to be tried again if the disk is full, else as a failure."""
+        if error.kind == "no_space" and self.hindrances.disk_full(str(error)):
             self.outstanding.give_back(key)
         else:
             self.outstanding.refuse(key, cannot_begin(f"host {self.plan.address}: {error}"))
+
+    def _others_work(self) -> bool:
+        """Return whether another host of the run works on attempts; may be called from any thread."""
+        others = (link for link in tuple(self._peers) if link is not self)
+        return any(link.hindrances.is_accepting and len(link.outstanding) for link in others)
 
     def stop(self, keys: Iterable[AttemptKey], signal: int) -> None:
         """Signal the processes of attempts."""
@@ -330,14 +317,21 @@ class HostLink:
             case "withdraw" | "promote":
                 self._spawn(self._request(f"attempts_{order.do}", order.keys, keys=keys))
             case _:
-                held = [each for key in order.keys if (each := self.outstanding.get(key)) is not None]
-                for commands in in_messages(self._command(each.order) for each in held):
+                for commands in in_messages(self._commands(order.keys)):
                     about = [AttemptKey(*command.key) for command in commands]
                     self._spawn(self._request(f"attempts_{order.do}", about, commands=commands))
 
-    def _command(self, attempt: Attempt) -> AttemptCommand:
+    def _commands(self, keys: Iterable[AttemptKey]) -> Iterator[AttemptCommand]:
+        """Yield the commands of attempts; refuse those that cannot be made."""
         assert self._transfers is not None, "nothing is sent before the first connection"
-        return attempt_command(attempt, self._transfers.folder, self.plan.options.shell, self._api_port)
+        folder, shell = self._transfers.folder, self.plan.options.shell
+        for key in keys:
+            if (held := self.outstanding.get(key)) is None:
+                continue
+            try:
+                yield attempt_command(held.order, folder, shell, self._api_port)
+            except (OSError, ValueError) as error:
+                self.outstanding.refuse(key, cannot_begin(f"its environment cannot be made: {error}"))
 
     async def _request(self, do: str, about: Iterable[AttemptKey], **arguments: Any) -> None:
         try:
@@ -360,13 +354,13 @@ class HostLink:
             case "attempts":
                 for report in event.get("reports") or ():
                     try:
-                        self._take_report(launcher_event(EXECUTOR, report, -self.connection.clock_offset_s))
-                    except (ValueError, TypeError):
+                        self._take_report(checked_event(report, -self.connection.clock_offset_s))
+                    except ValueError:
                         _LOG.warning("event=strange_report host=%s report=%.200r", self.plan.address, report)
             case "memory_exceeded":
                 self._note_excess(event.get("key"), event.get("bytes"))
             case "hindrance":
-                self.hindrances.of_helper(event.get("reason"))
+                self.hindrances.of_helper(clean_text(event.get("reason") or ""))
         self.changed()
 
     def _note_excess(self, key: Any, size: Any) -> None:
@@ -431,6 +425,8 @@ class HostLink:
                 "attempts_adopt", state=journal, keys=[_plain(key) for key in keys]
             )
         except SessionLost:
+            if self._loss is None:  # the host was taken for lost before
+                self._expect_loss(expected=True)
             return Adoption(adopted=tuple(keys))
         except HelperError as error:
             self.outstanding.release(keys)
@@ -453,9 +449,9 @@ class HostLink:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._peers.remove(self)
         await self.connection.close("attempts_close" if is_finished else "attempts_abandon")
-        if self._loss is not None:
-            self._loss.cancel()
+        self._expect_loss(expected=False)
 
     def _spawn(self, coroutine: Any) -> None:
         task = asyncio.ensure_future(coroutine)

@@ -1,5 +1,6 @@
 """The input and output files of jobs, as the server has them. They are read once for all hosts of a run."""
 
+import asyncio
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -39,32 +40,35 @@ class _Known:
 
 
 class WorkflowFiles:
-    """The files of a workflow's jobs. Methods may be called from several threads.
+    """The files of a workflow's jobs, for the event loop of the connections.
 
     Args:
         context: The runner; names the server and the workflow.
     """
 
     def __init__(self, context: RunnerContext) -> None:
-        self._context, self._lock, self._known = context, threading.Lock(), _Known()
+        self._context, self._known = context, _Known()
+        self._question: asyncio.Task[_Known] | None = None
 
     def known(self, job_id: int) -> JobFiles | None:
         """Return the files of a job; None if the server has to be asked."""
         known = self._known
         return known.by_job.get(job_id, NO_FILES) if job_id <= known.highest_job_id else None
 
-    def read(self, job_id: int) -> JobFiles:
+    async def read(self, job_id: int) -> JobFiles:
         """Return the files of a job; ask the server if the job is new.
+
+        All who ask at the same time wait for the same answer, so that a server that is away is waited for once.
 
         Raises:
             ServerUnreachableError: the server does not answer.
             ApiError: the server refuses.
         """
-        with self._lock:
-            if (files := self.known(job_id)) is None:
-                self._known = self._load(job_id)
-                files = self._known.by_job.get(job_id, NO_FILES)
-            return files
+        while (files := self.known(job_id)) is None:
+            if self._question is None or self._question.done():
+                self._question = asyncio.ensure_future(asyncio.to_thread(self._load, job_id))
+            self._known = await asyncio.shield(self._question)
+        return files
 
     def _load(self, job_id: int) -> _Known:
         with client_of(self._context) as client:

@@ -28,9 +28,10 @@ from torc_ssh.addresses import HostAddress, parse_address, parse_addresses, read
 from torc_ssh.connection import loop_thread
 from torc_ssh.executor.attempt_records import STATE_DIR, AttemptRecords, remove_records
 from torc_ssh.executor.endings import EXECUTOR
-from torc_ssh.executor.host_link import HostLink, LinkPlan
+from torc_ssh.executor.host_link import HostLink
 from torc_ssh.executor.host_sizes import check_named_hosts, size_of
 from torc_ssh.executor.job_files import client_of, workflow_files
+from torc_ssh.executor.link_plan import LinkPlan
 from torc_ssh.executor.options import SshOptions
 
 

@@ -14,7 +14,7 @@ from torc_framework.errors import ExitStatus, ServerUnreachableError
 from torc_framework.forensics.run_failures import FailureExample, FailureSummary, summarize_failures
 from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.statuses import UNSUCCESSFUL, JobStatus
-from torc_framework.next_step import NextStep, next_step
+from torc_framework.next_step import NextStep, executor_option, next_step
 from torc_framework.runner import RunOutcome
 from torc_framework.runner.connection.retries import retry_until_answered
 from torc_framework.text.headline import headline
@@ -117,11 +117,14 @@ def _details(session: Session, workflow_id: int, outcome: RunOutcome) -> ReportD
     if _is_successful(outcome):
         return ReportDetails(rows)
     # The server takes a runner that left jobs for a living one as long as this process lives.
-    continues = NextStep(f"torc run {workflow_id}", "continues it") if outcome.left_jobs else None
+    sites, continues = [each.site for each in outcome.sites if each.site], None
+    if outcome.left_jobs:
+        chosen = executor_option(client, workflow_id, session.executors, sites)
+        continues = NextStep(f"torc run {workflow_id}{chosen}", "continues it")
     return ReportDetails(
         rows,
         summarize_failures(client, workflow_id, outcome.counts, interrupted=outcome.interrupted_jobs),
-        continues or next_step(client, workflow_id, session.executors),
+        continues or next_step(client, workflow_id, session.executors, sites=sites),
     )
 
 
