@@ -99,6 +99,35 @@ def test_a_transaction_that_raises_leaves_nothing(database: Any) -> None:
         assert tx.connection.execute(sa.select(sa.func.count()).select_from(t.WORKFLOW)).scalar() == 0
 
 
+def test_an_ended_transaction_does_not_disturb_the_next(sqlite: Database) -> None:
+    """The cursors of a connection share its statements: one that is freed late would reset what another thread runs."""
+    insert = insertion(t.FILE, "workflow_id", "name", "path")
+    with sqlite.write() as tx:
+        workflow_id = tx.add(t.WORKFLOW, name="w", user="tester")
+        tx.run_each(insert, [(workflow_id, "first", "/")])
+    kept = [tx]
+    del tx
+
+    class FreesTheFirst:
+        def __conform__(self, _protocol: object) -> str:
+            kept.clear()
+            return "second"
+
+    rows: list[tuple[Any, ...]] = [(workflow_id, FreesTheFirst(), "/"), (workflow_id, "third", "/")]
+    with sqlite.write() as other:
+        other.run_each(insert, rows)
+        assert sorted(other.connection.execute(sa.select(t.FILE.c.name)).scalars()) == ["first", "second", "third"]
+
+
+def test_an_ended_transaction_runs_nothing(database: Any) -> None:
+    query = Statement(sa.select(t.FILE.c.id))
+    for begin in (database.read, database.write):
+        with begin() as tx:
+            assert tx.rows(query) == []
+        with pytest.raises(Exception, match="closed"):
+            tx.rows(query)
+
+
 def test_a_reader_sees_one_state(database: Any) -> None:
     """Commits during a read are not seen."""
     with database.read() as reader:

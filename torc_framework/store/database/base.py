@@ -167,8 +167,12 @@ class Database(ABC):
             RuleError: a column cannot hold a value.
         """
         try:
-            with self._reading_connection() as connection, connection.begin():
-                yield self._new_tx(connection)
+            with (
+                self._reading_connection() as connection,
+                connection.begin(),
+                contextlib.closing(self._new_tx(connection)) as tx,
+            ):
+                yield tx
         except Exception as error:
             self._raise_translated(error)
             raise
@@ -185,8 +189,7 @@ class Database(ABC):
     def _begun_transaction(self) -> Iterator[Tx]:
         """Commit at the end of the block the change that `_begin_write` began."""
         try:
-            with self._writer.begin():
-                tx = self._new_tx(self._writer)
+            with self._writer.begin(), contextlib.closing(self._new_tx(self._writer)) as tx:
                 yield tx
                 self._before_commit(tx)
         except Exception as error:

@@ -162,6 +162,14 @@ class Tx:
         self._dialect = connection.dialect
         self._cursor: Any = connection.connection.cursor()
 
+    def close(self) -> None:
+        """Run no more statements; the attributes stay.
+
+        It is called before another thread may use the connection. All cursors of a connection share its statements, and
+        Python resets the statement of a cursor when it frees the cursor, also while another thread is running it.
+        """
+        self._cursor.close()
+
     def rows(self, statement: Statement, *values: Any) -> list[Row]:
         """Run a query; return its rows."""
         self._cursor.execute(*statement.bind(self._dialect, values))
