@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,32 @@ def test_a_process_outlives_the_helper_and_its_exit_is_kept(tmp_path: Path, vers
             log = (tmp_path / "out" / "x.log").read_text()
             assert log.split() == ["secret", "value", "?", str(pid)]
             assert "secret" not in (tmp_path / "out" / "x.json").read_text()
+
+    run(story())
+
+
+def test_a_process_counts_as_running_until_its_exit_is_recorded(tmp_path: Path) -> None:
+    """Its watcher writes the exit a moment after the end, and a new start in between would lose it."""
+
+    async def story() -> None:
+        async with local_session(tmp_path) as session:
+            pid = await spawn(session, "exec sleep 1000")
+            watcher = int((await state(session))["watcher"])
+            os.kill(watcher, signal.SIGSTOP)
+            os.kill(pid, signal.SIGTERM)
+            await until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+            assert (await state(session))["state"] == "running"
+            with pytest.raises(HelperError) as caught:
+                await spawn(session, "true")
+            assert caught.value.kind == "exists"
+            os.kill(watcher, signal.SIGCONT)
+            assert (await state_is(session, "ended"))["exit_code"] == -15
+
+            await spawn(session, "exec sleep 1000")
+            os.kill(int((await state(session))["watcher"]), signal.SIGKILL)
+            assert (await state(session))["state"] == "running"
+            os.kill(int((await state(session))["pid"]), signal.SIGKILL)
+            await state_is(session, "gone")
 
     run(story())
 

@@ -56,7 +56,7 @@ def spawn(
         os.chmod(record, 0o600)
         fcntl.flock(file, fcntl.LOCK_EX)  # of two that start at the same time the second finds the first
         found = _read(record)
-        if _is_alive(found):
+        if _is_running(found):
             raise RefusedRequestError(EXISTS, f"process {found['pid']} of {record} still runs")
         try:
             watcher.write_record(record, values)
@@ -108,6 +108,11 @@ def _is_alive(values: dict[str, Any], who: str = "pid") -> bool:
     return isinstance(pid, int) and isinstance(start, int) and is_same_process(pid, start, str(boot))
 
 
+def _is_running(values: dict[str, Any]) -> bool:
+    """Return whether the process of a record runs, or has ended and its watcher is about to record the exit."""
+    return "exit_code" not in values and (_is_alive(values) or _is_alive(values, "watcher"))
+
+
 def process(record: str) -> dict[str, Any]:
     """Return the state of a process, with the values of its record and the host's time as ``now``.
 
@@ -115,14 +120,14 @@ def process(record: str) -> dict[str, Any]:
     it no longer runs and no exit is recorded; ``none`` if there is no record.
     """
     values = _read(record)
-    if "exit_code" not in values and not _is_alive(values):
+    if not _is_running(values):
         values = _read(record)  # it may have ended between the two looks
     if not values.get("pid"):
         state = "none"
     elif "exit_code" in values:
         state = "ended"
     else:
-        state = "running" if _is_alive(values) else "gone"
+        state = "running" if _is_running(values) else "gone"
     return {**values, "state": state, "now": time.time()}
 
 
