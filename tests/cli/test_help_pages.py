@@ -114,6 +114,21 @@ def test_the_short_flag_also_lists_the_options_of_an_executor(capsys: pytest.Cap
     assert "--memory-cgroup" in capsys.readouterr().out
 
 
+def test_an_option_of_an_executor_without_a_default_shows_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--executor", "ssh", "-h"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "--hosts HOSTS Hosts that run jobs: [user@]host[:port], separated by commas." in page
+    assert "(executor ssh) [default: 300]" in page
+    assert "[default: ]" not in page
+
+
+def test_the_page_of_a_group_may_have_examples_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["remote", "-h"]) == 0
+    page = capsys.readouterr().out
+    assert "  torc remote run 42 --workers workers.txt\n" in page
+    assert "torc remote remove-worker" not in page
+
+
 def test_a_default_has_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--help"]) == 0
     page = " ".join(capsys.readouterr().out.split())

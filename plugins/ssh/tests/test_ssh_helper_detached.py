@@ -67,8 +67,9 @@ def test_a_process_counts_as_running_until_its_exit_is_recorded(tmp_path: Path) 
             pid = await spawn(session, "exec sleep 1000")
             watcher = int((await state(session))["watcher"])
             os.kill(watcher, signal.SIGSTOP)
+            await until(lambda: process_letter(watcher) == "T")
             os.kill(pid, signal.SIGTERM)
-            await until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+            await until(lambda: process_letter(pid) == "Z")
             assert (await state(session))["state"] == "running"
             with pytest.raises(HelperError) as caught:
                 await spawn(session, "true")
@@ -83,6 +84,11 @@ def test_a_process_counts_as_running_until_its_exit_is_recorded(tmp_path: Path) 
             await state_is(session, "gone")
 
     run(story())
+
+
+def process_letter(pid: int) -> str:
+    """Return the state of a process as `/proc` shows it: T when it is stopped, Z when it has ended."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
 
 
 def test_of_many_starts_at_once_one_wins(tmp_path: Path) -> None:

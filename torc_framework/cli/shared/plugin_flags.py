@@ -59,7 +59,7 @@ class ExecutorCommand(_PluginFlagsCommand):
         for option in options_of(executor.Options):
             if option.flag in own:
                 raise PluginError(f"executor {executor.name} has an option {option.flag}, which is the command's own")
-            default = "" if option.default in (None, NOTHING) else f" [default: {setting_text(option.default)}]"
+            default = "" if option.default in (None, NOTHING, "") else f" [default: {setting_text(option.default)}]"
             options.append(evolve(option, help=f"{option.help} (executor {executor.name}){default}"))
         return _parameters(options, "executor_options")
 

@@ -19,7 +19,7 @@ class SshOptions:
         "",
         "Hosts that run jobs: [user@]host[:port], separated by commas. Without this and --hosts-file: the workflow's "
         "remote workers.",
-        metavar="A,B,...",
+        metavar="HOSTS",
     )
     hosts_file: str = option("", "File that names one host on each line; # begins a comment.", metavar="FILE")
     host_sizes: str = option(

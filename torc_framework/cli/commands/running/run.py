@@ -87,6 +87,7 @@ def run(
         torc run workflow.yaml --num-cpus 8 --memory-gb 32
         torc run 12 --retry-failed
         torc run 12 --executor slurm
+        torc run workflow.yaml --executor ssh --hosts ws1,alice@ws2
     """
     session = session_of(ctx)
     given = {
