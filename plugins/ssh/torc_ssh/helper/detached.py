@@ -152,7 +152,7 @@ def kill(record: str, signal: str | int) -> int:
         pids = _session(values) | _descendants(values)
         if not pids:
             break
-        for pid in pids:
+        for pid in sorted(pids, key=lambda each: each != values["pid"]):  # first the one whose exit is recorded
             send_signal(pid, number)
         seen |= pids
         time.sleep(_PAUSE_S)
